@@ -1,0 +1,214 @@
+"""BOINC's key texts and signatures: what a client checks before it trusts a project's address or program.
+
+Keys are RSA with exactly 1024 bits (the client has fixed fields of 128 bytes). A signature is the RSA private
+operation, with PKCS#1 v1.5 padding and no DigestInfo header, on the 32 lower-case hexadecimal characters of the
+data's MD5. Source: BOINC protocol, keys and signatures.
+
+Pure: text and bytes in, keys, text or a verdict out. People paste these texts, so reading is tolerant of
+blanks, CRLF and upper case, and every refusal is a SigningError that says what is wrong with the text.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+PrivateKey = rsa.RSAPrivateKey
+PublicKey = rsa.RSAPublicKey
+
+KEY_BITS: Final = 1024
+PUBLIC_EXPONENT: Final = 65537
+MAX_TEXT_CHARS: Final = 16_384
+
+_KEY_BYTES: Final = KEY_BITS // 8
+_HALF_BYTES: Final = _KEY_BYTES // 2
+_LINE_DIGITS: Final = 64
+# Bytes of each number, in the order of the text.
+_PUBLIC_LAYOUT: Final = (_KEY_BYTES, _KEY_BYTES)  # modulus, public exponent
+_PRIVATE_LAYOUT: Final = (
+    *_PUBLIC_LAYOUT,
+    _KEY_BYTES,
+    *[_HALF_BYTES] * 5,
+)  # d, p, q, d mod p-1, d mod q-1, 1/q
+_PEM_MARK: Final = "-----BEGIN"
+
+
+class SigningError(ValueError):
+    """A key or signature text that cannot be used; the message names the text and what is wrong with it."""
+
+
+def generate_key() -> PrivateKey:
+    """Return a new random private key of the only size that BOINC clients know."""
+    return rsa.generate_private_key(public_exponent=PUBLIC_EXPONENT, key_size=KEY_BITS)
+
+
+def public_key_text(key: PrivateKey | PublicKey) -> str:
+    """Return the public key as clients want it: bit count, hexadecimal lines of 64 digits, a dot; LF only.
+
+    Raises SigningError for a key of another size.
+    """
+    numbers = _public_key(key).public_numbers()
+    return _key_text((numbers.n, numbers.e), _PUBLIC_LAYOUT)
+
+
+def private_key_text(key: PrivateKey) -> str:
+    """Return the private key in BOINC's layout, which `parse_private_key` reads back. Keep it secret."""
+    _check_size(key.key_size, "private key")
+    own = key.private_numbers()
+    shared = own.public_numbers
+    values = (shared.n, shared.e, own.d, own.p, own.q, own.dmp1, own.dmq1, own.iqmp)
+    return _key_text(values, _PRIVATE_LAYOUT)
+
+
+def parse_public_key(text: str) -> PublicKey:
+    """Read a public key in BOINC's layout. Raises SigningError."""
+    modulus, exponent = _key_numbers(text, _PUBLIC_LAYOUT, "public key")
+    try:
+        key = rsa.RSAPublicNumbers(exponent, modulus).public_key()
+    except ValueError as error:
+        raise SigningError(f"public key: its numbers are not an RSA key ({error})") from error
+    _check_size(key.key_size, "public key")
+    return key
+
+
+def parse_private_key(text: str) -> PrivateKey:
+    """Read a private key in BOINC's layout or as unencrypted PEM. Raises SigningError."""
+    _check_length(text, "private key")
+    if _PEM_MARK in text:
+        return _parse_pem(text)
+    n, e, d, p, q, dmp1, dmq1, iqmp = _key_numbers(text, _PRIVATE_LAYOUT, "private key")
+    numbers = rsa.RSAPrivateNumbers(p, q, d, dmp1, dmq1, iqmp, rsa.RSAPublicNumbers(e, n))
+    try:
+        key = numbers.private_key()
+    except ValueError as error:
+        raise SigningError(f"private key: its numbers do not belong together ({error})") from error
+    _check_size(key.key_size, "private key")
+    return key
+
+
+def sign(data: bytes, key: PrivateKey) -> str:
+    """Return the signature text of `data`: hexadecimal lines of 64 digits, then a line with a dot; LF only."""
+    _check_size(key.key_size, "private key")
+    return _hex_lines(key.sign(_md5_text(data), padding.PKCS1v15(), NoDigestInfo()))
+
+
+def verify(data: bytes, signature_text: str, public_key: PublicKey) -> bool:
+    """Tell whether the signature is that of `data` under the key; SigningError if the text is no signature."""
+    signature = _signature_bytes(signature_text)
+    _check_size(public_key.key_size, "public key")
+    try:
+        signed = public_key.recover_data_from_signature(signature, padding.PKCS1v15(), None)
+    except InvalidSignature:
+        return False
+    return signed == _md5_text(data)
+
+
+def clean_signature(signature_text: str) -> str:
+    """Return a pasted signature as clients must get it (flush left, LF only). Raises SigningError."""
+    return _hex_lines(_signature_bytes(signature_text))
+
+
+def _md5_text(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest().encode("ascii")
+
+
+def _hex_lines(data: bytes) -> str:
+    digits = data.hex()
+    lines = [digits[start : start + _LINE_DIGITS] for start in range(0, len(digits), _LINE_DIGITS)]
+    return "\n".join([*lines, ".", ""])
+
+
+def _key_text(values: Sequence[int], layout: Sequence[int]) -> str:
+    packed = b"".join(value.to_bytes(size, "big") for value, size in zip(values, layout, strict=True))
+    return f"{KEY_BITS}\n{_hex_lines(packed)}"
+
+
+def _public_key(key: PrivateKey | PublicKey) -> PublicKey:
+    public = key.public_key() if isinstance(key, rsa.RSAPrivateKey) else key
+    _check_size(public.key_size, "public key")
+    return public
+
+
+def _check_size(bits: int, name: str) -> None:
+    if bits != KEY_BITS:
+        raise SigningError(f"{name}: it has {bits} bits, but BOINC clients know keys of {KEY_BITS} bits only")
+
+
+def _check_length(text: str, name: str) -> None:
+    if len(text) > MAX_TEXT_CHARS:
+        raise SigningError(f"{name}: the text has {len(text)} characters; the limit is {MAX_TEXT_CHARS}")
+
+
+def _lines(text: str, name: str) -> list[str]:
+    """The lines without blanks, up to the dot that ends the text; nothing may follow the dot."""
+    _check_length(text, name)
+    lines = [stripped for line in text.splitlines() if (stripped := line.strip())]
+    if not lines:
+        raise SigningError(f"{name}: the text is empty")
+    if "." in lines[:-1]:
+        raise SigningError(f"{name}: there is more text after the dot that ends it")
+    return lines[:-1] if lines[-1] == "." else lines
+
+
+def _hex_bytes(lines: Sequence[str], name: str) -> bytes:
+    """The bytes of the lines' hexadecimal digits; blanks inside a line are harmless."""
+    digits = re.sub(r"\s", "", "".join(lines))
+    stray = re.search(r"[^0-9A-Fa-f]", digits)
+    if stray:
+        raise SigningError(f"{name}: {stray.group()!r} is not a hexadecimal digit (0-9, a-f)")
+    if len(digits) % 2:
+        raise SigningError(f"{name}: the number of hexadecimal digits is odd ({len(digits)}): one is missing")
+    return bytes.fromhex(digits)
+
+
+def _signature_bytes(text: str) -> bytes:
+    data = _hex_bytes(_lines(text, "signature"), "signature")
+    if len(data) != _KEY_BYTES:
+        raise SigningError(
+            f"signature: it has {2 * len(data)} hexadecimal digits; a signature has exactly {2 * _KEY_BYTES}"
+        )
+    return data
+
+
+def _key_numbers(text: str, layout: Sequence[int], name: str) -> list[int]:
+    """The numbers of a key text in BOINC's layout. Raises SigningError."""
+    first, *rest = _lines(text, name) or [""]
+    if not re.fullmatch(r"[0-9]{1,6}", first):
+        raise SigningError(f"{name}: the first line must be the number of bits, {KEY_BITS}")
+    _check_size(int(first), name)
+    data = _hex_bytes(rest, name)
+    if len(data) != sum(layout):
+        raise SigningError(_wrong_length(name, len(data), sum(layout)))
+    numbers = []
+    for size in layout:
+        numbers.append(int.from_bytes(data[:size], "big"))
+        data = data[size:]
+    return numbers
+
+
+def _wrong_length(name: str, found_bytes: int, wanted_bytes: int) -> str:
+    others = {sum(_PUBLIC_LAYOUT): "public key", sum(_PRIVATE_LAYOUT): "private key"}
+    if found_bytes in others:
+        return f"{name}: this is a {others[found_bytes]}"
+    return f"{name}: it has {2 * found_bytes} hexadecimal digits; a {name} has exactly {2 * wanted_bytes}"
+
+
+def _parse_pem(text: str) -> PrivateKey:
+    lines = "\n".join(line.strip() for line in text.strip().splitlines())
+    try:
+        key = load_pem_private_key(lines.encode(), password=None)
+    except TypeError as error:
+        raise SigningError(
+            "private key: the PEM text is encrypted; paste it without a pass phrase"
+        ) from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise SigningError("private key: the PEM text is damaged or is not a private key") from error
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise SigningError("private key: the PEM text holds a key that is not RSA")
+    _check_size(key.key_size, "private key")
+    return key
