@@ -1,8 +1,8 @@
 """BOINC's key texts and signatures: what a client checks before it trusts a project's address or program.
 
 Keys are RSA with exactly 1024 bits (the client has fixed fields of 128 bytes). A signature is the RSA private
-operation, with PKCS#1 v1.5 padding and no DigestInfo header, on the 32 lower-case hexadecimal characters of the
-data's MD5. Source: BOINC protocol, keys and signatures.
+operation, with PKCS#1 v1.5 padding and no DigestInfo header, on the 32 lower-case hexadecimal characters of
+the data's MD5. Source: BOINC protocol, keys and signatures.
 
 Pure: text and bytes in, keys, text or a verdict out. People paste these texts, so reading is tolerant of
 blanks, CRLF and upper case, and every refusal is a SigningError that says what is wrong with the text.
@@ -92,13 +92,13 @@ def parse_private_key(text: str) -> PrivateKey:
 
 
 def sign(data: bytes, key: PrivateKey) -> str:
-    """Return the signature text of `data`: hexadecimal lines of 64 digits, then a line with a dot; LF only."""
+    """Return the signature of `data` as text: hex lines of 64 digits, then a line with a dot; LF only."""
     _check_size(key.key_size, "private key")
     return _hex_lines(key.sign(_md5_text(data), padding.PKCS1v15(), NoDigestInfo()))
 
 
 def verify(data: bytes, signature_text: str, public_key: PublicKey) -> bool:
-    """Tell whether the signature is that of `data` under the key; SigningError if the text is no signature."""
+    """Tell whether this is the signature of `data` under the key; SigningError if the text is none."""
     signature = _signature_bytes(signature_text)
     _check_size(public_key.key_size, "public key")
     try:

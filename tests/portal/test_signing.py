@@ -1,4 +1,4 @@
-"""Keys and signatures against vectors that a real BOINC client accepted, round trips, and texts pasted badly."""
+"""Keys and signatures against vectors that a real BOINC client accepted, round trips, and bad texts."""
 
 import hashlib
 import json
@@ -203,7 +203,7 @@ def test_a_bad_private_key_is_refused_with_its_fault(text: str, message: str) ->
     assert message in str(caught.value)
 
 
-# 1 bit count + 4 modulus + 4 exponent + 4 d + 2 each of p, q, dp, dq, qinv: one line of each number but the last.
+# Lines: 0 bit count, 1-4 modulus, 5-8 public exponent, 9-12 d, then two each of p, q, dp, dq and qinv.
 @pytest.mark.parametrize("line", [1, 8, 9, 13, 15, 17, 19, 21])
 def test_private_numbers_that_do_not_belong_together_are_refused(line: int) -> None:
     with pytest.raises(SigningError, match="private key: its numbers do not belong together"):
