@@ -1,0 +1,242 @@
+"""The account manager's tables: projects, accounts at them, and the ledger.
+
+Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amounts.KINDS`` where they are arrays.
+"""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+
+from portal.models import Host, User
+
+MAX_SHARE = 1_000_000.0
+
+
+def _zeros() -> list[int]:
+    return [0] * 6
+
+
+def _no_allowance() -> list[int]:
+    return [0] * 5
+
+
+class Project(models.Model):
+    """A BOINC project that this account manager may attach computers to."""
+
+    class Account(models.TextChoices):
+        SHARED = "shared", "one account for all volunteers"
+        PER_USER = "per_user", "an account for each volunteer"
+
+    name = models.CharField(max_length=100, unique=True)
+    master_url = models.CharField("master URL", max_length=255, unique=True)
+    web_url = models.URLField("web site", blank=True)
+    summary = models.CharField("one line on its science", max_length=200, blank=True)
+    description = models.TextField(blank=True)
+    is_active = models.BooleanField("computers may be attached", default=True)
+    default_share = models.FloatField(
+        "default resource share", default=100, validators=[MinValueValidator(0), MaxValueValidator(MAX_SHARE)]
+    )
+    account_mode = models.CharField(max_length=8, choices=Account, default=Account.SHARED)
+    shared_account_key = models.BinaryField("account key, encrypted", null=True, blank=True, editable=False)
+    url_signature = models.TextField("signature of the URL", blank=True)
+    # Which of the eight data colours the project has, on every page and for good.
+    colour = models.PositiveSmallIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            CheckConstraint(
+                condition=Q(default_share__gte=0, default_share__lte=MAX_SHARE), name="project_share_range"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class UserProject(models.Model):
+    """A volunteer's choice of a project, their account at it, and their totals there (rolled up by a task)."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="user_projects", db_index=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="user_projects")
+    is_chosen = models.BooleanField("chosen by hand", default=False)
+    resource_share = models.FloatField(null=True, blank=True)
+    account_key = models.BinaryField("account key, encrypted", null=True, blank=True, editable=False)
+    total_ec = models.BigIntegerField("estimated credit, micro-credits", default=0, editable=False)
+    avg_ec = models.FloatField("recent average, credits a day", default=0, editable=False)
+    avg_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "project"], name="userproject_once"),
+            CheckConstraint(
+                condition=Q(resource_share__isnull=True)
+                | Q(resource_share__gte=0, resource_share__lte=MAX_SHARE),
+                name="userproject_share_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} at {self.project}"
+
+
+class AccountSettings(models.Model):
+    """What a volunteer's clients are told besides projects: preferences and keywords."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="account_settings")
+    # {element: number, …}, complete (accounting/preferences.py); empty: the client keeps its own.
+    preferences = models.JSONField(default=dict, blank=True)
+    preferences_at = models.DateTimeField("preferences saved at", null=True, blank=True)
+    keywords_yes = ArrayField(models.PositiveIntegerField(), default=list, blank=True)
+    keywords_no = ArrayField(models.PositiveIntegerField(), default=list, blank=True)
+
+    class Meta:
+        verbose_name_plural = "account settings"
+
+    def __str__(self) -> str:
+        return f"settings of {self.user}"
+
+
+class HostLedger(models.Model):
+    """A host's part of the ledger: allowance and last contact. Its row is the lock of everything about the host.
+
+    ``level``: allowance left for cpu_time, gpu_time, cpu_ec, gpu_ec (micro) and jobs (micro-jobs); accounting rules, 2.
+    """
+
+    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger")
+    last_at = models.DateTimeField("last contact", null=True)
+    client_now = models.FloatField("the client's clock at the last contact", null=True)
+    level = ArrayField(models.BigIntegerField(), size=5, default=_no_allowance)
+    # time_stats, net_stats, free disk, run mode, as last reported
+    contact = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(level__len=5), name="hostledger_level_len")]
+
+    def __str__(self) -> str:
+        return f"ledger of {self.host}"
+
+
+class HostProject(models.Model):
+    """A host's totals at a project (accounting rules, "State per host and project"), and the owner's wishes for it."""
+
+    pk = models.CompositePrimaryKey("host_id", "project_id")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="host_projects", db_index=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="host_projects")
+    # Totals as a client can claim them go up to 1e21 micro-units, past bigint.
+    reported = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
+    high = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
+    handed = ArrayField(models.BigIntegerField(), size=6, null=True)
+    credited = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
+    pending = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
+    dropped = ArrayField(models.DecimalField(max_digits=26, decimal_places=0), size=6, default=_zeros)
+    listed = models.BooleanField("in the last request", default=False)
+    # What the client last said about it: no_work types, failures, state (small, for the pages).
+    state = models.JSONField(default=dict)
+    # The owner's wishes, sent with each reply.
+    suspended = models.BooleanField(default=False)
+    no_new_work = models.BooleanField(default=False)
+    excluded = models.BooleanField("not on this computer", default=False)
+    no_rsc = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    update_asked = models.BooleanField("contact the project at once", default=False)
+
+    class Meta:
+        constraints = [
+            CheckConstraint(
+                condition=Q(credited__len=6, pending__len=6, dropped__len=6), name="hostproject_six"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host} at {self.project}"
+
+
+class Day(models.Model):
+    """What one host was credited at one project on one UTC day. Partitioned by month (accounting/partitions.py)."""
+
+    class Flag(models.IntegerChoices):
+        """Bits of ``flags``; the values are the engine's."""
+
+        CAPPED = 1, "capped"
+        RESET = 2, "reset"
+        BASELINE = 4, "baseline"
+        SPEED_UNKNOWN = 8, "speed unknown"
+        RETURNED = 16, "old totals came back"
+        PENDING_PAID = 32, "paid later"
+
+    pk = models.CompositePrimaryKey("user_id", "day", "project_id", "host_id")
+    user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
+    day = models.DateField()
+    # No constraint on these two: the key begins with the user, so checking them at a deletion would read all months.
+    project = models.ForeignKey(
+        Project, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
+    host = models.ForeignKey(Host, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    cpu_ec = models.BigIntegerField(default=0)
+    gpu_ec = models.BigIntegerField(default=0)
+    cpu_time = models.BigIntegerField(default=0)
+    gpu_time = models.BigIntegerField(default=0)
+    njobs_success = models.BigIntegerField(default=0)
+    njobs_error = models.BigIntegerField(default=0)
+    flags = models.SmallIntegerField(default=0)
+
+    class Meta:
+        db_table = "accounting_day"
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.host_id} at {self.project_id}"
+
+
+class Note(models.Model):
+    """Something the owner should know about a host's reports: at most one row per host, day, kind and project."""
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="notes", db_index=False)
+    project = models.ForeignKey(Project, models.CASCADE, null=True, related_name="+", db_index=False)
+    day = models.DateField()
+    kind = models.CharField(max_length=24)
+    detail = models.CharField(max_length=300, blank=True)
+    # What was dropped in all that day: {kind of amount: micro-units}
+    amount = models.DecimalField(max_digits=26, decimal_places=0, default=0)
+    count = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-last_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["host", "day", "kind", "project", "detail"],
+                nulls_distinct=False,
+                name="note_once_a_day",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.kind}"
+
+
+class ProjectDay(models.Model):
+    """A project's sums over all hosts on one UTC day, rolled up from the days by a task."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="project_days", db_index=False)
+    day = models.DateField()
+    hosts = models.PositiveIntegerField(default=0)
+    users = models.PositiveIntegerField(default=0)
+    cpu_ec = models.BigIntegerField(default=0)
+    gpu_ec = models.BigIntegerField(default=0)
+    cpu_time = models.BigIntegerField(default=0)
+    gpu_time = models.BigIntegerField(default=0)
+    njobs_success = models.BigIntegerField(default=0)
+    njobs_error = models.BigIntegerField(default=0)
+    rolled_up_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "day"], name="projectday_once")]
+
+    def __str__(self) -> str:
+        return f"{self.project} on {self.day}"

@@ -1,0 +1,49 @@
+"""The monthly partitions of the daily history: created ahead by a task, and at need by the ledger."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from django.db import connection, transaction
+
+# Any number; every process that creates partitions takes the same advisory lock.
+_LOCK = 7_130_001
+
+
+def month_of(day: dt.date) -> dt.date:
+    return day.replace(day=1)
+
+
+def next_month(month: dt.date) -> dt.date:
+    return (month.replace(day=28) + dt.timedelta(days=4)).replace(day=1)
+
+
+def create_months(first: dt.date, last: dt.date) -> list[str]:
+    """Create the missing partitions of the months from ``first`` to ``last`` (days in them); return their names."""
+    created = []
+    month = month_of(first)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        while month <= last:
+            name = f"accounting_day_{month:%Y_%m}"
+            cursor.execute("SELECT to_regclass(%s)", [name])
+            if cursor.fetchone() == (None,):
+                cursor.execute(
+                    f"CREATE TABLE {name} PARTITION OF accounting_day FOR VALUES FROM (%s) TO (%s)",
+                    [month, next_month(month)],
+                )
+                created.append(name)
+            month = next_month(month)
+    return created
+
+
+_known_months: set[dt.date] = set()
+
+
+def ensure_month(day: dt.date) -> None:
+    """Make sure that the partition of ``day`` exists: one look per process and month, so that no report is ever lost
+    because the task that creates partitions ahead did not run."""
+    month = month_of(day)
+    if month not in _known_months:
+        create_months(month, month)
+        _known_months.add(month)

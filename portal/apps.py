@@ -1,0 +1,14 @@
+"""The site itself: people, their computers, settings."""
+
+from django.apps import AppConfig
+
+
+class PortalConfig(AppConfig):
+    name = "portal"
+    verbose_name = "People and computers"
+
+    def ready(self) -> None:
+        # Registers the system checks, and makes this process send its tasks through our Celery application.
+        from portal import celery, checks
+
+        del celery, checks

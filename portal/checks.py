@@ -1,0 +1,1 @@
+"""System checks: settings that would fail later are refused at the start, each with a hint."""

@@ -1,0 +1,170 @@
+"""People, the keys of their BOINC clients, and their computers."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+from portal import credentials
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
+        user = self.model(email=email.strip().lower(), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
+        return self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email=(username or "").lower())
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A volunteer or an operator; the e-mail address, in lower case, is the login."""
+
+    email = models.EmailField("e-mail address", unique=True, max_length=254)
+    name = models.CharField("display name", max_length=100, blank=True)
+    # A slow hash over md5(password + e-mail), which is what a BOINC client sends; see portal/credentials.py.
+    client_password = models.CharField(max_length=200, blank=True, editable=False)
+    # The address that client_password was made with: another one means that the value is stale.
+    client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    is_staff = models.BooleanField("operator", default=False)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_is_lower_case"),
+        ]
+
+    def __str__(self) -> str:
+        return self.display_name
+
+    @property
+    def display_name(self) -> str:
+        """The chosen name, else the part of the address before the @."""
+        return self.name or self.email.split("@")[0]
+
+    def set_password(self, raw_password: str | None) -> None:
+        """Set the web password and, with it, what the person's BOINC clients log in with."""
+        super().set_password(raw_password)
+        self.remember_client_password(raw_password)
+
+    def remember_client_password(self, raw_password: str | None, email: str | None = None) -> None:
+        """Derive the client's login value from a password in clear, for ``email`` (default: the present one)."""
+        email = (email or self.email).lower()
+        self.client_password = credentials.hash_client_password(raw_password, email) if raw_password else ""
+        self.client_password_email = email if raw_password else ""
+
+
+class Venue(models.TextChoices):
+    NONE = "", "default"
+    HOME = "home", "home"
+    WORK = "work", "work"
+    SCHOOL = "school", "school"
+
+
+def new_token() -> str:
+    return secrets.token_hex(16)
+
+
+class Host(models.Model):
+    """A volunteer's computer: who owns it and what it is; what changes at each contact is kept elsewhere.
+
+    Known to its client by ``token``, the opaque id that we handed out. Hardware is as last reported and written only
+    when it changed (``hardware_digest``); speeds in FLOPS and operations/s, sizes in bytes.
+    """
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="hosts", db_index=False)
+    token = models.CharField(max_length=32, unique=True, default=new_token, editable=False)
+    host_cpid = models.CharField("cross-project id", max_length=32, blank=True)
+    domain_name = models.CharField("name reported by the client", max_length=255, blank=True)
+    given_name = models.CharField("name given by the owner", max_length=100, blank=True)
+    venue = models.CharField(max_length=6, choices=Venue, blank=True, default=Venue.NONE)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_contact_at = models.DateTimeField(default=timezone.now)
+    retired_at = models.DateTimeField(null=True, blank=True)
+    merged_into = models.ForeignKey(
+        "self", models.CASCADE, null=True, blank=True, related_name="merged_hosts"
+    )
+
+    client_version = models.CharField(max_length=32, blank=True)
+    platform_name = models.CharField(max_length=64, blank=True)
+    timezone_secs = models.IntegerField("seconds east of UTC", null=True, blank=True)
+    ncpus = models.PositiveIntegerField("processors", default=0)
+    p_vendor = models.CharField("processor vendor", max_length=128, blank=True)
+    p_model = models.CharField("processor model", max_length=256, blank=True)
+    p_features = models.TextField("processor features", blank=True)
+    p_fpops = models.FloatField("floating point speed of one processor (FLOPS)", null=True, blank=True)
+    p_iops = models.FloatField("integer speed of one processor (operations/s)", null=True, blank=True)
+    p_membw = models.FloatField("memory bandwidth (bytes/s)", null=True, blank=True)
+    benchmarked_at = models.DateTimeField(null=True, blank=True)
+    m_nbytes = models.BigIntegerField("memory (bytes)", null=True, blank=True)
+    m_cache = models.BigIntegerField("cache (bytes)", null=True, blank=True)
+    m_swap = models.BigIntegerField("swap (bytes)", null=True, blank=True)
+    d_total = models.BigIntegerField("disk (bytes)", null=True, blank=True)
+    os_name = models.CharField("operating system", max_length=128, blank=True)
+    os_version = models.CharField("version of the operating system", max_length=256, blank=True)
+    product_name = models.CharField(max_length=256, blank=True)
+    virtualbox_version = models.CharField(max_length=64, blank=True)
+    # [{"type", "name", "count", "peak_flops", "ram_bytes", "driver_version", "opencl_version"}, …]
+    coprocs = models.JSONField("coprocessors", default=list, blank=True)
+    hardware_digest = models.BinaryField(max_length=16, default=bytes, editable=False)
+    # Hardware values that were left out, each with the field and its limit, for the owner to see.
+    hardware_faults = ArrayField(models.CharField(max_length=200), default=list, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")]
+        constraints = [
+            models.CheckConstraint(
+                condition=~models.Q(merged_into=models.F("id")), name="host_not_merged_into_itself"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        return self.given_name or self.domain_name or f"computer {self.pk}"
+
+
+class ClientKey(models.Model):
+    """A key that a BOINC client authenticates with; only its hash is kept. It opens the client protocols, nothing else.
+
+    Many may be valid at once; each password login by a client, and each account look-up, makes a fresh one.
+    """
+
+    class Origin(models.TextChoices):
+        ATTACH = "attach", "computer attached"
+        LOOKUP = "lookup", "account looked up by a BOINC Manager"
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="client_keys")
+    host = models.ForeignKey(Host, models.CASCADE, null=True, blank=True, related_name="client_keys")
+    origin = models.CharField(max_length=6, choices=Origin)
+    key_hash = models.BinaryField("SHA-256 of the key", max_length=32, unique=True, editable=False)
+    hint = models.CharField("first characters", max_length=6, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.hint}… ({self.get_origin_display()})"

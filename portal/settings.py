@@ -1,0 +1,212 @@
+"""All settings of the site, read from the environment; docs/settings.md lists them, portal/checks.py checks them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import environ
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+
+def secret(name: str, default: str = "") -> str:
+    """The variable NAME, or the contents of the file that NAME_FILE names: secrets may stay out of the environment."""
+    file = os.environ.get(f"{name}_FILE")
+    return Path(file).read_text().strip() if file else str(env.str(name, default=default))
+
+
+VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
+DEBUG = env.bool("DEBUG", default=False)
+
+# --- the site -----------------------------------------------------------------------------------
+SITE_NAME = env.str("SITE_NAME", default="Cobblestone")
+# The master URL that clients attach to: canonical, with a dot in it and a slash at its end.
+SITE_URL = env.str("SITE_URL", default=f"http://127.0.0.1:{env.str('PORT', default='8000')}/")
+HTTPS = SITE_URL.startswith("https://")
+ALLOWED_HOSTS = env.list(
+    "ALLOWED_HOSTS", default=[SITE_URL.split("/")[2].rsplit(":", 1)[0], "localhost", "127.0.0.1"]
+)
+CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
+# Sign-up on the web and, separately, from the BOINC Manager (create_account.php).
+SIGNUP_OPEN = env.bool("SIGNUP_OPEN", default=True)
+CLIENT_SIGNUP_OPEN = env.bool("CLIENT_SIGNUP_OPEN", default=True)
+
+# --- the account manager --------------------------------------------------------------------------
+AM_REPEAT_SECS = env.int("AM_REPEAT_SECS", default=6 * 3600)
+AM_REPEAT_SECS_AFTER_ATTACH = env.int("AM_REPEAT_SECS_AFTER_ATTACH", default=120)
+# Private signing key (BOINC's text or PEM). Empty: the key is kept elsewhere, signatures are pasted in the admin.
+AM_SIGNING_KEY = Path(env.str("AM_SIGNING_KEY", default=str(VAR_DIR / "keys" / "am_signing_private")))
+AM_SIGNING_KEY_PUBLIC = Path(
+    env.str("AM_SIGNING_KEY_PUBLIC", default=str(VAR_DIR / "keys" / "am_signing_public"))
+)
+# What a computer may claim to be at most (accounting rules, ceilings).
+AM_MAX_NCPUS = env.int("AM_MAX_NCPUS", default=1024)
+AM_MAX_CPU_FLOPS = env.float("AM_MAX_CPU_FLOPS", default=200e9)
+AM_MAX_GPUS = env.int("AM_MAX_GPUS", default=64)
+AM_MAX_GPU_FLOPS = env.float("AM_MAX_GPU_FLOPS", default=500e12)
+# Failed logins by the client protocols: so many per account and per address, in so many seconds.
+CLIENT_LOGIN_FAILURES = env.int("CLIENT_LOGIN_FAILURES", default=10)
+CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.int("CLIENT_LOGIN_FAILURE_WINDOW_SECS", default=600)
+
+
+# --- secrets: given, or made once under var/ ------------------------------------------------------
+def _kept_secret(name: str) -> str:
+    """The secret from the environment or, for a private installation, from var/keys/, made at the first start."""
+    if given := secret(name):
+        return given
+    path = VAR_DIR / "keys" / name.lower()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(48))
+    except FileExistsError:
+        pass
+    return path.read_text().strip()
+
+
+SECRET_KEY = _kept_secret("SECRET_KEY")
+# Encrypts account keys at projects; changing it makes those unreadable, so it is not SECRET_KEY.
+ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
+
+# --- PostgreSQL, broker, cache ----------------------------------------------------------------------
+DATABASE_URL = secret("DATABASE_URL")
+BROKER_URL = secret("BROKER_URL")
+CACHE_URL = secret("CACHE_URL")
+if not (DATABASE_URL and BROKER_URL and CACHE_URL):
+    from portal import embedded
+
+    _servers = embedded.ensure(VAR_DIR, database=not DATABASE_URL, valkey=not (BROKER_URL and CACHE_URL))
+    DATABASE_URL = DATABASE_URL or _servers.database_url
+    BROKER_URL = BROKER_URL or _servers.broker_url
+    CACHE_URL = CACHE_URL or _servers.cache_url
+
+DB_POOL_MAX = env.int("DB_POOL_MAX", default=16)
+_database: dict[str, Any] = dict(
+    environ.Env.db_url_config(DATABASE_URL, engine="django.db.backends.postgresql")
+)
+# environ leaves the socket folder of "?host=" among the options; libpq takes it from there.
+_database["OPTIONS"] = {
+    **_database.get("OPTIONS", {}),
+    "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10},
+    "application_name": "cobblestone",
+}
+DATABASES = {"default": _database}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}}
+
+CELERY_BROKER_URL = BROKER_URL
+CELERY_TASK_IGNORE_RESULT = True
+# A worker may be killed in mid-task: tasks are safe to run twice and are then handed out again.
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_TIME_LIMIT = 900
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = "UTC"
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULE = {
+    "create-partitions": {"task": "accounting.tasks.create_partitions", "schedule": 6 * 3600},
+    "roll-up": {"task": "accounting.tasks.roll_up", "schedule": 600},
+    "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
+}
+
+# --- Django -----------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django_structlog",
+    "django_htmx",
+    "django_prometheus",
+    "health_check",
+    "rest_framework",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "portal",
+    "accounting",
+]
+MIDDLEWARE = [
+    "portal.middleware.ProtocolMiddleware",  # hands the client protocols past everything below
+    "portal.middleware.RequestLogMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "allauth.usersessions.middleware.UserSessionsMiddleware",
+]
+ROOT_URLCONF = "portal.urls"
+WSGI_APPLICATION = "portal.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "portal.context.site",
+            ],
+        },
+    },
+]
+LANGUAGE_CODE = "en"
+USE_I18N = True
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": env.str("STATICFILES_STORAGE", default="whitenoise.storage.ManifestStaticFilesStorage"),
+    },
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1000
+SILENCED_SYSTEM_CHECKS: list[str] = env.list("SILENCED_SYSTEM_CHECKS", default=[])
+
+# --- people -------------------------------------------------------------------------------------------
+AUTH_USER_MODEL = "portal.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_REDIRECT_URL = "home"
+LOGIN_URL = "account_login"
+EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
+vars().update(EMAIL_CONFIG)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="Cobblestone <noreply@example.org>")
+
+# --- security -------------------------------------------------------------------------------------------
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("BEHIND_PROXY", default=False) else None
+)
+SECURE_SSL_REDIRECT = HTTPS and env.bool("SECURE_SSL_REDIRECT", default=True)
+# BOINC clients post to these addresses without following surprises: never redirect them.
+SECURE_REDIRECT_EXEMPT = [r"^rpc\.php$", r"^get_project_config\.php$"]
+SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+X_FRAME_OPTIONS = "DENY"

@@ -1,0 +1,55 @@
+"""Named people and small factories that all tests share."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+# Tests run in one process with a browser's event loop beside Django's synchronous ORM.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+
+from portal.models import Host, User
+
+
+def pytest_configure() -> None:
+    """Cheap password hashes, static files without a manifest, and a cache of one's own per test process."""
+    worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0)
+    location = settings.CACHES["default"]["LOCATION"]
+    settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={8 + worker}", location)
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> Iterator[None]:
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    """A volunteer, the owner in most tests; her password is "alice's secret"."""
+    return User.objects.create_user("alice@example.org", "alice's secret", name="Alice")
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    """Another volunteer, who must never see or change what is Alice's."""
+    return User.objects.create_user("bob@example.org", "bob's secret", name="Bob")
+
+
+@pytest.fixture
+def operator(db: None) -> User:
+    """Somebody who runs the site."""
+    return User.objects.create_superuser("operator@example.org", "operator's secret", name="Operator")
+
+
+@pytest.fixture
+def studio(alice: User) -> Host:
+    """Alice's computer."""
+    return Host.objects.create(owner=alice, domain_name="studio", host_cpid="a" * 32, ncpus=4, p_fpops=4e9)
