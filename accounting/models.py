@@ -111,6 +111,8 @@ class HostLedger(models.Model):
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger")
     last_at = models.DateTimeField("last contact", null=True)
     client_now = models.FloatField("the client's clock at the last contact", null=True)
+    # Counts the requests answered; a write happens only if it is still what was read (accounting/store.py).
+    contacts = models.BigIntegerField("requests answered", default=0)
     level = ArrayField(models.BigIntegerField(), size=5, default=_no_allowance)
     # time_stats, net_stats, free disk, run mode, as last reported
     contact = models.JSONField(default=dict)
