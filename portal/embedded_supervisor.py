@@ -1,0 +1,222 @@
+"""Keeps one embedded server (PostgreSQL or Valkey) running for as long as any process holds its users' lock.
+
+portal.embedded starts it (`python -m portal.embedded_supervisor KIND HOME SOCKET_DIR PROGRAMS`) and explains
+the locks. It uses the standard library only, so that it starts in milliseconds.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from portal.leash import leashed
+
+NOBODY = 65534
+STOP_LIMIT_SECS = 60.0
+# A server that ran this long and then ended was killed or crashed: start it again. Sooner, it cannot run.
+CRASH_AFTER_SECS = 2.0
+
+
+class Stop(Exception):
+    """Nobody needs the server any more, or the supervisor was told to end."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One server: its folder below the data folder, where its socket goes, and where its programs are."""
+
+    kind: str
+    home: Path
+    socket_dir: Path
+    programs: Path
+
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
+
+    @property
+    def stop_signal(self) -> signal.Signals:
+        # PostgreSQL: SIGINT ends open sessions, SIGTERM would wait for them. Valkey saves at SIGTERM.
+        return signal.SIGINT if self.kind == "postgres" else signal.SIGTERM
+
+    def make_ready(self, lock: int) -> list[str]:
+        """Bring the data folder into a state to start from, and give the server's command.
+
+        Programs that write there inherit the open file `lock`.
+        """
+        return self._postgres(lock) if self.kind == "postgres" else self._valkey()
+
+    def _valkey(self) -> list[str]:
+        self.data.mkdir(mode=0o700, exist_ok=True)
+        socket = self.socket_dir / "valkey.sock"
+        command = [
+            str(self.programs / "valkey-server"),
+            "--port",
+            "0",
+            "--daemonize",
+            "no",
+            "--save",
+            "60 1000",
+        ]
+        command += ["--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(self.data)]
+        return leashed(command, self.stop_signal)
+
+    def _postgres(self, lock: int) -> list[str]:
+        prefix = unprivileged([self.home, self.socket_dir])
+        if not self.data.exists():
+            self._initdb(prefix, lock)
+        self._forget_stale_pid()
+        command = [
+            str(self.programs / "postgres"),
+            "-D",
+            str(self.data),
+            "-k",
+            str(self.socket_dir),
+            "-p",
+            "5432",
+        ]
+        options = [
+            "listen_addresses=",
+            "max_connections=200",
+            "shared_buffers=256MB",
+            "timezone=UTC",
+            "log_timezone=UTC",
+        ]
+        if (self.programs.parent / "lib" / "pg_stat_statements.so").exists():
+            options.append("shared_preload_libraries=pg_stat_statements")
+        for option in options:
+            command += ["-c", option]
+        return prefix + leashed(command, self.stop_signal)
+
+    def _initdb(self, prefix: list[str], lock: int) -> None:
+        # In a folder of its own, renamed when complete: an initdb cut short leaves nothing to trip over.
+        fresh = self.home / "data.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        command = [str(self.programs / "initdb"), "-D", str(fresh), "-U", "cobblestone", "--auth=trust"]
+        command += [
+            "--encoding=UTF8",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+            "--locale=C.UTF-8",
+        ]
+        command = prefix + leashed([*command, "--no-instructions"], signal.SIGKILL)
+        subprocess.run(
+            command, check=True, stdout=subprocess.DEVNULL, pass_fds=[lock], env=clean_environment()
+        )
+        fresh.rename(self.data)
+
+    def _forget_stale_pid(self) -> None:
+        """Remove a dead server's pid file: PostgreSQL would not start if another process has that number now."""
+        pid_file = self.data / "postmaster.pid"
+        try:
+            owner = int(pid_file.read_text().split()[0])
+            alive = Path(f"/proc/{owner}/cwd").samefile(self.data)
+        except (OSError, ValueError, IndexError):
+            alive = False
+        if not alive:
+            pid_file.unlink(missing_ok=True)
+
+
+def unprivileged(folders: list[Path]) -> list[str]:
+    """The command prefix that makes PostgreSQL run for root, which it refuses; empty for other users.
+
+    In a user namespace the files stay root's. Where that is refused the server runs as nobody, and `folders`
+    become nobody's.
+    """
+    if os.geteuid() != 0:
+        return []
+    prefix = ["unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}"]
+    owner = 0
+    if not runs([*prefix, "true"]):
+        prefix, owner = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"], NOBODY
+    for folder in folders:
+        if folder.stat().st_uid != owner or any(path.stat().st_uid != owner for path in folder.glob("data")):
+            subprocess.run(["chown", "-R", f"{owner}:{owner}", str(folder)], check=True)
+    return prefix
+
+
+def runs(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def keep_running(server: Server) -> NoReturn:
+    """Start the server, again after a crash, until `Stop` is raised; SystemExit when it cannot run."""
+    while True:
+        # The server inherits this lock, so it is free only when no process of an earlier server is left.
+        lock = os.open(server.home / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = server.make_ready(lock)
+        started = time.monotonic()
+        process = subprocess.Popen(command, pass_fds=[lock], env=clean_environment(), umask=0o077)
+        os.close(lock)
+        try:
+            code = process.wait()
+        except Stop:
+            end(process, server.stop_signal)
+            raise
+        print(f"{server.kind} ended with exit code {code}", flush=True)
+        if time.monotonic() - started < CRASH_AFTER_SECS:
+            sys.exit(1)
+
+
+def end(process: "subprocess.Popen[bytes]", stop_signal: signal.Signals) -> None:
+    process.send_signal(stop_signal)
+    try:
+        process.wait(STOP_LIMIT_SECS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without PGPORT, PGDATA and the like: the shell's are not meant for this server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+
+
+def wait_for_last_user(users: int) -> None:
+    """Stop this process once nobody shares the lock `users`; newcomers then wait until the server has ended."""
+    fcntl.flock(users, fcntl.LOCK_EX)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def stop(_signal: int, _frame: FrameType | None) -> None:
+    # Once is enough: a second signal must not cut the orderly end short.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Stop
+
+
+def main(kind: str, home: Path, socket_dir: Path, programs: Path) -> None:
+    alive = os.open(home / "supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return  # another supervisor is at work
+    if os.fork():
+        os._exit(0)  # whoever started this waits for the lock to be taken, and no longer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, stop)
+    users = os.open(home / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        threading.Thread(target=wait_for_last_user, args=(users,), daemon=True).start()
+        keep_running(Server(kind, home, socket_dir, programs))
+    except Stop:
+        # In this order: while the users' lock is held nobody looks whether a supervisor is alive.
+        os.close(alive)
+        os._exit(0)
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"{kind} cannot be started: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *(Path(argument) for argument in sys.argv[2:5]))
