@@ -1,0 +1,278 @@
+"""The ledger's rules: what one account-manager request changes. Pure: no clock, no database.
+
+A client sends, per project, six totals since it attached (``amounts.KINDS``). We keep the last ones and
+credit the differences, as far as the machine can have done the work. The rules and an example are in
+docs/accounting.md; the comments below cite them as "accounting rules, rule N".
+
+State of a host: when it last reported (our clock), what its own clock said then, and its *level*: five
+allowances (``machine.LEVELS``) that fill with time at the machine's full speed, up to 30 days of it.
+
+State of a host at a project: ``reported``, the last totals (R in the rules); ``high``, the totals before a
+reset, as long as they may come back (W); ``credited`` (C), ``pending`` (Q: not covered by the allowance yet)
+and ``dropped``, whose sum is all the work ever reported; ``handed``, the totals that we gave a client to
+start from and have not built upon; ``listed``, whether the last request named the project.
+
+``settle`` applies the rules in order:
+
+1. A message older than the newest one changes nothing.
+2. The level fills by the time since the last report.
+3. A new attachment starts from a base: what the client had before we could know.
+4. Else the difference to the last totals counts. Falling totals are a reset and count nothing; totals that
+   jump back after a reset count only above where they were.
+5. Credit is bounded by run time times speed.
+6. What the level covers is credited, the same fraction for all projects; the rest waits.
+7. What is left of the level pays what waits; what waits beyond one day's work is dropped.
+8. Results: the rows as they become, and what to add to today's.
+
+Units: micro-credits, micro-seconds and whole jobs; clocks are micro-seconds since 1970, the client's is in
+seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Final
+
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.machine import (
+    DAY_US,
+    HOUR_US,
+    NO_ALLOWANCE,
+    SECOND_US,
+    Capacity,
+    Ceilings,
+    Levels,
+    Machine,
+    allowance,
+    larger_capacity,
+    most_cpu_credit,
+    most_gpu_credit,
+)
+from accounting.engine.sharing import hand_out
+from accounting.engine.states import (
+    BASELINE,
+    CAPPED,
+    PENDING_PAID,
+    RESET,
+    RETURNED,
+    SPEED_UNKNOWN,
+    HostState,
+    Intake,
+    Note,
+    NoteKind,
+    ProjectState,
+    Report,
+    Settlement,
+    larger,
+    minus,
+    plus,
+)
+
+__all__ = [
+    "BASELINE",
+    "CAPPED",
+    "PENDING_PAID",
+    "RESET",
+    "RETURNED",
+    "SPEED_UNKNOWN",
+    "Ceilings",
+    "HostState",
+    "Machine",
+    "Note",
+    "NoteKind",
+    "ProjectState",
+    "Report",
+    "Settlement",
+    "offer",
+    "settle",
+]
+
+STALE_WITHIN_US: Final = HOUR_US
+LEVEL_KEPT_US: Final = 30 * DAY_US
+# A client's totals move once a minute: a difference may hold two minutes more than the time between reports.
+RETURN_SLACK_US: Final = 120 * SECOND_US
+# What a client reports as its speed when the benchmark failed or was skipped.
+DEFAULT_FPOPS: Final = 1_000_000_000
+
+
+def offer(state: ProjectState | None, project_id: int) -> ProjectState:
+    """The row of a project that our reply offers and that the request did not list.
+
+    The totals handed out stay the same until the client lists the project with totals: a reply may get lost,
+    and the next one must not move the base. The reply has to say ``handed``, not ``credited``.
+    """
+    if state is None:
+        return ProjectState(project_id, handed=NO_WORK)
+    if state.handed is not None:
+        return state
+    return replace(state, handed=state.credited)
+
+
+def settle(
+    host: HostState,
+    projects: Mapping[int, ProjectState],
+    reports: Sequence[Report],
+    *,
+    now_us: int,
+    client_now: float | None,
+    old: Machine | None,
+    new: Machine | None,
+    has_token: bool,
+    honours_handed: bool,
+    ceilings: Ceilings,
+) -> Settlement:
+    """What a request with these reports changes; the arguments stay as they are.
+
+    ``projects`` has every row of the host, also of projects that the request does not list. ``old`` and
+    ``new`` are the hardware as stored and as this request describes it, ``has_token`` says that the request
+    carried the host id that we gave out, ``honours_handed`` that the client starts its counters from the
+    totals of our reply.
+    """
+    if client_now is not None and not isfinite(client_now):
+        client_now = None
+    if _is_stale(host, now_us, client_now):
+        return Settlement(True, host)
+    machine = larger_capacity(old, new, ceilings)
+    elapsed_us = max(0, now_us - host.last_at_us) if host.last_at_us is not None else 0
+    known = has_token and host.last_at_us is not None
+    level = _refilled(host.level, machine, elapsed_us) if known else NO_ALLOWANCE
+    intake = Intake(machine, elapsed_us, has_token, honours_handed, dict(projects))
+    _take_in(intake, reports)
+    level, credits = hand_out(intake, level)
+    current = new if new is not None else old
+    if current is not None and current.p_fpops == DEFAULT_FPOPS:
+        for project_id in credits:
+            intake.flag(project_id, SPEED_UNKNOWN)
+    return Settlement(
+        False,
+        HostState(now_us, client_now if client_now is not None else host.client_now, level),
+        [row for project_id, row in intake.rows.items() if row != projects.get(project_id)],
+        credits,
+        intake.flags,
+        intake.notes,
+    )
+
+
+def _is_stale(host: HostState, now_us: int, client_now: float | None) -> bool:
+    """Whether a newer message of this client has been seen (accounting rules, rule 1).
+
+    Only within an hour, either way: a clock that was set back, the client's or ours, must not lock a host
+    out.
+    """
+    if client_now is None or host.client_now is None or host.last_at_us is None:
+        return False
+    return client_now < host.client_now and abs(now_us - host.last_at_us) < STALE_WITHIN_US
+
+
+def _refilled(level: Levels, machine: Capacity, elapsed_us: int) -> Levels:
+    """The allowance after some time, at most 30 days' worth (accounting rules, rule 2)."""
+    a, b, c, d, e = allowance(machine, elapsed_us)
+    most = allowance(machine, LEVEL_KEPT_US)
+    return (
+        min(level[0] + a, most[0]),
+        min(level[1] + b, most[1]),
+        min(level[2] + c, most[2]),
+        min(level[3] + d, most[3]),
+        min(level[4] + e, most[4]),
+    )
+
+
+def _take_in(intake: Intake, reports: Sequence[Report]) -> None:
+    """Moves each listed project to its new totals and finds what was done (accounting rules 3 to 5)."""
+    rows = intake.rows
+    seen: set[int] = set()
+    for report in reports:
+        project_id = report.project_id
+        if project_id in seen:
+            continue
+        seen.add(project_id)
+        state = rows.get(project_id) or ProjectState(project_id)
+        if report.totals is None:
+            rows[project_id] = _without_totals(intake, state, report.fault)
+            continue
+        delta, high = _difference(intake, state, report.totals)
+        dropped = state.dropped
+        if delta != NO_WORK:
+            earned = _tied_to_time(intake, project_id, delta)
+            if earned is not delta:
+                dropped = plus(dropped, minus(delta, earned))
+            intake.deltas[project_id] = earned
+        rows[project_id] = ProjectState(
+            project_id, report.totals, high, state.credited, state.pending, dropped, None, True
+        )
+    for project_id, state in rows.items():
+        if state.listed and project_id not in seen:
+            rows[project_id] = replace(state, listed=False)
+
+
+def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> ProjectState:
+    """A project that is listed without usable totals: the last ones stay.
+
+    But not in a request without our id: that client attached anew, and the old totals are not its own.
+    """
+    if fault is not None:
+        intake.notes.append(Note(NoteKind.INVALID, state.project_id, detail=fault))
+    if intake.has_token:
+        return replace(state, listed=True)
+    return replace(state, reported=None, high=None, listed=True)
+
+
+def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Totals | None]:
+    """What was done since the last totals, and the high-water mark left (accounting rules 3 and 4)."""
+    last, high = state.reported, state.high
+    if last is None or not state.listed or not intake.has_token:
+        return minus(totals, _base(intake, state, totals)), None
+    delta = minus(totals, last)
+    if min(delta) < 0:
+        _tell(intake, state.project_id, RESET, NoteKind.RESET)
+        return NO_WORK, last if high is None else larger(high, last)
+    if high is None:
+        return delta, None
+    above = minus(totals, high)
+    if _is_too_much(intake, delta):
+        _tell(intake, state.project_id, RETURNED, NoteKind.RETURNED)
+        delta = larger(above, NO_WORK)
+    return delta, high if min(above) < 0 else None
+
+
+def _base(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
+    """Where a new attachment starts: what the client had before we could know (accounting rules, rule 3)."""
+    if state.handed is None or (state.listed and state.reported is None):
+        if totals != NO_WORK:
+            _tell(intake, state.project_id, BASELINE, NoteKind.BASELINE, totals[0] + totals[1])
+        return totals
+    if intake.honours_handed and min(minus(totals, state.handed)) >= 0:
+        return state.handed
+    return NO_WORK
+
+
+def _tell(intake: Intake, project_id: int, bit: int, kind: NoteKind, amount: int = 0) -> None:
+    intake.flag(project_id, bit)
+    intake.notes.append(Note(kind, project_id, amount=amount))
+
+
+def _is_too_much(intake: Intake, delta: Totals) -> bool:
+    """Whether a machine cannot have done this since its last report: then old totals have come back."""
+    cpu_time, gpu_time, cpu_ec, gpu_ec, jobs = allowance(intake.capacity, intake.elapsed_us + RETURN_SLACK_US)
+    return (
+        delta[0] > cpu_ec
+        or delta[1] > gpu_ec
+        or delta[2] > cpu_time
+        or delta[3] > gpu_time
+        or (delta[4] + delta[5]) * SECOND_US > jobs
+    )
+
+
+def _tied_to_time(intake: Intake, project_id: int, delta: Totals) -> Totals:
+    """The difference with its credit cut to what its run time is worth (accounting rules, rule 5)."""
+    cpu_ec = min(delta[0], most_cpu_credit(intake.capacity, delta[2]))
+    gpu_ec = min(delta[1], most_gpu_credit(intake.capacity, delta[3]))
+    if cpu_ec == delta[0] and gpu_ec == delta[1]:
+        return delta
+    intake.flag(project_id, CAPPED)
+    for kind, excess in (("cpu_ec", delta[0] - cpu_ec), ("gpu_ec", delta[1] - gpu_ec)):
+        if excess:
+            intake.notes.append(Note(NoteKind.EC_ABOVE_TIME, project_id, kind, excess, kind))
+    return (cpu_ec, gpu_ec, delta[2], delta[3], delta[4], delta[5])

@@ -1,0 +1,152 @@
+"""Sharing a machine's allowance among its projects (accounting rules, rules 6 and 7).
+
+What the allowance covers is credited, the same fraction for all projects; the rest waits. What is then left
+of the allowance pays what waits; what waits beyond one day of the machine's work is dropped, and the owner is
+told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from accounting.engine.amounts import KINDS, NO_WORK, Totals
+from accounting.engine.machine import DAY_US, SECOND_US, Levels, allowance
+from accounting.engine.states import CAPPED, PENDING_PAID, Intake, Note, NoteKind, minus, plus
+
+PENDING_KEPT_US: Final = DAY_US
+
+
+def hand_out(intake: Intake, level: Levels) -> tuple[Levels, dict[int, Totals]]:
+    """Credits what the level covers (accounting rules, rules 6 and 7): what is left of it, and the credit."""
+    left = _all_covered(intake, level)
+    if left is None:
+        return _share_out(intake, level)
+    rows = intake.rows
+    for project_id, delta in intake.deltas.items():
+        # This row was made by _take_in for this request alone, so it may be changed in place.
+        rows[project_id].credited = plus(rows[project_id].credited, delta)
+    return left, intake.deltas
+
+
+def _all_covered(intake: Intake, level: Levels) -> Levels | None:
+    """What is left if the level covers everything and nothing waits, as nearly always; else None."""
+    for row in intake.rows.values():
+        if row.pending != NO_WORK:
+            return None
+    if not intake.deltas:
+        return level
+    cpu_time, gpu_time, cpu_ec, gpu_ec, jobs = level
+    for delta in intake.deltas.values():
+        cpu_ec -= delta[0]
+        gpu_ec -= delta[1]
+        cpu_time -= delta[2]
+        gpu_time -= delta[3]
+        jobs -= (delta[4] + delta[5]) * SECOND_US
+    left = (cpu_time, gpu_time, cpu_ec, gpu_ec, jobs)
+    return left if min(left) >= 0 else None
+
+
+def _share_out(intake: Intake, level: Levels) -> tuple[Levels, dict[int, Totals]]:
+    """Rules 6 and 7 in full, kind by kind, for the projects with new work or with work that waits."""
+    ids = [i for i, row in intake.rows.items() if row.pending != NO_WORK or i in intake.deltas]
+    day = allowance(intake.capacity, PENDING_KEPT_US)
+    left = list(level)
+    splits = []
+    for index, slot in ((0, 2), (1, 3), (2, 0), (3, 1)):
+        deltas = [intake.deltas.get(i, NO_WORK)[index] for i in ids]
+        waiting = [intake.rows[i].pending[index] for i in ids]
+        split = _split(deltas, waiting, level[slot], day[slot])
+        left[slot] -= sum(split.credited)
+        splits.append(split)
+    success = [intake.deltas.get(i, NO_WORK)[4] for i in ids]
+    error = [intake.deltas.get(i, NO_WORK)[5] for i in ids]
+    splits += _split_jobs(success, error, level[4] // SECOND_US)
+    left[4] -= SECOND_US * (sum(splits[4].credited) + sum(splits[5].credited))
+    credits = _book(intake, ids, splits)
+    return (left[0], left[1], left[2], left[3], left[4]), credits
+
+
+@dataclass(slots=True)
+class _Split:
+    """What becomes of one kind's amounts, a number per project; ``late`` is the part credited that waited."""
+
+    credited: list[int]
+    pending: list[int]
+    dropped: list[int]
+    late: list[int]
+
+
+def _split(deltas: list[int], waiting: list[int], level: int, most_pending: int) -> _Split:
+    """Credits new amounts, then pays what waits, then drops what waits beyond a day's work."""
+    credited = _fit(deltas, level)
+    pending = [old + new - paid for old, new, paid in zip(waiting, deltas, credited, strict=True)]
+    late = _scaled(pending, level - sum(credited))
+    pending = [amount - paid for amount, paid in zip(pending, late, strict=True)]
+    kept = _fit(pending, most_pending)
+    return _Split(
+        [now + later for now, later in zip(credited, late, strict=True)],
+        kept,
+        [amount - rest for amount, rest in zip(pending, kept, strict=True)],
+        [min(old, paid) for old, paid in zip(waiting, late, strict=True)],
+    )
+
+
+def _split_jobs(success: list[int], error: list[int], most: int) -> list[_Split]:
+    """Both kinds of jobs share an allowance; a project's part is split as its jobs were. Jobs never wait."""
+    jobs = [good + bad for good, bad in zip(success, error, strict=True)]
+    credited = _fit(jobs, most)
+    good = [part * g // all_ if all_ else 0 for part, g, all_ in zip(credited, success, jobs, strict=True)]
+    bad = [part - g for part, g in zip(credited, good, strict=True)]
+    none = [0] * len(jobs)
+    return [
+        _Split(good, none, [want - got for want, got in zip(success, good, strict=True)], none),
+        _Split(bad, none, [want - got for want, got in zip(error, bad, strict=True)], none),
+    ]
+
+
+def _fit(amounts: list[int], limit: int) -> list[int]:
+    """No amount above the limit, then all of them scaled so that the sum is not.
+
+    Cut first, so that one insane claim takes no more than half from one honest project beside it.
+    """
+    return _scaled([min(amount, limit) for amount in amounts], limit)
+
+
+def _scaled(amounts: list[int], limit: int) -> list[int]:
+    """The amounts if their sum is within the limit, else their proportional parts of it, rounded down."""
+    total = sum(amounts)
+    if total <= limit:
+        return amounts
+    return [amount * limit // total for amount in amounts]
+
+
+def _book(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, Totals]:
+    """Writes the outcome into the rows, marks and notes; returns the credit of each project that got some."""
+    credits = {}
+    for place, project_id in enumerate(ids):
+        row = intake.rows[project_id]
+        credited = _column([split.credited[place] for split in splits])
+        pending = _column([split.pending[place] for split in splits])
+        dropped = _column([split.dropped[place] for split in splits])
+        if credited != NO_WORK:
+            credits[project_id] = credited
+        if any(split.late[place] for split in splits):
+            intake.flag(project_id, PENDING_PAID)
+        if dropped != NO_WORK or max(minus(pending, row.pending)) > 0:
+            intake.flag(project_id, CAPPED)
+        intake.rows[project_id] = replace(
+            row,
+            credited=plus(row.credited, credited),
+            pending=pending,
+            dropped=plus(row.dropped, dropped),
+        )
+    for kind, split in zip(KINDS, splits, strict=True):
+        lost = sum(split.dropped)
+        if lost:
+            intake.notes.append(Note(NoteKind.DROPPED, None, kind, lost, kind))
+    return credits
+
+
+def _column(values: list[int]) -> Totals:
+    return (values[0], values[1], values[2], values[3], values[4], values[5])

@@ -1,0 +1,132 @@
+"""The ledger's vocabulary: states before and after, what a request says, what comes of it.
+
+Amounts of a project are six whole numbers in the order of ``amounts.KINDS``: micro-credits, micro-seconds and
+jobs. Our clock is in micro-seconds since 1970, a client's in seconds. docs/accounting.md explains the terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.machine import NO_ALLOWANCE, Capacity, Levels
+
+# Bits that mark a day's row of a project.
+CAPPED: Final = 1
+RESET: Final = 2
+BASELINE: Final = 4
+SPEED_UNKNOWN: Final = 8
+RETURNED: Final = 16
+PENDING_PAID: Final = 32
+
+
+class NoteKind(StrEnum):
+    """What an owner is told about a report (glossary in docs/accounting.md)."""
+
+    INVALID = "invalid"
+    BASELINE = "baseline"
+    RESET = "reset"
+    RETURNED = "returned"
+    EC_ABOVE_TIME = "ec_above_time"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something for the owner to see.
+
+    ``project_id`` is None if it is about the whole host. ``amount`` is what does not count, of the kind named
+    by ``amount_kind`` (one of ``KINDS``); for a baseline, which has no kind, CPU and GPU credit together.
+    ``detail`` is the same for notes that can be counted together.
+    """
+
+    kind: NoteKind
+    project_id: int | None
+    amount_kind: str | None = None
+    amount: int = 0
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class HostState:
+    """A host's part of the ledger: last report by our clock and by its own, and the allowance left."""
+
+    last_at_us: int | None = None
+    client_now: float | None = None
+    level: Levels = NO_ALLOWANCE
+
+
+@dataclass(slots=True)
+class ProjectState:
+    """A host's totals at one project; the module's docstring says what each is."""
+
+    project_id: int
+    reported: Totals | None = None
+    high: Totals | None = None
+    credited: Totals = NO_WORK
+    pending: Totals = NO_WORK
+    dropped: Totals = NO_WORK
+    handed: Totals | None = None
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a request says of one project: totals, or none (not every client sends them), or their fault."""
+
+    project_id: int
+    totals: Totals | None
+    fault: str | None = None
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What a request changes: the host, the projects' rows that differ, and what to add to today's rows.
+
+    ``credits`` has only projects that are credited something; ``flags`` may have others (a reset, for one).
+    """
+
+    stale: bool
+    host: HostState
+    changed: list[ProjectState] = field(default_factory=list)
+    credits: dict[int, Totals] = field(default_factory=dict)
+    flags: dict[int, int] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Intake:
+    """One request in work: its circumstances, and what rules 3 to 7 make of it."""
+
+    capacity: Capacity
+    elapsed_us: int
+    has_token: bool
+    honours_handed: bool
+    rows: dict[int, ProjectState]
+    deltas: dict[int, Totals] = field(default_factory=dict)
+    flags: dict[int, int] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+
+    def flag(self, project_id: int, bit: int) -> None:
+        self.flags[project_id] = self.flags.get(project_id, 0) | bit
+
+
+def plus(a: Totals, b: Totals) -> Totals:
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5])
+
+
+def minus(a: Totals, b: Totals) -> Totals:
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3], a[4] - b[4], a[5] - b[5])
+
+
+def larger(a: Totals, b: Totals) -> Totals:
+    return (
+        max(a[0], b[0]),
+        max(a[1], b[1]),
+        max(a[2], b[2]),
+        max(a[3], b[3]),
+        max(a[4], b[4]),
+        max(a[5], b[5]),
+    )
