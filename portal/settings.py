@@ -1,4 +1,4 @@
-"""All settings of the site, read from the environment; docs/settings.md lists them, portal/checks.py checks them."""
+"""All settings of the site, read from the environment; docs/settings.md explains each."""
 
 from __future__ import annotations
 
@@ -6,57 +6,51 @@ import os
 import secrets
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-import environ
+from portal import environment as env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
 
-
-def secret(name: str, default: str = "") -> str:
-    """The variable NAME, or the contents of the file that NAME_FILE names: secrets may stay out of the environment."""
-    file = os.environ.get(f"{name}_FILE")
-    return Path(file).read_text().strip() if file else str(env.str(name, default=default))
-
-
-VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
-DEBUG = env.bool("DEBUG", default=False)
+VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
+DEBUG = env.switch("DEBUG", False)
 
 # --- the site -----------------------------------------------------------------------------------
-SITE_NAME = env.str("SITE_NAME", default="Cobblestone")
+SITE_NAME = env.text("SITE_NAME", "Cobblestone")
 # The master URL that clients attach to: canonical, with a dot in it and a slash at its end.
-SITE_URL = env.str("SITE_URL", default=f"http://127.0.0.1:{env.str('PORT', default='8000')}/")
+PORT = env.integer("PORT", 8000, low=1, high=65535)
+SITE_URL = env.text("SITE_URL", f"http://127.0.0.1:{PORT}/")
 HTTPS = SITE_URL.startswith("https://")
-ALLOWED_HOSTS = env.list(
-    "ALLOWED_HOSTS", default=[SITE_URL.split("/")[2].rsplit(":", 1)[0], "localhost", "127.0.0.1"]
-)
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", [urlsplit(SITE_URL).hostname or "", "localhost", "127.0.0.1"])
 CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
 # Sign-up on the web and, separately, from the BOINC Manager (create_account.php).
-SIGNUP_OPEN = env.bool("SIGNUP_OPEN", default=True)
-CLIENT_SIGNUP_OPEN = env.bool("CLIENT_SIGNUP_OPEN", default=True)
+SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
+CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
 
 # --- the account manager --------------------------------------------------------------------------
-AM_REPEAT_SECS = env.int("AM_REPEAT_SECS", default=6 * 3600)
-AM_REPEAT_SECS_AFTER_ATTACH = env.int("AM_REPEAT_SECS_AFTER_ATTACH", default=120)
-# Private signing key (BOINC's text or PEM). Empty: the key is kept elsewhere, signatures are pasted in the admin.
-AM_SIGNING_KEY = Path(env.str("AM_SIGNING_KEY", default=str(VAR_DIR / "keys" / "am_signing_private")))
-AM_SIGNING_KEY_PUBLIC = Path(
-    env.str("AM_SIGNING_KEY_PUBLIC", default=str(VAR_DIR / "keys" / "am_signing_public"))
-)
+AM_REPEAT_SECS = env.integer("AM_REPEAT_SECS", 6 * 3600, low=30, high=14 * 86400)
+AM_REPEAT_SECS_AFTER_ATTACH = env.integer("AM_REPEAT_SECS_AFTER_ATTACH", 120, low=30, high=14 * 86400)
+# The private key (BOINC's text or PEM) may be kept elsewhere: signatures are then pasted in the admin.
+AM_SIGNING_KEY = Path(env.text("AM_SIGNING_KEY", str(VAR_DIR / "keys" / "am_signing_private")))
+AM_SIGNING_KEY_PUBLIC = Path(env.text("AM_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "am_signing_public")))
 # What a computer may claim to be at most (accounting rules, ceilings).
-AM_MAX_NCPUS = env.int("AM_MAX_NCPUS", default=1024)
-AM_MAX_CPU_FLOPS = env.float("AM_MAX_CPU_FLOPS", default=200e9)
-AM_MAX_GPUS = env.int("AM_MAX_GPUS", default=64)
-AM_MAX_GPU_FLOPS = env.float("AM_MAX_GPU_FLOPS", default=500e12)
+AM_MAX_NCPUS = env.integer("AM_MAX_NCPUS", 1024, low=1, high=1_000_000)
+AM_MAX_CPU_FLOPS = env.number("AM_MAX_CPU_FLOPS", 200e9, low=1e6, high=1e15)
+AM_MAX_GPUS = env.integer("AM_MAX_GPUS", 64, low=0, high=1_000_000)
+AM_MAX_GPU_FLOPS = env.number("AM_MAX_GPU_FLOPS", 500e12, low=1e6, high=1e18)
 # Failed logins by the client protocols: so many per account and per address, in so many seconds.
-CLIENT_LOGIN_FAILURES = env.int("CLIENT_LOGIN_FAILURES", default=10)
-CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.int("CLIENT_LOGIN_FAILURE_WINDOW_SECS", default=600)
+CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_000_000)
+CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS", 600, low=1, high=7 * 86400)
+# Password checks by the client protocols, right or wrong, per address: each costs a slow hash.
+CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer(
+    "CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000
+)
 
 
 # --- secrets: given, or made once under var/ ------------------------------------------------------
 def _kept_secret(name: str) -> str:
-    """The secret from the environment or, for a private installation, from var/keys/, made at the first start."""
-    if given := secret(name):
+    """The secret from the environment or, for a private installation, from var/keys/, made at first start."""
+    if given := env.secret(name):
         return given
     path = VAR_DIR / "keys" / name.lower()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -73,9 +67,9 @@ SECRET_KEY = _kept_secret("SECRET_KEY")
 ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
-DATABASE_URL = secret("DATABASE_URL")
-BROKER_URL = secret("BROKER_URL")
-CACHE_URL = secret("CACHE_URL")
+DATABASE_URL = env.secret("DATABASE_URL")
+BROKER_URL = env.secret("BROKER_URL")
+CACHE_URL = env.secret("CACHE_URL")
 if not (DATABASE_URL and BROKER_URL and CACHE_URL):
     from portal import embedded
 
@@ -84,11 +78,8 @@ if not (DATABASE_URL and BROKER_URL and CACHE_URL):
     BROKER_URL = BROKER_URL or _servers.broker_url
     CACHE_URL = CACHE_URL or _servers.cache_url
 
-DB_POOL_MAX = env.int("DB_POOL_MAX", default=16)
-_database: dict[str, Any] = dict(
-    environ.Env.db_url_config(DATABASE_URL, engine="django.db.backends.postgresql")
-)
-# environ leaves the socket folder of "?host=" among the options; libpq takes it from there.
+DB_POOL_MAX = env.integer("DB_POOL_MAX", 16, low=1, high=1000)
+_database: dict[str, Any] = env.database(DATABASE_URL)
 _database["OPTIONS"] = {
     **_database.get("OPTIONS", {}),
     "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10},
@@ -178,12 +169,12 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": env.str("STATICFILES_STORAGE", default="whitenoise.storage.ManifestStaticFilesStorage"),
+        "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage"),
     },
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1000
-SILENCED_SYSTEM_CHECKS: list[str] = env.list("SILENCED_SYSTEM_CHECKS", default=[])
+SILENCED_SYSTEM_CHECKS: list[str] = env.words("SILENCED_SYSTEM_CHECKS", [])
 
 # --- people -------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "portal.User"
@@ -194,18 +185,17 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
-EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
-vars().update(EMAIL_CONFIG)
-DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="Cobblestone <noreply@example.org>")
+vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
 
 # --- security -------------------------------------------------------------------------------------------
-SECURE_PROXY_SSL_HEADER = (
-    ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("BEHIND_PROXY", default=False) else None
-)
-SECURE_SSL_REDIRECT = HTTPS and env.bool("SECURE_SSL_REDIRECT", default=True)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.switch("BEHIND_PROXY", False) else None
+SECURE_SSL_REDIRECT = HTTPS and env.switch("SECURE_SSL_REDIRECT", True)
 # BOINC clients post to these addresses without following surprises: never redirect them.
 SECURE_REDIRECT_EXEMPT = [r"^rpc\.php$", r"^get_project_config\.php$"]
-SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
+SECURE_HSTS_SECONDS = env.integer(
+    "SECURE_HSTS_SECONDS", 31_536_000 if HTTPS else 0, low=0, high=10 * 31_536_000
+)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True

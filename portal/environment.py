@@ -1,0 +1,115 @@
+"""Reads settings from environment variables; a bad value ends the program with one line that names it.
+
+An unset and an empty variable mean the same: the default. docs/settings.md lists the variables.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+_ON = ("1", "true", "yes", "on")
+_OFF = ("0", "false", "no", "off")
+
+
+class SettingError(SystemExit):
+    """A setting that cannot be used. Uncaught, it prints its message and no traceback, and exits with 1."""
+
+
+def _refuse(name: str, value: str, wanted: str) -> NoReturn:
+    raise SettingError(f"Setting {name}={value[:100]!r} cannot be used: {wanted}.")
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable without surrounding white space."""
+    return os.environ.get(name, "").strip() or default
+
+
+def words(name: str, default: list[str]) -> list[str]:
+    """A list, its parts separated by commas."""
+    given = text(name)
+    return [part.strip() for part in given.split(",") if part.strip()] if given else default
+
+
+def switch(name: str, default: bool) -> bool:
+    """On or off: 1/0, true/false, yes/no, on/off."""
+    given = text(name)
+    if not given:
+        return default
+    if given.lower() not in _ON + _OFF:
+        _refuse(name, given, "give 1 (on) or 0 (off)")
+    return given.lower() in _ON
+
+
+def integer(name: str, default: int, *, low: int, high: int) -> int:
+    """A whole number from ``low`` to ``high``, both included."""
+    given = text(name)
+    if not given:
+        return default
+    wanted = f"give a whole number from {low} to {high}"
+    if len(given) > 20:
+        _refuse(name, given, wanted)
+    try:
+        value = int(given)
+    except ValueError:
+        _refuse(name, given, wanted)
+    if not low <= value <= high:
+        _refuse(name, given, wanted)
+    return value
+
+
+def number(name: str, default: float, *, low: float, high: float) -> float:
+    """A finite number from ``low`` to ``high``, both included; 200e9 is a way to write one."""
+    given = text(name)
+    if not given:
+        return default
+    wanted = f"give a number from {low:g} to {high:g}"
+    try:
+        value = float(given)
+    except ValueError:
+        _refuse(name, given, wanted)
+    if not (math.isfinite(value) and low <= value <= high):
+        _refuse(name, given, wanted)
+    return value
+
+
+def secret(name: str) -> str:
+    """The variable ``name``, or what the file that ``name``_FILE names holds."""
+    file = text(f"{name}_FILE")
+    if not file:
+        return text(name)
+    try:
+        return Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        _refuse(f"{name}_FILE", file, f"the file cannot be read ({type(error).__name__})")
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's settings for a PostgreSQL URL; the URL itself, which may hold a password, is never shown.
+
+    Options that the URL has after its "?" (a socket's folder as ``host``, sslmode …) go to libpq as they are.
+    """
+    try:
+        if urlsplit(url).scheme not in ("postgres", "postgresql"):
+            raise ValueError
+        return dict(environ.Env.db_url_config(url, engine="django.db.backends.postgresql"))
+    except ValueError:
+        raise SettingError(
+            "Setting DATABASE_URL cannot be used: give postgresql://user:password@host:port/database."
+        ) from None
+
+
+def mail(url: str) -> dict[str, Any]:
+    """Django's e-mail settings for a URL like smtp+tls://user:password@host:587, which is never shown."""
+    try:
+        return dict(environ.Env.email_url_config(url))
+    except (ValueError, ImproperlyConfigured):
+        raise SettingError(
+            "Setting EMAIL_URL cannot be used: give smtp+tls://user:password@host:587 or consolemail://."
+        ) from None
