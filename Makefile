@@ -1,0 +1,61 @@
+# Every target does its own set-up in .venv. Paths are relative: the project's own path may contain spaces.
+
+PY := .venv/bin/python
+# pip's cache would be outside the project.
+PIP := $(PY) -m pip install --quiet --no-cache-dir --disable-pip-version-check
+# For tools that only import the settings: addresses nobody connects to, so no embedded server is started.
+NO_SERVERS := DATABASE_URL=postgresql://nobody@127.0.0.1:1/none BROKER_URL=redis://127.0.0.1:1/0 CACHE_URL=redis://127.0.0.1:1/1
+PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench shell psql clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 8
+
+run: .venv/runtime  ## run the site: PORT=8000, data below VAR_DIR=var
+	@exec $(PY) -I -S portal/leash.py 15 $$PPID $(PY) -m portal.run
+
+test: .venv/development  ## run all tests; ARGS= go to pytest
+	@$(PY) -m pytest -n 2 $(ARGS)
+
+lint: .venv/development  ## check style, types, import arrows, templates, migrations, settings
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(NO_SERVERS) .venv/bin/lint-imports
+	@$(NO_SERVERS) $(PY) -m mypy
+	@$(PY) -m djlint templates --lint --quiet
+	@$(PY) manage.py makemigrations --check --dry-run
+	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
+
+bench: .venv/development  ## measure, and write var/bench.json; ONLY=name measures one
+	@$(PY) manage.py bench $(if $(ONLY),--only $(ONLY))
+
+shell: .venv/runtime  ## a Python shell with the site loaded
+	@$(PY) manage.py shell
+
+psql: .venv/runtime  ## a psql session with the site's database
+	@mkdir -p var && PSQL_HISTORY=var/.psql_history PATH="$$($(PY) -c 'from portal import embedded; print(embedded.programs("postgres"))'):$$PATH" $(PY) manage.py dbshell
+
+clean:  ## remove what the targets above made, but for the data below var/
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './var/*' -prune -exec rm -rf {} +
+
+.venv/made:
+	@for python in python3.11 python3.12 python3.13 python3; do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "Making .venv with $$python…"; \
+	    $$python -m venv --clear .venv && touch $@ && exit 0; \
+	    rm -rf .venv; echo "$$python could not make .venv (on Debian: apt install python3-venv)." >&2; exit 1; \
+	  fi; \
+	done; echo "Python 3.11 or newer is needed, but neither python3.11 nor python3 is one." >&2; exit 1
+
+.venv/runtime: .venv/made requirements.txt
+	@echo "Installing what requirements.txt names…"
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+.venv/development: .venv/runtime requirements-dev.txt
+	@echo "Installing what requirements-dev.txt names…"
+	@$(PIP) -r requirements-dev.txt
+	@touch $@
