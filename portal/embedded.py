@@ -128,7 +128,7 @@ def _wait_until_it_answers(kind: str, home: Path) -> Path:
 def _start_if_absent(kind: str, home: Path) -> bool:
     """Start a supervisor unless one lives; say whether that was needed."""
     with (home / "start.lock").open("a") as turn, (home / "supervisor.lock").open("a") as alive:
-        # One process at a time: looking takes the supervisor's lock for a moment, and no supervisor may meet that.
+        # One process at a time: looking takes the supervisor's lock for a moment; no supervisor may meet that.
         fcntl.flock(turn, fcntl.LOCK_EX)
         try:
             fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -159,7 +159,7 @@ def _start_supervisor(kind: str, home: Path) -> None:
 
 
 def _socket_dir(home: Path) -> Path:
-    """A folder for the socket that only we can enter: in `home` or, for a long path, below the temporary folder."""
+    """A folder for the socket that only we can enter: in `home` or, if too long, in the temporary folder."""
     folder = home / "run"
     if len(os.fsencode(folder / ".s.PGSQL.5432.lock")) > SOCKET_PATH_LIMIT_BYTES:
         name = hashlib.sha256(os.fsencode(home)).hexdigest()[:16]

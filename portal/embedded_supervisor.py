@@ -114,7 +114,7 @@ class Server:
         fresh.rename(self.data)
 
     def _forget_stale_pid(self) -> None:
-        """Remove a dead server's pid file: PostgreSQL would not start if another process has that number now."""
+        """Remove a dead server's pid file: it stops PostgreSQL if another process has that number."""
         pid_file = self.data / "postmaster.pid"
         try:
             owner = int(pid_file.read_text().split()[0])
@@ -184,7 +184,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def wait_for_last_user(users: int) -> None:
-    """Stop this process once nobody shares the lock `users`; newcomers then wait until the server has ended."""
+    """Stop this process once nobody shares the lock `users`; newcomers then wait until it has ended."""
     fcntl.flock(users, fcntl.LOCK_EX)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -1,10 +1,11 @@
-"""`make run`: prepare the site, then run the Procfile's processes until one ends or Ctrl-C, a closed terminal or a kill.
+"""`make run`: prepare the site, then run the Procfile's processes until one ends, Ctrl-C or a closed terminal.
 
-Every process has a session of its own and is told to end when this one ends, even by kill -9 (portal.leash). To stop,
-each is asked alone, not with its children, so that a Celery worker finishes the tasks in hand; what is left of its
-session after STOP_LIMIT_SECS is killed.
+Every process has a session of its own and is told to end when this one ends, even by kill -9 (portal.leash).
+To stop, each is asked alone, not with its children, so that a Celery worker finishes the tasks in hand; what is
+left of its session after STOP_LIMIT_SECS is killed.
 """
 
+import contextlib
 import os
 import queue
 import shlex
@@ -106,7 +107,7 @@ def start_process(command: list[str], stdout: int | None = None) -> "subprocess.
 
 
 def read_procfile() -> dict[str, list[str]]:
-    """The commands by name; $PORT and the like are replaced after splitting, so that a path may have spaces."""
+    """The commands by name; $PORT and the like are replaced after splitting: a path may have spaces."""
     commands = {}
     for line in (PROJECT_DIR / "Procfile").read_text().splitlines():
         name, _, command = line.partition(":")
@@ -132,10 +133,9 @@ def start_service(name: str, command: list[str], width: int, ended: "queue.Simpl
 
 
 def show(text: str) -> None:
-    try:
+    # When the terminal is gone the services' output must still be read, or they block.
+    with contextlib.suppress(OSError):
         print(text, flush=True)
-    except OSError:
-        pass  # the terminal is gone; the services' output must still be read, or they block
 
 
 def site_answers(port: int) -> bool:
@@ -147,7 +147,7 @@ def site_answers(port: int) -> bool:
 
 
 def serve(port: int) -> str:
-    """Run the services until one of them ends, and give its name; Stop passes through. None is left either way."""
+    """Run the services until one of them ends, and give its name; leave none, also at Stop."""
     ended: queue.SimpleQueue[str] = queue.SimpleQueue()
     services: list[Service] = []
     commands = read_procfile()
@@ -165,9 +165,7 @@ def serve(port: int) -> str:
             except queue.Empty:
                 continue
         else:
-            show(
-                f"The site does not answer at /healthz after {ANSWER_LIMIT_SECS:.0f} s. See its output above."
-            )
+            show(f"The site does not answer after {ANSWER_LIMIT_SECS:.0f} s. See its output above.")
         return ended.get()
     finally:
         stop(services)
@@ -190,21 +188,20 @@ def stop(services: list[Service]) -> None:
             service.process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             show(f"{service.name} did not end within {STOP_LIMIT_SECS:.0f} s and is killed.")
-        try:
+        with contextlib.suppress(ProcessLookupError):  # all of its session has ended
             os.killpg(service.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # all of its session has ended
 
 
 def main() -> NoReturn:
     for number in STOP_SIGNALS:
-        signal.signal(number, stop_requested)
+        # Under nohup the hang-up is ignored already, and stays so.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop_requested)
     port = read_port()
     var_dir = Path(os.environ.get("VAR_DIR") or PROJECT_DIR / "var").resolve()
     os.environ.update(PORT=str(port), VAR_DIR=str(var_dir), DJANGO_SETTINGS_MODULE="portal.settings")
-    os.environ["PATH"] = os.pathsep.join(
-        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-    )
+    # The Procfile says "python" and means this one.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     try:
         with claim_port(port):
             hold_servers()
