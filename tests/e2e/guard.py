@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-STOP_SECS = 20.0
+STOP_SECS = 8.0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)

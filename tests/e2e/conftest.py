@@ -1,0 +1,100 @@
+"""What end-to-end tests start from: the running site, a browser on it, and a real BOINC client.
+
+Where Chromium or the BOINC client is missing, the tests that need it are skipped with that reason; with
+REQUIRE_E2E=1 they fail instead.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
+
+from tests.e2e import site as site_module
+from tests.e2e.boinc_client import BOINC, BOINCCMD, BoincClient
+from tests.e2e.site import Site
+
+CHROMIUM = "/usr/bin/chromium"
+# Root needs the first, a small /dev/shm the second; the others keep the browser quiet and off the internet.
+CHROMIUM_OPTIONS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PAGE_TIMEOUT_SECS = 15
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is in this folder."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.e2e)
+
+
+def _need(*programs: str) -> None:
+    missing = [program for program in programs if not os.access(program, os.X_OK)]
+    if missing:
+        reason = f"{' and '.join(missing)} not installed"
+        if os.environ.get("REQUIRE_E2E") == "1":
+            pytest.fail(f"{reason}, but REQUIRE_E2E=1")
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def site_var_dir(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of the sites of this test run: signing key, static files, e-mails."""
+    var_dir = tmp_path_factory.mktemp("site")
+    site_module.prepare(var_dir)
+    return var_dir
+
+
+@pytest.fixture
+def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
+    """The real site on the test's database, which it sees as the test commits to it."""
+    with Site(site_var_dir, tmp_path / "site.log") as running:
+        yield running
+
+
+@pytest.fixture
+def boinc_client(tmp_path: Path) -> Iterator[BoincClient]:
+    """A real BOINC client, attached to nothing yet."""
+    _need(BOINC, BOINCCMD)
+    with BoincClient(tmp_path / "client") as client:
+        yield client
+
+
+# Not for longer than a module: while Playwright is up, nothing else may run an event loop in this process.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    _need(CHROMIUM)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, site: Site) -> Iterator[Page]:
+    """A fresh browser profile with relative addresses on the site; errors in its console fail the test."""
+    errors: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            errors.append(f"{message.text} ({message.location.get('url', '')})")
+
+    def on_page_error(error: Error) -> None:
+        errors.append(str(error))
+
+    context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 900}, locale="en-GB")
+    context.set_default_timeout(PAGE_TIMEOUT_SECS * 1000)
+    page = context.new_page()
+    page.on("console", on_console)
+    page.on("pageerror", on_page_error)
+    yield page
+    context.close()
+    assert errors == []
