@@ -128,7 +128,7 @@ def _wait_until_it_answers(kind: str, home: Path) -> Path:
 def _start_if_absent(kind: str, home: Path) -> bool:
     """Start a supervisor unless one lives; say whether that was needed."""
     with (home / "start.lock").open("a") as turn, (home / "supervisor.lock").open("a") as alive:
-        # One process at a time: looking takes the supervisor's lock for a moment; no supervisor may meet that.
+        # One process at a time: looking takes the supervisor's lock for a moment; none may meet that.
         fcntl.flock(turn, fcntl.LOCK_EX)
         try:
             fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)

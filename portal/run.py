@@ -1,8 +1,8 @@
-"""`make run`: prepare the site, then run the Procfile's processes until one ends, Ctrl-C or a closed terminal.
+"""`make run`: prepare the site, then run the Procfile's processes until one ends or Ctrl-C.
 
 Every process has a session of its own and is told to end when this one ends, even by kill -9 (portal.leash).
-To stop, each is asked alone, not with its children, so that a Celery worker finishes the tasks in hand; what is
-left of its session after STOP_LIMIT_SECS is killed.
+To stop, each is asked alone, not with its children: a Celery worker finishes the tasks in hand. What is left of
+its session after STOP_LIMIT_SECS is killed.
 """
 
 import contextlib
