@@ -1,0 +1,140 @@
+"""Limits on client logins by password, counted in Valkey: against guessing and against floods of logins.
+
+Two counters of failures (per account, per address) and one of all checks per address, each in a fixed window.
+Accounts and addresses are counted under hashes, so no e-mail or IP address is kept. While Valkey is down
+nothing is limited and a warning is logged: volunteers keep attaching, and the slow hash still slows guessing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Final
+
+import structlog
+from django.conf import settings
+from limits import RateLimitItem, RateLimitItemPerSecond
+from limits.storage import RedisStorage
+from limits.strategies import FixedWindowRateLimiter
+from redis import ConnectionPool, RedisError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+log = structlog.get_logger("throttle")
+
+CHECKS_WINDOW_SECS: Final = 60
+NEW_ACCOUNTS_PER_HOUR: Final = 20
+# Slow hashes at once in this process, and how long a login waits for its turn: others keep their threads.
+CONCURRENT_CHECKS: Final = 2
+TURN_WAIT_SECS: Final = 5.0
+VALKEY_TIMEOUT_SECS: Final = 1.0
+
+_turns = threading.BoundedSemaphore(CONCURRENT_CHECKS)
+
+
+class Throttled(Exception):
+    """Too much was tried; ``until`` is when the next attempt will be looked at (aware, UTC)."""
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(f"throttled until {until:%H:%M:%S} UTC")
+        self.until = until
+
+
+class Busy(Exception):
+    """No turn to check a password came free within TURN_WAIT_SECS."""
+
+
+def admit(login: str, address: str) -> None:
+    """Let an attempt go on to the password check, and count it as a check; raises Throttled."""
+    network = network_of(address)
+    _refuse_if_spent(_failures(), "account", login)
+    _refuse_if_spent(_failures(), "address", network)
+    checks = RateLimitItemPerSecond(settings.CLIENT_PASSWORD_CHECKS_PER_MINUTE, CHECKS_WINDOW_SECS)
+    _take(checks, "checks", network)
+
+
+def count_failure(login: str, address: str) -> None:
+    """Remember a wrong password, or an account that does not exist, against the account and the address."""
+    try:
+        limiter = _limiter()
+        limiter.hit(_failures(), "account", _digest(login))
+        limiter.hit(_failures(), "address", _digest(network_of(address)))
+    except RedisError as error:
+        _open(error)
+
+
+def admit_new_account(address: str) -> None:
+    """Count an account made from this address; raises Throttled."""
+    _take(RateLimitItemPerSecond(NEW_ACCOUNTS_PER_HOUR, 3600), "new-accounts", network_of(address))
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """Hold one of the few places for slow hashes; raises Busy when none comes free in time."""
+    if not _turns.acquire(timeout=TURN_WAIT_SECS):
+        raise Busy
+    try:
+        yield
+    finally:
+        _turns.release()
+
+
+def network_of(address: str) -> str:
+    """What counts as one address: an IPv4 address, or the /64 network that one IPv6 customer has."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return "unknown"
+    if not isinstance(ip, IPv6Address):
+        return str(ip)
+    return str(ip.ipv4_mapped or ip_network((ip, 64), strict=False))
+
+
+def _failures() -> RateLimitItem:
+    return RateLimitItemPerSecond(settings.CLIENT_LOGIN_FAILURES, settings.CLIENT_LOGIN_FAILURE_WINDOW_SECS)
+
+
+def _refuse_if_spent(item: RateLimitItem, kind: str, whom: str) -> None:
+    try:
+        limiter = _limiter()
+        if not limiter.test(item, kind, _digest(whom)):
+            raise Throttled(_reset_time(limiter, item, kind, whom))
+    except RedisError as error:
+        _open(error)
+
+
+def _take(item: RateLimitItem, kind: str, whom: str) -> None:
+    try:
+        limiter = _limiter()
+        if not limiter.hit(item, kind, _digest(whom)):
+            raise Throttled(_reset_time(limiter, item, kind, whom))
+    except RedisError as error:
+        _open(error)
+
+
+def _reset_time(limiter: FixedWindowRateLimiter, item: RateLimitItem, kind: str, whom: str) -> datetime:
+    return datetime.fromtimestamp(limiter.get_window_stats(item, kind, _digest(whom)).reset_time, UTC)
+
+
+def _open(error: RedisError) -> None:
+    log.warning("login_limits_off", reason=type(error).__name__)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.strip().lower().encode()).hexdigest()[:32]
+
+
+def _limiter() -> FixedWindowRateLimiter:
+    return _limiter_at(settings.CACHES["default"]["LOCATION"])
+
+
+@lru_cache(maxsize=4)
+def _limiter_at(url: str) -> FixedWindowRateLimiter:
+    # One try and a short time-out: a login must not hang while Valkey is away.
+    pool = ConnectionPool.from_url(url, socket_timeout=VALKEY_TIMEOUT_SECS, retry=Retry(NoBackoff(), 0))
+    return FixedWindowRateLimiter(RedisStorage("redis://", connection_pool=pool, key_prefix="limits"))
