@@ -1,0 +1,78 @@
+"""Amounts of work: exact integers of 1e-6, read from and written as the client's decimal text.
+
+The client prints totals with six decimals, so micro-credits and micro-seconds lose nothing and sums
+are exact (accounting rules, principles). Jobs are plain counts without that scale. Pure: no clock, no Django.
+"""
+
+import re
+from decimal import ROUND_DOWN, Decimal
+from typing import Final
+
+Totals = tuple[int, int, int, int, int, int]
+"""The six amounts in the order of KINDS: four in micro-units, two plain counts."""
+
+KINDS: Final = ("cpu_ec", "gpu_ec", "cpu_time", "gpu_time", "njobs_success", "njobs_error")
+JOB_KINDS: Final = KINDS[4:]
+NO_WORK: Final[Totals] = (0, 0, 0, 0, 0, 0)
+
+MICRO: Final = 1_000_000
+AMOUNT_LIMIT: Final = 10**15
+"""Amounts must be below this many credits or seconds."""
+COUNT_LIMIT: Final = 2**31
+
+FLOPS_PER_CREDIT: Final = 432_000_000_000
+"""Floating-point operations per credit: a day (86,400 s) at 1 GFLOPS earns 200 credits."""
+CREDIT_PER_FLOP: Final = 200 / 86_400e9
+
+_MAX_DIGITS: Final = 400
+"""A double printed with %f has at most 316 characters; anything longer is no number of a client."""
+_DECIMAL = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_MICRO_STEP: Final = Decimal("0.000001")
+_AMOUNT_FAULT: Final = "not a finite decimal number from 0 to below 1e15"
+_COUNT_FAULT: Final = "not an integer from 0 to below 2147483648"
+
+
+def parse_amount(text: bytes | str) -> int:
+    """Return the decimal number in text, in micro-units; digits beyond the sixth decimal are cut off.
+
+    Raises ValueError, naming the limit, for anything but a finite number from 0 to below 1e15.
+    """
+    raw = text.encode() if isinstance(text, str) else text
+    whole, _, fraction = raw.partition(b".")
+    # What every client prints: no sign, no exponent, six decimals. bytes.isdigit knows ASCII digits only.
+    if len(fraction) == 6 and len(whole) <= 15 and whole.isdigit() and fraction.isdigit():
+        return int(whole + fraction)
+    return _parse_unusual_amount(raw)
+
+
+def _parse_unusual_amount(raw: bytes) -> int:
+    text = raw.strip().decode("ascii", "replace")
+    if len(text) > _MAX_DIGITS or not _DECIMAL.fullmatch(text):
+        raise ValueError(_AMOUNT_FAULT)
+    number = Decimal(text)
+    if not 0 <= number < AMOUNT_LIMIT:
+        raise ValueError(_AMOUNT_FAULT)
+    # Decimal keeps every digit of its text and quantize cuts in one step: no rounding up at the limit.
+    return int(number.quantize(_MICRO_STEP, rounding=ROUND_DOWN).scaleb(6))
+
+
+def parse_count(text: bytes | str) -> int:
+    """Return the integer in text, which may be printed as a double ("3.000000").
+
+    Raises ValueError, naming the limit, for anything but an integer from 0 to below 2**31.
+    """
+    raw = (text.encode() if isinstance(text, str) else text).strip()
+    whole, _, fraction = raw.partition(b".")
+    if not whole.isdigit() or fraction.strip(b"0") or len(raw) > _MAX_DIGITS:
+        raise ValueError(_COUNT_FAULT)
+    count = int(whole)
+    if count >= COUNT_LIMIT:
+        raise ValueError(_COUNT_FAULT)
+    return count
+
+
+def format_micro(amount: int) -> str:
+    """Return an amount in micro-units as decimal text with six decimals: 259346744 as "259.346744"."""
+    sign = "-" if amount < 0 else ""
+    whole, fraction = divmod(abs(amount), MICRO)
+    return f"{sign}{whole}.{fraction:06d}"

@@ -1,0 +1,343 @@
+"""The account-manager request as a client sends it (BOINC protocol, AM RPC request), read into dataclasses.
+
+Replies are in accounting/replies.py, hardware in accounting/hardware.py; their names are exported here
+too, so that callers know one module. Pure: bytes in, dataclasses out.
+
+Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`,
+other strange values become the default. ProtocolError is for messages beyond the hard limits, those that were
+cut off, and credentials that are no text a client could hold.
+
+If an element comes twice, the first counts at the top level (credentials come before anything copied
+verbatim), and inside a project the last, but for <url> (the project's own name comes after it).
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from accounting.engine.amounts import KINDS, Totals, parse_amount, parse_count
+from accounting.hardware import (
+    Coproc,
+    Hardware,
+    free_disk,
+    hardware_digest,
+    parse_hardware,
+    read_numbers,
+)
+from accounting.replies import (
+    AccountEntry,
+    AccountManagerReply,
+    Preferences,
+    PreferenceSet,
+    RssFeed,
+    render_error,
+    render_reply,
+)
+from portal.boinc_errors import ERR_XML_PARSE
+from portal.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip
+
+__all__ = [
+    "AccountEntry",
+    "AccountManagerReply",
+    "AccountManagerRequest",
+    "Coproc",
+    "Hardware",
+    "PreferenceSet",
+    "Preferences",
+    "ProtocolError",
+    "ReportedProject",
+    "RssFeed",
+    "canonical_url",
+    "parse_request",
+    "render_error",
+    "render_reply",
+]
+
+MAX_PROJECTS: Final = 200
+"""Projects that are read; more are passed over and counted in `projects_left_out`."""
+MAX_PROJECTS_SENT: Final = 1000
+"""More than this is an attack and refused."""
+MAX_NO_WORK: Final = 32
+MAX_OPAQUE: Final = 1024
+"""Characters kept of <opaque>; the client's own buffer has 256 bytes."""
+MAX_URL: Final = 255
+
+_ROOT: Final = b"acct_mgr_request"
+_TEXTS: Final = frozenset(
+    {
+        b"name", b"password_hash", b"authenticator", b"host_cpid", b"previous_host_cpid", b"domain_name",
+        b"client_version", b"run_mode", b"platform_name",
+    }
+)  # fmt: skip
+_SECTIONS: Final = frozenset(
+    {
+        b"working_global_preferences", b"global_preferences", b"host_info", b"opaque", b"time_stats",
+        b"net_stats", b"results",
+    }
+)  # fmt: skip
+# Tags that cannot be inside a project: they end one that was never closed.
+_NOT_IN_PROJECT: Final = _SECTIONS | {b"/" + _ROOT}
+_CPU_EC, _GPU_EC, _CPU_TIME, _GPU_TIME, _NJOBS_SUCCESS, _NJOBS_ERROR = _KIND_TAGS = tuple(
+    kind.encode() for kind in KINDS
+)
+
+_HOST_TOKEN = re.compile(rb"<host>\s*+([0-9a-fA-F]{32,64})\s*+</host>")
+_NOW = re.compile(rb"<now>([^<]*+)</now>")
+_ALT_PLATFORM_NAME = re.compile(rb"<name>([^<]*+)</name>")
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", re.ASCII)
+_TIME_STATS = re.compile(
+    rb"<(on_frac|connected_frac|cpu_and_network_available_frac|active_frac|gpu_active_frac|client_start_time"
+    rb"|total_start_time|total_duration|total_active_duration|total_gpu_active_duration|now|previous_uptime"
+    rb"|session_active_duration|session_gpu_active_duration)>([^<]*+)</\1>"
+)
+# The other averages hold nonsense on fast networks.
+_NET_STATS = re.compile(rb"<(bwup|bwdown)>([^<]*+)</\1>")
+_MAX_SECS: Final = 1e11
+
+
+@dataclass(slots=True)
+class ReportedProject:
+    """One <project> of the request: a project that the client is attached to, by us or otherwise.
+
+    `totals` is None when the client sent none (it does not know yet that we are dynamic) or sent some that
+    cannot be used; in the second case `fault` says which and why. Durations in seconds.
+    """
+
+    url: str
+    project_name: str = ""
+    hostid: int = 0
+    resource_share: float | None = None
+    attached_via_acct_mgr: bool = False
+    suspended_via_gui: bool = False
+    dont_request_more_work: bool = False
+    detach_when_done: bool = False
+    ended: bool = False
+    not_started_dur: float = 0.0
+    in_progress_dur: float = 0.0
+    nrpc_failures: int = 0
+    account_key: str = ""
+    no_work: tuple[str, ...] = ()
+    totals: Totals | None = None
+    fault: str | None = None
+
+
+@dataclass(slots=True)
+class AccountManagerRequest:
+    """An account-manager request. Texts are as sent, without surrounding white space; absent ones are empty.
+
+    hardware_digest: 16 bytes, equal as long as the hardware is; b"" when the client sent no <host_info>.
+    client_now: the client's clock, Unix seconds.
+    """
+
+    name: str = ""
+    password_hash: str = ""
+    authenticator: str = ""
+    host_cpid: str = ""
+    previous_host_cpid: str = ""
+    domain_name: str = ""
+    client_version: str = ""
+    run_mode: str = ""
+    platform_name: str = ""
+    alt_platforms: tuple[str, ...] = ()
+    projects: list[ReportedProject] = field(default_factory=list)
+    projects_left_out: int = 0
+    opaque: str = ""
+    host_token: str | None = None
+    client_now: float | None = None
+    hardware_digest: bytes = b""
+    host_info: bytes = b""
+    time_stats: bytes = b""
+    net_stats: bytes = b""
+
+    @property
+    def version_tuple(self) -> tuple[int, int, int]:
+        """The client's version as numbers; (0, 0, 0) if it is not of the form a.b.c."""
+        match = _VERSION.match(self.client_version)
+        return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
+
+    def hardware(self) -> Hardware | None:
+        """Read <host_info>: costly, so only when the digest is not the one stored. None if absent."""
+        return parse_hardware(self.host_info) if self.host_info else None
+
+    def contact(self) -> dict[str, object]:
+        """What changes at every contact, for storing as JSON: run mode, free disk, time and net statistics.
+
+        In bytes, seconds and bytes/s. Values that are not finite numbers of a sane size are left out.
+        """
+        return {
+            "run_mode": self.run_mode,
+            "d_free": _float(b"d_free", free_disk(self.host_info), 0, 1e18),
+            "time_stats": read_numbers(_TIME_STATS, self.time_stats, -1, _MAX_SECS),
+            "net_stats": read_numbers(_NET_STATS, self.net_stats, 0, 1e12),
+        }
+
+
+def parse_request(body: bytes) -> AccountManagerRequest:
+    """Read an <acct_mgr_request>. Raises ProtocolError naming the field and the limit."""
+    scan = TagScanner(body)
+    if scan.next() != _ROOT:
+        raise ProtocolError("acct_mgr_request", "the message does not begin with this element", ERR_XML_PARSE)
+    found: dict[bytes, bytes | None] = {}
+    platforms: list[str] = []
+    projects: list[ReportedProject] = []
+    left_out = 0
+    while (tag := scan.next()) is not None:
+        if tag in _TEXTS:
+            found.setdefault(tag, scan.element_text(tag))
+        elif tag == b"project":
+            if len(projects) < MAX_PROJECTS:
+                projects.append(_project(scan.fields(b"project", _NOT_IN_PROJECT)))
+            else:
+                left_out += 1
+                if left_out > MAX_PROJECTS_SENT - MAX_PROJECTS:
+                    raise ProtocolError("project", f"more than {MAX_PROJECTS_SENT} projects")
+                scan.section(b"project")
+        elif tag in _SECTIONS:
+            found.setdefault(tag, scan.section(tag))
+        elif tag == b"alt_platform":
+            platforms += [clip(name, 64) for name in _ALT_PLATFORM_NAME.findall(scan.element_text(tag))]
+        elif tag == b"/acct_mgr_request":
+            return _request(found, tuple(platforms[:MAX_NO_WORK]), projects, left_out)
+        elif not tag.startswith(b"/"):
+            scan.skip(tag)
+    raise ProtocolError("acct_mgr_request", "not closed: the message was cut off")
+
+
+def _request(
+    found: dict[bytes, bytes | None],
+    platforms: tuple[str, ...],
+    projects: list[ReportedProject],
+    left_out: int,
+) -> AccountManagerRequest:
+    def raw(tag: bytes) -> bytes:
+        return found.get(tag) or b""
+
+    opaque = raw(b"opaque")
+    token = _HOST_TOKEN.search(opaque, 0, MAX_OPAQUE) if opaque else None
+    now = _NOW.search(raw(b"time_stats"))
+    return AccountManagerRequest(
+        name=as_text("name", raw(b"name"), 255),
+        password_hash=as_text("password_hash", raw(b"password_hash"), 255),
+        authenticator=as_text("authenticator", raw(b"authenticator"), 255),
+        host_cpid=clip(raw(b"host_cpid"), 32),
+        previous_host_cpid=clip(raw(b"previous_host_cpid"), 32),
+        domain_name=clip(raw(b"domain_name"), 255),
+        client_version=clip(raw(b"client_version"), 32),
+        run_mode=clip(raw(b"run_mode"), 16),
+        platform_name=clip(raw(b"platform_name"), 64),
+        alt_platforms=platforms,
+        projects=projects,
+        projects_left_out=left_out,
+        opaque=clip(opaque[: 4 * MAX_OPAQUE], MAX_OPAQUE),
+        host_token=token[1].decode() if token else None,
+        client_now=_float(b"now", now[1], 0, _MAX_SECS) if now else None,
+        hardware_digest=hardware_digest(raw(b"host_info")),
+        host_info=raw(b"host_info"),
+        time_stats=raw(b"time_stats"),
+        net_stats=raw(b"net_stats"),
+    )
+
+
+def _project(fields: Fields) -> ReportedProject:
+    values = dict(fields)
+    get = values.get
+    if fields and fields[0][0] == b"url":
+        values[b"url"] = fields[0][1]
+    totals, fault = _totals(values)
+    return ReportedProject(
+        # Longer than a URL can be, so that a cut one is still known as too long.
+        url=clip(get(b"url", b""), 2 * MAX_URL),
+        project_name=clip(get(b"project_name", b""), 255),
+        hostid=_int(b"hostid", get(b"hostid"), 0, 2**31 - 1),
+        resource_share=_float(b"resource_share", get(b"resource_share", b""), 0, 1e12),
+        attached_via_acct_mgr=_flag(get(b"attached_via_acct_mgr")),
+        suspended_via_gui=_flag(get(b"suspended_via_gui")),
+        dont_request_more_work=_flag(get(b"dont_request_more_work")),
+        detach_when_done=_flag(get(b"detach_when_done")),
+        ended=_flag(get(b"ended")),
+        not_started_dur=_float(b"not_started_dur", get(b"not_started_dur", b""), 0, _MAX_SECS) or 0.0,
+        in_progress_dur=_float(b"in_progress_dur", get(b"in_progress_dur", b""), 0, _MAX_SECS) or 0.0,
+        nrpc_failures=_int(b"nrpc_failures", get(b"nrpc_failures"), 0, 2**31 - 1),
+        account_key=clip(get(b"account_key", b""), 255),
+        no_work=_no_work(fields) if b"sched_req_no_work" in values else (),
+        totals=totals,
+        fault=fault,
+    )
+
+
+def _totals(values: dict[bytes, bytes]) -> tuple[Totals | None, str | None]:
+    """Return the six totals, or None and why they cannot be used; (None, None) when none was sent."""
+    kind = _CPU_EC
+    try:
+        return (
+            parse_amount(values[kind := _CPU_EC]),
+            parse_amount(values[kind := _GPU_EC]),
+            parse_amount(values[kind := _CPU_TIME]),
+            parse_amount(values[kind := _GPU_TIME]),
+            parse_count(values[kind := _NJOBS_SUCCESS]),
+            parse_count(values[kind := _NJOBS_ERROR]),
+        ), None
+    except KeyError:
+        if not any(tag in values for tag in _KIND_TAGS):
+            return None, None
+        return None, f"{kind.decode()} is missing, though other totals are there"
+    except ValueError as error:
+        return None, f"{kind.decode()} is {error}"
+
+
+def _no_work(fields: Fields) -> tuple[str, ...]:
+    """The resources without work, each once; at most MAX_NO_WORK of at most 64 characters."""
+    resources = (clip(text, 64) for tag, text in fields if tag == b"sched_req_no_work")
+    return tuple(dict.fromkeys(filter(None, resources)))[:MAX_NO_WORK]
+
+
+def _flag(raw: bytes | None) -> bool:
+    """A boolean; anything that is none counts as false."""
+    return raw == b"1" or (raw is not None and raw.strip() in (b"", b"1"))
+
+
+def _int(name: bytes, raw: bytes | None, low: int, high: int) -> int:
+    """An integer, 0 if it is absent or out of range."""
+    if not raw or raw == b"0":
+        return 0
+    try:
+        return as_int(name.decode(), raw, low, high)
+    except ProtocolError:
+        return 0
+
+
+def _float(name: bytes, raw: bytes, low: float, high: float) -> float | None:
+    """A number, None if it is absent or out of range."""
+    if not raw:
+        return None
+    try:
+        return as_float(name.decode(), raw, low, high)
+    except ProtocolError:
+        return None
+
+
+def canonical_url(url: str) -> str:
+    """Return a master URL as clients keep it (BOINC protocol, conventions): scheme and host in lower case,
+    doubled slashes made single, with a slash at the end.
+
+    Raises ValueError, saying what is wrong, for a URL that no client would attach to.
+    """
+    scheme, separator, rest = url.strip().partition("://")
+    scheme = scheme.lower()
+    if not separator or scheme not in ("http", "https"):
+        raise ValueError("the URL must begin with http:// or https://")
+    if not rest.isprintable() or any(character in rest for character in " <>"):
+        raise ValueError("the URL must not contain blanks, control characters, < or >")
+    while "//" in rest:
+        rest = rest.replace("//", "/")
+    host, _, path = rest.partition("/")
+    canonical = f"{scheme}://{host.lower()}/{path}"
+    if not canonical.endswith("/"):
+        canonical += "/"
+    after_scheme = canonical[len(scheme) + 3 :]
+    dot = after_scheme.find(".")
+    if not host or dot < 1 or after_scheme[dot + 1] == "/":
+        raise ValueError("the URL must have a host with a dot in it, such as example.org or 127.0.0.1")
+    if len(canonical.encode()) > MAX_URL:
+        raise ValueError(f"the URL must not be longer than {MAX_URL} bytes")
+    return canonical
