@@ -89,13 +89,19 @@ def larger_capacity(old: Machine | None, new: Machine | None, ceilings: Ceilings
     return Capacity(*map(max, capacity(old, ceilings), ours))
 
 
-def allowance(machine: Capacity, elapsed_us: int) -> Levels:
-    """The most that a machine can do in a time, rounded down, in the order of ``LEVELS``."""
+def allowance(machine: Capacity, until_us: int, since_us: int = 0) -> Levels:
+    """The most that a machine can do between two times, in the order of ``LEVELS``.
+
+    Credit is rounded as the difference of two whole numbers, not as a product of the time between: the parts
+    of a long time add up to the whole, so a host that reports twice a minute loses no more than one that
+    reports daily.
+    """
+    elapsed_us = until_us - since_us
     return (
         machine.cpu_instances * elapsed_us,
         machine.gpu_instances * elapsed_us,
-        machine.cpu_flops * elapsed_us // _CPU_DIVISOR,
-        machine.gpu_flops * elapsed_us // _GPU_DIVISOR,
+        machine.cpu_flops * until_us // _CPU_DIVISOR - machine.cpu_flops * since_us // _CPU_DIVISOR,
+        machine.gpu_flops * until_us // _GPU_DIVISOR - machine.gpu_flops * since_us // _GPU_DIVISOR,
         machine.job_slots * elapsed_us,
     )
 
