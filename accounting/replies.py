@@ -56,15 +56,15 @@ class RssFeed:
     """A news feed that the client shows as notices."""
 
     url: str
-    poll_interval_secs: int
+    poll_interval_secs: float
 
 
 @dataclass(slots=True)
 class AccountEntry:
     """One <account>: a project that the client shall be attached to, and how.
 
-    resource_share None: the project's own. suspend None: leave it as it is. user_total_ec and user_avg_ec
-    (a day) in micro-credits, totals in KINDS' order and units.
+    resource_share None: the project's own. suspend None: leave it as it is. user_total_ec in credits,
+    user_avg_ec in credits a day; totals in KINDS' order and units.
     """
 
     url: str
@@ -78,8 +78,8 @@ class AccountEntry:
     suspend: bool | None = None
     abort_not_started: bool = False
     no_rsc: Iterable[str] = ()
-    user_total_ec: int | None = None
-    user_avg_ec: int | None = None
+    user_total_ec: float | None = None
+    user_avg_ec: float | None = None
     totals: Totals | None = None
 
 
@@ -101,7 +101,7 @@ class AccountManagerReply:
     messages: Iterable[str] = ()
     keywords_yes: Iterable[int] = ()
     keywords_no: Iterable[int] = ()
-    preferences: Preferences | None = None
+    global_preferences: Preferences | None = None
     host_venue: str | None = None
     rss_feeds: Iterable[RssFeed] = ()
     no_project_notices: bool = False
@@ -220,9 +220,9 @@ def _add_account(parts: list[str], account: AccountEntry) -> None:
         parts.append("<abort_not_started/>\n")
     parts += [_shown("no_rsc", resource) for resource in account.no_rsc]
     if account.user_total_ec is not None:
-        parts.append(f"<user_total_ec>{format_micro(account.user_total_ec)}</user_total_ec>\n")
+        parts.append(f"<user_total_ec>{_number(account.user_total_ec)}</user_total_ec>\n")
     if account.user_avg_ec is not None:
-        parts.append(f"<user_avg_ec>{format_micro(account.user_avg_ec)}</user_avg_ec>\n")
+        parts.append(f"<user_avg_ec>{_number(account.user_avg_ec)}</user_avg_ec>\n")
     if account.totals is not None:
         parts.append(_totals(account.totals))
     parts.append("</account>\n")
@@ -254,8 +254,8 @@ def _add_options(parts: list[str], reply: AccountManagerReply) -> None:
     no = "".join([f"<no>{int(keyword)}</no>\n" for keyword in reply.keywords_no])
     if yes or no:
         parts.append(f"<user_keywords>\n{yes}{no}</user_keywords>\n")
-    if reply.preferences is not None:
-        parts.append(_preferences(reply.preferences))
+    if reply.global_preferences is not None:
+        parts.append(_preferences(reply.global_preferences))
     if reply.host_venue is not None:
         parts.append(_shown("host_venue", reply.host_venue))
     feeds = "".join([_feed(feed) for feed in reply.rss_feeds])
