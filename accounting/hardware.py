@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from portal.scanner import DEFAULT_LIMITS, Fields, ProtocolError, TagScanner, as_float, as_int, clip
+from portal.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, clip
 
 MAX_COPROCS: Final = 64
 _MAX_BYTES: Final = 1e18
@@ -224,14 +224,3 @@ def _driver_version(read: _Reader, opencl: bytes) -> str:
 def _found(pattern: re.Pattern[bytes], raw: bytes) -> str:
     match = pattern.search(raw)
     return clip(match[1], 64, entities=True) if match else ""
-
-
-def read_numbers(pattern: re.Pattern[bytes], raw: bytes, low: float, high: float) -> dict[str, float]:
-    """Return name -> number for each match of the pattern (name, text) that is a number in the range."""
-    numbers = {}
-    for name, text in pattern.findall(raw[: DEFAULT_LIMITS.text_bytes]):
-        try:
-            numbers[name.decode()] = as_float(name.decode(), text, low, high)
-        except ProtocolError:
-            continue  # an average or a fraction that is nonsense: what is stored of it is nothing
-    return numbers

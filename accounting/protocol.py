@@ -22,7 +22,6 @@ from accounting.hardware import (
     free_disk,
     hardware_digest,
     parse_hardware,
-    read_numbers,
 )
 from accounting.replies import (
     AccountEntry,
@@ -88,11 +87,14 @@ _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", re.ASCII)
 _TIME_STATS = re.compile(
     rb"<(on_frac|connected_frac|cpu_and_network_available_frac|active_frac|gpu_active_frac|client_start_time"
     rb"|total_start_time|total_duration|total_active_duration|total_gpu_active_duration|now|previous_uptime"
-    rb"|session_active_duration|session_gpu_active_duration)>([^<]*+)</\1>"
+    rb"|session_active_duration|session_gpu_active_duration)>([0-9.eE+-]{1,32})</\1>"
 )
 # The other averages hold nonsense on fast networks.
-_NET_STATS = re.compile(rb"<(bwup|bwdown)>([^<]*+)</\1>")
+_NET_STATS = re.compile(rb"<(bwup|bwdown)>([0-9.eE+-]{1,32})</\1>")
 _MAX_SECS: Final = 1e11
+_MAX_BYTES_PER_SEC: Final = 1e12
+_MAX_STATS: Final = 1 << 14
+"""Bytes of a statistics section that are looked at; a client's has under 1,000."""
 
 
 @dataclass(slots=True)
@@ -167,8 +169,8 @@ class AccountManagerRequest:
         return {
             "run_mode": self.run_mode,
             "d_free": _float(b"d_free", free_disk(self.host_info), 0, 1e18),
-            "time_stats": read_numbers(_TIME_STATS, self.time_stats, -1, _MAX_SECS),
-            "net_stats": read_numbers(_NET_STATS, self.net_stats, 0, 1e12),
+            "time_stats": _numbers(_TIME_STATS, self.time_stats, _MAX_SECS),
+            "net_stats": _numbers(_NET_STATS, self.net_stats, _MAX_BYTES_PER_SEC),
         }
 
 
@@ -314,6 +316,19 @@ def _float(name: bytes, raw: bytes, low: float, high: float) -> float | None:
         return as_float(name.decode(), raw, low, high)
     except ProtocolError:
         return None
+
+
+def _numbers(pattern: re.Pattern[bytes], raw: bytes, high: float) -> dict[str, float]:
+    """Name -> number for each match of the pattern, but for what is no number from -1 (unknown) to high."""
+    numbers = {}
+    for name, text in pattern.findall(raw, 0, _MAX_STATS):
+        try:
+            number = float(text)
+        except ValueError:
+            continue
+        if -1 <= number <= high:
+            numbers[name.decode()] = number
+    return numbers
 
 
 def canonical_url(url: str) -> str:
