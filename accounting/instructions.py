@@ -1,0 +1,205 @@
+"""What a client is told: its projects and their shares, its owner's wishes, preferences, and when to call again.
+
+Source: BOINC protocol, AM RPC reply. An account that is merely left out stays attached, so what is not wanted any more
+is named with an order to detach once its jobs are done.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+from accounting import catalogue, preferences, vault
+from accounting.choosing import choose
+from accounting.engine.amounts import MICRO
+from accounting.engine.ledger import NoteKind, ProjectState, Settlement
+from accounting.protocol import (
+    AccountEntry,
+    AccountManagerReply,
+    AccountManagerRequest,
+    Preferences,
+    PreferenceSet,
+    ReportedProject,
+    RssFeed,
+    canonical_url,
+    render_reply,
+)
+from accounting.store import Account, Wishes, to_us
+
+# Detach orders for projects that we do not know; a client with more gets the rest next time.
+MAX_UNKNOWN: Final = 50
+NOTICES_POLL_SECS: Final = 86_400
+SAME_SHARE: Final = 1e-3
+NO_WISHES: Final = Wishes(False, False, False, (), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request: the settlement, the host's rows after it, what it listed, and the chosen shares."""
+
+    settlement: Settlement
+    rows: dict[int, ProjectState]
+    listed: dict[int, ReportedProject]
+    shares: dict[int, float]
+    first_contact: bool
+
+
+def shares_for(account: Account, projects: catalogue.Catalogue) -> dict[int, float]:
+    """Resource shares of the projects that this account's computers can be attached to, by project id."""
+    attachable = (p for p in projects.by_id.values() if _account_key(account, p) is not None)
+    return choose(attachable, account.choices)
+
+
+def _account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:
+    """The account key at a project; None if the volunteer has no account there."""
+    if not project.per_user:
+        return project.shared_account_key
+    token = account.account_keys.get(project.id)
+    try:
+        return vault.decrypt(token) if token is not None else None
+    except vault.UnreadableAccountKey:
+        return None
+
+
+@lru_cache(maxsize=1)
+def signing_key_text(path: str) -> str:
+    """The public key that clients check URL signatures with; it never changes while the site runs."""
+    return Path(path).read_text(encoding="ascii")
+
+
+def render(
+    request: AccountManagerRequest,
+    account: Account,
+    outcome: Outcome,
+    *,
+    now: dt.datetime,
+    new_key: str | None = None,
+) -> bytes:
+    """The reply, in the client's format; ``new_key`` is handed over for all later requests."""
+    accounts = _accounts(request, account, outcome)
+    return render_reply(
+        AccountManagerReply(
+            name=settings.SITE_NAME,
+            authenticator=new_key or "",
+            signing_key=signing_key_text(str(settings.AM_SIGNING_KEY_PUBLIC)),
+            repeat_secs=_repeat_secs(account, outcome, now),
+            user_name=account.user_name,
+            messages=tuple(_messages(outcome)),
+            host_token=account.token,
+            keywords_yes=account.keywords_yes,
+            keywords_no=account.keywords_no,
+            global_preferences=_preferences(account),
+            host_venue=account.venue,
+            rss_feeds=(RssFeed(f"{settings.SITE_URL}notices.rss", NOTICES_POLL_SECS),),
+            accounts=tuple(accounts),
+        )
+    )
+
+
+def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome) -> list[AccountEntry]:
+    projects = catalogue.current()
+    entries = []
+    for id_, share in outcome.shares.items():
+        project = projects.by_id[id_]
+        wishes = account.wishes.get(id_, NO_WISHES)
+        if wishes.excluded:
+            continue
+        entries.append(_entry(account, project, outcome.rows.get(id_), wishes, share))
+    for id_, reported in outcome.listed.items():
+        wanted = id_ in outcome.shares and not account.wishes.get(id_, NO_WISHES).excluded
+        if not wanted and reported.attached_via_acct_mgr:
+            entries.append(AccountEntry(url=projects.by_id[id_].url, detach_when_done=True))
+    return entries + _unknown(request, projects)
+
+
+def _entry(
+    account: Account,
+    project: catalogue.CatalogueProject,
+    row: ProjectState | None,
+    wishes: Wishes,
+    share: float,
+) -> AccountEntry:
+    # A client starts its counters from what it is handed at the attach; see the ledger's offer().
+    totals = (row.handed or row.credited) if row is not None else (0,) * 6
+    user_total, user_avg = account.user_totals.get(project.id, (0, 0.0))
+    return AccountEntry(
+        url=project.url,
+        url_signature=project.url_signature,
+        authenticator=_account_key(account, project) or "",
+        resource_share=share,
+        update=wishes.update_asked,
+        suspend=wishes.suspended,
+        dont_request_more_work=wishes.no_new_work,
+        no_rsc=wishes.no_rsc,
+        user_total_ec=user_total,
+        user_avg_ec=int(user_avg * MICRO),
+        totals=totals,
+    )
+
+
+def _unknown(request: AccountManagerRequest, projects: catalogue.Catalogue) -> list[AccountEntry]:
+    """Detach orders for projects that were attached through us and that we do not know (any more)."""
+    urls = dict.fromkeys(
+        url
+        for project in request.projects
+        if project.attached_via_acct_mgr and (url := _canonical(project.url)) and url not in projects.by_url
+    )
+    return [AccountEntry(url=url, detach=True) for url in list(urls)[:MAX_UNKNOWN]]
+
+
+def _canonical(url: str) -> str | None:
+    try:
+        return canonical_url(url)
+    except ValueError:
+        return None
+
+
+def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
+    """When to call again: soon after an attach, as clients take shares from the second reply on only.
+
+    A client that does not do as told (a refused signature, say) is asked back at doubling intervals.
+    """
+    if outcome.first_contact:
+        return int(min(settings.AM_REPEAT_SECS_AFTER_ATTACH, settings.AM_REPEAT_SECS))
+    if _is_settled(account, outcome):
+        return int(settings.AM_REPEAT_SECS)
+    last = account.state.last_at_us
+    since_secs = (to_us(now) - last) // MICRO if last is not None else 0
+    return int(min(max(settings.AM_REPEAT_SECS_AFTER_ATTACH, 2 * since_secs), settings.AM_REPEAT_SECS))
+
+
+def _is_settled(account: Account, outcome: Outcome) -> bool:
+    """Whether the client has the chosen projects, at the chosen shares."""
+    for id_, share in outcome.shares.items():
+        if account.wishes.get(id_, NO_WISHES).excluded:
+            continue
+        reported = outcome.listed.get(id_)
+        if reported is None or abs((reported.resource_share or 0.0) - share) > SAME_SHARE * max(1.0, share):
+            return False
+    return True
+
+
+def _messages(outcome: Outcome) -> list[str]:
+    """Sentences for the client's log: only what its owner should act upon."""
+    projects = catalogue.current()
+    return [
+        f"Totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}); nothing is lost,"
+        " they count at the next report that is readable"
+        for note in outcome.settlement.notes
+        if note.kind == NoteKind.INVALID and note.project_id in projects.by_id
+    ]
+
+
+def _preferences(account: Account) -> Preferences | None:
+    """The volunteer's preferences, if saved here; else none, so that the client keeps its own."""
+    if not account.preferences or account.preferences_at is None:
+        return None
+    return Preferences(
+        mod_time=int(account.preferences_at.timestamp()),
+        general=PreferenceSet(preferences.complete(account.preferences)),
+    )

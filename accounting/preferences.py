@@ -1,0 +1,85 @@
+"""Computing preferences that clients are sent: always a complete set, within sane limits. Pure.
+
+Source: BOINC protocol, preferences elements. A dynamic account manager's preferences replace the client's own, and what
+is left out falls back to the client's default, so nothing may be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Final, NamedTuple
+
+
+class Preference(NamedTuple):
+    """An element's default and its limits."""
+
+    default: float
+    low: float
+    high: float
+
+
+_SWITCH_ON, _SWITCH_OFF = Preference(1, 0, 1), Preference(0, 0, 1)
+_PERCENT: Final = 100.0
+
+PREFERENCES: Final[dict[str, Preference]] = {
+    "run_on_batteries": _SWITCH_OFF,
+    "run_if_user_active": _SWITCH_ON,
+    "run_gpu_if_user_active": _SWITCH_OFF,
+    "idle_time_to_run": Preference(3, 0, 9999),  # minutes
+    "suspend_if_no_recent_input": Preference(0, 0, 9999),  # minutes; 0: never
+    "suspend_cpu_usage": Preference(25, 0, _PERCENT),  # 0: never
+    "niu_suspend_cpu_usage": Preference(50, 0, _PERCENT),
+    "start_hour": Preference(0, 0, 24),
+    "end_hour": Preference(0, 0, 24),
+    "net_start_hour": Preference(0, 0, 24),
+    "net_end_hour": Preference(0, 0, 24),
+    "leave_apps_in_memory": _SWITCH_OFF,
+    "confirm_before_connecting": _SWITCH_OFF,
+    "hangup_if_dialed": _SWITCH_OFF,
+    "dont_verify_images": _SWITCH_OFF,
+    "work_buf_min_days": Preference(0.1, 0, 10),
+    "work_buf_additional_days": Preference(0.5, 0, 10),
+    "max_ncpus_pct": Preference(100, 1, _PERCENT),
+    "niu_max_ncpus_pct": Preference(100, 1, _PERCENT),
+    "cpu_usage_limit": Preference(100, 1, _PERCENT),
+    "niu_cpu_usage_limit": Preference(100, 1, _PERCENT),
+    "cpu_scheduling_period_minutes": Preference(60, 1, 9999),
+    "disk_interval": Preference(60, 0, 9_999_999),  # seconds
+    "disk_max_used_gb": Preference(0, 0, 9_999_999),  # 0: no limit
+    "disk_max_used_pct": Preference(90, 0, _PERCENT),
+    "disk_min_free_gb": Preference(1, 0, 9_999_999),
+    "vm_max_used_pct": Preference(75, 1, _PERCENT),
+    "ram_max_used_busy_pct": Preference(50, 1, _PERCENT),
+    "ram_max_used_idle_pct": Preference(90, 1, _PERCENT),
+    "max_bytes_sec_up": Preference(0, 0, 1e12),  # 0: no limit
+    "max_bytes_sec_down": Preference(0, 0, 1e12),
+    "daily_xfer_limit_mb": Preference(0, 0, 9_999_999),  # 0: no limit
+    "daily_xfer_period_days": Preference(0, 0, 9_999),
+    "network_wifi_only": _SWITCH_OFF,
+}
+
+
+def complete(chosen: Mapping[str, float]) -> dict[str, float]:
+    """A complete set: what was chosen, within each element's limits, and the defaults of the rest."""
+    return {name: _within(chosen.get(name), limits) for name, limits in PREFERENCES.items()}
+
+
+def faults(chosen: Mapping[str, object]) -> list[str]:
+    """What is wrong with a chosen set, a sentence for each element."""
+    found = []
+    for name, value in chosen.items():
+        limits = PREFERENCES.get(name)
+        if limits is None:
+            found.append(f"{name} is no preference that clients know")
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            found.append(f"{name} must be a number")
+        elif not limits.low <= value <= limits.high:
+            found.append(f"{name} must be from {limits.low:g} to {limits.high:g}")
+    return found
+
+
+def _within(value: float | None, limits: Preference) -> float:
+    if value is None or isinstance(value, bool) or not isfinite(value):
+        return limits.default
+    return min(max(value, limits.low), limits.high)

@@ -1,0 +1,210 @@
+"""The account-manager RPC as one use case: who asks, which computer, settle its totals, say what to do next.
+
+A known computer costs two statements, the read and the write of accounting/store.py, and no lock is held between them.
+A first contact, or new hardware, costs some more, in one transaction: the user's row is locked first (recognition),
+then the host's ledger and what hangs on it (the write).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from accounting import catalogue, instructions, store
+from accounting.describing import appearance_of, describe, description_digest
+from accounting.engine.ledger import Ceilings, Machine, Report, Settlement, offer, settle
+from accounting.models import HostLedger
+from accounting.protocol import AccountManagerRequest, ReportedProject, canonical_url
+from portal import credentials
+from portal.accounts import authenticate_client, issue_client_key
+from portal.boinc_errors import ERR_BAD_AUTHENTICATOR
+from portal.models import ClientKey
+from portal.recognition import recognise
+from portal.scanner import ProtocolError
+
+log = structlog.get_logger("rpc")
+
+# Another request of the same host may come between read and write; each failure means that one of them got through.
+MAX_ATTEMPTS: Final = 20
+KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
+# The first client version that starts its counters from the totals in the reply.
+HONOURS_HANDED_SINCE: Final = (8, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated client: its user, and the key to hand over if it came with a password."""
+
+    user_id: int
+    key_id: int | None
+    by_password: bool
+
+
+def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) -> bytes:
+    """Answer one request of a client; ``address`` is where it came from, for the limit on failed logins.
+
+    Raises ProtocolError or ClientAuthError, whose number and sentence the client is to be shown.
+    """
+    if request.authenticator and request.host_token:
+        key_hash = credentials.key_hash(request.authenticator)
+        for _ in range(MAX_ATTEMPTS):
+            account = store.read_by_key(key_hash, request.host_token)
+            if account is None:
+                break
+            if description_digest(request) != account.hardware_digest:
+                break
+            done = _settle_and_write(request, account, now, first_contact=False)
+            if done is not None:
+                _note_key_use(account, now)
+                return instructions.render(request, account, done, now=now)
+        else:
+            raise ProtocolError("request", "this computer's requests overtake each other; try again in a minute", -1)
+    return _answer_slowly(request, now, address)
+
+
+def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: str) -> bytes:
+    """The way of first contacts, password logins and changed hardware: recognise, describe, then as always."""
+    caller = _caller(request, address)
+    with transaction.atomic():
+        host, created = recognise(caller.user_id, appearance_of(request), now)
+        HostLedger.objects.get_or_create(host=host)
+        # Locks the ledger row: from here on the write cannot be overtaken.
+        HostLedger.objects.select_for_update().get(pk=host.pk)
+        account = store.read_by_host(host.pk)
+        if account is None:
+            raise ProtocolError("request", "the account is being closed", ERR_BAD_AUTHENTICATOR)
+        new = describe(host, request, now)
+        done = _settle_and_write(request, account, now, first_contact=created, new=new)
+        if done is None:
+            raise RuntimeError("overtaken in spite of the lock")
+        key = None
+        if caller.by_password:
+            key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
+        elif caller.key_id is not None:
+            ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
+    log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
+    return instructions.render(request, account, done, now=now, new_key=key)
+
+
+def _caller(request: AccountManagerRequest, address: str) -> Caller:
+    """Who asks: by key, else by login and password hash."""
+    if request.authenticator:
+        key = (
+            ClientKey.objects.filter(
+                key_hash=credentials.key_hash(request.authenticator), revoked_at=None, user__is_active=True
+            )
+            .values_list("pk", "user_id")
+            .first()
+        )
+        if key is None:
+            raise ProtocolError(
+                "authenticator",
+                f"this computer's key is not valid any more; in BOINC, stop using {settings.SITE_NAME} and add it again"
+                " with your e-mail address and password",
+                ERR_BAD_AUTHENTICATOR,
+            )
+        return Caller(key[1], key[0], by_password=False)
+    user = authenticate_client(request.name, request.password_hash, address=address)
+    return Caller(user.pk, None, by_password=True)
+
+
+def _settle_and_write(
+    request: AccountManagerRequest,
+    account: store.Account,
+    now: dt.datetime,
+    *,
+    first_contact: bool,
+    new: Machine | None = None,
+) -> instructions.Outcome | None:
+    """Settle and store the request's totals; None if another request of the host was faster."""
+    projects = catalogue.current()
+    listed = _listed(request, projects)
+    now_us = store.to_us(now)
+    settlement = settle(
+        account.state,
+        account.projects,
+        [Report(id_, project.totals, project.fault) for id_, project in listed.items()],
+        now_us=now_us,
+        client_now=request.client_now,
+        old=account.machine,
+        new=new,
+        has_token=request.host_token == account.token,
+        honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
+        ceilings=_ceilings(),
+    )
+    shares = instructions.shares_for(account, projects)
+    if settlement.stale:
+        return instructions.Outcome(settlement, account.projects, listed, shares, first_contact)
+    after = _rows_after(account, settlement, listed, shares)
+    rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
+    written = store.write(
+        account,
+        settlement,
+        rows,
+        {id_: _state(project) for id_, project in listed.items()},
+        now=now,
+        contact=request.contact(),
+        updates=[id_ for id_, wishes in account.wishes.items() if wishes.update_asked],
+    )
+    return instructions.Outcome(settlement, after, listed, shares, first_contact) if written else None
+
+
+def _rows_after(
+    account: store.Account, settlement: Settlement, listed: dict[int, ReportedProject], shares: dict[int, float]
+) -> dict[int, Any]:
+    """The host's rows after this request, with those that the reply offers and the request did not list."""
+    after = dict(account.projects)
+    for row in settlement.changed:
+        after[row.project_id] = row
+    for id_ in shares:
+        if id_ not in listed and not (id_ in account.wishes and account.wishes[id_].excluded):
+            after[id_] = offer(after.get(id_), id_)
+    return after
+
+
+def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> dict[int, ReportedProject]:
+    """The request's projects that we know, by id; of one that comes twice the first counts."""
+    listed: dict[int, ReportedProject] = {}
+    for project in request.projects:
+        known = projects.by_url.get(project.url)
+        if known is None:
+            try:
+                known = projects.by_url.get(canonical_url(project.url))
+            except ValueError:
+                continue
+        if known is not None:
+            listed.setdefault(known.id, project)
+    return listed
+
+
+def _state(project: ReportedProject) -> dict[str, Any]:
+    """What the owner's pages show of a project on a computer, besides the ledger."""
+    return {
+        "no_work": list(project.no_work),
+        "failures": project.nrpc_failures,
+        "queued_secs": int(project.not_started_dur),
+        "running_secs": int(project.in_progress_dur),
+        "share": project.resource_share,
+        "suspended": project.suspended_via_gui,
+        "no_new_work": project.dont_request_more_work,
+        "ended": project.ended,
+        "managed": project.attached_via_acct_mgr,
+    }
+
+
+def _note_key_use(account: store.Account, now: dt.datetime) -> None:
+    """Once a day is enough for the owner's list of keys, and spares every other request a write."""
+    used = account.key_used_at
+    if account.key_id is not None and (used is None or now - used > KEY_USE_NOTED_EVERY):
+        ClientKey.objects.filter(pk=account.key_id).update(last_used_at=now, host_id=account.host_id)
+
+
+def _ceilings() -> Ceilings:
+    return Ceilings(
+        settings.AM_MAX_NCPUS, int(settings.AM_MAX_CPU_FLOPS), settings.AM_MAX_GPUS, int(settings.AM_MAX_GPU_FLOPS)
+    )

@@ -1,0 +1,327 @@
+"""The ledger's two statements: read all that a request needs, write all that it changes.
+
+The write is one statement, so it is one transaction by itself: all or nothing, one fsync. It changes rows only if the
+host's ``contacts`` still is what was read; else another request of the same host was faster, and the caller reads
+again. Rows are locked in the order host's ledger, host, projects by id, days by project: whoever else writes them
+(merging, say) locks the host's ledger row first.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+from django.db import connection
+
+from accounting.choosing import Wish
+from accounting.engine.amounts import Totals
+from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
+from accounting.engine.machine import Machine
+from accounting.partitions import ensure_month
+
+# One row: the host, its owner, and as JSON the owner's projects and the host's.
+_READ: Final = """
+SELECT u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs, h.hardware_digest, h.venue,
+       l.last_at, l.client_now, l.level, l.contacts, {key},
+       (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
+               p.listed, p.suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked))
+          FROM accounting_hostproject p WHERE p.host_id = h.id)::text,
+       (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
+               c.total_ec, c.avg_ec))
+          FROM accounting_userproject c WHERE c.user_id = u.id)::text,
+       (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no)
+          FROM accounting_accountsettings s WHERE s.user_id = u.id)::text
+  FROM {source}
+  JOIN accounting_hostledger l ON l.host_id = h.id
+"""
+READ_BY_KEY: Final = (
+    _READ.format(
+        key="k.id, k.host_id, k.last_used_at",
+        source="""portal_clientkey k
+  JOIN portal_user u ON u.id = k.user_id AND u.is_active
+  JOIN portal_host h ON h.token = %(token)s AND h.owner_id = u.id AND h.merged_into_id IS NULL""",
+    )
+    + " WHERE k.key_hash = %(key_hash)s AND k.revoked_at IS NULL"
+)
+READ_BY_HOST: Final = (
+    _READ.format(
+        key="NULL, NULL, NULL",
+        source="""portal_host h
+  JOIN portal_user u ON u.id = h.owner_id""",
+    )
+    + " WHERE h.id = %(host_id)s"
+)
+
+_WRITE: Final = """
+WITH ledger AS (
+  UPDATE accounting_hostledger
+     SET last_at = %(now)s, client_now = %(client_now)s, level = %(level)s::bigint[], contact = %(contact)s::jsonb,
+         contacts = contacts + 1
+   WHERE host_id = %(host_id)s AND contacts = %(contacts)s
+   RETURNING host_id),
+host AS (
+  UPDATE portal_host h SET last_contact_at = %(now)s, retired_at = NULL FROM ledger WHERE h.id = ledger.host_id),
+projects AS (
+  INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, high, handed, credited, pending, dropped,
+         listed, state, suspended, no_new_work, excluded, no_rsc, update_asked)
+  SELECT ledger.host_id, n.id, n.reported::numeric[], n.high::numeric[], n.handed::bigint[], n.credited::bigint[],
+         n.pending::bigint[], n.dropped::numeric[], n.listed, coalesce(n.state, '{{}}')::jsonb,
+         false, false, false, '{{}}', false
+    FROM ledger, unnest(%(ids)s::bigint[], %(reported)s::text[], %(high)s::text[], %(handed)s::text[],
+         %(credited)s::text[], %(pending)s::text[], %(dropped)s::text[], %(listed)s::boolean[], %(states)s::text[])
+         AS n(id, reported, high, handed, credited, pending, dropped, listed, state)
+  ON CONFLICT (host_id, project_id) DO UPDATE
+     SET reported = excluded.reported, high = excluded.high, handed = excluded.handed, credited = excluded.credited,
+         pending = excluded.pending, dropped = excluded.dropped, listed = excluded.listed,
+         state = CASE WHEN excluded.listed THEN excluded.state ELSE p.state END,
+         -- The reply carries what was asked when this request was read; a later wish stays for the next one.
+         update_asked = p.update_asked AND NOT p.project_id = ANY (%(updates)s::bigint[])),
+days AS (
+  INSERT INTO accounting_day AS d (user_id, day, project_id, host_id,
+         cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error, flags)
+  SELECT %(user_id)s, %(day)s, n.id, ledger.host_id, n.a, n.b, n.c, n.d, n.e, n.f, n.flags
+    FROM ledger, unnest(%(day_ids)s::bigint[], %(a)s::bigint[], %(b)s::bigint[], %(c)s::bigint[], %(d)s::bigint[],
+         %(e)s::bigint[], %(f)s::bigint[], %(flags)s::smallint[]) AS n(id, a, b, c, d, e, f, flags)
+  ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
+     SET cpu_ec = d.cpu_ec + excluded.cpu_ec, gpu_ec = d.gpu_ec + excluded.gpu_ec,
+         cpu_time = d.cpu_time + excluded.cpu_time, gpu_time = d.gpu_time + excluded.gpu_time,
+         njobs_success = d.njobs_success + excluded.njobs_success, njobs_error = d.njobs_error + excluded.njobs_error,
+         flags = d.flags | excluded.flags){notes}
+SELECT count(*) FROM ledger
+"""
+_NOTES: Final = """,
+notes AS (
+  INSERT INTO accounting_note AS o (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
+  SELECT ledger.host_id, nullif(n.id, 0), %(day)s, n.kind, n.detail, n.amount, n.count, %(now)s, %(now)s
+    FROM ledger, jsonb_to_recordset(%(notes)s::jsonb)
+         AS n(id bigint, kind text, detail text, amount numeric, count integer)
+  ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
+     SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
+WRITE: Final = _WRITE.format(notes="")
+WRITE_WITH_NOTES: Final = _WRITE.format(notes=_NOTES)
+
+EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+
+
+def to_us(moment: dt.datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - EPOCH) // _MICROSECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a host's owner wants of one project on this host."""
+
+    suspended: bool
+    no_new_work: bool
+    excluded: bool
+    no_rsc: tuple[str, ...]
+    update_asked: bool
+
+
+@dataclass(slots=True)
+class Account:
+    """All that was read for one request."""
+
+    user_id: int
+    user_name: str
+    host_id: int
+    token: str
+    machine: Machine | None
+    hardware_digest: bytes
+    venue: str
+    contacts: int
+    state: HostState
+    key_id: int | None
+    key_host_id: int | None
+    key_used_at: dt.datetime | None
+    projects: dict[int, ProjectState] = field(default_factory=dict)
+    wishes: dict[int, Wishes] = field(default_factory=dict)
+    choices: dict[int, Wish] = field(default_factory=dict)
+    account_keys: dict[int, bytes] = field(default_factory=dict)
+    # (micro-credits in all, credits a day) by project
+    user_totals: dict[int, tuple[int, float]] = field(default_factory=dict)
+    preferences: dict[str, Any] = field(default_factory=dict)
+    preferences_at: dt.datetime | None = None
+    keywords_yes: tuple[int, ...] = ()
+    keywords_no: tuple[int, ...] = ()
+
+
+def execute(sql: str, params: Mapping[str, object]) -> tuple[Any, ...] | None:
+    """Run one statement as a prepared one, on Django's connection and in its transaction if there is one.
+
+    Django's own cursors put values into the SQL text, which then is planned anew each time: twice the cost here.
+    """
+    connection.ensure_connection()
+    with psycopg.Cursor(connection.connection) as cursor, connection.wrap_database_errors:
+        cursor.execute(sql, params, prepare=True)
+        return cursor.fetchone()
+
+
+def read_by_key(key_hash: bytes, token: str) -> Account | None:
+    """The account that a client's key and host token name; None if either is unknown or they don't fit together."""
+    return _account(execute(READ_BY_KEY, {"key_hash": key_hash, "token": token}))
+
+
+def read_by_host(host_id: int) -> Account | None:
+    return _account(execute(READ_BY_HOST, {"host_id": host_id}))
+
+
+def _account(row: tuple[Any, ...] | None) -> Account | None:
+    if row is None:
+        return None
+    (user_id, name, email, host_id, token, ncpus, p_fpops, coprocs, digest, venue, last_at, client_now, level) = row[
+        :13
+    ]
+    contacts, key_id, key_host_id, key_used_at, projects, choices, settings = row[13:]
+    account = Account(
+        user_id=user_id,
+        user_name=name or email.split("@")[0],
+        host_id=host_id,
+        token=token,
+        machine=_machine(ncpus, p_fpops, coprocs),
+        hardware_digest=bytes(digest),
+        venue=venue,
+        contacts=contacts,
+        state=HostState(to_us(last_at) if last_at else None, client_now, tuple(level)),
+        key_id=key_id,
+        key_host_id=key_host_id,
+        key_used_at=key_used_at,
+    )
+    if projects:
+        _take_projects(account, json.loads(projects))
+    if choices:
+        _take_choices(account, json.loads(choices))
+    if settings:
+        account.preferences, at, yes, no = json.loads(settings)
+        account.preferences_at = dt.datetime.fromisoformat(at) if at else None
+        account.keywords_yes, account.keywords_no = tuple(yes), tuple(no)
+    return account
+
+
+def _machine(ncpus: int, p_fpops: float | None, coprocs: str | list[dict[str, Any]]) -> Machine | None:
+    """The stored hardware as the ledger sees it; None for a host whose hardware was never reported."""
+    devices = json.loads(coprocs) if isinstance(coprocs, str) else coprocs
+    if not ncpus and not devices:
+        return None
+    gpus = tuple((int(d.get("count") or 0), int(d.get("peak_flops") or 0)) for d in devices)
+    return Machine(ncpus, int(p_fpops or 0), gpus)
+
+
+def _totals(values: Sequence[int] | None) -> Totals | None:
+    return None if values is None else tuple(values)  # type: ignore[return-value]  # six, by constraint
+
+
+def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
+    for id_, reported, high, handed, credited, pending, dropped, listed, *wishes in rows:
+        account.projects[id_] = ProjectState(
+            id_,
+            _totals(reported),
+            _totals(high),
+            tuple(credited),
+            tuple(pending),
+            tuple(dropped),
+            _totals(handed),
+            listed,
+        )
+        suspended, no_new_work, excluded, no_rsc, update_asked = wishes
+        account.wishes[id_] = Wishes(suspended, no_new_work, excluded, tuple(no_rsc), update_asked)
+
+
+def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
+    for id_, is_chosen, share, account_key, total_ec, avg_ec in rows:
+        account.choices[id_] = Wish(is_chosen, share)
+        account.user_totals[id_] = (total_ec, avg_ec)
+        if account_key:
+            account.account_keys[id_] = account_key.encode()
+
+
+def _array(values: Iterable[object]) -> str:
+    """A PostgreSQL array literal of numbers, cheaper than a list parameter."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _texts(values: Iterable[str | None]) -> str:
+    """An array literal of texts: each is quoted, None is NULL."""
+    quoted = ("NULL" if v is None else '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"' for v in values)
+    return "{" + ",".join(quoted) + "}"
+
+
+def write(
+    account: Account,
+    settlement: Settlement,
+    rows: Sequence[ProjectState],
+    states: Mapping[int, dict[str, Any]],
+    *,
+    now: dt.datetime,
+    contact: dict[str, object],
+    updates: Iterable[int] = (),
+) -> bool:
+    """Store a settlement; False, and nothing is written, if another request of the host came between.
+
+    ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages;
+    ``updates``: projects whose wish for an immediate contact the reply carries.
+    """
+    day = now.date()
+    ensure_month(day)
+    rows = sorted(rows, key=lambda row: row.project_id)
+    params: dict[str, object] = {
+        "host_id": account.host_id,
+        "user_id": account.user_id,
+        "contacts": account.contacts,
+        "now": now,
+        "day": day,
+        "client_now": settlement.host.client_now,
+        "level": _array(settlement.host.level),
+        "contact": json.dumps(contact),
+        "updates": _array(updates),
+        **_project_params(rows, states),
+        **_day_params(settlement),
+    }
+    sql = WRITE
+    if settlement.notes:
+        sql, params["notes"] = WRITE_WITH_NOTES, json.dumps(_note_rows(settlement.notes))
+    return execute(sql, params) == (1,)
+
+
+def _project_params(rows: Sequence[ProjectState], states: Mapping[int, dict[str, Any]]) -> dict[str, str]:
+    return {
+        "ids": _array(row.project_id for row in rows),
+        "reported": _texts(row.reported and _array(row.reported) for row in rows),
+        "high": _texts(row.high and _array(row.high) for row in rows),
+        "handed": _texts(row.handed and _array(row.handed) for row in rows),
+        "credited": _texts(_array(row.credited) for row in rows),
+        "pending": _texts(_array(row.pending) for row in rows),
+        "dropped": _texts(_array(row.dropped) for row in rows),
+        "listed": _array(row.listed for row in rows),
+        "states": _texts(json.dumps(states[row.project_id]) if row.project_id in states else None for row in rows),
+    }
+
+
+def _day_params(settlement: Settlement) -> dict[str, str]:
+    ids = sorted(settlement.credits.keys() | settlement.flags.keys())
+    amounts = [settlement.credits.get(id_, (0,) * 6) for id_ in ids]
+    columns = list(zip(*amounts, strict=True)) if amounts else [()] * 6
+    params = {letter: _array(column) for letter, column in zip("abcdef", columns, strict=True)}
+    params["day_ids"] = _array(ids)
+    params["flags"] = _array(settlement.flags.get(id_, 0) for id_ in ids)
+    return params
+
+
+def _note_rows(notes: Iterable[Note]) -> list[dict[str, object]]:
+    """One row per kind, project and detail, as the same key may not come twice in one statement."""
+    rows: dict[tuple[object, ...], dict[str, object]] = {}
+    for note in notes:
+        detail = (note.detail or note.amount_kind or "")[:300]
+        row = rows.setdefault(
+            (note.kind, note.project_id, detail),
+            {"id": note.project_id or 0, "kind": str(note.kind), "detail": detail, "amount": 0, "count": 0},
+        )
+        row["amount"] = int(str(row["amount"])) + note.amount
+        row["count"] = int(str(row["count"])) + 1
+    return list(rows.values())
