@@ -1,0 +1,133 @@
+"""When two records of computers may be one computer, and which of them stays. Pure: facts in, verdict out.
+
+A computer gets a second record when its client was installed anew and nothing told us that it is the same
+machine. Then the first record ended before the second began. Two records that reported at the same time are
+two computers.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """From the first to the last contact, both included."""
+
+    start: dt.datetime
+    end: dt.datetime
+
+    def __str__(self) -> str:
+        return f"{self.start:%Y-%m-%d %H:%M} to {self.end:%Y-%m-%d %H:%M} UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the rules look at.
+
+    ``lifetimes``: the record's own, then those of records merged into it before.
+    """
+
+    id: int
+    owner_id: int
+    name: str
+    lifetimes: tuple[Lifetime, ...]
+    os_name: str
+    processor: str
+    is_merged: bool
+
+
+class Rule(StrEnum):
+    SELF = "self"
+    OWNER = "owner"
+    MERGED = "merged"
+    LIFETIMES = "lifetimes"
+    SYSTEM = "system"
+    PROCESSOR = "processor"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The rule that forbids it, and a sentence for the owner."""
+
+    rule: Rule
+    message: str
+
+
+def in_order(a: Record, b: Record) -> tuple[Record, Record]:
+    """(older, newer): the newer one is in use, or was last, and stays."""
+    older, newer = sorted((a, b), key=lambda record: (record.lifetimes[0].end, record.id))
+    return older, newer
+
+
+def refusal(a: Record, b: Record) -> Refusal | None:
+    """Why the two cannot be merged; None if they can."""
+    if a.id == b.id:
+        return Refusal(Rule.SELF, "A computer cannot be merged with itself. Choose another one.")
+    if a.owner_id != b.owner_id:
+        return Refusal(Rule.OWNER, "The two computers have different owners.")
+    for record in (a, b):
+        if record.is_merged:
+            return Refusal(
+                Rule.MERGED,
+                f"{record.name} was merged before. Choose the computer that it is part of now.",
+            )
+    return _system(a, b) or _processor(a, b) or _lifetimes(a, b)
+
+
+def _system(a: Record, b: Record) -> Refusal | None:
+    for record in (a, b):
+        if not record.os_name:
+            return Refusal(
+                Rule.SYSTEM,
+                f"{record.name} has not reported its system, so nothing shows that it is the same one.",
+            )
+    if os_family(a.os_name) == os_family(b.os_name):
+        return None
+    return Refusal(
+        Rule.SYSTEM,
+        f"Their operating systems differ: {a.name} has {a.os_name}, {b.name} has {b.os_name}.",
+    )
+
+
+def _processor(a: Record, b: Record) -> Refusal | None:
+    for record in (a, b):
+        if not record.processor:
+            return Refusal(
+                Rule.PROCESSOR,
+                f"{record.name} has not reported its processor, so nothing shows that it is the same one.",
+            )
+    if _folded(a.processor) == _folded(b.processor):
+        return None
+    return Refusal(
+        Rule.PROCESSOR,
+        f"Their processors differ: {a.name} has {a.processor}, {b.name} has {b.processor}.",
+    )
+
+
+def _lifetimes(a: Record, b: Record) -> Refusal | None:
+    for one in a.lifetimes:
+        for other in b.lifetimes:
+            if (one.start < other.end and other.start < one.end) or one == other:
+                return Refusal(
+                    Rule.LIFETIMES,
+                    f"They were in contact at the same time, so they are two computers: {a.name} from {one}, "
+                    f"{b.name} from {other}.",
+                )
+    return None
+
+
+# What clients call the systems of one family; an upgrade changes the rest of the name.
+_FAMILIES = ("windows", "linux", "darwin", "android", "freebsd", "netbsd", "openbsd", "sunos")
+
+
+def os_family(os_name: str) -> str:
+    """ "Microsoft Windows 11" → "windows"; the whole name, folded, of a system that we do not know."""
+    words = _folded(os_name).split()
+    return next((family for family in _FAMILIES if family in words), " ".join(words))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
