@@ -81,6 +81,12 @@ def ensure(var_dir: Path, *, database: bool = True, valkey: bool = True) -> Embe
     return EmbeddedUrls(**urls)
 
 
+def revive() -> None:
+    """Start a killed supervisor, and so its server, again for the servers that this process uses."""
+    for home in _held:
+        _start_if_absent(home.name, home)
+
+
 def programs(kind: str) -> Path:
     """The folder of the server's programs inside its wheel (importing those packages has side effects)."""
     package, pattern = {

@@ -1,8 +1,8 @@
 """`make run`: prepare the site, then run the Procfile's processes until one ends or Ctrl-C.
 
 Every process has a session of its own and is told to end when this one ends, even by kill -9 (portal.leash).
-To stop, each is asked alone, not with its children: a Celery worker finishes the tasks in hand. What is left of
-its session after STOP_LIMIT_SECS is killed.
+To stop, each is asked alone, not with its children: a Celery worker finishes its tasks in hand. What is left of its
+session after STOP_LIMIT_SECS is killed.
 """
 
 import contextlib
@@ -22,12 +22,14 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from portal import embedded
 from portal.leash import leashed
 
 PROJECT_DIR = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
 STOP_LIMIT_SECS = 10.0
 ANSWER_LIMIT_SECS = 60.0
+LOOK_AFTER_SERVERS_SECS = 5.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -166,9 +168,18 @@ def serve(port: int) -> str:
                 continue
         else:
             show(f"The site does not answer after {ANSWER_LIMIT_SECS:.0f} s. See its output above.")
-        return ended.get()
+        return wait_for_end(ended)
     finally:
         stop(services)
+
+
+def wait_for_end(ended: "queue.SimpleQueue[str]") -> str:
+    """The name of the first service that ends. Meanwhile the embedded servers are seen to, should they be killed."""
+    while True:
+        try:
+            return ended.get(timeout=LOOK_AFTER_SERVERS_SECS)
+        except queue.Empty:
+            embedded.revive()
 
 
 def greet(port: int) -> None:
