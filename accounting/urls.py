@@ -1,5 +1,12 @@
 """Addresses of the account manager: the client protocol and the volunteers' pages."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from accounting import views
+
+urlpatterns: list[URLPattern] = [
+    path("", views.landing, name="landing"),
+    path("home/", views.home, name="home"),
+    path("connect/", views.connect, name="connect"),
+    path("connect/status/", views.connect_status, name="connect_status"),
+]

@@ -1,0 +1,235 @@
+"""What the home page tells a volunteer: the last thirty days in figures, computers, and what wants attention.
+
+Amounts are whole numbers of 1e-6 credits or seconds; days are UTC days.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import BigIntegerField, Count, F, Max, Sum
+from django.db.models.functions import Cast
+
+from accounting.models import HostProject, Note, Project
+from portal.access import own_hosts
+from portal.models import Host, User
+
+DAYS_SHOWN = 30
+WEEK_DAYS = 7
+SILENT_AFTER = dt.timedelta(days=3)
+MAX_HOSTS_SHOWN = 10
+MAX_ATTENTION_LINES = 5
+
+# One pass over the range for all three breakdowns: by day, by day and project, by day and computer.
+_BREAKDOWNS = """
+    SELECT GROUPING(project_id, host_id), day, project_id, host_id,
+           sum(cpu_ec + gpu_ec)::bigint, sum(cpu_time)::bigint, sum(gpu_time)::bigint,
+           sum(njobs_success)::bigint, sum(njobs_error)::bigint
+      FROM accounting_day
+     WHERE user_id = %s AND day BETWEEN %s AND %s
+     GROUP BY GROUPING SETS ((day), (day, project_id), (day, host_id))
+"""
+# Values of GROUPING(project_id, host_id): a bit is set for what the row sums over.
+_BY_DAY, _BY_PROJECT, _BY_HOST = 3, 1, 2
+
+
+@dataclass(slots=True)
+class Work:
+    """Credit (CPU and GPU together), run time and jobs of some days."""
+
+    ec: int = 0
+    cpu_time: int = 0
+    gpu_time: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    def add(self, other: Work) -> None:
+        self.ec += other.ec
+        self.cpu_time += other.cpu_time
+        self.gpu_time += other.gpu_time
+        self.succeeded += other.succeeded
+        self.failed += other.failed
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPart:
+    """A project's part of the week's credit; ``fraction`` is of the week, ``of_largest`` of the largest project."""
+
+    name: str
+    colour: int
+    ec: int
+    fraction: float
+    of_largest: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """A computer with its credit of today and of the last seven days."""
+
+    host: Host
+    today_ec: int
+    week_ec: int
+    is_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something that wants a look: a silent computer (``silent_since``), or notes of the last week."""
+
+    host_id: int
+    host_name: str
+    silent_since: dt.datetime | None = None
+    note_kind: str = ""
+    note_count: int = 0
+
+
+@dataclass(slots=True)
+class Overview:
+    """All figures of the home page."""
+
+    today: Work
+    week: Work
+    month: Work
+    total_ec: int
+    usual_day_ec: int | None
+    days: list[tuple[dt.date, int]]
+    projects: list[ProjectPart]
+    hosts: list[HostLine]
+    hosts_active: int
+    hosts_total: int
+    attention: list[Attention] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Sums:
+    by_day: dict[dt.date, Work] = field(default_factory=dict)
+    week_by_project: dict[int, int] = field(default_factory=dict)
+    week_by_host: dict[int, int] = field(default_factory=dict)
+    today_by_host: dict[int, int] = field(default_factory=dict)
+
+
+def read_overview(user: User, now: dt.datetime) -> Overview:
+    """The figures of ``user`` at ``now``; five statements, however many computers and projects there are."""
+    today = now.astimezone(dt.UTC).date()
+    sums = _read_sums(user, today)
+    hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
+    active_since = now - dt.timedelta(seconds=max(86_400, 2 * settings.AM_REPEAT_SECS))
+    lines = [
+        HostLine(
+            host=host,
+            today_ec=sums.today_by_host.get(host.pk, 0),
+            week_ec=sums.week_by_host.get(host.pk, 0),
+            is_active=host.last_contact_at >= active_since,
+        )
+        for host in hosts
+    ]
+    days = [today - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
+    return Overview(
+        today=_work_of(sums, days[-1:]),
+        week=_work_of(sums, days[-WEEK_DAYS:]),
+        month=_work_of(sums, days),
+        total_ec=_read_total_ec(user),
+        usual_day_ec=_usual_day(sums, days[:-1]),
+        days=[(day, sums.by_day[day].ec if day in sums.by_day else 0) for day in days],
+        projects=_project_parts(sums),
+        hosts=lines[:MAX_HOSTS_SHOWN],
+        hosts_active=sum(line.is_active for line in lines),
+        hosts_total=len(lines),
+        attention=_silent(hosts, now) + _read_notes(user, today),
+    )
+
+
+def _read_sums(user: User, today: dt.date) -> _Sums:
+    sums = _Sums()
+    first = today - dt.timedelta(days=DAYS_SHOWN - 1)
+    week_start = today - dt.timedelta(days=WEEK_DAYS - 1)
+    with connection.cursor() as cursor:
+        cursor.execute(_BREAKDOWNS, [user.pk, first, today])
+        for grouping, day, project_id, host_id, *amounts in cursor:
+            if grouping == _BY_DAY:
+                sums.by_day[day] = Work(*amounts)
+            elif grouping == _BY_PROJECT and day >= week_start:
+                _add(sums.week_by_project, project_id, amounts[0])
+            elif grouping == _BY_HOST and day >= week_start:
+                _add(sums.week_by_host, host_id, amounts[0])
+                if day == today:
+                    _add(sums.today_by_host, host_id, amounts[0])
+    return sums
+
+
+def _add(sums: dict[int, int], key: int, amount: int) -> None:
+    sums[key] = sums.get(key, 0) + amount
+
+
+def _work_of(sums: _Sums, days: list[dt.date]) -> Work:
+    work = Work()
+    for day in days:
+        if day in sums.by_day:
+            work.add(sums.by_day[day])
+    return work
+
+
+def _read_total_ec(user: User) -> int:
+    """All credit ever, from the totals of the ledger: the days of many years need not be read for it."""
+    credited: dict[str, Any] = HostProject.objects.filter(host__owner=user).aggregate(
+        total=Cast(Sum(F("credited__0") + F("credited__1")), BigIntegerField())
+    )
+    return credited["total"] or 0
+
+
+def _usual_day(sums: _Sums, complete_days: list[dt.date]) -> int | None:
+    """The median of the complete days since the first one with work; None before there are three."""
+    worked = [day for day in complete_days if day in sums.by_day]
+    if not worked:
+        return None
+    since = [sums.by_day[day].ec if day in sums.by_day else 0 for day in complete_days if day >= worked[0]]
+    return round(statistics.median(since)) if len(since) >= 3 else None
+
+
+def _project_parts(sums: _Sums) -> list[ProjectPart]:
+    amounts = {pk: ec for pk, ec in sums.week_by_project.items() if ec}
+    total, largest = sum(amounts.values()), max(amounts.values(), default=0)
+    named = Project.objects.filter(pk__in=amounts).values_list("pk", "name", "colour")
+    parts = [
+        ProjectPart(name, colour % 8, amounts[pk], amounts[pk] / total, amounts[pk] / largest)
+        for pk, name, colour in named
+    ]
+    return sorted(parts, key=lambda part: -part.ec)
+
+
+def _silent(hosts: list[Host], now: dt.datetime) -> list[Attention]:
+    """Computers that have not reported for three days, the longest silence last seen first."""
+    return [
+        Attention(host.pk, host.name, silent_since=host.last_contact_at)
+        for host in hosts
+        if now - host.last_contact_at >= SILENT_AFTER
+    ][:MAX_ATTENTION_LINES]
+
+
+def _read_notes(user: User, today: dt.date) -> list[Attention]:
+    """Notes of the last seven days that speak of work not counted, one line per computer and kind."""
+    rows = (
+        Note.objects.filter(
+            host__owner=user,
+            host__merged_into=None,
+            day__gt=today - dt.timedelta(days=WEEK_DAYS),
+            kind__in=("invalid", "dropped", "ec_above_time"),
+        )
+        .values("host_id", "host__given_name", "host__domain_name", "kind")
+        .annotate(times=Count("pk"), latest=Max("last_at"))
+        .order_by("-latest", "host_id", "kind")[:MAX_ATTENTION_LINES]
+    )
+    return [
+        Attention(
+            host_id=row["host_id"],
+            host_name=row["host__given_name"] or row["host__domain_name"] or f"computer {row['host_id']}",
+            note_kind=row["kind"],
+            note_count=row["times"],
+        )
+        for row in rows
+    ]

@@ -1,0 +1,62 @@
+"""The volunteer's first pages: landing, connecting a computer, home, history."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.views.decorators.http import require_safe
+
+from accounting import home as home_reads
+from portal.access import own_hosts, signed_in
+
+
+@require_safe
+def landing(request: HttpRequest) -> HttpResponse:
+    """The site's front door, which BOINC clients may fetch too; whoever is signed in has a page of their own."""
+    if request.user.is_authenticated:
+        return redirect("home")
+    return render(request, "accounting/landing.html")
+
+
+@require_safe
+@login_required
+def connect(request: HttpRequest) -> HttpResponse:
+    """How to connect a computer, and the wait for its first contact."""
+    return render(request, "accounting/connect.html", _contact_since(request))
+
+
+@require_safe
+def connect_status(request: HttpRequest) -> HttpResponse:
+    """The waiting line of the connect page: asked for again every few seconds until a computer has reported."""
+    if not request.user.is_authenticated:
+        # Not a redirect: the sign-in page must not be swapped into the line.
+        return HttpResponse(status=403, headers={"HX-Refresh": "true"})
+    return render(request, "accounting/_connect_status.html", _contact_since(request))
+
+
+def _contact_since(request: HttpRequest) -> dict[str, object]:
+    """The computers that reported since the page was first opened."""
+    now = timezone.now()
+    try:
+        since = parse_datetime(request.GET.get("since", "").replace(" ", "+"))
+    except ValueError:
+        since = None
+    if since is None or timezone.is_naive(since) or since > now:
+        since = now
+    # A page left open for days asks about the last one.
+    since = max(since, now - dt.timedelta(days=1))
+    arrived = own_hosts(signed_in(request)).filter(last_contact_at__gte=since).order_by("-last_contact_at")[:5]
+    return {"section": "connect", "since": since.isoformat(), "arrived": list(arrived)}
+
+
+@require_safe
+@login_required
+def home(request: HttpRequest) -> HttpResponse:
+    """Am I contributing, and is anything wrong?"""
+    overview = home_reads.read_overview(signed_in(request), timezone.now())
+    return render(request, "accounting/home.html", {"overview": overview})

@@ -1,0 +1,156 @@
+"""How numbers, sizes, speeds and times look on every page: with their unit, thin spaces, exact values on hover."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+MICRO = 1_000_000
+_THIN = "\u202f"  # narrow no-break space: between groups of digits
+_NBSP = "\u00a0"
+_MICRO_SECS_A_DAY = 86_400 * MICRO
+
+
+def _grouped(value: float, decimals: int = 0) -> str:
+    """1234567.8 → "1 234 568" with narrow spaces."""
+    return f"{value:,.{decimals}f}".replace(",", _THIN)
+
+
+def _three_digits(value: float) -> str:
+    """At most three significant digits behind and before the point, integers in full: 0.0425, 3.14, 41.2, 1 284."""
+    size = abs(value)
+    if size == 0 or size >= 99.95:
+        return _grouped(value)
+    decimals = 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def credit_text(micro: float) -> str:
+    """Micro-credits as credits: whole ones from 100 up, at most three decimals below."""
+    if 0 < micro < 500:
+        return "<" + _THIN + "0.001"
+    return _three_digits(micro / MICRO)
+
+
+def duration_text(micro: float) -> str:
+    """Micro-seconds in the unit that reads best: seconds, minutes, or hours (a day of one processor is 24 h)."""
+    secs = micro / MICRO
+    if secs < 60:
+        return f"{_three_digits(secs)}{_NBSP}s"
+    if secs < 3570:
+        return f"{secs / 60:.0f}{_NBSP}min"
+    return f"{_three_digits(secs / 3600)}{_NBSP}h"
+
+
+@register.filter
+def credit(micro: float | None) -> SafeString:
+    """Micro-credits as a number of credits, the exact value on hover."""
+    if micro is None:
+        return mark_safe("–")
+    exact = f"{_grouped(micro / MICRO, 6)} credits"
+    return format_html('<span title="{}">{}</span>', exact, credit_text(micro))
+
+
+@register.filter
+def duration(micro: float | None) -> SafeString:
+    """Micro-seconds of processor time as s, min or h; exact seconds and days of processor time on hover."""
+    if micro is None:
+        return mark_safe("–")
+    days = _three_digits(micro / _MICRO_SECS_A_DAY)
+    exact = f"{_grouped(micro / MICRO, 3)} s = {days} days of processor time"
+    return format_html('<span title="{}">{}</span>', exact, duration_text(micro))
+
+
+@register.filter
+def processor_days(micro: float | None) -> str:
+    """Micro-seconds as days of processor time: "53.5 days"."""
+    if micro is None:
+        return "–"
+    days = _three_digits(micro / _MICRO_SECS_A_DAY)
+    return f"{days}{_NBSP}{'day' if days == '1' else 'days'}"
+
+
+@register.filter
+def count(number: int | None) -> str:
+    """A whole number with thin spaces."""
+    return "–" if number is None else _grouped(number)
+
+
+@register.filter
+def plural(number: int | None, words: str) -> str:
+    """A whole number with its word: ``3|plural:"job,jobs"`` → "3 jobs"."""
+    one, many = words.split(",")
+    return f"{count(number)}{_NBSP}{one if number == 1 else many}"
+
+
+@register.filter
+def speed(flops: float | None) -> str:
+    """FLOPS as GFLOPS, from 1e12 up as TFLOPS."""
+    if flops is None or not math.isfinite(flops):
+        return "–"
+    if flops >= 999.5e9:
+        return f"{_three_digits(flops / 1e12)}{_NBSP}TFLOPS"
+    return f"{_three_digits(flops / 1e9)}{_NBSP}GFLOPS"
+
+
+@register.filter
+def nbytes(number: float | None) -> str:
+    """Bytes in binary units: MiB, GiB, TiB."""
+    if number is None or not math.isfinite(number):
+        return "–"
+    for unit, size in (("TiB", 2**40), ("GiB", 2**30)):
+        if number >= 0.995 * size:
+            return f"{_three_digits(number / size)}{_NBSP}{unit}"
+    return f"{_three_digits(number / 2**20)}{_NBSP}MiB"
+
+
+@register.filter
+def percent(fraction: float | None) -> str:
+    """A fraction of 1 as whole per cent; what is there but rounds to nothing is "< 1 %"."""
+    if fraction is None:
+        return "–"
+    if 0 < fraction < 0.005:
+        return f"<{_THIN}1{_THIN}%"
+    return f"{fraction * 100:.0f}{_THIN}%"
+
+
+def _ago_text(secs: float) -> str:
+    for size, one, many in ((86400, "day", "days"), (3600, "h", "h"), (60, "min", "min")):
+        if secs >= size:
+            number = int(secs // size)
+            return f"{_grouped(number)}{_NBSP}{one if number == 1 else many} ago"
+    return "just now"
+
+
+@register.filter
+def ago(moment: dt.datetime | None) -> SafeString:
+    """How long ago something was, the exact UTC time on hover; "never" for nothing."""
+    if moment is None:
+        return mark_safe("never")
+    utc = moment.astimezone(dt.UTC)
+    text = _ago_text((timezone.now() - moment).total_seconds())
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>', utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", text
+    )
+
+
+@register.filter
+def moment(value: dt.datetime | None) -> SafeString:
+    """A point in time, shown as the visitor's locale has it, exact UTC on hover (and in the page without scripts)."""
+    if value is None:
+        return mark_safe("–")
+    utc = value.astimezone(dt.UTC)
+    return format_html(
+        '<time data-local datetime="{}" title="{} UTC">{} UTC</time>',
+        utc.isoformat(),
+        f"{utc:%Y-%m-%d %H:%M:%S}",
+        f"{utc:%Y-%m-%d %H:%M}",
+    )

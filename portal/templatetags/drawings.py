@@ -1,0 +1,55 @@
+"""Small drawings as SVG: a bar for a part of a whole, a row of thin bars for a month. They need no script."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from portal.templatetags.display import credit_text
+
+register = template.Library()
+
+_STEP, _GAP, _HEIGHT = 10, 2, 64
+
+
+@register.simple_tag
+def bar(fraction: float, colour: int | str) -> SafeString:
+    """A horizontal bar, ``fraction`` (0 to 1) of its space long; the number stands beside it as text."""
+    width = f"{max(0.0, min(1.0, fraction)) * 100:.1f}%"
+    return format_html(
+        '<svg class="bar data-{}" width="100%" height="8" aria-hidden="true">'
+        '<rect width="100%" height="8" rx="4" class="bar__rest"/><rect width="{}" height="8" rx="4" fill="currentColor"/></svg>',
+        colour,
+        width,
+    )
+
+
+@register.simple_tag
+def sparkline(days: Sequence[tuple[dt.date, int]]) -> SafeString:
+    """Bars for days with micro-credits, zero-based, the last one (today, not over yet) paler."""
+    highest = max((amount for _, amount in days), default=0)
+    bars = []
+    for index, (day, amount) in enumerate(days):
+        # What is there at all must be seen: at least a pixel.
+        height = max(1.0, amount / highest * (_HEIGHT - 2)) if amount else 0.0
+        classes = "spark__today" if index == len(days) - 1 else "spark__day"
+        title = f"{day.isoformat()}: {credit_text(amount)} credits"
+        bars.append((classes, index * _STEP, f"{_HEIGHT - 1 - height:.1f}", _STEP - _GAP, f"{height:.1f}", title))
+    best = max(days, key=lambda entry: entry[1], default=None)
+    summary = f"Credit of the last {len(days)} days"
+    if best is not None and best[1]:
+        summary += f"; most on {best[0].isoformat()} with {credit_text(best[1])}"
+    return format_html(
+        '<svg class="spark__bars" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '{}<path class="spark__base" d="M0 {}.5H{}"/></svg>',
+        len(days) * _STEP - _GAP,
+        _HEIGHT,
+        summary,
+        format_html_join("", '<rect class="{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>', bars),
+        _HEIGHT - 1,
+        len(days) * _STEP,
+    )

@@ -1,0 +1,65 @@
+// The few things on every page that need a script: colours, copying, local times, menus that close.
+(() => {
+  const root = document.documentElement;
+  const THEMES = ["system", "light", "dark"];
+  const NAMES = { system: "as your system", light: "light", dark: "dark" };
+
+  function labelSwitch(button, theme) {
+    button.setAttribute("aria-label", `Colours: ${NAMES[theme]}. Change`);
+    button.title = `Colours: ${NAMES[theme]}`;
+  }
+
+  function nextTheme(button) {
+    const theme = THEMES[(THEMES.indexOf(root.dataset.theme ?? "system") + 1) % THEMES.length];
+    if (theme === "system") delete root.dataset.theme;
+    else root.dataset.theme = theme;
+    try {
+      localStorage.setItem("theme", theme);
+    } catch {
+      // Storage is switched off: the choice holds for this page.
+    }
+    labelSwitch(button, theme);
+    document.dispatchEvent(new CustomEvent("themechange"));
+  }
+
+  async function copy(button) {
+    const source = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.textContent.trim());
+      button.textContent = "Copied";
+    } catch {
+      // No permission, or no HTTPS: select the text so that the visitor can copy it.
+      getSelection().selectAllChildren(source);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  }
+
+  function showLocalTimes(scope) {
+    for (const time of scope.querySelectorAll("time[data-local]")) {
+      const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+      time.textContent = format.format(new Date(time.dateTime));
+    }
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy], [data-theme-switch]");
+    if (button?.dataset.copy) copy(button);
+    else if (button) nextTheme(button);
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      if (!menu.contains(event.target)) menu.open = false;
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    }
+  });
+  document.addEventListener("htmx:load", (event) => showLocalTimes(event.target));
+  for (const button of document.querySelectorAll("[data-theme-switch]")) {
+    labelSwitch(button, root.dataset.theme ?? "system");
+  }
+  showLocalTimes(document);
+})();
