@@ -132,7 +132,7 @@ def free_disk(host_info: bytes) -> bytes:
 
 
 def parse_hardware(host_info: bytes) -> Hardware:
-    """Return the hardware that the inside of a <host_info> describes. Raises ProtocolError at hard limits."""
+    """Return the hardware that the inside of a <host_info> describes; what is wrong with it is in its faults."""
     faults: list[str] = []
     fields, coprocs = _split(host_info, faults)
     read = _Reader(fields, faults)
@@ -161,26 +161,24 @@ def parse_hardware(host_info: bytes) -> Hardware:
 
 
 def _split(host_info: bytes, faults: list[str]) -> tuple[Fields, tuple[Coproc, ...]]:
-    """Return the section's plain fields and its coprocessors."""
+    """Return the section's plain fields and its coprocessors, as far as they are within the limits."""
     scan = TagScanner(host_info)
     fields: Fields = []
-    coprocs: list[Coproc] = []
-    left_out = 0
-    while (tag := scan.next()) is not None:
-        if tag in _COPROC_TYPES:
-            children = scan.fields(tag, _END)
-            if len(coprocs) < MAX_COPROCS:
-                coproc = _coproc(_COPROC_TYPES[tag], children, faults)
-                coprocs += [coproc] if coproc else []
-            else:
-                left_out += 1
-        elif scan.text is not None:
-            fields.append((tag, scan.text))
-        elif tag != b"coprocs" and not tag.startswith(b"/"):
-            fields.append((tag, scan.element_text(tag)))
-    if left_out:
-        faults.append(f"coprocs has {left_out} entries more than {MAX_COPROCS}")
-    return fields, tuple(coprocs)
+    described: list[tuple[str, Fields]] = []
+    try:
+        while (tag := scan.next()) is not None:
+            if tag in _COPROC_TYPES:
+                described.append((_COPROC_TYPES[tag], scan.fields(tag, _END)))
+            elif scan.text is not None:
+                fields.append((tag, scan.text))
+            elif tag != b"coprocs" and not tag.startswith(b"/"):
+                fields.append((tag, scan.element_text(tag)))
+    except ProtocolError as error:
+        faults.append(f"host_info was read in part, {error}")
+    if len(described) > MAX_COPROCS:
+        faults.append(f"coprocs has more than {MAX_COPROCS} entries")
+    coprocs = [_coproc(kind, children, faults) for kind, children in described[:MAX_COPROCS]]
+    return fields, tuple(coproc for coproc in coprocs if coproc is not None)
 
 
 def _coproc(kind: str, fields: Fields, faults: list[str]) -> Coproc | None:
