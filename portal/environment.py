@@ -47,6 +47,14 @@ def switch(name: str, default: bool) -> bool:
     return given.lower() in _ON
 
 
+def choice(name: str, default: str, among: list[str]) -> str:
+    """One of a few words."""
+    given = text(name, default)
+    if given not in among:
+        _refuse(name, given, f"give {' or '.join(among)}")
+    return given
+
+
 def integer(name: str, default: int, *, low: int, high: int) -> int:
     """A whole number from ``low`` to ``high``, both included."""
     given = text(name)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
 from portal import environment as env
 
@@ -42,9 +45,7 @@ AM_MAX_GPU_FLOPS = env.number("AM_MAX_GPU_FLOPS", 500e12, low=1e6, high=1e18)
 CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_000_000)
 CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS", 600, low=1, high=7 * 86400)
 # Password checks by the client protocols, right or wrong, per address: each costs a slow hash.
-CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer(
-    "CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000
-)
+CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000)
 
 
 # --- secrets: given, or made once under var/ ------------------------------------------------------
@@ -84,10 +85,18 @@ _database["OPTIONS"] = {
     **_database.get("OPTIONS", {}),
     "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10},
     "application_name": "cobblestone",
+    # Lets accounting/store.py prepare its statements; Django's own cursors never do.
+    "prepare_threshold": 5,
 }
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}}
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CACHE_URL,
+        "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
+    }
+}
 
 CELERY_BROKER_URL = BROKER_URL
 CELERY_TASK_IGNORE_RESULT = True
@@ -114,10 +123,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
-    "django_structlog",
     "django_htmx",
-    "django_prometheus",
-    "health_check",
     "rest_framework",
     "allauth",
     "allauth.account",
@@ -127,11 +133,11 @@ INSTALLED_APPS = [
     "accounting",
 ]
 MIDDLEWARE = [
-    "portal.middleware.ProtocolMiddleware",  # hands the client protocols past everything below
+    "portal.middleware.ProtocolMiddleware",  # hands settings.PROTOCOLS past everything below
     "portal.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "portal.middleware.ContentPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -172,6 +178,13 @@ STORAGES = {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage"),
     },
 }
+# What BOINC clients ask, past all middleware but the first: path, and the root element of an error reply.
+PROTOCOLS = {
+    "/rpc.php": "acct_mgr_reply",
+    "/get_project_config.php": "error",
+    "/lookup_account.php": "error",
+    "/create_account.php": "error",
+}
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1000
 SILENCED_SYSTEM_CHECKS: list[str] = env.words("SILENCED_SYSTEM_CHECKS", [])
@@ -189,14 +202,39 @@ vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
 
 # --- security -------------------------------------------------------------------------------------------
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.switch("BEHIND_PROXY", False) else None
+# A proxy in front, whose X-Forwarded-For, X-Forwarded-Proto and X-Request-ID are to be believed.
+BEHIND_PROXY = env.switch("BEHIND_PROXY", False)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 SECURE_SSL_REDIRECT = HTTPS and env.switch("SECURE_SSL_REDIRECT", True)
-# BOINC clients post to these addresses without following surprises: never redirect them.
-SECURE_REDIRECT_EXEMPT = [r"^rpc\.php$", r"^get_project_config\.php$"]
-SECURE_HSTS_SECONDS = env.integer(
-    "SECURE_HSTS_SECONDS", 31_536_000 if HTTPS else 0, low=0, high=10 * 31_536_000
-)
+SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 31_536_000 if HTTPS else 0, low=0, high=10 * 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        # Two-factor set-up shows its QR code as a data URL.
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+# The admin's templates come with inline scripts and styles, and its Alpine evaluates attributes.
+ADMIN_CONTENT_SECURITY_POLICY = {
+    **CONTENT_SECURITY_POLICY["DIRECTIVES"],
+    "script-src": [SELF, UNSAFE_INLINE, UNSAFE_EVAL],
+    "style-src": [SELF, UNSAFE_INLINE],
+}
+
+# --- watching it ------------------------------------------------------------------------------------------
+# Who may read /metrics: the bearer of this token or, if it is empty, whoever asks from this machine.
+METRICS_TOKEN = env.secret("METRICS_TOKEN")
+LOGGING_CONFIG = "portal.logs.configure"
+LOGGING = {
+    "json": env.choice("LOG_FORMAT", "console" if DEBUG or sys.stderr.isatty() else "json", ["json", "console"])
+    == "json",
+    "level": env.choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"]),
+}

@@ -3,7 +3,13 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from portal.health import healthz, readyz
+from portal.metrics import metrics
+
 urlpatterns = [
+    path("healthz", healthz),
+    path("readyz", readyz),
+    path("metrics", metrics),
     path("admin/", admin.site.urls),
     path("account/", include("allauth.urls")),
     path("", include("accounting.urls")),

@@ -1,0 +1,149 @@
+"""Log lines: JSON in production, readable text on a terminal; UTC; no secret in any of them.
+
+A request has one line, written by ``log_request`` without structlog's chain, as it is on the hot path. All other
+lines, the libraries' too, go through the chain below and carry the request's or the task's id.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import logging.config
+import re
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from django.http import HttpRequest
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+USER_AGENT_CHARS = 100
+SEGMENT_CHARS = 24
+_SECRET_NAMES = re.compile(r"passw|secret|authenticator|token|cookie|session|csrf|signature|(^|_)key$|hash$", re.I)
+# Client keys, password hashes and host tokens are 32 hexadecimal digits or more.
+_HEX = re.compile(r"\b[0-9A-Fa-f]{32,}\b")
+# PostgreSQL's DETAIL quotes the row that broke a constraint, with all that is in it.
+_ROW_CONTENTS = re.compile(r"^\s*(DETAIL|CONTEXT|PARAMETERS):.*$", re.M)
+_request_logger = logging.getLogger("portal.request")
+
+
+def utc_now_text() -> str:
+    """The time in UTC, to the millisecond, as in 2026-11-21T10:15:30.123Z."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def log_request(fields: dict[str, object]) -> None:
+    """Write a request's line. ``fields`` hold no query string, body, cookie or other header than the user agent."""
+    _request_logger.info("request", extra={"fields": fields})
+
+
+def loggable_path(request: HttpRequest) -> str:
+    """The path without what may be secret in it: the text that a route captured, or long parts of an unknown path."""
+    path = request.path
+    match = request.resolver_match
+    if match is None:
+        parts = (part if len(part) <= SEGMENT_CHARS else f"{part[:4]}…" for part in path[:300].split("/"))
+        return "/".join(parts)[:100]
+    captured: list[tuple[object, object]] = [*enumerate(match.args), *match.kwargs.items()]
+    for name, value in captured:
+        if isinstance(value, str) and value:
+            path = path.replace(value, f"<{name}>")
+    return path[:200]
+
+
+class RequestFormatter(logging.Formatter):
+    """Formats the records of ``log_request``."""
+
+    def __init__(self, as_json: bool) -> None:
+        super().__init__()
+        self.as_json = as_json
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, object] = record.__dict__["fields"]
+        if self.as_json:
+            return json.dumps({"time": utc_now_text(), "level": "info", "event": "request", **fields})
+        return "{time} {method} {path!s} {status} {ms} ms {request_id}".format(time=utc_now_text()[11:-1], **fields)
+
+
+def _add_time(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    event["time"] = utc_now_text()
+    return event
+
+
+def _hide_paths(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Django's own lines on a request quote its whole path: put the harmless one in its place."""
+    request = getattr(event.get("_record"), "request", None)
+    if isinstance(request, HttpRequest):
+        event["event"] = str(event["event"]).replace(request.path, loggable_path(request))
+    return event
+
+
+def _hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Blank what has a secret's name or look, in case that a message or an exception quotes one."""
+    for name, value in event.items():
+        if name in ("_record", "request_id", "task_id"):
+            continue
+        if _SECRET_NAMES.search(name):
+            event[name] = "[hidden]"
+        elif isinstance(value, str):
+            event[name] = _ROW_CONTENTS.sub("[row contents hidden]", _HEX.sub("[hidden]", value))
+    return event
+
+
+_COMMON: list[Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    _add_time,
+    # Plain tracebacks: the ones with local variables would show passwords.
+    structlog.processors.format_exc_info,
+    _hide_paths,
+    _hide_secrets,
+]
+
+
+def configure(options: dict[str, Any]) -> None:
+    """Set up logging of this process; Django calls it with the setting LOGGING: {"json": bool, "level": name}."""
+    renderer: Processor = (
+        structlog.processors.JSONRenderer(default=str)
+        if options["json"]
+        else structlog.dev.ConsoleRenderer(colors=False, timestamp_key="time")
+    )
+    formatter: Callable[..., logging.Formatter] = structlog.stdlib.ProcessorFormatter
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "formatters": {
+                "chain": {
+                    "()": formatter,
+                    "foreign_pre_chain": _COMMON,
+                    "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+                },
+                "request": {"()": RequestFormatter, "as_json": options["json"]},
+            },
+            "handlers": {
+                "chain": {"class": "logging.StreamHandler", "formatter": "chain"},
+                "request": {"class": "logging.StreamHandler", "formatter": "request"},
+            },
+            "root": {"handlers": ["chain"], "level": options["level"]},
+            "loggers": {
+                "portal.request": {"handlers": ["request"], "level": "INFO", "propagate": False},
+                # Handlers of Django's own would mail errors, and print them a second time.
+                "django": {"handlers": [], "level": options["level"], "propagate": True},
+                # 4xx replies are in the request's line already, and strangers may cause as many as they like.
+                "django.request": {"level": "ERROR"},
+                "django.security.DisallowedHost": {"level": "CRITICAL"},
+            },
+        }
+    )
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_COMMON,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
