@@ -199,7 +199,8 @@ def _take_in(intake: Intake, reports: Sequence[Report]) -> None:
             earned = _tied_to_time(intake, project_id, delta)
             if earned is not delta:
                 dropped = plus(dropped, minus(delta, earned))
-            intake.deltas[project_id] = earned
+            if earned != NO_WORK:
+                intake.deltas[project_id] = earned
         rows[project_id] = ProjectState(
             project_id, report.totals, high, state.credited, state.pending, dropped, None, True
         )

@@ -112,9 +112,13 @@ def most_cpu_credit(machine: Capacity, run_us: int) -> int:
     The client rounds both totals to 1e-6 and we cut its speed to whole FLOPS, so an honest report may seem a
     little too high: one micro-second, one FLOPS and two micro-credits are allowed for that.
     """
+    if not machine.one_cpu_flops:
+        return 0
     return (run_us + 1) * (machine.one_cpu_flops + 1) // _CPU_DIVISOR + 2
 
 
 def most_gpu_credit(machine: Capacity, run_us: int) -> int:
     """The same for a run time on GPUs, all of them taken to be as fast as the fastest."""
+    if not machine.one_gpu_flops:
+        return 0
     return (run_us + 1) * (machine.one_gpu_flops + 1) // _GPU_DIVISOR + 2

@@ -1,0 +1,276 @@
+"""The accounting rules a second time, written to be plain, for the ledger to be compared with.
+
+Amounts are dicts by kind, rates are fractions per second, and a host is one object that changes in place:
+nothing is shared with the ledger but the rules (docs/accounting.md). Slow, and meant to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
+
+Amounts = dict[str, int]
+Gpus = Sequence[tuple[int, int]]
+Hardware = tuple[int, int, Gpus]  # CPU instances, FLOPS of one, (count, peak FLOPS) of each kind of GPU
+Line = tuple[int, Amounts | None, str | None]  # project, totals, fault
+
+KINDS = ["cpu_ec", "gpu_ec", "cpu_time", "gpu_time", "njobs_success", "njobs_error"]
+MICRO = 10**6
+CREDITS_PER_FLOP = Fraction(200, 86_400 * 10**9)
+GPU_EFFICIENCY = Fraction(20, 100)
+MINUTE = 60
+DAY = 24 * 60 * MINUTE
+
+MAX_CPUS, MAX_CPU_FLOPS, MAX_GPUS, MAX_GPU_FLOPS = 1024, 200 * 10**9, 64, 500 * 10**12
+
+
+def nothing() -> Amounts:
+    return dict.fromkeys(KINDS, 0)
+
+
+@dataclass
+class Row:
+    """A host at a project, in the letters of the rules: R, W, C, Q, and what was dropped."""
+
+    R: Amounts | None = None
+    W: Amounts | None = None
+    C: Amounts = field(default_factory=nothing)
+    Q: Amounts = field(default_factory=nothing)
+    dropped: Amounts = field(default_factory=nothing)
+    handed: Amounts | None = None
+    listed: bool = False
+
+
+@dataclass
+class Speeds:
+    """What a machine does per second, and its fastest processors."""
+
+    per_second: dict[str, Fraction]
+    cpu_flops: int
+    gpu_flops: int
+
+
+def speeds_of(hardware: Hardware | None) -> Speeds:
+    """Units per second of each allowance (seconds, credits, jobs: no micro-units here)."""
+    ncpus, flops, gpus = hardware or (0, 0, ())
+    ncpus = max(0, min(ncpus, MAX_CPUS))
+    flops = max(0, min(flops, MAX_CPU_FLOPS))
+    devices: list[int] = []
+    for count, peak in gpus:
+        devices += [max(0, min(peak, MAX_GPU_FLOPS))] * max(0, min(count, MAX_GPUS))
+    devices = devices[:MAX_GPUS]
+    instances = ncpus + (1 if devices else 0)
+    return Speeds(
+        {
+            "cpu_time": Fraction(instances),
+            "gpu_time": Fraction(len(devices)),
+            "cpu_ec": instances * flops * CREDITS_PER_FLOP,
+            "gpu_ec": sum(devices) * GPU_EFFICIENCY * CREDITS_PER_FLOP,
+            "jobs": Fraction(ncpus + len(devices)),
+        },
+        flops,
+        max(devices, default=0),
+    )
+
+
+class ReferenceHost:
+    """One host: its clock, its allowances and its rows; ``rpc`` takes a request, ``offer`` a reply."""
+
+    def __init__(self) -> None:
+        self.last_at: int | None = None
+        self.client_now: float | None = None
+        self.level = {"cpu_time": 0, "gpu_time": 0, "cpu_ec": 0, "gpu_ec": 0, "jobs": 0}
+        self.rows: dict[int, Row] = {}
+        # For the tests' invariants, not for the rules:
+        self.possible = dict.fromkeys(self.level, Fraction(0))
+        self.work = nothing()
+        self.notes: list[tuple[str, int | None, str | None, int]] = []
+
+    def rpc(
+        self,
+        lines: Sequence[Line],
+        *,
+        now: int,
+        client_now: float | None = None,
+        old: Hardware | None,
+        new: Hardware | None,
+        token: bool = True,
+        honours: bool = False,
+    ) -> dict[int, Amounts] | None:
+        """The credit of each project that got some; None if the message was stale. ``now`` in micro-seconds."""
+        self.notes = []
+        if client_now is not None and self.client_now is not None and self.last_at is not None:
+            near = -3600 * MICRO < now - self.last_at < 3600 * MICRO
+            if client_now < self.client_now and near:
+                return None
+        speeds = self._faster(speeds_of(old), speeds_of(new))
+        seconds = self._fill(speeds, now, token)
+        if client_now is not None:
+            self.client_now = client_now
+        first_of_each: dict[int, Line] = {}
+        for line in lines:
+            first_of_each.setdefault(line[0], line)
+        deltas = {}
+        for project, totals, fault in first_of_each.values():
+            row = self.rows.setdefault(project, Row())
+            if totals is None:
+                if fault is not None:
+                    self.notes.append(("invalid", project, None, 0))
+                if not token:
+                    row.R = row.W = None
+            else:
+                delta = self._delta(project, row, totals, speeds, seconds, token, honours)
+                for kind in KINDS:
+                    self.work[kind] += delta[kind]
+                deltas[project] = self._worth(project, row, delta, speeds)
+                row.R = dict(totals)
+                row.handed = None
+        for project, row in self.rows.items():
+            row.listed = project in first_of_each
+        return self._credit(deltas, speeds)
+
+    def offer(self, project: int) -> None:
+        """Our reply offers a project that the request did not list."""
+        row = self.rows.setdefault(project, Row())
+        if row.handed is None:
+            row.handed = dict(row.C)
+
+    @staticmethod
+    def _faster(a: Speeds, b: Speeds) -> Speeds:
+        return Speeds(
+            {kind: max(a.per_second[kind], b.per_second[kind]) for kind in a.per_second},
+            max(a.cpu_flops, b.cpu_flops),
+            max(a.gpu_flops, b.gpu_flops),
+        )
+
+    def _fill(self, speeds: Speeds, now: int, token: bool) -> Fraction:
+        """Rule 2: more allowance; returns the seconds since the last report."""
+        since = now if self.last_at is None else min(now, self.last_at)
+        starts_anew = self.last_at is None or not token
+        self.last_at = now
+        for kind, rate in speeds.per_second.items():
+            if starts_anew:
+                self.level[kind] = 0
+            else:
+                # rate per second in units is rate per micro-second in micro-units
+                self.possible[kind] += rate * (now - since)
+                filled = self.level[kind] + floor(rate * now) - floor(rate * since)
+                self.level[kind] = min(filled, floor(30 * DAY * MICRO * rate))
+        return Fraction(now - since, MICRO)
+
+    def _delta(
+        self,
+        project: int,
+        row: Row,
+        totals: Amounts,
+        speeds: Speeds,
+        seconds: Fraction,
+        token: bool,
+        honours: bool,
+    ) -> Amounts:
+        """Rules 3 and 4: what was done since the base, or since the last totals."""
+        if row.R is None or not row.listed or not token:
+            row.W = None
+            listed_before_without_totals = row.listed and row.R is None
+            if listed_before_without_totals or row.handed is None:
+                if any(totals.values()):
+                    self.notes.append(("baseline", project, None, totals["cpu_ec"] + totals["gpu_ec"]))
+                return nothing()
+            if honours and all(totals[kind] >= row.handed[kind] for kind in KINDS):
+                return {kind: totals[kind] - row.handed[kind] for kind in KINDS}
+            return dict(totals)
+        if any(totals[kind] < row.R[kind] for kind in KINDS):
+            self.notes.append(("reset", project, None, 0))
+            before = row.W or row.R
+            row.W = {kind: max(before[kind], row.R[kind]) for kind in KINDS}
+            return nothing()
+        delta = {kind: totals[kind] - row.R[kind] for kind in KINDS}
+        if row.W is not None:
+            time = seconds + 2 * MINUTE
+            rate = speeds.per_second
+            jobs = delta["njobs_success"] + delta["njobs_error"]
+            if (
+                delta["cpu_time"] > rate["cpu_time"] * time * MICRO
+                or delta["gpu_time"] > rate["gpu_time"] * time * MICRO
+                or jobs > rate["jobs"] * time
+            ):
+                self.notes.append(("returned", project, None, 0))
+                delta = {kind: max(0, totals[kind] - row.W[kind]) for kind in KINDS}
+            if all(totals[kind] >= row.W[kind] for kind in KINDS):
+                row.W = None
+        return delta
+
+    def _worth(self, project: int, row: Row, delta: Amounts, speeds: Speeds) -> Amounts:
+        """Rule 5: credit up to time times speed, and for rounding a micro-second, a FLOPS, two micro-credits."""
+        worth = dict(delta)
+        for credit, time, flops, part in (
+            ("cpu_ec", "cpu_time", speeds.cpu_flops, Fraction(1)),
+            ("gpu_ec", "gpu_time", speeds.gpu_flops, GPU_EFFICIENCY),
+        ):
+            most = floor((delta[time] + 1) * (flops + 1) * part * CREDITS_PER_FLOP) + 2 if flops else 0
+            worth[credit] = min(delta[credit], most)
+            excess = delta[credit] - worth[credit]
+            row.dropped[credit] += excess
+            if excess:
+                self.notes.append(("ec_above_time", project, credit, excess))
+        return worth
+
+    def _credit(self, deltas: dict[int, Amounts], speeds: Speeds) -> dict[int, Amounts]:
+        """Rules 6 to 8: what the allowance covers, what waits, what is dropped."""
+        credit = {project: nothing() for project in self.rows}
+        for kind in KINDS[:4]:
+            wanted = {project: delta[kind] for project, delta in deltas.items()}
+            for project, share in self._shares(wanted, self.level[kind]).items():
+                credit[project][kind] = share
+                self.level[kind] -= share
+                self.rows[project].Q[kind] += wanted[project] - share
+            waiting = {project: row.Q[kind] for project, row in self.rows.items()}
+            whole = sum(waiting.values())
+            part = min(Fraction(1), Fraction(self.level[kind], whole)) if whole else Fraction(0)
+            for project, amount in waiting.items():
+                paid = floor(amount * part)
+                credit[project][kind] += paid
+                self.level[kind] -= paid
+                self.rows[project].Q[kind] -= paid
+            one_day = floor(speeds.per_second[kind] * DAY * MICRO)
+            waiting = {project: row.Q[kind] for project, row in self.rows.items()}
+            kept = self._shares(waiting, one_day)
+            for project, row in self.rows.items():
+                row.dropped[kind] += row.Q[kind] - kept[project]
+                row.Q[kind] = kept[project]
+            self._tell_dropped(kind, sum(waiting.values()) - sum(kept.values()))
+        self._credit_jobs(deltas, credit)
+        for project, amounts in credit.items():
+            for kind in KINDS:
+                self.rows[project].C[kind] += amounts[kind]
+        return {project: amounts for project, amounts in credit.items() if any(amounts.values())}
+
+    def _credit_jobs(self, deltas: dict[int, Amounts], credit: dict[int, Amounts]) -> None:
+        """Successes and errors have one allowance; what it does not cover is dropped."""
+        wanted = {project: d["njobs_success"] + d["njobs_error"] for project, d in deltas.items()}
+        lost = {"njobs_success": 0, "njobs_error": 0}
+        shares = self._shares(wanted, self.level["jobs"] // MICRO)
+        for project, share in shares.items():
+            delta = deltas[project]
+            successes = floor(Fraction(share * delta["njobs_success"], wanted[project] or 1))
+            for kind, got in (("njobs_success", successes), ("njobs_error", share - successes)):
+                credit[project][kind] = got
+                self.rows[project].dropped[kind] += delta[kind] - got
+                lost[kind] += delta[kind] - got
+            self.level["jobs"] -= share * MICRO
+        for kind, amount in lost.items():
+            self._tell_dropped(kind, amount)
+
+    @staticmethod
+    def _shares(wanted: dict[int, int], limit: int) -> dict[int, int]:
+        """Each at most the limit, and all the same fraction of that, so that they fit into it together."""
+        clipped = {project: min(amount, limit) for project, amount in wanted.items()}
+        total = sum(clipped.values())
+        fraction = min(Fraction(1), Fraction(limit, total)) if total else Fraction(1)
+        return {project: floor(amount * fraction) for project, amount in clipped.items()}
+
+    def _tell_dropped(self, kind: str, amount: int) -> None:
+        if amount:
+            self.notes.append(("dropped", None, kind, amount))
