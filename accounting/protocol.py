@@ -32,7 +32,6 @@ from accounting.replies import (
     render_error,
     render_reply,
 )
-from portal.boinc_errors import ERR_XML_PARSE
 from portal.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip
 
 __all__ = [
@@ -178,7 +177,8 @@ def parse_request(body: bytes) -> AccountManagerRequest:
     """Read an <acct_mgr_request>. Raises ProtocolError naming the field and the limit."""
     scan = TagScanner(body)
     if scan.next() != _ROOT:
-        raise ProtocolError("acct_mgr_request", "the message does not begin with this element", ERR_XML_PARSE)
+        raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
+    scan.enter()
     found: dict[bytes, bytes | None] = {}
     platforms: list[str] = []
     projects: list[ReportedProject] = []

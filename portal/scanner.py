@@ -69,7 +69,7 @@ class TagScanner:
     After `next`, `text` is the element's text when nothing but text is inside it, and None otherwise.
     """
 
-    __slots__ = ("_closers", "_unclosed", "data", "elements", "limits", "pos", "start", "text")
+    __slots__ = ("_closers", "_inside", "_unclosed", "data", "elements", "limits", "pos", "start", "text")
 
     def __init__(self, data: bytes, limits: Limits = DEFAULT_LIMITS) -> None:
         if len(data) > limits.body_bytes:
@@ -78,6 +78,7 @@ class TagScanner:
         self.limits = limits
         self.pos = 0
         self.start = 0
+        self._inside = 0
         self.text: bytes | None = None
         self.elements = 0
         self._unclosed = 0
@@ -97,19 +98,25 @@ class TagScanner:
                 self._pass_over_comment(match[0])
                 continue
             self.start = match.start()
+            self._inside = match.end(2) + 1
             if attributes[-1:] == b"/":
                 text = b""
-                self.pos = match.end(2) + 1
-            elif text is not None and len(text) > self.limits.text_bytes:
-                raise self._too_long(name)
+                self.pos = self._inside
             self.text = text
             return name
         self.pos = len(self.data)
         return None
 
+    def enter(self) -> None:
+        """Go on inside the element just opened, even if it holds only text."""
+        self.pos = self._inside
+        self.text = None
+
     def element_text(self, name: bytes) -> bytes:
-        """Return the bytes inside the element just opened, tags and all."""
+        """Return the bytes inside the element just opened, tags and all; ProtocolError for too many."""
         if self.text is not None:
+            if len(self.text) > self.limits.text_bytes:
+                raise self._too_long(name)
             return self.text
         start = self.pos
         end = self._closer(name)
