@@ -3,12 +3,17 @@
 from django.urls import URLPattern, path
 
 from accounting import views
+from portal import web_rpc
 from accounting.api import AccountManagerView
 
 urlpatterns: list[URLPattern] = [
+    path("get_project_config.php", web_rpc.ProjectConfigView.as_view()),
+    path("lookup_account.php", web_rpc.LookUpAccountView.as_view()),
+    path("create_account.php", web_rpc.CreateAccountView.as_view()),
     path("rpc.php", AccountManagerView.as_view(), name="rpc"),
     path("", views.landing, name="landing"),
     path("home/", views.home, name="home"),
     path("connect/", views.connect, name="connect"),
     path("connect/status/", views.connect_status, name="connect_status"),
+    path("history/", views.history, name="history"),
 ]

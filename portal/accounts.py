@@ -21,7 +21,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from portal import boinc_errors, credentials, throttle
-from portal.models import ClientKey, Host, User
+from portal.models import CLIENT_PASSWORD_FIELDS, ClientKey, Host, User
 
 LIVE_KEYS_PER_HOST: Final = 20
 LIVE_KEYS_PER_USER: Final = 200
@@ -71,14 +71,14 @@ def authenticate_client(login: str, password_hash: str, *, address: str) -> User
 def account_exists(login: str, *, address: str) -> None:
     """Return if there is an account with this e-mail address; else ClientAuthError. Limited like a login."""
     email = login.strip().lower()
-    with _admitted(email, address):
-        known = _find(email) is not None
-    if not known:
+    with _throttling():
+        throttle.admit(email, address)
+    if _find(email) is None:
         throttle.count_failure(email, address)
         raise _no_account()
 
 
-def create_account(email: str, password_hash: str, name: str, *, address: str) -> User:
+def create_account(email: str, password_hash: str, name: str, *, address: str, accepts_terms: bool = False) -> User:
     """Open an account for a client that asks (BOINC protocol, create_account.php); it works on the web too.
 
     With an existing account's address and password, that account is returned. Raises ClientAuthError.
@@ -94,14 +94,19 @@ def create_account(email: str, password_hash: str, name: str, *, address: str) -
     if _find(email) is not None:
         return _existing_account(email, password_hash, address)
     _check_name(name)
-    with _throttling():
-        throttle.admit(email, address)
+    if settings.TERMS_OF_USE and not accepts_terms:
+        raise ClientAuthError(
+            boinc_errors.ERR_CONSENT_REQUIRED,
+            "Opening an account needs your consent to the terms of use. Agree to them, or sign up at "
+            f"{settings.SITE_URL}",
+        )
+    with _admitted(email, address):
         throttle.admit_new_account(address)
-        with throttle.turn():
-            user = User(email=email, name=name, client_password_email=email)
-            user.client_password = make_password(password_hash.lower())
+        stored = make_password(password_hash.lower())
+    user = User(email=email, name=name, terms_accepted_at=timezone.now() if settings.TERMS_OF_USE else None)
     # The site has not seen the password: the first login on the web sets Django's own (portal/backends.py).
     user.set_unusable_password()
+    user.client_password, user.client_password_email = stored, email
     try:
         with transaction.atomic():
             user.save()
@@ -109,6 +114,14 @@ def create_account(email: str, password_hash: str, name: str, *, address: str) -
         # The same request came twice at once.
         return _existing_account(email, password_hash, address)
     return user
+
+
+def refresh_client_password(user: User, raw_password: str) -> None:
+    """After a login with this password: make the clients' value where it is missing or for another address."""
+    if user.client_password and user.client_password_email == user.email:
+        return
+    user.remember_client_password(raw_password)
+    user.save(update_fields=CLIENT_PASSWORD_FIELDS)
 
 
 def check_password_hash(password_hash: str) -> None:
@@ -155,14 +168,9 @@ def _find(email: str) -> User | None:
     return User.objects.filter(email=email).first()
 
 
-def _is_usable(user: User) -> bool:
-    """Whether the stored value belongs to the present address (portal/models.py says when it does not)."""
-    return bool(user.client_password) and user.client_password_email == user.email
-
-
 def _check(user: User | None, password_hash: str) -> bool:
-    if user is not None and _is_usable(user):
-        return credentials.check_client_password(password_hash, user.client_password)
+    if user is not None and user.current_client_password:
+        return credentials.check_client_password(password_hash, user.current_client_password)
     # As slow as a wrong password, so that the time tells nothing.
     make_password(password_hash)
     return False
@@ -178,7 +186,7 @@ def _active(user: User) -> User:
 
 
 def _wrong_password(user: User) -> WrongPassword:
-    if _is_usable(user):
+    if user.current_client_password:
         return WrongPassword(
             "The password is wrong. Check it and try again; if you forgot it, set a new one at "
             f"{settings.SITE_URL}account/password/reset/"
@@ -225,8 +233,7 @@ def _check_name(name: str) -> None:
 def _no_account() -> ClientAuthError:
     return ClientAuthError(
         boinc_errors.ERR_ACCOUNT_NOT_FOUND,
-        "There is no account with this e-mail address. Check its spelling, or open an account at "
-        f"{settings.SITE_URL}",
+        f"There is no account with this e-mail address. Check its spelling, or open an account at {settings.SITE_URL}",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
@@ -37,6 +37,10 @@ class User(AbstractBaseUser, PermissionsMixin):
     client_password = models.CharField(max_length=200, blank=True, editable=False)
     # The address that client_password was made with: another one means that the value is stale.
     client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    # The same for an address that the person wants to change to: valid as soon as it has become the login.
+    next_client_password = models.CharField(max_length=200, blank=True, editable=False)
+    next_client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    terms_accepted_at = models.DateTimeField("terms of use accepted", null=True, blank=True, editable=False)
     is_staff = models.BooleanField("operator", default=False)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -60,16 +64,48 @@ class User(AbstractBaseUser, PermissionsMixin):
         """The chosen name, else the part of the address before the @."""
         return self.name or self.email.split("@")[0]
 
+    @property
+    def current_client_password(self) -> str:
+        """The slow hash that a client's login is checked against; empty if there is none for the present address."""
+        if self.client_password_email == self.email:
+            return self.client_password
+        return self.next_client_password if self.next_client_password_email == self.email else ""
+
     def set_password(self, raw_password: str | None) -> None:
         """Set the web password and, with it, what the person's BOINC clients log in with."""
         super().set_password(raw_password)
         self.remember_client_password(raw_password)
 
-    def remember_client_password(self, raw_password: str | None, email: str | None = None) -> None:
-        """Derive the client's login value from a password in clear, for ``email`` (default: the present one)."""
-        email = (email or self.email).lower()
-        self.client_password = credentials.hash_client_password(raw_password, email) if raw_password else ""
-        self.client_password_email = email if raw_password else ""
+    def set_unusable_password(self) -> None:
+        """Close the web login by password, and the clients' with it."""
+        super().set_unusable_password()
+        self.remember_client_password(None)
+
+    def remember_client_password(self, raw_password: str | None) -> None:
+        """Derive what clients log in with from a password in clear, for the present and an awaited address."""
+        awaited = self.next_client_password_email
+        self.client_password, self.client_password_email = _client_password(raw_password, self.email)
+        self.expect_email(raw_password, "" if awaited == self.email else awaited)
+
+    def expect_email(self, raw_password: str | None, email: str) -> None:
+        """Have the clients' login ready for ``email``, which the person wants to change to; empty: for none."""
+        self.next_client_password, self.next_client_password_email = _client_password(raw_password, email)
+
+
+CLIENT_PASSWORD_FIELDS: Final = (
+    "client_password",
+    "client_password_email",
+    "next_client_password",
+    "next_client_password_email",
+)
+"""What `User.remember_client_password` changes, for ``save(update_fields=…)``."""
+
+
+def _client_password(raw_password: str | None, email: str) -> tuple[str, str]:
+    """The slow hash and the address it was made for; both empty without a password or address."""
+    if not (raw_password and email):
+        return "", ""
+    return credentials.hash_client_password(raw_password, email.lower()), email.lower()
 
 
 class Venue(models.TextChoices):
@@ -99,9 +135,7 @@ class Host(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_contact_at = models.DateTimeField(default=timezone.now)
     retired_at = models.DateTimeField(null=True, blank=True)
-    merged_into = models.ForeignKey(
-        "self", models.CASCADE, null=True, blank=True, related_name="merged_hosts"
-    )
+    merged_into = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="merged_hosts")
 
     client_version = models.CharField(max_length=32, blank=True)
     platform_name = models.CharField(max_length=64, blank=True)
@@ -131,9 +165,7 @@ class Host(models.Model):
     class Meta:
         indexes = [models.Index(fields=["owner", "host_cpid"], name="host_owner_cpid")]
         constraints = [
-            models.CheckConstraint(
-                condition=~models.Q(merged_into=models.F("id")), name="host_not_merged_into_itself"
-            ),
+            models.CheckConstraint(condition=~models.Q(merged_into=models.F("id")), name="host_not_merged_into_itself"),
         ]
 
     def __str__(self) -> str:

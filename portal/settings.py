@@ -29,6 +29,8 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
 # Sign-up on the web and, separately, from the BOINC Manager (create_account.php).
 SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
 CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
+# Shown before sign-up, which then needs consent; empty: there are none.
+TERMS_OF_USE = env.text("TERMS_OF_USE")
 
 # --- the account manager --------------------------------------------------------------------------
 AM_REPEAT_SECS = env.integer("AM_REPEAT_SECS", 6 * 3600, low=30, high=14 * 86400)
@@ -181,7 +183,7 @@ STORAGES = {
 # What BOINC clients ask, past all middleware but the first: path, and the root element of an error reply.
 PROTOCOLS = {
     "/rpc.php": "acct_mgr_reply",
-    "/get_project_config.php": "error",
+    "/get_project_config.php": "project_config",
     "/lookup_account.php": "error",
     "/create_account.php": "error",
 }
@@ -191,14 +193,32 @@ SILENCED_SYSTEM_CHECKS: list[str] = env.words("SILENCED_SYSTEM_CHECKS", [])
 
 # --- people -------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "portal.User"
-AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTHENTICATION_BACKENDS = [
+    "allauth.account.auth_backends.AuthenticationBackend",
+    "portal.backends.ClientPasswordBackend",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
+ACCOUNT_ADAPTER = "portal.adapter.AccountAdapter"
+ACCOUNT_FORMS = {"signup": "portal.forms.SignUpForm", "add_email": "portal.forms.ChangeEmailForm"}
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+# An account works at once: somebody who came to attach a computer is asked for the confirmation later.
+ACCOUNT_EMAIL_VERIFICATION = "optional"
+ACCOUNT_CHANGE_EMAIL = True
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = f"{SITE_NAME}: "
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
+MFA_ADAPTER = "portal.adapter.TwoFactorAdapter"
+MFA_TOTP_ISSUER = SITE_NAME
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
+EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
 
 # --- security -------------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def _digest(text: str) -> str:
 
 
 def _limiter() -> FixedWindowRateLimiter:
-    return _limiter_at(settings.CACHES["default"]["LOCATION"])
+    return _limiter_at(str(settings.CACHES["default"]["LOCATION"]))
 
 
 @lru_cache(maxsize=4)

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from portal.email_views import change_email
 from portal.health import healthz, readyz
 from portal.metrics import metrics
 
@@ -11,6 +12,7 @@ urlpatterns = [
     path("readyz", readyz),
     path("metrics", metrics),
     path("admin/", admin.site.urls),
+    path("account/email/", change_email),
     path("account/", include("allauth.urls")),
     path("", include("accounting.urls")),
 ]

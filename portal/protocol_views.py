@@ -1,0 +1,103 @@
+"""What the views of the BOINC client protocols share: DRF without its negotiation, logins, or forms.
+
+Clients ask for "any" type, for text/html, or for nothing, and label XML bodies as forms; every reply is XML, and
+nothing of the request is parsed before the view asks for it. A refusal is an ordinary reply with status 200.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+from xml.sax.saxutils import escape
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts import ClientAuthError
+from portal.scanner import ProtocolError
+
+XML_HEAD: Final = '<?xml version="1.0" encoding="UTF-8" ?>\n'
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class XmlRenderer(BaseRenderer):
+    """Passes on a reply that the view has already made."""
+
+    media_type = "text/xml"
+    format = "xml"
+    charset = "utf-8"
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        return data if isinstance(data, bytes) else str(data).encode()
+
+
+class OnlyXml(BaseContentNegotiation):
+    """Whatever the client says it sends and accepts, it is answered in XML."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        return next(iter(parsers), None)
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type
+
+
+class ProtocolView(APIView):
+    """A view for BOINC clients: no session, no CSRF, no permission classes; it authenticates by its own protocol.
+
+    ``root`` is the element that an error reply has at its root. Handlers return `xml_reply`, and raise ProtocolError
+    or ClientAuthError to refuse.
+    """
+
+    root: ClassVar[str] = "error"
+    schema = None
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+    parser_classes: Sequence[type[BaseParser]] = ()
+    renderer_classes = (XmlRenderer,)
+    content_negotiation_class = OnlyXml
+
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, ClientAuthError):
+            return error_reply(self.root, exc.error_num, exc.message)
+        if isinstance(exc, ProtocolError):
+            return error_reply(self.root, exc.error_num, str(exc))
+        return super().handle_exception(exc)
+
+
+def xml_reply(body: bytes | str) -> Response:
+    """A reply that is ready to send."""
+    return Response(body)
+
+
+def error_reply(root: str, error_num: int, message: str) -> Response:
+    """A refusal: BOINC's error number, and a sentence that clients show."""
+    response = Response(document(root, {"error_num": error_num, "error_msg": message}))
+    # The middleware counts and logs refusals by their number.
+    response.error_num = error_num  # type: ignore[attr-defined]
+    return response
+
+
+def document(root: str, elements: Mapping[str, str | int | bool | None]) -> str:
+    """One level of XML as BOINC clients read it: True is an empty element, None and False are left out."""
+    lines = [_element(name, value) for name, value in elements.items() if value is not None and value is not False]
+    return f"{XML_HEAD}<{root}>\n{''.join(lines)}</{root}>\n"
+
+
+def _element(name: str, value: str | int | bool) -> str:
+    if value is True:
+        return f"    <{name}/>\n"
+    return f"    <{name}>{escape(_NOT_XML.sub('', str(value)))}</{name}>\n"
