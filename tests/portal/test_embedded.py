@@ -17,7 +17,8 @@ import pytest
 
 from portal import embedded
 
-# Uses the servers below argv[1] until its input ends; with "fork" a child takes that over and the parent ends.
+# Uses the servers below argv[1] until its input ends, and revives them at each line of it. With "fork" a child takes
+# that over and the parent ends.
 USER = """
 import json, os, sys
 from pathlib import Path
@@ -26,7 +27,9 @@ urls = embedded.ensure(Path(sys.argv[1]))
 if "fork" in sys.argv and os.fork():
     os._exit(0)
 print(json.dumps([urls.database_url, urls.broker_url, urls.cache_url, os.getpid()]), flush=True)
-sys.stdin.read()
+for line in sys.stdin:
+    embedded.revive()
+    print("revived", flush=True)
 """
 LIMIT_SECS = 30.0
 
@@ -170,6 +173,22 @@ def test_killed_supervisors_are_replaced_by_the_next_start(tmp_path: Path, users
         os.kill(supervisor, signal.SIGKILL)
     users.append(User(tmp_path))
     assert query(users[1].database_url, "SELECT answer FROM kept") == (42,)
+
+
+def test_a_user_revives_killed_servers(tmp_path: Path, users: list[User]) -> None:
+    users.append(User(tmp_path))
+    assert users[0].told
+    killed = supervisors(tmp_path)
+    for supervisor in killed:
+        os.kill(supervisor, signal.SIGKILL)
+    for kind in ("postgres", "valkey"):
+        wait_until_free(tmp_path / kind / "supervisor.lock")
+    assert users[0].process.stdin and users[0].process.stdout
+    users[0].process.stdin.write(b"\n")
+    users[0].process.stdin.flush()
+    assert users[0].process.stdout.readline() == b"revived\n"
+    assert len(supervisors(tmp_path)) == 2
+    assert not set(supervisors(tmp_path)) & set(killed)
 
 
 def test_a_pid_file_that_names_another_process_does_not_hinder(tmp_path: Path, users: list[User]) -> None:

@@ -1,0 +1,136 @@
+"""`make run`'s process manager: ports, the Procfile, and that nothing is left behind, with real processes."""
+
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from portal import run
+from portal.leash import leashed
+
+LIMIT_SECS = 30.0
+# A manager of one service that starts a child of its own; it prints both process ids and then waits or stops.
+MANAGER = """
+import queue, sys
+from portal import run
+run.STOP_LIMIT_SECS = 0.5
+script = sys.argv[1] + "sleep 1000 & echo $! >&1; echo ready; wait"
+service = run.start_service("demo", ["sh", "-c", script], 4, queue.SimpleQueue())
+print(service.process.pid, flush=True)
+sys.stdin.read()
+run.stop([service])
+"""
+
+
+class Manager:
+    def __init__(self, script: str = "") -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", MANAGER, script],
+            cwd=run.PROJECT_DIR,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout
+        lines = [self.process.stdout.readline() for _ in range(3)]
+        assert "demo | ready\n" in lines
+        numbers = [line.removeprefix("demo | ").strip() for line in lines]
+        self.pids = [int(number) for number in numbers if number.isdecimal()]
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + LIMIT_SECS
+    stat = Path(f"/proc/{pid}/stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline, f"process {pid} is left: {Path(f'/proc/{pid}/cmdline').read_bytes()!r}"
+        time.sleep(0.02)
+
+
+def test_a_service_ends_when_the_manager_is_killed() -> None:
+    manager = Manager("trap 'kill $!; exit' TERM; ")
+    assert len(manager.pids) == 2
+    manager.process.send_signal(signal.SIGKILL)
+    manager.process.communicate()
+    for pid in manager.pids:
+        wait_until_gone(pid)
+
+
+@pytest.mark.parametrize("script", ["", 'trap "" TERM; '], ids=["leaves a child", "ignores the request"])
+def test_stopping_leaves_nothing_of_a_service(script: str) -> None:
+    manager = Manager(script)
+    manager.process.communicate("")
+    assert manager.process.returncode == 0
+    for pid in manager.pids:
+        wait_until_gone(pid)
+
+
+def test_the_process_manager_ends_with_make() -> None:
+    # What the Makefile does, with `sh` in the place of make and `sleep` in that of the manager.
+    script = f"exec {shlex.quote(sys.executable)} -I -S portal/leash.py 15 $PPID sleep 1000"
+    code = "import subprocess, sys; child = subprocess.Popen(['sh', '-c', sys.argv[1]]);"
+    code += "print(child.pid, flush=True); child.wait()"
+    command = [sys.executable, "-c", code, script]
+    with subprocess.Popen(command, cwd=run.PROJECT_DIR, stdout=subprocess.PIPE, text=True) as make:
+        assert make.stdout
+        pid = int(make.stdout.readline())
+        while b"sleep" not in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:1]:
+            time.sleep(0.02)
+        make.kill()
+    wait_until_gone(pid)
+
+
+def test_a_port_that_somebody_shares_is_reported_as_busy() -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind((run.HOST, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(SystemExit, match=rf"Port {port} cannot be used .* make run PORT="):
+            run.claim_port(port)
+
+
+def test_a_port_can_be_claimed_once_and_still_served_on() -> None:
+    with socket.socket() as finder:
+        finder.bind((run.HOST, 0))
+        port = finder.getsockname()[1]
+    with run.claim_port(port):
+        with pytest.raises(SystemExit):
+            run.claim_port(port)
+        with socket.socket() as server:  # as the web server does
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            server.bind((run.HOST, port))
+            server.listen()
+            with socket.create_connection((run.HOST, port), timeout=5):
+                pass
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "-1", "http", "8000.5", "8 000"])
+def test_a_port_out_of_range_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PORT", text)
+    with pytest.raises(SystemExit, match="a number from 1 to 65535"):
+        run.read_port()
+
+
+def test_the_procfile_names_web_worker_and_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", "8123")
+    monkeypatch.setenv("VAR_DIR", "/somewhere/with a space")
+    commands = run.read_procfile()
+    assert list(commands) == ["web", "worker", "beat"]
+    assert commands["web"][commands["web"].index("--port") + 1] == "8123"
+    assert "/somewhere/with a space/celerybeat-8123" in commands["beat"]
+
+
+def test_the_site_does_not_start_after_a_failed_command() -> None:
+    with pytest.raises(SystemExit, match="no_such_command` failed"):
+        run.manage("no_such_command")
+
+
+def test_a_command_that_does_not_exist_is_named() -> None:
+    command = leashed(["no-such-program"])
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "no-such-program cannot be run: No such file or directory\n")
