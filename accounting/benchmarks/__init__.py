@@ -1,0 +1,1 @@
+"""Measurements of the account manager, run by ``manage.py bench`` in a database of their own."""

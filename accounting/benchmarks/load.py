@@ -1,0 +1,96 @@
+"""A load generator: threads with a connection each, raw sockets, latencies of every request."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+TIMEOUT_SECS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Requests per second, and latencies in milliseconds."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+
+
+def run(work: Callable[[int], Callable[[], None]], concurrency: int, secs: float) -> Measured:
+    """Call ``work(n)()`` again and again in each of so many threads, for so long; ``work(n)`` prepares thread n."""
+    latencies: list[list[float]] = [[] for _ in range(concurrency)]
+    failures: list[BaseException] = []
+    ready = threading.Barrier(concurrency + 1)
+    stop = threading.Event()
+
+    def loop(number: int) -> None:
+        try:
+            step = work(number)
+            step()
+            ready.wait()
+            mine = latencies[number]
+            while not stop.is_set():
+                started = time.perf_counter()
+                step()
+                mine.append(time.perf_counter() - started)
+        except BaseException as error:
+            failures.append(error)
+            ready.abort()
+
+    threads = [threading.Thread(target=loop, args=(number,), daemon=True) for number in range(concurrency)]
+    for thread in threads:
+        thread.start()
+    try:
+        ready.wait(timeout=TIMEOUT_SECS)
+        started = time.perf_counter()
+        stop.wait(secs)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(TIMEOUT_SECS)
+        if failures:
+            raise failures[0]
+    elapsed_secs = time.perf_counter() - started
+    times = sorted(latency for mine in latencies for latency in mine)
+    return Measured(len(times) / elapsed_secs, _percentile_ms(times, 50), _percentile_ms(times, 99))
+
+
+def _percentile_ms(times: Sequence[float], percent: int) -> float:
+    return round(times[min(len(times) - 1, len(times) * percent // 100)] * 1000, 3)
+
+
+class Client:
+    """One kept-alive HTTP connection that posts bodies and reads replies with a Content-Length."""
+
+    def __init__(self, port: int, path: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUser-Agent: BOINC client (x86_64-pc-linux-gnu 8.2.4)\r\n"
+            "Accept: */*\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: "
+        ).encode()
+
+    def post(self, body: bytes) -> bytes:
+        """The reply's body; RuntimeError unless its status is 200."""
+        self.socket.sendall(b"%b%d\r\n\r\n%b" % (self.head, len(body), body))
+        reply = self.socket.recv(65536)
+        while (end := reply.find(b"\r\n\r\n")) < 0:
+            reply += self._more()
+        head = reply[:end].lower()
+        if not head.startswith(b"http/1.1 200"):
+            raise RuntimeError(reply[:300].decode(errors="replace"))
+        length = int(head.split(b"content-length:", 1)[1].split(b"\r\n", 1)[0])
+        while len(reply) < end + 4 + length:
+            reply += self._more()
+        return reply[end + 4 :]
+
+    def _more(self) -> bytes:
+        data = self.socket.recv(65536)
+        if not data:
+            raise RuntimeError("the server closed the connection")
+        return data
