@@ -23,6 +23,8 @@ def pytest_configure() -> None:
     settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={8 + worker}", location)
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
+    # Nothing is collected for tests: look for files when they are asked for.
+    settings.WHITENOISE_AUTOREFRESH = True
 
 
 @pytest.fixture(autouse=True)
