@@ -22,7 +22,7 @@ test: .venv/development  ## run all tests; ARGS= go to pytest
 lint: .venv/development  ## check style, types, import arrows, templates, migrations, settings
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
-	@$(NO_SERVERS) .venv/bin/lint-imports
+	@$(NO_SERVERS) .venv/bin/lint-imports --no-logo
 	@$(NO_SERVERS) $(PY) -m mypy
 	@$(PY) -m djlint templates --lint --quiet
 	@$(PY) manage.py makemigrations --check --dry-run

@@ -98,9 +98,7 @@ def programs(kind: str) -> Path:
         if (program := Path(place) / pattern).exists():
             return program.parent
     variables = "DATABASE_URL" if kind == "postgres" else "BROKER_URL and CACHE_URL"
-    raise EmbeddedError(
-        f"The package {package} has no server for this machine. Set {variables} to a server of yours."
-    )
+    raise EmbeddedError(f"The package {package} has no server for this machine. Set {variables} to a server of yours.")
 
 
 def _join(home: Path) -> None:
@@ -174,9 +172,7 @@ def _socket_dir(home: Path) -> Path:
     found = folder.lstat()
     # Somebody else may have made that name first in a folder open to all.
     if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077 or found.st_uid not in _own_uids():
-        raise EmbeddedError(
-            f"{folder} belongs to somebody else or is open to others. Remove it, or set TMPDIR."
-        )
+        raise EmbeddedError(f"{folder} belongs to somebody else or is open to others. Remove it, or set TMPDIR.")
     (home / "socket_dir.new").write_text(str(folder))
     (home / "socket_dir.new").replace(home / "socket_dir")
     return folder

@@ -108,9 +108,7 @@ class Server:
             "--locale=C.UTF-8",
         ]
         command = prefix + leashed([*command, "--no-instructions"], signal.SIGKILL)
-        subprocess.run(
-            command, check=True, stdout=subprocess.DEVNULL, pass_fds=[lock], env=clean_environment()
-        )
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, pass_fds=[lock], env=clean_environment())
         fresh.rename(self.data)
 
     def _forget_stale_pid(self) -> None:
