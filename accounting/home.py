@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import BigIntegerField, Count, F, Max, Sum
 from django.db.models.functions import Cast
 
+from accounting.engine.states import NoteKind
 from accounting.models import HostProject, Note, Project
 from portal.access import own_hosts
 from portal.models import Host, User
@@ -79,12 +80,11 @@ class HostLine:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Something that wants a look: a silent computer (``silent_since``), or notes of the last week."""
+    """A computer that wants a look: it is silent (``silent_since``), or has notes of the last week."""
 
     host_id: int
     host_name: str
     silent_since: dt.datetime | None = None
-    note_kind: str = ""
     note_count: int = 0
 
 
@@ -212,23 +212,22 @@ def _silent(hosts: list[Host], now: dt.datetime) -> list[Attention]:
 
 
 def _read_notes(user: User, today: dt.date) -> list[Attention]:
-    """Notes of the last seven days that speak of work not counted, one line per computer and kind."""
+    """Computers with notes of the last seven days that speak of work not counted; the page of each says why."""
     rows = (
         Note.objects.filter(
             host__owner=user,
             host__merged_into=None,
             day__gt=today - dt.timedelta(days=WEEK_DAYS),
-            kind__in=("invalid", "dropped", "ec_above_time"),
+            kind__in=(NoteKind.INVALID, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME),
         )
-        .values("host_id", "host__given_name", "host__domain_name", "kind")
+        .values("host_id", "host__given_name", "host__domain_name")
         .annotate(times=Count("pk"), latest=Max("last_at"))
-        .order_by("-latest", "host_id", "kind")[:MAX_ATTENTION_LINES]
+        .order_by("-latest", "host_id")[:MAX_ATTENTION_LINES]
     )
     return [
         Attention(
             host_id=row["host_id"],
             host_name=row["host__given_name"] or row["host__domain_name"] or f"computer {row['host_id']}",
-            note_kind=row["kind"],
             note_count=row["times"],
         )
         for row in rows

@@ -3,8 +3,8 @@
 from django.urls import URLPattern, path
 
 from accounting import views
-from portal import web_rpc
 from accounting.api import AccountManagerView
+from portal import web_rpc
 
 urlpatterns: list[URLPattern] = [
     path("get_project_config.php", web_rpc.ProjectConfigView.as_view()),

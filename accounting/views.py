@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -11,7 +15,11 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
+from accounting import history as history_reads
 from accounting import home as home_reads
+from accounting.charts import chart_data
+from accounting.history import By, Show
+from accounting.periods import PRESETS, Period, Step, neighbours, read_period
 from portal.access import own_hosts, signed_in
 
 
@@ -60,3 +68,67 @@ def home(request: HttpRequest) -> HttpResponse:
     """Am I contributing, and is anything wrong?"""
     overview = home_reads.read_overview(signed_in(request), timezone.now())
     return render(request, "accounting/home.html", {"overview": overview})
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+@require_safe
+@login_required
+def history(request: HttpRequest) -> HttpResponse:
+    """What did I give, when, where? The page, or (for htmx) the part of it that the controls change."""
+    user, today = signed_in(request), timezone.now().date()
+    params = request.GET.dict()
+    earliest = history_reads.read_first_day(user, today) if params.get("range") == "all" else None
+    period = read_period(params, today, earliest)
+    show = _choice(params, "show", Show.CREDIT, period)
+    by = _choice(params, "by", By.PROJECT, period)
+    shown = history_reads.read_history(user, period, show, by, today)
+    context = {
+        "history": shown,
+        "chart": chart_data(shown),
+        "today": today,
+        **_history_controls(period, show, by, today),
+    }
+    is_fragment = request.headers.get("HX-Request") == "true"
+    response = render(request, "accounting/_history.html" if is_fragment else "accounting/history.html", context)
+    # One address, two answers: a cache must not hand out a part as the page.
+    response.headers["Vary"] = "Cookie, HX-Request"
+    return response
+
+
+def _choice(params: Mapping[str, str], name: str, default: _Choice, period: Period) -> _Choice:
+    """One of a fixed set, from the address; anything else is told on the page, and the default shown."""
+    text = params.get(name, default)
+    try:
+        return type(default)(text)
+    except ValueError:
+        period.problems.append(f"“{text[:20]}” cannot be shown here. This is by {default} instead.")
+        return default
+
+
+def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dict[str, object]:
+    """The choices of the page, each with the address that it leads to."""
+    kept = {"show": show, "by": by}
+    before, after = neighbours(period, today)
+
+    def address(days: tuple[dt.date, dt.date] | None) -> str:
+        if days is None:
+            return ""
+        return "?" + urlencode({"from": days[0], "to": days[1], "step": period.step, **kept})
+
+    return {
+        "presets": [
+            {"name": name, "url": "?" + urlencode({"range": key, **kept}), "is_current": key == period.preset}
+            for key, name in PRESETS.items()
+        ],
+        "before_url": address(before),
+        "after_url": address(after),
+        "step_choices": [(str(step), f"{step.capitalize()}s") for step in Step],
+        "show_choices": [(Show.CREDIT, "Estimated credit"), (Show.TIME, "Run time"), (Show.JOBS, "Jobs")],
+        "by_choices": [
+            (By.PROJECT, "project"),
+            (By.COMPUTER, "computer"),
+            (By.PROCESSOR, "outcome" if show is Show.JOBS else "CPU and GPU"),
+        ],
+    }

@@ -15,6 +15,7 @@ register = template.Library()
 MICRO = 1_000_000
 _THIN = "\u202f"  # narrow no-break space: between groups of digits
 _NBSP = "\u00a0"
+_NOTHING = "\u2013"  # an en dash where there is no number
 _MICRO_SECS_A_DAY = 86_400 * MICRO
 
 
@@ -54,7 +55,7 @@ def duration_text(micro: float) -> str:
 def credit(micro: float | None) -> SafeString:
     """Micro-credits as a number of credits, the exact value on hover."""
     if micro is None:
-        return mark_safe("–")
+        return mark_safe(_NOTHING)
     exact = f"{_grouped(micro / MICRO, 6)} credits"
     return format_html('<span title="{}">{}</span>', exact, credit_text(micro))
 
@@ -63,7 +64,7 @@ def credit(micro: float | None) -> SafeString:
 def duration(micro: float | None) -> SafeString:
     """Micro-seconds of processor time as s, min or h; exact seconds and days of processor time on hover."""
     if micro is None:
-        return mark_safe("–")
+        return mark_safe(_NOTHING)
     days = _three_digits(micro / _MICRO_SECS_A_DAY)
     exact = f"{_grouped(micro / MICRO, 3)} s = {days} days of processor time"
     return format_html('<span title="{}">{}</span>', exact, duration_text(micro))
@@ -73,7 +74,7 @@ def duration(micro: float | None) -> SafeString:
 def processor_days(micro: float | None) -> str:
     """Micro-seconds as days of processor time: "53.5 days"."""
     if micro is None:
-        return "–"
+        return _NOTHING
     days = _three_digits(micro / _MICRO_SECS_A_DAY)
     return f"{days}{_NBSP}{'day' if days == '1' else 'days'}"
 
@@ -81,7 +82,7 @@ def processor_days(micro: float | None) -> str:
 @register.filter
 def count(number: int | None) -> str:
     """A whole number with thin spaces."""
-    return "–" if number is None else _grouped(number)
+    return _NOTHING if number is None else _grouped(number)
 
 
 @register.filter
@@ -95,7 +96,7 @@ def plural(number: int | None, words: str) -> str:
 def speed(flops: float | None) -> str:
     """FLOPS as GFLOPS, from 1e12 up as TFLOPS."""
     if flops is None or not math.isfinite(flops):
-        return "–"
+        return _NOTHING
     if flops >= 999.5e9:
         return f"{_three_digits(flops / 1e12)}{_NBSP}TFLOPS"
     return f"{_three_digits(flops / 1e9)}{_NBSP}GFLOPS"
@@ -105,7 +106,7 @@ def speed(flops: float | None) -> str:
 def nbytes(number: float | None) -> str:
     """Bytes in binary units: MiB, GiB, TiB."""
     if number is None or not math.isfinite(number):
-        return "–"
+        return _NOTHING
     for unit, size in (("TiB", 2**40), ("GiB", 2**30)):
         if number >= 0.995 * size:
             return f"{_three_digits(number / size)}{_NBSP}{unit}"
@@ -116,7 +117,7 @@ def nbytes(number: float | None) -> str:
 def percent(fraction: float | None) -> str:
     """A fraction of 1 as whole per cent; what is there but rounds to nothing is "< 1 %"."""
     if fraction is None:
-        return "–"
+        return _NOTHING
     if 0 < fraction < 0.005:
         return f"<{_THIN}1{_THIN}%"
     return f"{fraction * 100:.0f}{_THIN}%"
@@ -146,7 +147,7 @@ def ago(moment: dt.datetime | None) -> SafeString:
 def moment(value: dt.datetime | None) -> SafeString:
     """A point in time, shown as the visitor's locale has it, exact UTC on hover (and in the page without scripts)."""
     if value is None:
-        return mark_safe("–")
+        return mark_safe(_NOTHING)
     utc = value.astimezone(dt.UTC)
     return format_html(
         '<time data-local datetime="{}" title="{} UTC">{} UTC</time>',
@@ -154,3 +155,38 @@ def moment(value: dt.datetime | None) -> SafeString:
         f"{utc:%Y-%m-%d %H:%M:%S}",
         f"{utc:%Y-%m-%d %H:%M}",
     )
+
+
+@register.simple_tag
+def amount_cell(amount: int, show: str, kind: str = "") -> SafeString:
+    """A table cell with credit, run time (in hours) or a number of jobs; the exact amount in attributes.
+
+    ``data-micro`` is in 1e-6 credits or seconds, ``data-count`` in jobs; ``kind`` names one of the six amounts.
+    """
+    named = format_html(' data-kind="{}"', kind) if kind else ""
+    if show == "jobs":
+        return format_html('<td class="num" data-count="{}"{}>{}</td>', amount, named, _grouped(amount))
+    if show == "time":
+        return format_html(
+            '<td class="num" data-micro="{}"{} title="{} s">{}</td>',
+            amount,
+            named,
+            _grouped(amount / MICRO, 6),
+            _hours_text(amount),
+        )
+    return format_html('<td class="num" data-micro="{}"{}>{}</td>', amount, named, credit_text(amount))
+
+
+def _hours_text(micro: float) -> str:
+    hours = micro / MICRO / 3600
+    return "<" + _THIN + "0.001" if 0 < hours < 0.0005 else _three_digits(hours)
+
+
+@register.filter
+def amount(value: float, show: str) -> str:
+    """A quantity of the history page with its unit: "1 284 credits", "41.2 h", "23 jobs"."""
+    if show == "jobs":
+        return f"{_three_digits(value) if value % 1 else _grouped(value)}{_NBSP}{'job' if value == 1 else 'jobs'}"
+    if show == "time":
+        return duration_text(value)
+    return f"{credit_text(value)}{_NBSP}credits"

@@ -22,7 +22,8 @@ def bar(fraction: float, colour: int | str) -> SafeString:
     width = f"{max(0.0, min(1.0, fraction)) * 100:.1f}%"
     return format_html(
         '<svg class="bar data-{}" width="100%" height="8" aria-hidden="true">'
-        '<rect width="100%" height="8" rx="4" class="bar__rest"/><rect width="{}" height="8" rx="4" fill="currentColor"/></svg>',
+        '<rect width="100%" height="8" rx="4" class="bar__rest"/>'
+        '<rect width="{}" height="8" rx="4" fill="currentColor"/></svg>',
         colour,
         width,
     )

@@ -1,0 +1,289 @@
+"""A volunteer's history: what their computers did per day, week or month, cut by project, computer or processor.
+
+Reads are bounded by user and range of days, so that PostgreSQL touches the months of the range alone, and one
+statement adds them up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from django.contrib.postgres.aggregates import BitOr
+from django.db.models import BigIntegerField, DateField, F, QuerySet, Sum
+from django.db.models.functions import Cast, Trunc
+
+from accounting.engine.amounts import KINDS, NO_WORK, Totals
+from accounting.engine.states import plus
+from accounting.models import Day, Project
+from accounting.periods import Period, Step, earliest_for, next_start
+from portal.models import Host, User
+
+MAX_SERIES: Final = 8
+COLOURS: Final = 8
+
+
+class Show(StrEnum):
+    """The quantity of the chart."""
+
+    CREDIT = "credit"
+    TIME = "time"
+    JOBS = "jobs"
+
+
+class By(StrEnum):
+    """What the bars are stacked by."""
+
+    PROJECT = "project"
+    COMPUTER = "computer"
+    PROCESSOR = "processor"
+
+
+# For a quantity, where its two halves are among the six amounts, and what they are called.
+_HALVES: Final = {
+    Show.CREDIT: ((0, "CPU", "0"), (1, "GPU", "1")),
+    Show.TIME: ((2, "CPU", "0"), (3, "GPU", "1")),
+    Show.JOBS: ((4, "Succeeded", "2"), (5, "Failed", "5")),
+}
+
+# What the owner should know of a day (accounting rules); the marked ones get a sign in the chart.
+_FLAG_WORDS: Final = {
+    Day.Flag.CAPPED: "more was reported than the computer can do; the rest waits",
+    Day.Flag.RESET: "totals began anew",
+    Day.Flag.RETURNED: "old totals came back",
+    Day.Flag.SPEED_UNKNOWN: "speed not measured, so estimated",
+    Day.Flag.BASELINE: "attached with earlier work, which does not count here",
+    Day.Flag.PENDING_PAID: "earlier work was credited",
+}
+_MARKED: Final = Day.Flag.CAPPED | Day.Flag.RESET | Day.Flag.RETURNED | Day.Flag.SPEED_UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The sums of one step at one project or computer (``key``; 0 when not split), and its days' flags together."""
+
+    start: dt.date
+    key: int
+    amounts: Totals
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One layer of the chart: its name, data colour ("0" to "7" or "other"), values per step, and their sum."""
+
+    name: str
+    colour: str
+    values: list[int]
+    total: int
+
+
+@dataclass(slots=True)
+class Line:
+    """One step, as far as it is in the range: its days, the layers' ``parts``, their ``total``, and all six amounts.
+
+    ``is_partial``: not over yet.
+    """
+
+    start: dt.date
+    title: str
+    is_partial: bool
+    parts: list[int]
+    total: int = 0
+    amounts: Totals = NO_WORK
+    flags: int = 0
+
+    @property
+    def credit(self) -> int:
+        """CPU and GPU credit together."""
+        return quantity(self.amounts, Show.CREDIT)
+
+    @property
+    def notes(self) -> list[str]:
+        """In words, what the owner should know of these days."""
+        return [words for flag, words in _FLAG_WORDS.items() if self.flags & flag]
+
+    @property
+    def is_marked(self) -> bool:
+        return bool(self.flags & _MARKED)
+
+
+@dataclass(slots=True)
+class History:
+    """What a history page shows. ``mean`` is per day of the range that is over or begun; ``best`` a line."""
+
+    period: Period
+    show: Show
+    by: By
+    series: list[Series]
+    lines: list[Line]
+    totals: Totals
+    best: Line | None = None
+    mean: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """The sum of the chosen quantity."""
+        return quantity(self.totals, self.show)
+
+    @property
+    def credit(self) -> int:
+        """CPU and GPU credit together."""
+        return quantity(self.totals, Show.CREDIT)
+
+    @property
+    def is_empty(self) -> bool:
+        """No work of any kind: not even run time that has brought no job to its end yet."""
+        return not any(self.totals)
+
+
+def quantity(amounts: Totals, show: Show) -> int:
+    """The chosen quantity of six amounts: credit, run time or jobs, both halves together."""
+    return sum(amounts[index] for index, _, _ in _HALVES[show])
+
+
+def read_history(user: User, period: Period, show: Show, by: By, today: dt.date) -> History:
+    """The history of ``user``; two statements (the days, and the names of what they are split by), or one."""
+    cells = read_cells(user, period, by)
+    if by is By.PROCESSOR:
+        series, parts = _halves(cells, show)
+    else:
+        series, parts = _stack(cells, show, _names(user, by, {cell.key for cell in cells}))
+    return _lay_out(period, show, by, today, cells, series, parts)
+
+
+def read_first_day(user: User, today: dt.date) -> dt.date | None:
+    """The first day with work; the months are looked through in order, and the first row ends the search."""
+    days = Day.objects.filter(user=user, day__range=(earliest_for(today), today)).order_by("day")
+    return days.values_list("day", flat=True).first()
+
+
+def read_cells(user: User, period: Period, by: By) -> list[Cell]:
+    """The sums per step and project or computer; one statement, in the order of time."""
+    rows: QuerySet[Day] = Day.objects.filter(user=user, day__range=(period.first, period.last))
+    key = {By.PROJECT: "project_id", By.COMPUTER: "host_id"}.get(by)
+    start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
+    found = (
+        rows.annotate(start=start)
+        .values("start", *([key] if key else []))
+        .annotate(
+            **{f"sum_{kind}": Cast(Sum(kind), BigIntegerField()) for kind in KINDS},
+            all_flags=BitOr("flags"),
+        )
+        .order_by("start")
+    )
+    return [
+        Cell(
+            start=row["start"],
+            key=row[key] if key else 0,
+            amounts=(
+                row["sum_cpu_ec"],
+                row["sum_gpu_ec"],
+                row["sum_cpu_time"],
+                row["sum_gpu_time"],
+                row["sum_njobs_success"],
+                row["sum_njobs_error"],
+            ),
+            flags=row["all_flags"] or 0,
+        )
+        for row in found
+    ]
+
+
+def _names(user: User, by: By, keys: Iterable[int]) -> dict[int, tuple[str, int]]:
+    """Name and colour of each project or computer; a computer's colour is its place among its owner's."""
+    if by is By.PROJECT:
+        projects = Project.objects.filter(pk__in=keys).only("pk", "name", "colour")
+        return {project.pk: (project.name, project.colour % COLOURS) for project in projects}
+    hosts = Host.objects.filter(owner=user).only("pk", "given_name", "domain_name").order_by("pk")
+    return {host.pk: (host.name, place % COLOURS) for place, host in enumerate(hosts)}
+
+
+Parts = dict[dt.date, list[int]]
+
+
+def _halves(cells: Sequence[Cell], show: Show) -> tuple[list[tuple[str, str]], Parts]:
+    """The two layers of a quantity by itself: CPU and GPU, or jobs that succeeded and failed."""
+    halves = _HALVES[show]
+    parts = {cell.start: [cell.amounts[index] for index, _, _ in halves] for cell in cells}
+    return [(name, colour) for _, name, colour in halves], parts
+
+
+def _stack(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]) -> tuple[list[tuple[str, str]], Parts]:
+    """The largest eight projects or computers as layers, the largest first, and one for all others."""
+    sums: dict[int, int] = {}
+    for cell in cells:
+        sums[cell.key] = sums.get(cell.key, 0) + quantity(cell.amounts, show)
+    ranked = sorted((key for key, amount in sums.items() if amount), key=lambda key: (-sums[key], key))
+    shown = ranked[:MAX_SERIES]
+    layers: list[tuple[str, str]] = []
+    taken: set[int] = set()
+    for key in shown:
+        name, colour = names.get(key, (f"number {key}, no longer known", key % COLOURS))
+        # Nine share eight colours: in one chart the smaller one takes a colour that is free.
+        if colour in taken:
+            colour = min(set(range(COLOURS)) - taken)
+        taken.add(colour)
+        layers.append((name, str(colour)))
+    if others := len(ranked) - len(shown):
+        layers.append((f"{others} others" if others > 1 else "1 other", "other"))
+    places = {key: place for place, key in enumerate(shown)}
+    parts: Parts = {}
+    for cell in cells:
+        if amount := quantity(cell.amounts, show):
+            values = parts.setdefault(cell.start, [0] * len(layers))
+            values[places.get(cell.key, MAX_SERIES)] += amount
+    return layers, parts
+
+
+def _lay_out(
+    period: Period,
+    show: Show,
+    by: By,
+    today: dt.date,
+    cells: Sequence[Cell],
+    layers: Sequence[tuple[str, str]],
+    parts: Parts,
+) -> History:
+    lines: dict[dt.date, Line] = {}
+    for start in period.starts():
+        end = next_start(start, period.step) - dt.timedelta(days=1)
+        lines[start] = Line(
+            start=max(start, period.first),
+            title=_title(max(start, period.first), min(end, period.last), period.step),
+            is_partial=start <= today <= end,
+            parts=parts.get(start, [0] * len(layers)),
+        )
+    for cell in cells:
+        line = lines[cell.start]
+        line.amounts = plus(line.amounts, cell.amounts)
+        line.total += quantity(cell.amounts, show)
+        line.flags |= cell.flags
+    totals = NO_WORK
+    for line in lines.values():
+        totals = plus(totals, line.amounts)
+    ordered = list(lines.values())
+    columns = [[line.parts[place] for line in ordered] for place in range(len(layers))]
+    best = max(ordered, key=lambda line: line.total, default=None)
+    return History(
+        period=period,
+        show=show,
+        by=by,
+        series=[
+            Series(name, colour, values, sum(values)) for (name, colour), values in zip(layers, columns, strict=True)
+        ],
+        lines=ordered,
+        totals=totals,
+        best=best if best is not None and best.total else None,
+        mean=quantity(totals, show) / period.days,
+    )
+
+
+def _title(first: dt.date, last: dt.date, step: Step) -> str:
+    """The days of a line: "2026-11-21", "2026-11-16 to 2026-11-22", "2026-11"."""
+    if step is Step.WEEK and first < last:
+        return f"{first.isoformat()} to {last.isoformat()}"
+    return f"{first:%Y-%m}" if step is Step.MONTH else first.isoformat()
