@@ -1,0 +1,114 @@
+"""Settings come from the environment, with limits; a bad one is refused in one line that names it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "wanted"),
+    [
+        (lambda: environment.integer("TRIED", 5, low=1, high=10), "7", 7),
+        (lambda: environment.integer("TRIED", 5, low=1, high=10), "", 5),
+        (lambda: environment.integer("TRIED", 5, low=1, high=10), " 10 ", 10),
+        (lambda: environment.number("TRIED", 5, low=1, high=1e12), "200e9", 200e9),
+        (lambda: environment.switch("TRIED", False), "Yes", True),
+        (lambda: environment.switch("TRIED", True), "0", False),
+        (lambda: environment.switch("TRIED", True), "", True),
+        (lambda: environment.words("TRIED", ["x"]), "a, b,,c ", ["a", "b", "c"]),
+        (lambda: environment.words("TRIED", ["x"]), "", ["x"]),
+        (lambda: environment.choice("TRIED", "json", ["json", "console"]), "console", "console"),
+        (lambda: environment.text("TRIED", "x"), "  ", "x"),
+    ],
+)
+def test_a_variable_is_read(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[], object], given: str, wanted: object
+) -> None:
+    monkeypatch.setenv("TRIED", given)
+    assert read() == wanted
+
+
+@pytest.mark.parametrize("given", ["abc", "0", "11", "1.5", "nan", "9" * 5000])
+def test_an_integer_outside_its_limits_is_refused_with_name_and_limits(
+    monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("TRIED", given)
+    with pytest.raises(environment.SettingError, match=r"TRIED=.*whole number from 1 to 10\.$"):
+        environment.integer("TRIED", 5, low=1, high=10)
+
+
+@pytest.mark.parametrize("given", ["abc", "-1", "inf", "nan", "1e400", "2e9"])
+def test_a_number_outside_its_limits_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("TRIED", given)
+    with pytest.raises(environment.SettingError, match=r"TRIED=.*a number from 0 to 1e\+09\.$"):
+        environment.number("TRIED", 5, low=0, high=1e9)
+
+
+def test_a_switch_is_on_or_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIED", "maybe")
+    with pytest.raises(environment.SettingError, match=r"TRIED='maybe'.*1 \(on\) or 0 \(off\)"):
+        environment.switch("TRIED", False)
+
+
+def test_a_secret_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("s3cret\n")
+    monkeypatch.setenv("TRIED", "other")
+    monkeypatch.setenv("TRIED_FILE", str(file))
+    assert environment.secret("TRIED") == "s3cret"
+    monkeypatch.setenv("TRIED_FILE", str(tmp_path / "absent"))
+    with pytest.raises(environment.SettingError, match=r"TRIED_FILE=.*cannot be read"):
+        environment.secret("TRIED")
+
+
+@pytest.mark.parametrize("url", ["mysql://u:hunter2@h/db", "sqlite:////hunter2", "hunter2", ""])
+def test_only_postgresql_will_do_and_the_url_is_not_shown(url: str) -> None:
+    with pytest.raises(environment.SettingError, match="DATABASE_URL") as caught:
+        environment.database(url)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_options_of_the_database_url_go_to_libpq() -> None:
+    read = environment.database("postgresql://cobblestone@/portal?host=/run/postgresql&sslmode=require")
+    assert (read["NAME"], read["USER"]) == ("portal", "cobblestone")
+    assert read["OPTIONS"] == {"host": "/run/postgresql", "sslmode": "require"}
+
+
+def test_a_bad_mail_address_is_refused_without_showing_it() -> None:
+    with pytest.raises(environment.SettingError, match="EMAIL_URL") as caught:
+        environment.mail("pigeon://hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limits"),
+    [
+        ("AM_REPEAT_SECS", "abc", "a whole number from 30 to 1209600"),
+        ("AM_MAX_CPU_FLOPS", "inf", "a number from"),
+        ("DEBUG", "perhaps", "1 (on) or 0 (off)"),
+        ("LOG_FORMAT", "xml", "json or console"),
+    ],
+)
+def test_a_bad_setting_ends_a_command_with_one_line(name: str, value: str, limits: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**os.environ, name: value},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 1
+    assert run.stderr.count("\n") == 1
+    assert f"{name}={value!r}" in run.stderr
+    assert limits in run.stderr
