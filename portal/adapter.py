@@ -24,7 +24,7 @@ from portal.models import User
 log = structlog.get_logger("accounts")
 
 
-class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
+class AccountAdapter(DefaultAccountAdapter):
     """The site's account rules."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
@@ -69,7 +69,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
             )
 
 
-class TwoFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
+class TwoFactorAdapter(DefaultMFAAdapter):
     """Keeps the secrets of two-factor login encrypted: a stolen database gives no codes."""
 
     def encrypt(self, text: str) -> str:

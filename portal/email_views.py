@@ -10,7 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 
-class ChangeEmailView(EmailView):  # type: ignore[misc]  # allauth has no types
+class ChangeEmailView(EmailView):
     """allauth's page, without its way of making an address the login before it is confirmed."""
 
     def _action_primary(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

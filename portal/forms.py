@@ -18,7 +18,7 @@ from django.utils import timezone
 from portal.models import CLIENT_PASSWORD_FIELDS, User
 
 
-class SignUpForm(SignupForm):  # type: ignore[misc]  # allauth has no types
+class SignUpForm(SignupForm):
     """E-mail address, password, a display name if wished, and consent where the site has terms of use."""
 
     name = forms.CharField(
@@ -42,7 +42,7 @@ class SignUpForm(SignupForm):  # type: ignore[misc]  # allauth has no types
         user.save(update_fields=["name", "terms_accepted_at"])
 
 
-class ChangeEmailForm(AddEmailForm):  # type: ignore[misc]  # allauth has no types
+class ChangeEmailForm(AddEmailForm):
     """Ask for a new address and the password: the value that BOINC clients log in with depends on both."""
 
     user: User

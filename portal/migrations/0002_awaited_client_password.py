@@ -4,25 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('portal', '0001_initial'),
+        ("portal", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='user',
-            name='next_client_password',
+            model_name="user",
+            name="next_client_password",
             field=models.CharField(blank=True, editable=False, max_length=200),
         ),
         migrations.AddField(
-            model_name='user',
-            name='next_client_password_email',
+            model_name="user",
+            name="next_client_password_email",
             field=models.EmailField(blank=True, editable=False, max_length=254),
         ),
         migrations.AddField(
-            model_name='user',
-            name='terms_accepted_at',
-            field=models.DateTimeField(blank=True, editable=False, null=True, verbose_name='terms of use accepted'),
+            model_name="user",
+            name="terms_accepted_at",
+            field=models.DateTimeField(blank=True, editable=False, null=True, verbose_name="terms of use accepted"),
         ),
     ]

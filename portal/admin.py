@@ -1,0 +1,122 @@
+"""The operators' view of people, computers and client keys. Signing in goes through the site's own login."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.decorators import secure_admin_login
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.admin import ModelAdmin
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from portal.models import ClientKey, Host, User
+
+# Two-factor login counts here too. Until somebody is signed in there, the admin has no login of its own.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+admin.site.site_header = admin.site.site_title = "Operators"
+
+for model in (Group, EmailAddress, Authenticator, UserSession):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
+
+
+class ReadOnlyAdmin(ModelAdmin):
+    """Rows that only the site itself writes."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(User)
+class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker only
+    """People. A new address makes the value for BOINC clients stale; they are told to log in on the web once."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+    ordering = ("email",)
+    list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
+    list_filter = ("is_staff", "is_superuser", "is_active")
+    search_fields = ("email", "name")
+    readonly_fields = ("created_at", "last_login", "terms_accepted_at")
+    filter_horizontal = ("user_permissions",)
+    fieldsets = (
+        (None, {"fields": ("email", "password", "name")}),
+        ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "user_permissions")}),
+        ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at")}),
+    )
+    add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+
+@admin.register(Host)
+class HostAdmin(ModelAdmin):
+    """Computers: what they reported is read only, what their owner chose can be mended."""
+
+    list_display = ("name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
+    list_filter = ("os_name",)
+    list_select_related = ("owner",)
+    search_fields = ("domain_name", "given_name", "owner__email")
+    show_full_result_count = False
+    fields = ("owner", "given_name", "venue", "retired_at")
+
+    def get_fields(self, request: HttpRequest, obj: Host | None = None) -> list[str]:
+        reported = [field.name for field in Host._meta.fields if field.name not in (*self.fields, "token", "id")]
+        return [*self.fields, *[name for name in reported if name != "hardware_digest"]]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Host | None = None) -> list[str]:
+        return [name for name in self.get_fields(request, obj) if name not in ("given_name", "venue", "retired_at")]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
+        # Its history would go with it: retire it instead.
+        return False
+
+
+@admin.register(ClientKey)
+class ClientKeyAdmin(ReadOnlyAdmin):
+    """Keys of BOINC clients, of which the site knows only hashes."""
+
+    list_display = ("hint", "user", "host", "origin", "created_at", "last_used_at", "revoked_at")
+    list_filter = ("origin",)
+    list_select_related = ("user", "host")
+    search_fields = ("user__email", "hint")
+    show_full_result_count = False
+    fields = ("user", "host", "origin", "hint", "created_at", "last_used_at", "revoked_at")
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke the chosen keys", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ClientKey]) -> None:
+        count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
+        self.message_user(request, f"Keys revoked: {count}. Their computers have to be attached again.")
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("portal.change_clientkey")
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(ReadOnlyAdmin):
+    """Two-factor login of people who lost their device can be switched off here, by deleting it."""
+
+    list_display = ("user", "type", "created_at", "last_used_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+    fields = ("user", "type", "created_at", "last_used_at")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("mfa.delete_authenticator")
