@@ -151,9 +151,9 @@ def escape(text: str, max_bytes: int) -> str:
     if len(escaped) * 4 <= max_bytes:
         return escaped
     while len(escaped.encode()) > max_bytes:
-        # Every character dropped makes it at least one byte shorter, one of an entity's at most six.
+        # No character takes more than the five bytes of "&amp;", so this never cuts too much.
         surplus = len(escaped.encode()) - max_bytes
-        text = text[: len(text) - max(1, surplus // 6)]
+        text = text[: len(text) - max(1, surplus // 5)]
         escaped = _escape_markup(text)
     return escaped
 
@@ -296,9 +296,7 @@ def _preference_set(chosen: PreferenceSet) -> str:
 
 
 def _preference_values(values: Mapping[str, Number]) -> str:
-    return "".join(
-        [f"<{_preference_name(name)}>{_number(value)}</{name}>\n" for name, value in values.items()]
-    )
+    return "".join([f"<{_preference_name(name)}>{_number(value)}</{name}>\n" for name, value in values.items()])
 
 
 def _preference_name(name: str) -> str:
