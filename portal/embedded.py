@@ -46,8 +46,8 @@ PROJECT_DIR = Path(__file__).resolve().parent.parent
 _held: dict[Path, int] = {}
 
 
-class EmbeddedError(RuntimeError):
-    """An embedded server cannot be started; the message says why and what to do."""
+class EmbeddedError(SystemExit):
+    """An embedded server cannot be started. Uncaught, it prints why and what to do, and exits with 1."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,12 @@ def ensure(var_dir: Path, *, database: bool = True, valkey: bool = True) -> Embe
     urls: dict[str, str] = {}
     wanted = [kind for kind, needed in (("postgres", database), ("valkey", valkey)) if needed]
     homes = {kind: var_dir.resolve() / kind for kind in wanted}
-    for kind, home in homes.items():
-        _join(home)
-        _start_if_absent(kind, home)
+    try:
+        for kind, home in homes.items():
+            _join(home)
+            _start_if_absent(kind, home)
+    except OSError as error:
+        raise EmbeddedError(f"The data folder cannot be used: {error}. Set VAR_DIR to a folder of yours.") from error
     for kind, home in homes.items():
         folder = quote(str(_wait_until_it_answers(kind, home)), safe="/")
         if kind == "postgres":

@@ -246,3 +246,9 @@ def test_a_socket_folder_open_to_others_is_refused(tmp_path: Path) -> None:
     (tmp_path / "valkey" / "run").chmod(0o755)
     with pytest.raises(embedded.EmbeddedError, match="open to others"):
         embedded.ensure(tmp_path, database=False)
+
+
+def test_a_data_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(embedded.EmbeddedError, match=r"cannot be used: .*Not a directory.* Set VAR_DIR"):
+        embedded.ensure(tmp_path / "file")
