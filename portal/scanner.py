@@ -18,7 +18,7 @@ Rules where a message is not well-formed:
 
 import re
 from dataclasses import dataclass
-from math import isfinite
+from math import nan
 from typing import Final
 
 from portal.boinc_errors import ERR_XML_PARSE
@@ -35,7 +35,6 @@ _UNTIL_TAG_OR_LINE_END = re.compile(rb"[^<\r\n]*+")
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7}));")
 _ENTITIES: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _INTEGER = re.compile(rb"([+-]?\d{1,19})(?:\.0*+)?")
-_FLOAT = re.compile(rb"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?")
 _SLASH: Final = ord("/")
 
 
@@ -283,12 +282,14 @@ def as_int(field: str, raw: bytes, low: int, high: int) -> int:
 
 
 def as_float(field: str, raw: bytes, low: float, high: float) -> float:
-    """Return a finite decimal number from low to high, or raise ProtocolError (nan, inf, hex, 1e400 …)."""
-    raw = raw.strip()
-    if _FLOAT.fullmatch(raw) is not None:
+    """Return a decimal number from low to high, both finite, or raise ProtocolError (nan, inf, hex, 1e400 …)."""
+    try:
         number = float(raw)
-        if isfinite(number) and low <= number <= high:
-            return number
+    except ValueError:
+        number = nan
+    # nan is in no range; an underscore between digits is Python's own idea of a number.
+    if low <= number <= high and b"_" not in raw:
+        return number
     raise ProtocolError(field, f"not a decimal number from {low:g} to {high:g}")
 
 
