@@ -41,12 +41,14 @@ clean:  ## remove what the targets above made, but for the data below var/
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './var/*' -prune -exec rm -rf {} +
 
+# An environment that is there and works is kept: somebody may be using it.
 .venv/made:
-	@for python in python3.11 python3.12 python3.13 python3; do \
+	@if .venv/bin/python -m pip --version >/dev/null 2>&1; then touch $@ && exit 0; fi; \
+	for python in python3.11 python3.12 python3.13 python3; do \
 	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    echo "Making .venv with $$python…"; \
-	    $$python -m venv --clear .venv && touch $@ && exit 0; \
-	    rm -rf .venv; echo "$$python could not make .venv (on Debian: apt install python3-venv)." >&2; exit 1; \
+	    $$python -m venv .venv && touch $@ && exit 0; \
+	    echo "$$python could not make .venv (on Debian: apt install python3-venv)." >&2; exit 1; \
 	  fi; \
 	done; echo "Python 3.11 or newer is needed, but neither python3.11 nor python3 is one." >&2; exit 1
 
