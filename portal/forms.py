@@ -69,7 +69,8 @@ class ChangeEmailForm(AddEmailForm):
         with transaction.atomic():
             user = User.objects.select_for_update().get(pk=self.user.pk)
             user.expect_email(self.cleaned_data["password"], self.cleaned_data["email"])
-            user.save(update_fields=CLIENT_PASSWORD_FIELDS)
+            user.awaited_email_at = timezone.now()
+            user.save(update_fields=["awaited_email_at", *CLIENT_PASSWORD_FIELDS])
             EmailAddress.objects.filter(user=user, verified=False).exclude(email=user.email).delete()
             wanted = EmailAddress.objects.create(user=user, email=self.cleaned_data["email"])
         send_verification_email_to_address(request, wanted)

@@ -40,6 +40,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     # The same for an address that the person wants to change to: valid as soon as it has become the login.
     next_client_password = models.CharField(max_length=200, blank=True, editable=False)
     next_client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    awaited_email_at = models.DateTimeField("other address asked for", null=True, blank=True, editable=False)
     terms_accepted_at = models.DateTimeField("terms of use accepted", null=True, blank=True, editable=False)
     is_staff = models.BooleanField("operator", default=False)
     is_active = models.BooleanField(default=True)
