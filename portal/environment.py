@@ -101,16 +101,20 @@ def secret(name: str) -> str:
 def database(url: str) -> dict[str, Any]:
     """Django's settings for a PostgreSQL URL; the URL itself, which may hold a password, is never shown.
 
-    Options that the URL has after its "?" (a socket's folder as ``host``, sslmode …) go to libpq as they are.
+    Options that the URL has after its "?" (sslmode …) go to libpq as they are; ``host`` may be a socket's folder.
     """
     try:
         if urlsplit(url).scheme not in ("postgres", "postgresql"):
             raise ValueError
-        return dict(environ.Env.db_url_config(url, engine="django.db.backends.postgresql"))
+        found = dict(environ.Env.db_url_config(url, engine="django.db.backends.postgresql"))
     except ValueError:
         raise SettingError(
             "Setting DATABASE_URL cannot be used: give postgresql://user:password@host:port/database."
         ) from None
+    # Django's dbshell looks for a socket's folder in HOST only.
+    if folder := found.get("OPTIONS", {}).pop("host", ""):
+        found["HOST"] = folder
+    return found
 
 
 def mail(url: str) -> dict[str, Any]:
