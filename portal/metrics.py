@@ -108,7 +108,7 @@ class _Background(Collector):
                 length = channel.queue_declare(queue=queue, passive=True).message_count
             except ChannelError as error:
                 # In Valkey a queue exists while there is something in it.
-                if error.reply_code != 404:
+                if str(error.reply_code) != "404":
                     raise
                 length = 0
         waiting.add_metric([queue], length)

@@ -67,7 +67,7 @@ class ProtocolMiddleware:
                 "error_num": error_num,
                 "ms": round(elapsed_secs * 1000, 1),
                 "request_id": request_id,
-                "bytes_in": request.META.get("CONTENT_LENGTH") or 0,
+                "bytes_in": _length(request),
                 "bytes_out": size,
                 "user_agent": request.META.get("HTTP_USER_AGENT", "")[:USER_AGENT_CHARS],
             }
@@ -117,13 +117,20 @@ def _refusal(request: HttpRequest, root: str) -> HttpResponse | None:
         # The server hands a chunked body on as an empty one.
         return protocol_error(root, ERR_GENERIC, "Send the request with a Content-Length, not in chunks.", 411)
     try:
-        length = int(request.META.get("CONTENT_LENGTH") or 0)
-        complete = len(request.body) == length
-    except (ValueError, UnreadablePostError):
+        complete = len(request.body) == _length(request)
+    except UnreadablePostError:
         complete = False
     if complete:
         return None
     return protocol_error(root, ERR_GENERIC, "The request ended before its Content-Length. Please send it again.", 400)
+
+
+def _length(request: HttpRequest) -> int:
+    """The Content-Length; Django takes one that is no number for 0."""
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0
 
 
 def _rendered(response: HttpResponse) -> HttpResponse:
@@ -171,7 +178,7 @@ class RequestLogMiddleware:
                 "status": response.status_code,
                 "ms": round(elapsed_secs * 1000, 1),
                 "request_id": request_id,
-                "bytes_in": request.META.get("CONTENT_LENGTH") or 0,
+                "bytes_in": _length(request),
                 "bytes_out": 0 if response.streaming else len(response.content),
                 "user_agent": request.META.get("HTTP_USER_AGENT", "")[:USER_AGENT_CHARS],
             }
