@@ -19,7 +19,7 @@ def chart_data(history: History) -> dict[str, Any]:
         "labels": [_tick(line, history.period.step) for line in history.lines],
         "titles": [line.title for line in history.lines],
         "notes": ["; ".join(line.notes) for line in history.lines],
-        "marked": [place for place, line in enumerate(history.lines) if line.is_marked],
+        "marked": history.marked,
         "partial": [place for place, line in enumerate(history.lines) if line.is_partial],
         "totals": [line.total / scale for line in history.lines],
         "series": [

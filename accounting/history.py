@@ -106,10 +106,6 @@ class Line:
         """In words, what the owner should know of these days."""
         return [words for flag, words in _FLAG_WORDS.items() if self.flags & flag]
 
-    @property
-    def is_marked(self) -> bool:
-        return bool(self.flags & _MARKED)
-
 
 @dataclass(slots=True)
 class History:
@@ -133,6 +129,13 @@ class History:
     def credit(self) -> int:
         """CPU and GPU credit together."""
         return quantity(self.totals, Show.CREDIT)
+
+    @property
+    def marked(self) -> list[int]:
+        """Places of the days with a sign in the chart; of weeks and months most would have one."""
+        if self.period.step is not Step.DAY:
+            return []
+        return [place for place, line in enumerate(self.lines) if line.flags & _MARKED]
 
     @property
     def is_empty(self) -> bool:

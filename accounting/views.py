@@ -125,10 +125,10 @@ def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dic
         "before_url": address(before),
         "after_url": address(after),
         "step_choices": [(str(step), f"{step.capitalize()}s") for step in Step],
-        "show_choices": [(Show.CREDIT, "Estimated credit"), (Show.TIME, "Run time"), (Show.JOBS, "Jobs")],
+        "show_choices": [(Show.CREDIT, "Credit"), (Show.TIME, "Run time"), (Show.JOBS, "Jobs")],
         "by_choices": [
             (By.PROJECT, "project"),
             (By.COMPUTER, "computer"),
-            (By.PROCESSOR, "outcome" if show is Show.JOBS else "CPU and GPU"),
+            (By.PROCESSOR, "outcome" if show is Show.JOBS else "CPU/GPU"),
         ],
     }
