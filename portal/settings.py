@@ -71,6 +71,8 @@ ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
 DATABASE_URL = env.secret("DATABASE_URL")
+# Demo data at the first start: on for a private installation with its embedded database.
+DEMO = env.switch("DEMO", not DATABASE_URL)
 BROKER_URL = env.secret("BROKER_URL")
 CACHE_URL = env.secret("CACHE_URL")
 if not (DATABASE_URL and BROKER_URL and CACHE_URL):

@@ -1,0 +1,47 @@
+"""The account manager's signing key: made once, read where it is, and what is signed with it.
+
+Clients refuse a second, different key for ever, so it is never replaced by itself. The private part may be kept on
+another machine: then signatures of URLs are made there and pasted in the admin.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from django.conf import settings
+
+from portal import signing
+
+
+def make_if_missing() -> bool:
+    """Make the pair of keys if neither part is there; True if it was made."""
+    private, public = Path(settings.AM_SIGNING_KEY), Path(settings.AM_SIGNING_KEY_PUBLIC)
+    if private.exists() or public.exists():
+        return False
+    key = signing.generate_key()
+    for path, text, mode in (
+        (private, signing.private_key_text(key), 0o600),
+        (public, signing.public_key_text(key), 0o644),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "w") as file:
+            file.write(text)
+    return True
+
+
+def public_key() -> signing.PublicKey:
+    return signing.parse_public_key(Path(settings.AM_SIGNING_KEY_PUBLIC).read_text(encoding="ascii"))
+
+
+def sign_url(url: str) -> str | None:
+    """The signature of a project's URL; None where the private key is kept elsewhere."""
+    private = Path(settings.AM_SIGNING_KEY)
+    if not private.exists():
+        return None
+    return signing.sign(url.encode(), signing.parse_private_key(private.read_text(encoding="ascii")))
+
+
+def is_signed(url: str, signature: str) -> bool:
+    """Whether clients will accept this signature of this URL."""
+    return signing.verify(url.encode(), signature, public_key())

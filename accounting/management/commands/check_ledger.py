@@ -1,0 +1,21 @@
+"""Check the ledger's invariants: a line per difference, exit code 1 if there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounting import ledger_check
+
+
+class Command(BaseCommand):
+    help = "Re-derive the ledger's totals from its days and report every difference; exit code 1 if there is one."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = list(ledger_check.differences())
+        for line in found:
+            self.stdout.write(line)
+        if found:
+            raise CommandError(f"{len(found)} differences", returncode=1)
+        self.stdout.write("The ledger is consistent.")

@@ -1,0 +1,42 @@
+"""Let simulated computers report to the ledger of this site, on a clock of their own."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from accounting import fleet, rollup
+from portal.models import User
+
+
+class Command(BaseCommand):
+    help = (
+        "Make volunteers whose simulated computers attach and report for some days, up to now, through the same code as"
+        " real clients. For trying the site with many users; needs projects."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--users", type=int, default=5, help="volunteers to make (default 5)")
+        parser.add_argument("--computers", type=int, default=4, help="computers of each (default 4)")
+        parser.add_argument("--days", type=int, default=30, help="days of history (default 30)")
+        parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same fleet (default 1)")
+        parser.add_argument("--password", default="cobblestone", help="everyone's password (default cobblestone)")
+
+    def handle(
+        self, *args: Any, users: int, computers: int, days: int, seed: int, password: str, **options: Any
+    ) -> None:
+        now = timezone.now()
+        start = now - dt.timedelta(days=days)
+        machines: list[fleet.Machine] = []
+        for number in range(users):
+            email = f"fleet-{seed}-{number}@example.org"
+            if not User.objects.filter(email=email).exists():
+                User.objects.create_user(email, password, name=f"Fleet {seed}.{number}", created_at=start)
+            patterns = [fleet.HARDWARE[index % len(fleet.HARDWARE)] for index in range(computers)]
+            machines += fleet.assemble(email, password, seed, patterns)
+        calls = fleet.run(machines, start, now)
+        rollup.roll_up(now, since=start.date())
+        self.stdout.write(f"{len(machines)} computers of {users} volunteers, {calls} requests answered.")

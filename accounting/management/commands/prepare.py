@@ -1,0 +1,42 @@
+"""What has to be there before the site serves: signing key, partitions and, on a private installation, demo data."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from accounting import demo as demo_data
+from accounting import keys, partitions
+from portal.models import User
+
+
+class Command(BaseCommand):
+    help = (
+        "Make the signing key and the partitions of the coming months if they are missing and, where the site runs on"
+        " its own embedded database and has no account yet, demo data. Safe to repeat."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--demo", action="store_true", help="make demo data whatever the database, if it has none")
+
+    def handle(self, *args: Any, demo: bool, **options: Any) -> None:
+        if keys.make_if_missing():
+            self.stdout.write(f"Made a signing key: {settings.AM_SIGNING_KEY}. Keep a copy; clients accept no other.")
+        today = timezone.now().date()
+        partitions.create_months(today, today + dt.timedelta(days=92))
+        if (demo or settings.DEMO) and not User.objects.exists():
+            self._make_demo()
+
+    def _make_demo(self) -> None:
+        self.stdout.write("Making a demo volunteer with ninety days of history…")
+        demo_data.create_projects()
+        calls = demo_data.create_people(timezone.now())
+        for email in (demo_data.DEMO_EMAIL, demo_data.OPERATOR_EMAIL):
+            user = User.objects.get(email=email)
+            EmailAddress.objects.get_or_create(user=user, email=email, defaults={"verified": True, "primary": True})
+        self.stdout.write(f"{calls} requests of simulated computers were answered.")
