@@ -225,9 +225,9 @@ def test_a_name_is_shown_as_it_is_but_for_control_characters(name: str) -> None:
     visible = re.sub(r"[\t\r\n]+", " ", name)
     visible = re.sub("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "", visible)
     read = shown(body, b"user_name")
-    assert visible.strip().startswith(read)
+    assert visible.strip(" ").startswith(read)
     # Nothing is cut that would have fitted: the next character has at most five bytes.
-    assert len(sent.encode()) > 250 or read == visible.strip() or len(name) > 255
+    assert len(sent.encode()) > 250 or read == visible.strip(" ") or len(name) > 255
 
 
 def test_a_name_of_markup_is_cut_between_entities() -> None:
