@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from django.utils import timezone
 from rest_framework.parsers import BaseParser
@@ -25,11 +25,11 @@ class AccountManagerParser(BaseParser):
         stream: IO[Any],
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
-    ) -> AccountManagerRequest:
+    ) -> Mapping[str, AccountManagerRequest]:
         if parser_context is None:
             raise TypeError("the parser needs the request")
         # Not the stream: it is reading the body that checks its size.
-        return parse_request(parser_context["request"].body)
+        return {"message": parse_request(parser_context["request"].body)}
 
 
 class AccountManagerView(ProtocolView):
@@ -40,4 +40,5 @@ class AccountManagerView(ProtocolView):
 
     def post(self, request: Request) -> Response:
         address = request.META.get("REMOTE_ADDR", "")
-        return xml_reply(rpc.answer(request.data, now=timezone.now(), address=address))
+        message: AccountManagerRequest = cast("dict[str, AccountManagerRequest]", request.data)["message"]
+        return xml_reply(rpc.answer(message, now=timezone.now(), address=address))

@@ -1,14 +1,16 @@
-"""The projects as every RPC needs them: read once, kept in this process for a few seconds."""
+"""The projects and urgent announcements as every RPC needs them: read once, kept in this process for a few seconds."""
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from dataclasses import dataclass
 
 import structlog
+from django.utils import timezone
 
 from accounting import vault
-from accounting.models import Project
+from accounting.models import Announcement, Project
 
 log = structlog.get_logger("catalogue")
 
@@ -34,6 +36,8 @@ class CatalogueProject:
 class Catalogue:
     by_id: dict[int, CatalogueProject]
     by_url: dict[str, CatalogueProject]
+    # (title, urgent until) of announcements that replies carry
+    urgent: tuple[tuple[str, dt.datetime], ...]
 
 
 _kept: tuple[float, Catalogue] | None = None
@@ -56,7 +60,12 @@ def forget() -> None:
 
 def _load() -> Catalogue:
     projects = [_entry(project) for project in Project.objects.all()]
-    return Catalogue({p.id: p for p in projects}, {p.url: p for p in projects})
+    urgent = Announcement.objects.filter(published_at__lte=timezone.now(), urgent_until__gt=timezone.now())
+    return Catalogue(
+        {p.id: p for p in projects},
+        {p.url: p for p in projects},
+        tuple((a.title, a.urgent_until) for a in urgent[:5] if a.urgent_until is not None),
+    )
 
 
 def _entry(project: Project) -> CatalogueProject:

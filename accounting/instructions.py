@@ -35,7 +35,7 @@ from accounting.store import Account, Wishes, to_us
 MAX_UNKNOWN: Final = 50
 NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
-NO_WISHES: Final = Wishes(False, False, False, (), False)
+NO_WISHES: Final = Wishes(False, False, False, False, (), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def render(
             signing_key=signing_key_text(str(settings.AM_SIGNING_KEY_PUBLIC)),
             repeat_secs=_repeat_secs(account, outcome, now),
             user_name=account.user_name,
-            messages=tuple(_messages(outcome)),
+            messages=_messages(outcome, now),
             host_token=account.token,
             keywords_yes=account.keywords_yes,
             keywords_no=account.keywords_no,
@@ -133,11 +133,11 @@ def _entry(
         authenticator=_account_key(account, project) or "",
         resource_share=share,
         update=wishes.update_asked,
-        suspend=wishes.suspended,
+        suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
         dont_request_more_work=wishes.no_new_work,
         no_rsc=wishes.no_rsc,
-        user_total_ec=user_total,
-        user_avg_ec=int(user_avg * MICRO),
+        user_total_ec=user_total / MICRO,
+        user_avg_ec=user_avg,
         totals=totals,
     )
 
@@ -184,10 +184,11 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
     return True
 
 
-def _messages(outcome: Outcome) -> list[str]:
-    """Sentences for the client's log: only what its owner should act upon."""
+def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
+    """Sentences for the client's log: urgent announcements, and what its owner should act upon."""
     projects = catalogue.current()
-    return [
+    announcements = [title for title, until in projects.urgent if now < until]
+    return announcements + [
         f"Totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}); nothing is lost,"
         " they count at the next report that is readable"
         for note in outcome.settlement.notes

@@ -75,8 +75,7 @@ class UserProject(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["user", "project"], name="userproject_once"),
             CheckConstraint(
-                condition=Q(resource_share__isnull=True)
-                | Q(resource_share__gte=0, resource_share__lte=MAX_SHARE),
+                condition=Q(resource_share__isnull=True) | Q(resource_share__gte=0, resource_share__lte=MAX_SHARE),
                 name="userproject_share_range",
             ),
         ]
@@ -140,8 +139,9 @@ class HostProject(models.Model):
     listed = models.BooleanField("in the last request", default=False)
     # What the client last said about it: no_work types, failures, state (small, for the pages).
     state = models.JSONField(default=dict)
-    # The owner's wishes, sent with each reply.
+    # The owner's wishes, sent with each reply. A suspension is told once more when it ends, else left to the computer.
     suspended = models.BooleanField(default=False)
+    told_suspended = models.BooleanField(default=False, editable=False)
     no_new_work = models.BooleanField(default=False)
     excluded = models.BooleanField("not on this computer", default=False)
     no_rsc = ArrayField(models.CharField(max_length=64), default=list, blank=True)
@@ -149,9 +149,7 @@ class HostProject(models.Model):
 
     class Meta:
         constraints = [
-            CheckConstraint(
-                condition=Q(credited__len=6, pending__len=6, dropped__len=6), name="hostproject_six"
-            ),
+            CheckConstraint(condition=Q(credited__len=6, pending__len=6, dropped__len=6), name="hostproject_six"),
         ]
 
     def __str__(self) -> str:
@@ -175,9 +173,7 @@ class Day(models.Model):
     user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()
     # No constraint on these two: the key begins with the user, so checking them at a deletion would read all months.
-    project = models.ForeignKey(
-        Project, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
-    )
+    project = models.ForeignKey(Project, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     host = models.ForeignKey(Host, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     cpu_ec = models.BigIntegerField(default=0)
     gpu_ec = models.BigIntegerField(default=0)
@@ -242,3 +238,20 @@ class ProjectDay(models.Model):
 
     def __str__(self) -> str:
         return f"{self.project} on {self.day}"
+
+
+class Announcement(models.Model):
+    """News from the operators: in the feed that clients show as notices and, while urgent, in the client's log."""
+
+    title = models.CharField(max_length=100)
+    text = models.TextField(max_length=2000)
+    published_at = models.DateTimeField(default=timezone.now)
+    urgent_until = models.DateTimeField(
+        null=True, blank=True, help_text="Until then each reply to a client carries the title as a message."
+    )
+
+    class Meta:
+        ordering = ["-published_at"]
+
+    def __str__(self) -> str:
+        return self.title

@@ -149,7 +149,6 @@ def _settle_and_write(
         {id_: _state(project) for id_, project in listed.items()},
         now=now,
         contact=request.contact(),
-        updates=[id_ for id_, wishes in account.wishes.items() if wishes.update_asked],
     )
     return instructions.Outcome(settlement, after, listed, shares, first_contact) if written else None
 

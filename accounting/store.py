@@ -28,7 +28,7 @@ _READ: Final = """
 SELECT u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs, h.hardware_digest, h.venue,
        l.last_at, l.client_now, l.level, l.contacts, {key},
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
-               p.listed, p.suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked))
+               p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked))
           FROM accounting_hostproject p WHERE p.host_id = h.id)::text,
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
                c.total_ec, c.avg_ec))
@@ -67,10 +67,10 @@ host AS (
   UPDATE portal_host h SET last_contact_at = %(now)s, retired_at = NULL FROM ledger WHERE h.id = ledger.host_id),
 projects AS (
   INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, high, handed, credited, pending, dropped,
-         listed, state, suspended, no_new_work, excluded, no_rsc, update_asked)
+         listed, state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked)
   SELECT ledger.host_id, n.id, n.reported::numeric[], n.high::numeric[], n.handed::bigint[], n.credited::bigint[],
          n.pending::bigint[], n.dropped::numeric[], n.listed, coalesce(n.state, '{{}}')::jsonb,
-         false, false, false, '{{}}', false
+         false, false, false, false, '{{}}', false
     FROM ledger, unnest(%(ids)s::bigint[], %(reported)s::text[], %(high)s::text[], %(handed)s::text[],
          %(credited)s::text[], %(pending)s::text[], %(dropped)s::text[], %(listed)s::boolean[], %(states)s::text[])
          AS n(id, reported, high, handed, credited, pending, dropped, listed, state)
@@ -78,6 +78,7 @@ projects AS (
      SET reported = excluded.reported, high = excluded.high, handed = excluded.handed, credited = excluded.credited,
          pending = excluded.pending, dropped = excluded.dropped, listed = excluded.listed,
          state = CASE WHEN excluded.listed THEN excluded.state ELSE p.state END,
+         told_suspended = p.project_id = ANY (%(suspensions)s::bigint[]),
          -- The reply carries what was asked when this request was read; a later wish stays for the next one.
          update_asked = p.update_asked AND NOT p.project_id = ANY (%(updates)s::bigint[])),
 days AS (
@@ -118,6 +119,7 @@ class Wishes:
     """What a host's owner wants of one project on this host."""
 
     suspended: bool
+    told_suspended: bool
     no_new_work: bool
     excluded: bool
     no_rsc: tuple[str, ...]
@@ -229,8 +231,8 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             _totals(handed),
             listed,
         )
-        suspended, no_new_work, excluded, no_rsc, update_asked = wishes
-        account.wishes[id_] = Wishes(suspended, no_new_work, excluded, tuple(no_rsc), update_asked)
+        suspended, told, no_new_work, excluded, no_rsc, update_asked = wishes
+        account.wishes[id_] = Wishes(suspended, told, no_new_work, excluded, tuple(no_rsc), update_asked)
 
 
 def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
@@ -260,12 +262,11 @@ def write(
     *,
     now: dt.datetime,
     contact: dict[str, object],
-    updates: Iterable[int] = (),
 ) -> bool:
     """Store a settlement; False, and nothing is written, if another request of the host came between.
 
-    ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages;
-    ``updates``: projects whose wish for an immediate contact the reply carries.
+    ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages.
+    The reply is to carry the wishes as they are in ``account``: that they were told is stored here.
     """
     day = now.date()
     ensure_month(day)
@@ -279,7 +280,8 @@ def write(
         "client_now": settlement.host.client_now,
         "level": _array(settlement.host.level),
         "contact": json.dumps(contact),
-        "updates": _array(updates),
+        "updates": _array(id_ for id_, wishes in account.wishes.items() if wishes.update_asked),
+        "suspensions": _array(id_ for id_, wishes in account.wishes.items() if wishes.suspended),
         **_project_params(rows, states),
         **_day_params(settlement),
     }

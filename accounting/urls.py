@@ -4,12 +4,14 @@ from django.urls import URLPattern, path
 
 from accounting import views
 from accounting.api import AccountManagerView
+from accounting.feeds import NoticesFeed
 from portal import web_rpc
 
 urlpatterns: list[URLPattern] = [
     path("get_project_config.php", web_rpc.ProjectConfigView.as_view()),
     path("lookup_account.php", web_rpc.LookUpAccountView.as_view()),
     path("create_account.php", web_rpc.CreateAccountView.as_view()),
+    path("notices.rss", NoticesFeed(), name="notices"),
     path("rpc.php", AccountManagerView.as_view(), name="rpc"),
     path("", views.landing, name="landing"),
     path("home/", views.home, name="home"),

@@ -1,0 +1,44 @@
+"""News for the notices of BOINC clients, as RSS."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.contrib.syndication.views import Feed
+from django.utils import timezone
+
+from accounting.models import Announcement
+
+# Clients drop what is older.
+KEPT = dt.timedelta(days=30)
+MOST = 20
+
+
+class NoticesFeed(Feed[Announcement, object]):
+    """/notices.rss: what the client reads is title, link, guid, description and pubDate."""
+
+    description = "Announcements of the operators."
+
+    def title(self) -> str:
+        return str(settings.SITE_NAME)
+
+    def link(self) -> str:
+        return str(settings.SITE_URL)
+
+    def items(self) -> Iterable[Announcement]:
+        now = timezone.now()
+        return Announcement.objects.filter(published_at__lte=now, published_at__gte=now - KEPT)[:MOST]
+
+    def item_title(self, item: Announcement) -> str:
+        return item.title
+
+    def item_description(self, item: Announcement) -> str:
+        return item.text
+
+    def item_link(self, item: Announcement) -> str:
+        return f"{settings.SITE_URL}#announcement-{item.pk}"
+
+    def item_pubdate(self, item: Announcement) -> dt.datetime:
+        return item.published_at
