@@ -113,3 +113,11 @@ class Books:
 
     def kinds_noted(self) -> list[str]:
         return [note.kind.value for note in self.notes]
+
+
+def books_after_ten_hours(machine: Machine = ONE_CPU, **kwargs: bool) -> Books:
+    """A host that has reported 10 hours of work for project 1, and has no allowance left."""
+    books = Books(machine, **kwargs)
+    books.attach(1)
+    books.rpc(10 * HOUR, {1: totals(cpu_secs=36_000)}, client_now=1_000.0)
+    return books
