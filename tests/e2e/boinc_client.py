@@ -85,9 +85,7 @@ class BoincClient:
         """Start the client, again if it was stopped, and wait until it answers."""
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                guard.command(
-                    [BOINC, "--dir", str(self.directory), "--gui_rpc_port", str(self._port), *OPTIONS]
-                ),
+                guard.command([BOINC, "--dir", str(self.directory), "--gui_rpc_port", str(self._port), *OPTIONS]),
                 cwd=self.directory,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -142,6 +140,12 @@ class BoincClient:
     def project_urls(self) -> list[str]:
         """Return the master URLs of the attached projects, in the client's order."""
         return re.findall(r"^\s*master URL: (\S+)$", self.command("--get_project_status"), re.MULTILINE)
+
+    def resource_shares(self) -> dict[str, float]:
+        """Return the resource share in force for each attached project, by master URL."""
+        status = self.command("--get_project_status")
+        found = re.findall(r"^\s*master URL: (\S+)$.*?^\s*resource share: (\S+)$", status, re.MULTILINE | re.DOTALL)
+        return {url: float(share) for url, share in found}
 
     def log(self) -> str:
         """Return everything that the client has logged."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.e2e import site as site_module
 from tests.e2e.boinc_client import BOINC, BOINCCMD, BoincClient
@@ -73,6 +73,7 @@ def boinc_client(tmp_path: Path) -> Iterator[BoincClient]:
 def browser() -> Iterator[Browser]:
     _need(CHROMIUM)
     with sync_playwright() as playwright:
+        expect.set_options(timeout=PAGE_TIMEOUT_SECS * 1000)
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
         yield chromium
         chromium.close()
@@ -97,4 +98,4 @@ def page(browser: Browser, site: Site) -> Iterator[Page]:
     page.on("pageerror", on_page_error)
     yield page
     context.close()
-    assert errors == []
+    assert not errors, "\n".join(["errors in the browser:", *errors])

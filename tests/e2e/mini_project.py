@@ -164,9 +164,7 @@ class MiniProject:
                 refusal = '<message priority="notice">Invalid or missing account key</message>\n'
                 return self._reply(refusal)
             parts = ["<hostid>1</hostid>\n"] if _first(request, "hostid") == "0" else []
-            parts += [
-                self._take_report(text) for text in re.findall(r"<result>.*?</result>", request, re.DOTALL)
-            ]
+            parts += [self._take_report(text) for text in re.findall(r"<result>.*?</result>", request, re.DOTALL)]
             if "<code_sign_key>" not in request:
                 key_text = signing.public_key_text(self._code_sign_key)
                 parts.append(f"<code_sign_key>\n{key_text}</code_sign_key>\n")
@@ -208,9 +206,7 @@ class MiniProject:
         elapsed = float(_first(text, "final_elapsed_time"))
         for job in self.jobs:
             if job.name == name:
-                job.report = Report(
-                    name, int(_first(text, "state")), int(_first(text, "exit_status")), elapsed
-                )
+                job.report = Report(name, int(_first(text, "state")), int(_first(text, "exit_status")), elapsed)
         return f"<result_ack>\n<name>{name}</name>\n</result_ack>\n"
 
     def _app(self, platform: str) -> str:

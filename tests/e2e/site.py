@@ -49,7 +49,7 @@ def environment(var_dir: Path, **more: str) -> dict[str, str]:
         "VAR_DIR": str(var_dir),
         "DATABASE_URL": database_url(),
         "BROKER_URL": settings.BROKER_URL,
-        "CACHE_URL": settings.CACHE_URL,
+        "CACHE_URL": str(settings.CACHES["default"]["LOCATION"]),  # of this test process alone
         "SECRET_KEY": settings.SECRET_KEY,
         "ACCOUNT_KEY_SECRET": settings.ACCOUNT_KEY_SECRET,
         "AM_SIGNING_KEY": str(var_dir / "am_signing_private"),

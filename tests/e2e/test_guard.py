@@ -52,6 +52,4 @@ def test_a_killed_test_leaves_no_process_behind(tmp_path: Path) -> None:
 
 
 def test_a_guarded_command_s_exit_code_comes_through(tmp_path: Path) -> None:
-    assert (
-        subprocess.run(guard.command(["/bin/sh", "-c", "exit 7"]), cwd=tmp_path, check=False).returncode == 7
-    )
+    assert subprocess.run(guard.command(["/bin/sh", "-c", "exit 7"]), cwd=tmp_path, check=False).returncode == 7
