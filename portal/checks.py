@@ -126,6 +126,14 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W007",
             )
         )
+    if settings.SECURE_SSL_REDIRECT and not settings.BEHIND_PROXY:
+        found.append(
+            checks.Warning(
+                "BEHIND_PROXY is off: behind a proxy that ends TLS, every page would redirect to itself for ever.",
+                hint="Set BEHIND_PROXY=1, and see that the proxy sets X-Forwarded-Proto and X-Forwarded-For.",
+                id="cobblestone.W012",
+            )
+        )
     for name in ("SECRET_KEY", "ACCOUNT_KEY_SECRET"):
         if len(getattr(settings, name)) < MIN_SECRET_CHARS:
             found.append(
@@ -143,6 +151,13 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W009",
             )
         )
+    return found
+
+
+@checks.register(deploy=True)
+def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """What a public site cannot do without: mail that leaves, and a key to sign addresses with."""
+    found: list[CheckMessage] = []
     if settings.EMAIL_BACKEND.endswith(("console.EmailBackend", "dummy.EmailBackend")):
         found.append(
             checks.Warning(

@@ -117,7 +117,8 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
     settings.SITE_URL = "https://portal.example.org/"
     settings.SECRET_KEY, settings.ACCOUNT_KEY_SECRET = "s" * 32, "a" * 32
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    assert checks.check_production(None) == []
+    settings.SECURE_SSL_REDIRECT = settings.BEHIND_PROXY = True
+    assert [*checks.check_production(None), *checks.check_services(None)] == []
 
 
 @pytest.mark.parametrize(
@@ -129,6 +130,7 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("SECRET_KEY", "a" * 32, "cobblestone.W009"),
         ("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend", "cobblestone.W010"),
         ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
+        ("BEHIND_PROXY", False, "cobblestone.W012"),
     ],
 )
 def test_what_suits_ones_own_machine_only_is_told(
@@ -136,7 +138,7 @@ def test_what_suits_ones_own_machine_only_is_told(
 ) -> None:
     test_a_production_site_has_nothing_to_complain_about(settings, key_files)
     setattr(settings, name, value)
-    assert ids(checks.check_production(None)) == [found]
+    assert ids([*checks.check_production(None), *checks.check_services(None)]) == [found]
 
 
 def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
@@ -144,6 +146,8 @@ def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> No
     settings.SECRET_KEY = settings.ACCOUNT_KEY_SECRET = "short"
     settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
     settings.AM_SIGNING_KEY_PUBLIC = tmp_path / "none"
-    found = [*checks.check_site_url(None), *checks.check_production(None)]
-    assert len(found) == 7
+    settings.SECURE_SSL_REDIRECT = True
+    found = [*checks.check_site_url(None), *checks.check_production(None), *checks.check_services(None)]
+    # An address without a dot, no TLS, no proxy, two short secrets that are the same, no mail, no key.
+    assert len(found) == 8
     assert all(message.hint for message in found)
