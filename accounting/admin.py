@@ -1,0 +1,218 @@
+"""Operators' pages of the account manager: projects, accounts at them, announcements, and what was rolled up."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+from unfold.widgets import UnfoldAdminPasswordInput
+
+from accounting import catalogue, keys, preferences, vault
+from accounting.models import AccountSettings, Announcement, Note, Project, ProjectDay, UserProject
+from accounting.protocol import canonical_url
+from portal import signing
+from portal.admin import ReadOnlyAdmin
+
+_KEEP_KEY = "Stored encrypted and never shown again; leave empty to keep the present one."
+
+
+class AccountKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+    """A form with an account key that is written, never read."""
+
+    new_account_key = forms.CharField(
+        label="account key at the project",
+        required=False,
+        max_length=255,
+        strip=True,
+        help_text=f"The authenticator of the account, best a weak one (with an underscore). {_KEEP_KEY}",
+        widget=UnfoldAdminPasswordInput(attrs={"autocomplete": "off"}),
+    )
+    key_field: ClassVar[str]
+
+    def clean_new_account_key(self) -> str:
+        key = str(self.cleaned_data["new_account_key"])
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise ValidationError("An account key is printable ASCII text without blanks.")
+        return key
+
+    def save(self, commit: bool = True) -> Any:
+        if key := self.cleaned_data["new_account_key"]:
+            setattr(self.instance, self.key_field, vault.encrypt(key))
+        return super().save(commit)
+
+
+class ProjectForm(AccountKeyForm):
+    key_field = "shared_account_key"
+
+    class Meta:
+        model = Project
+        fields = (
+            "name",
+            "master_url",
+            "web_url",
+            "summary",
+            "description",
+            "is_active",
+            "default_share",
+            "account_mode",
+            "url_signature",
+        )
+
+    def clean_master_url(self) -> str:
+        try:
+            return canonical_url(self.cleaned_data["master_url"])
+        except ValueError as error:
+            raise ValidationError(f"Clients would refuse this: {error}.") from error
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        url = cleaned.get("master_url")
+        if url:
+            cleaned["url_signature"] = self._signature(url, cleaned.get("url_signature") or "")
+        return cleaned
+
+    def _signature(self, url: str, pasted: str) -> str:
+        """The pasted signature if clients accept it, else a fresh one if the key is here."""
+        try:
+            if pasted and keys.is_signed(url, pasted):
+                return signing.clean_signature(pasted)
+        except (signing.SigningError, OSError) as error:
+            self.add_error("url_signature", f"This is no signature: {error}")
+            return pasted
+        fresh = keys.sign_url(url)
+        if fresh is None and pasted:
+            self.add_error("url_signature", "This is not the signature of this URL by the site's signing key.")
+        return fresh or pasted
+
+
+@admin.register(Project)
+class ProjectAdmin(ModelAdmin):
+    form = ProjectForm
+    list_display = ("name", "master_url", "is_active", "default_share", "account_mode", "has_account", "is_signed")
+    list_filter = ("is_active", "account_mode")
+    search_fields = ("name", "master_url")
+    fieldsets = (
+        (None, {"fields": ("name", "master_url", "web_url", "summary", "description", "is_active", "default_share")}),
+        (
+            "Account",
+            {
+                "fields": ("account_mode", "new_account_key"),
+                "description": "One account for all, whose key is entered here, or one for each volunteer.",
+            },
+        ),
+        (
+            "Signature",
+            {
+                "fields": ("url_signature",),
+                "description": "Made by itself where the private key is on this server; else sign the URL elsewhere "
+                "(manage.py sign_url) and paste the result. Without it no computer attaches to the project.",
+            },
+        ),
+    )
+
+    @admin.display(boolean=True, description="account key")
+    def has_account(self, project: Project) -> bool:
+        return project.account_mode == Project.Account.PER_USER or bool(project.shared_account_key)
+
+    @admin.display(boolean=True, description="signed")
+    def is_signed(self, project: Project) -> bool:
+        try:
+            return bool(project.url_signature) and keys.is_signed(project.master_url, project.url_signature)
+        except (signing.SigningError, OSError):
+            return False
+
+    def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
+        if not change:
+            # Eight data colours, in turn; a project keeps its own for good.
+            obj.colour = Project.objects.count() % 8
+        super().save_model(request, obj, form, change)
+        catalogue.forget()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        # Its days are part of people's history; a project that has ended is made inactive.
+        return False
+
+
+class UserProjectForm(AccountKeyForm):
+    key_field = "account_key"
+
+    class Meta:
+        model = UserProject
+        fields = ("user", "project", "is_chosen", "resource_share")
+
+
+@admin.register(UserProject)
+class UserProjectAdmin(ModelAdmin):
+    form = UserProjectForm
+    list_display = ("user", "project", "is_chosen", "resource_share", "has_account")
+    list_filter = ("project", "is_chosen")
+    list_select_related = ("user", "project")
+    search_fields = ("user__email",)
+    autocomplete_fields = ("user",)
+    fields = ("user", "project", "is_chosen", "resource_share", "new_account_key")
+
+    @admin.display(boolean=True, description="own account")
+    def has_account(self, choice: UserProject) -> bool:
+        return bool(choice.account_key)
+
+
+class AccountSettingsForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+    class Meta:
+        model = AccountSettings
+        fields = ("user", "preferences", "preferences_at", "keywords_yes", "keywords_no")
+
+    def clean_preferences(self) -> dict[str, float]:
+        chosen = self.cleaned_data["preferences"] or {}
+        if not isinstance(chosen, dict):
+            raise ValidationError('Give an object such as {"max_ncpus_pct": 50}.')
+        if wrong := preferences.faults(chosen):
+            raise ValidationError([f"{fault}." for fault in wrong])
+        return chosen
+
+
+@admin.register(AccountSettings)
+class AccountSettingsAdmin(ModelAdmin):
+    form = AccountSettingsForm
+    list_display = ("user", "preferences_at", "keywords_yes", "keywords_no")
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+    autocomplete_fields = ("user",)
+
+
+@admin.register(Announcement)
+class AnnouncementAdmin(ModelAdmin):
+    list_display = ("title", "published_at", "urgent_until")
+
+    def save_model(self, request: HttpRequest, obj: Announcement, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        catalogue.forget()
+
+
+@admin.register(ProjectDay)
+class ProjectDayAdmin(ReadOnlyAdmin):
+    list_display = ("day", "project", "users", "hosts", "cpu_credit", "gpu_credit", "njobs_success", "njobs_error")
+    list_filter = ("project",)
+    list_select_related = ("project",)
+    date_hierarchy = "day"
+    ordering = ("-day", "project")
+
+    @admin.display(description="CPU credit", ordering="cpu_ec")
+    def cpu_credit(self, row: ProjectDay) -> str:
+        return f"{row.cpu_ec / 1e6:,.0f}"
+
+    @admin.display(description="GPU credit", ordering="gpu_ec")
+    def gpu_credit(self, row: ProjectDay) -> str:
+        return f"{row.gpu_ec / 1e6:,.0f}"
+
+
+@admin.register(Note)
+class NoteAdmin(ReadOnlyAdmin):
+    list_display = ("day", "kind", "host", "project", "detail", "amount", "count", "last_at")
+    list_filter = ("kind", "project")
+    list_select_related = ("host", "project")
+    show_full_result_count = False
