@@ -175,7 +175,7 @@ class TagScanner:
             return []
         data, start = self.data, self.pos
         end = self._closer(name)
-        if 0 <= end - start <= self.limits.text_bytes and data.find(b"<" + name + b">", start, end) < 0:
+        if 0 <= end - start <= self.limits.text_bytes:
             fields: Fields = _FIELD.findall(data, data.find(b"<", start, end + 1), end)
             if _NO_FIELD not in fields:
                 self.count(len(fields))

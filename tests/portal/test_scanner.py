@@ -190,10 +190,13 @@ def test_too_many_elements_are_refused() -> None:
 
 
 def test_too_deep_nesting_is_refused() -> None:
-    fits = scanned(b"<a>" * 1 + b"<b>" * 31 + b"</b>" * 31 + b"</a>")
+    fits = scanned(b"<a>" + b"<b>" * 31 + b"</b>" * 31 + b"</a>")
     fits.skip(b"a")
     assert fits.next() is None
-    deep = scanned(b"<a>" * 1 + b"<b>" * 32 + b"</b>" * 32 + b"</a>")
+    flat = scanned(b"<a>" + b"<b/>" * 40 + b"<c>1</c>" * 40 + b"</a>")
+    flat.skip(b"a")
+    assert flat.next() is None
+    deep = scanned(b"<a>" + b"<b>" * 32 + b"</b>" * 32 + b"</a>")
     with pytest.raises(ProtocolError, match="a: nested deeper than 32 levels"):
         deep.skip(b"a")
 
