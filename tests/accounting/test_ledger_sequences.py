@@ -273,6 +273,25 @@ def test_an_older_request_without_a_clock_of_its_own_counts_nothing_twice() -> N
     assert books.credited == totals(cpu_secs=43_200)
 
 
+def test_the_example_of_the_documentation_comes_out_as_written() -> None:
+    books = Books()
+    books.attach(1, 2)
+    expected = [
+        # hour, run time reported for A and B, credited to A and B
+        (10, 18_000, 18_000, 18_000, 18_000),
+        (20, 27_000, 45_000, 9_000, 27_000),
+        (22, 37_800, 52_200, 3_600, 3_600),
+        (23, 37_800, 0, 2_400, 1_200),
+        (24, 37_800, 54_000, 1_200, 2_400),
+    ]
+    for hour, a_secs, b_secs, a_credited, b_credited in expected:
+        settlement = books.rpc(hour * HOUR, {1: totals(cpu_secs=a_secs), 2: totals(cpu_secs=b_secs)})
+        assert settlement.credits == {1: totals(cpu_secs=a_credited), 2: totals(cpu_secs=b_credited)}
+        assert books.host.level[0] == 0
+    assert [books.row(i).pending for i in (1, 2)] == [totals(cpu_secs=3_600), totals(cpu_secs=1_800)]
+    assert books.kinds_noted() == ["reset", "returned"]
+
+
 # What went wrong in the deployed system, as far as it is the ledger's arithmetic.
 
 
