@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
-from unfold.widgets import UnfoldAdminPasswordInput
+from unfold.widgets import UnfoldAdminPasswordWidget
 
 from accounting import catalogue, keys, preferences, vault
 from accounting.models import AccountSettings, Announcement, Note, Project, ProjectDay, UserProject
@@ -30,7 +30,7 @@ class AccountKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for 
         max_length=255,
         strip=True,
         help_text=f"The authenticator of the account, best a weak one (with an underscore). {_KEEP_KEY}",
-        widget=UnfoldAdminPasswordInput(attrs={"autocomplete": "off"}),
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
     )
     key_field: ClassVar[str]
 

@@ -29,7 +29,8 @@ def create_months(first: dt.date, last: dt.date) -> list[str]:
             cursor.execute("SELECT to_regclass(%s)", [name])
             if cursor.fetchone() == (None,):
                 cursor.execute(
-                    f"CREATE TABLE {name} PARTITION OF accounting_day FOR VALUES FROM (%s) TO (%s) WITH (fillfactor = 80)",
+                    f"CREATE TABLE {name} PARTITION OF accounting_day"
+                    " FOR VALUES FROM (%s) TO (%s) WITH (fillfactor = 80)",
                     [month, next_month(month)],
                 )
                 created.append(name)
