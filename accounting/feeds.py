@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib.syndication.views import Feed
@@ -11,12 +12,18 @@ from django.utils import timezone
 
 from accounting.models import Announcement
 
+# Django's class takes its types in the stubs only, not when the program runs.
+if TYPE_CHECKING:
+    AnnouncementFeed = Feed[Announcement, object]
+else:
+    AnnouncementFeed = Feed
+
 # Clients drop what is older.
 KEPT = dt.timedelta(days=30)
 MOST = 20
 
 
-class NoticesFeed(Feed[Announcement, object]):
+class NoticesFeed(AnnouncementFeed):
     """/notices.rss: what the client reads is title, link, guid, description and pubDate."""
 
     description = "Announcements of the operators."

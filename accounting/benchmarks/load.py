@@ -71,8 +71,9 @@ class Client:
         self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head = (
-            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-            "User-Agent: BOINC client (x86_64-pc-linux-gnu 8.2.4)\r\nAccept: */*\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: "
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n"
+            "User-Agent: BOINC client (x86_64-pc-linux-gnu 8.2.4)\r\n"
+            "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: "
         ).encode()
 
     def post(self, body: bytes) -> bytes:
