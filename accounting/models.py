@@ -6,7 +6,7 @@ Amounts are whole numbers of 1e-6 (what a client prints), in the order of ``amou
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
@@ -33,7 +33,9 @@ class Project(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     master_url = models.CharField("master URL", max_length=255, unique=True)
-    web_url = models.URLField("web site", blank=True)
+    web_url = models.CharField(
+        "web site", max_length=255, blank=True, validators=[URLValidator(schemes=["http", "https"])]
+    )
     summary = models.CharField("one line on its science", max_length=200, blank=True)
     description = models.TextField(blank=True)
     is_active = models.BooleanField("computers may be attached", default=True)
