@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from accounting import views
+from accounting import views, views_computers, views_projects
 from accounting.api import AccountManagerView
 from accounting.feeds import NoticesFeed
 from portal import web_rpc
@@ -18,4 +18,12 @@ urlpatterns: list[URLPattern] = [
     path("connect/", views.connect, name="connect"),
     path("connect/status/", views.connect_status, name="connect_status"),
     path("history/", views.history, name="history"),
+    path("computers/", views_computers.computers, name="computers"),
+    path("computers/<int:pk>/", views_computers.host, name="host"),
+    path("computers/<int:pk>/settings/", views_computers.host_settings, name="host_settings"),
+    path("computers/<int:pk>/projects/", views_computers.host_wishes, name="host_wishes"),
+    path("computers/<int:pk>/retire/", views_computers.host_retire, name="host_retire"),
+    path("computers/<int:pk>/unretire/", views_computers.host_unretire, name="host_unretire"),
+    path("computers/<int:pk>/merge/", views_computers.host_merge, name="host_merge"),
+    path("projects/", views_projects.projects, name="projects"),
 ]

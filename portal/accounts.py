@@ -157,6 +157,11 @@ def revoke_client_key(user: User, key_id: int) -> bool:
     return own.filter(revoked_at=None).update(revoked_at=timezone.now()) == 1 or own.exists()
 
 
+def revoke_all_client_keys(user: User) -> int:
+    """Revoke all of the user's keys for good; how many there were."""
+    return ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+
+
 def _revoke_beyond(keys: QuerySet[ClientKey], keep: int) -> None:
     best_first = keys.order_by(F("last_used_at").desc(nulls_last=True), "-created_at", "-pk")
     ClientKey.objects.filter(pk__in=best_first.values("pk")[keep:]).update(revoked_at=timezone.now())

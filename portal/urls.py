@@ -6,6 +6,7 @@ from django.urls import include, path
 from portal.email_views import change_email
 from portal.health import healthz, readyz
 from portal.metrics import metrics
+from portal.views import keys, revoke_key, revoke_keys
 
 urlpatterns = [
     path("healthz", healthz),
@@ -13,6 +14,9 @@ urlpatterns = [
     path("metrics", metrics),
     path("admin/", admin.site.urls),
     path("account/email/", change_email),
+    path("account/keys/", keys, name="keys"),
+    path("account/keys/<int:pk>/revoke/", revoke_key, name="revoke_key"),
+    path("account/keys/revoke/", revoke_keys, name="revoke_keys"),
     path("account/", include("allauth.urls")),
     path("", include("accounting.urls")),
 ]

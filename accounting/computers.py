@@ -1,0 +1,243 @@
+"""Reads: the list of a volunteer's computers, and all that the page of one shows.
+
+Amounts are micro-credits, micro-seconds and jobs. The number of statements is fixed, however many computers,
+projects and days there are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.db.models import BigIntegerField, F, Sum
+from django.db.models.functions import Cast
+
+from accounting.choices import NO_WISH, Wish
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.states import plus
+from accounting.models import Day, HostLedger, HostProject, Note, Project
+from accounting.note_texts import NoteText, explain
+from accounting.running import Fact, facts
+from accounting.selection import read_selection
+from portal.access import own_hosts
+from portal.models import Host, User
+
+NOTES_SHOWN: Final = 50
+COLOURS: Final = 8
+UNMEASURED_FLOPS: Final = 1e9
+NOTES_SINCE: Final = dt.timedelta(days=90)
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """A computer in the list, with micro-credits of today and in all."""
+
+    host: Host
+    today_ec: int
+    total_ec: int
+    is_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HostList:
+    active: list[HostLine]
+    retired: list[HostLine]
+    today_ec: int
+    total_ec: int
+
+
+def is_in_contact(host: Host, now: dt.datetime) -> bool:
+    """Whether the computer reported within two of the intervals that clients are told to keep (at least a
+    day).
+    """
+    interval = dt.timedelta(seconds=max(86_400, 2 * settings.AM_REPEAT_SECS))
+    return now - host.last_contact_at <= interval
+
+
+def read_hosts(user: User, now: dt.datetime) -> HostList:
+    """The user's computers, the last heard of first; three statements."""
+    hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
+    totals = dict(
+        HostProject.objects.filter(host__owner=user, host__merged_into=None)
+        .values("host_id")
+        .annotate(ec=Cast(Sum(F("credited__0") + F("credited__1")), BigIntegerField()))
+        .values_list("host_id", "ec")
+    )
+    today = dict(
+        Day.objects.filter(user=user, day=now.astimezone(dt.UTC).date())
+        .values("host_id")
+        .annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
+        .values_list("host_id", "ec")
+    )
+    lines = [HostLine(host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now)) for host in hosts]
+    return HostList(
+        active=[line for line in lines if line.host.retired_at is None],
+        retired=[line for line in lines if line.host.retired_at is not None],
+        today_ec=sum(line.today_ec for line in lines),
+        total_ec=sum(line.total_ec for line in lines),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLine:
+    """One project on one computer: totals, credit of today, what waits, what the client said, the owner's
+    wish.
+
+    ``share``: the part of the computer's work that it is chosen for, 0 to 1; None if it is not chosen.
+    """
+
+    project: Project
+    credited: Totals
+    today_ec: int
+    waiting_ec: int
+    remarks: list[str]
+    wish: Wish
+    share: float | None
+    is_listed: bool
+
+    @property
+    def credit(self) -> int:
+        return self.credited[0] + self.credited[1]
+
+    @property
+    def colour(self) -> int:
+        return self.project.colour % COLOURS
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    note: Note
+    project: Project | None
+    text: NoteText
+
+
+@dataclass(frozen=True, slots=True)
+class HostPage:
+    """All that the page of one computer shows. ``contact``: what the client last said of itself."""
+
+    host: Host
+    is_active: bool
+    lines: list[ProjectLine]
+    credited: Totals
+    today_ec: int
+    waiting_ec: int
+    notes: list[NoteLine]
+    contact: dict[str, Any]
+    merged: list[Host]
+
+    @property
+    def credit(self) -> int:
+        return self.credited[0] + self.credited[1]
+
+    @property
+    def running(self) -> list[Fact]:
+        """How its client runs."""
+        return facts(self.contact)
+
+    @property
+    def cpu_flops(self) -> float | None:
+        """Floating point speed of all processors together, FLOPS."""
+        return self.host.ncpus * self.host.p_fpops if self.host.p_fpops else None
+
+    @property
+    def is_speed_unknown(self) -> bool:
+        """Whether the speed is what clients put in when the benchmark failed or was skipped (BOINC
+        protocol).
+        """
+        return self.host.p_fpops == UNMEASURED_FLOPS
+
+    @property
+    def has_wishes(self) -> bool:
+        return any(line.wish != NO_WISH for line in self.lines)
+
+    @property
+    def resources(self) -> list[str]:
+        """What can be kept from a project on this computer, by BOINC's names."""
+        devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
+        kept = [name for line in self.lines for name in line.wish.no_rsc]
+        return list(dict.fromkeys(["CPU", *devices, *kept]))
+
+
+def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
+    """All about one of the user's computers; seven statements."""
+    selection = read_selection(user)
+    rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
+    today = dict(
+        Day.objects.filter(user=user, day=now.astimezone(dt.UTC).date(), host=host)
+        .annotate(ec=F("cpu_ec") + F("gpu_ec"))
+        .values_list("project_id", "ec")
+    )
+    ledger = HostLedger.objects.filter(host=host).only("contact").first()
+    lines = [
+        _line(project, rows.get(id_), today.get(id_, 0), selection.fraction(id_))
+        for id_, project in selection.projects.items()
+        if id_ in rows or id_ in selection.shares
+    ]
+    lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
+    return HostPage(
+        host=host,
+        is_active=is_in_contact(host, now),
+        lines=lines,
+        credited=_sum(line.credited for line in lines),
+        today_ec=sum(line.today_ec for line in lines),
+        waiting_ec=sum(line.waiting_ec for line in lines),
+        notes=_read_notes(host, selection.projects, now),
+        contact=ledger.contact if ledger else {},
+        merged=list(Host.objects.filter(merged_into=host).order_by("created_at")),
+    )
+
+
+def _sum(totals: Iterable[Totals]) -> Totals:
+    result = NO_WORK
+    for each in totals:
+        result = plus(result, each)
+    return result
+
+
+def _line(project: Project, row: HostProject | None, today_ec: int, share: float | None) -> ProjectLine:
+    if row is None:
+        return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISH, share, is_listed=False)
+    a, b, c, d, e, f = row.credited
+    return ProjectLine(
+        project=project,
+        credited=(a, b, c, d, e, f),
+        today_ec=today_ec,
+        waiting_ec=row.pending[0] + row.pending[1],
+        remarks=_remarks(row, share),
+        wish=Wish(row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked),
+        share=share,
+        is_listed=row.listed,
+    )
+
+
+def _remarks(row: HostProject, share: float | None) -> list[str]:
+    """What the client last said of the project, as far as its owner may want to know."""
+    if not row.listed:
+        return ["not attached yet"] if share is not None and not row.excluded else ["not attached"]
+    state = row.state
+    if row.excluded:
+        return ["leaves once its jobs are done"]
+    remarks = [f"no work for {name}" for name in state.get("no_work", [])]
+    if failures := state.get("failures"):
+        remarks.append(f"{failures} requests in a row failed" if failures > 1 else "the last request failed")
+    if state.get("ended"):
+        remarks.append("the project says that it has ended")
+    if state.get("suspended"):
+        remarks.append("suspended")
+    if state.get("no_new_work"):
+        remarks.append("takes no new jobs")
+    if not state.get("managed", True):
+        remarks.append("attached by hand")
+    return remarks
+
+
+def _read_notes(host: Host, projects: dict[int, Project], now: dt.datetime) -> list[NoteLine]:
+    notes = Note.objects.filter(host=host, day__gte=(now - NOTES_SINCE).date()).order_by("-last_at", "-pk")
+    lines = []
+    for note in notes[:NOTES_SHOWN]:
+        project = projects.get(note.project_id) if note.project_id is not None else None
+        lines.append(NoteLine(note, project, explain(note, project.name if project else "")))
+    return lines
