@@ -8,6 +8,7 @@ from allauth.account.decorators import secure_admin_login
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
@@ -41,12 +42,29 @@ class ReadOnlyAdmin(ModelAdmin):
         return False
 
 
+class LowerCaseEmail:
+    """For forms: the address is the login, in lower case."""
+
+    cleaned_data: dict[str, Any]
+
+    def clean_email(self) -> str:
+        return str(self.cleaned_data["email"]).lower()
+
+
+class PersonForm(LowerCaseEmail, UserChangeForm):
+    """Change a person."""
+
+
+class NewPersonForm(LowerCaseEmail, UserCreationForm):
+    """Add a person."""
+
+
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker only
     """People. A new address makes the value for BOINC clients stale; they are told to log in on the web once."""
 
-    form = UserChangeForm
-    add_form = UserCreationForm
+    form = PersonForm
+    add_form = NewPersonForm
     change_password_form = AdminPasswordChangeForm
     ordering = ("email",)
     list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
@@ -60,6 +78,13 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # gener
         ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+    def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and "email" in form.changed_data:
+            # The old address must not log in any more.
+            EmailAddress.objects.filter(user=obj).delete()
+            EmailAddress.objects.create(user=obj, email=obj.email, primary=True)
 
 
 @admin.register(Host)

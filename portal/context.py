@@ -1,7 +1,9 @@
-"""What every template may know of the site."""
+"""What every template may know of the site and of who is signed in."""
 
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 
 
 def site(request: HttpRequest) -> dict[str, object]:
@@ -9,4 +11,15 @@ def site(request: HttpRequest) -> dict[str, object]:
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
         "signup_open": settings.SIGNUP_OPEN,
+        # Asked only where a template looks at it.
+        "email_to_confirm": SimpleLazyObject(lambda: _email_to_confirm(request)),
     }
+
+
+def _email_to_confirm(request: HttpRequest) -> str:
+    """The signed-in person's address if they never confirmed it, else nothing: the reason for a reminder."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return ""
+    confirmed = EmailAddress.objects.filter(user_id=user.pk, email=user.email, verified=True).exists()
+    return "" if confirmed else user.email

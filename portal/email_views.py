@@ -17,10 +17,14 @@ class ChangeEmailView(EmailView):
         return HttpResponseRedirect(self.get_success_url())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """``current_emailaddress`` is the login, ``new_emailaddress`` the one that waits for a confirmation."""
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        addresses = EmailAddress.objects.filter(user=self.request.user)
-        context["login_address"] = addresses.filter(email=self.request.user.email).first()
-        context["awaited_address"] = addresses.filter(verified=False).exclude(email=self.request.user.email).last()
+        unconfirmed = EmailAddress.objects.filter(user=self.request.user, verified=False)
+        awaited = unconfirmed.exclude(email=self.request.user.email).last()
+        login = EmailAddress.objects.filter(user=self.request.user, email=self.request.user.email).first()
+        # A login that was never confirmed waits itself, unless another address is to replace it.
+        context["new_emailaddress"] = awaited or unconfirmed.filter(email=self.request.user.email).first()
+        context["current_emailaddress"] = login if login != context["new_emailaddress"] else None
         return context
 
 

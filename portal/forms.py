@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.html import linebreaks
 
 from portal.models import CLIENT_PASSWORD_FIELDS, User
 
@@ -33,7 +34,7 @@ class SignUpForm(SignupForm):
         super().__init__(*args, **kwargs)
         if settings.TERMS_OF_USE:
             self.fields["terms"] = forms.BooleanField(
-                label="I agree to the terms of use", help_text=settings.TERMS_OF_USE
+                label="I agree to the terms of use", help_text=linebreaks(settings.TERMS_OF_USE, autoescape=True)
             )
 
     def custom_signup(self, request: HttpRequest, user: User) -> None:
