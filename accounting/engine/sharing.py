@@ -79,6 +79,8 @@ class _Split:
 
 def _split(deltas: list[int], waiting: list[int], level: int, most_pending: int) -> _Split:
     """Credits new amounts, then pays what waits, then drops what waits beyond a day's work."""
+    if not any(deltas) and not any(waiting):
+        return _Split(deltas, waiting, waiting, waiting)  # all zero, as with the GPU's kinds on most hosts
     credited = _fit(deltas, level)
     pending = [old + new - paid for old, new, paid in zip(waiting, deltas, credited, strict=True)]
     late = _scaled(pending, level - sum(credited))
