@@ -79,6 +79,8 @@ def read_period(params: Mapping[str, str], today: dt.date, earliest: dt.date | N
     if preset and preset not in PRESETS:
         problems.append("That range is not known. These are the last 30 days.")
         preset = ""
+    if first is not None and first > today:
+        problems.append("That range is in the future. These are the last 30 days.")
     if problems or (first is None and last is None):
         preset = preset or DEFAULT_PRESET
         first, last = _preset_days(preset, today, earliest)
@@ -120,12 +122,7 @@ def _read_day(params: Mapping[str, str], name: str, problems: list[str]) -> dt.d
 
 def _clip(first: dt.date | None, last: dt.date | None, today: dt.date, problems: list[str]) -> tuple[dt.date, dt.date]:
     """Two days in order, none in the future, at most MAX_YEARS apart; the missing one is today or 30 days before."""
-    last = last or today
-    if last > today:
-        last = today
-        if first is not None and first > today:
-            problems.append("That range is in the future. These are the last 30 days.")
-            return _preset_days(DEFAULT_PRESET, today)
+    last = min(last or today, today)
     first = first or max(earliest_for(last), last - 29 * _ONE_DAY if last.year > 1 else last)
     if first > last:
         problems.append("The first day is after the last one, so they were exchanged.")
