@@ -7,12 +7,12 @@ told.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, cast
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
 from accounting.engine.machine import DAY_US, SECOND_US, Levels, allowance
-from accounting.engine.states import CAPPED, PENDING_PAID, Intake, Note, NoteKind, minus, plus
+from accounting.engine.states import CAPPED, PENDING_PAID, Intake, Note, NoteKind, ProjectState, minus, plus
 
 PENDING_KEPT_US: Final = DAY_US
 
@@ -126,22 +126,31 @@ def _scaled(amounts: list[int], limit: int) -> list[int]:
 def _book(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, Totals]:
     """Writes the outcome into the rows, marks and notes; returns the credit of each project that got some."""
     credits = {}
-    for place, project_id in enumerate(ids):
+    columns = zip(
+        ids,
+        _by_project([split.credited for split in splits]),
+        _by_project([split.pending for split in splits]),
+        _by_project([split.dropped for split in splits]),
+        _by_project([split.late for split in splits]),
+        strict=True,
+    )
+    for project_id, credited, pending, dropped, late in columns:
         row = intake.rows[project_id]
-        credited = _column([split.credited[place] for split in splits])
-        pending = _column([split.pending[place] for split in splits])
-        dropped = _column([split.dropped[place] for split in splits])
         if credited != NO_WORK:
             credits[project_id] = credited
-        if any(split.late[place] for split in splits):
+        if late != NO_WORK:
             intake.flag(project_id, PENDING_PAID)
         if dropped != NO_WORK or max(minus(pending, row.pending)) > 0:
             intake.flag(project_id, CAPPED)
-        intake.rows[project_id] = replace(
-            row,
-            credited=plus(row.credited, credited),
-            pending=pending,
-            dropped=plus(row.dropped, dropped),
+        intake.rows[project_id] = ProjectState(
+            project_id,
+            row.reported,
+            row.high,
+            plus(row.credited, credited),
+            pending,
+            plus(row.dropped, dropped) if dropped != NO_WORK else row.dropped,
+            row.handed,
+            row.listed,
         )
     for kind, split in zip(KINDS, splits, strict=True):
         lost = sum(split.dropped)
@@ -150,5 +159,6 @@ def _book(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, Tot
     return credits
 
 
-def _column(values: list[int]) -> Totals:
-    return (values[0], values[1], values[2], values[3], values[4], values[5])
+def _by_project(by_kind: list[list[int]]) -> list[Totals]:
+    """Six lists with a number per project, as a total per project."""
+    return cast("list[Totals]", list(zip(*by_kind, strict=True)))
