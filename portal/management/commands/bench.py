@@ -52,6 +52,7 @@ class Command(BaseCommand):
         if not str(settings.DATABASES["default"]["NAME"]).startswith(DATABASE):
             raise CommandError(f"--inside measures in the database {DATABASE} only")
         call_command("migrate", verbosity=0)
+        call_command("collectstatic", interactive=False, verbosity=0)
         path = settings.VAR_DIR / "bench.json"
         report = json.loads(path.read_text()) if path.exists() else {}
         for name in names:
