@@ -84,6 +84,8 @@ def _hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
     for name, value in event.items():
         if name in ("_record", "request_id", "task_id"):
             continue
+        if value is None or isinstance(value, int | float):
+            continue
         if _SECRET_NAMES.search(name):
             event[name] = "[hidden]"
         elif isinstance(value, str):

@@ -110,6 +110,11 @@ def test_no_secret_reaches_the_log(alice: User, log_lines: LogLines) -> None:
     assert alice.email not in text
 
 
+def test_numbers_are_no_secrets(log_lines: LogLines) -> None:
+    structlog.get_logger("tests").info("tidied", sessions=3, password_checks=None)
+    assert (log_lines()[0]["sessions"], log_lines()[0]["password_checks"]) == (3, None)
+
+
 @pytest.mark.parametrize(
     ("name", "hidden"),
     [

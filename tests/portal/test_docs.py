@@ -1,0 +1,170 @@
+"""The documents say what the code does: settings, commands, metrics, files and links."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from portal import signing
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+READERS = {"text", "words", "switch", "choice", "integer", "number", "secret", "_kept_secret"}
+SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "checks.py"]
+ROW = re.compile(r"^\| `([A-Z_]+)` \|(.*)\|$", re.M)
+
+
+def calls() -> Iterator[tuple[str, str, ast.Call]]:
+    """Every reading of an environment variable: variable, reader, call."""
+    for source in SOURCES:
+        for node in ast.walk(ast.parse(source.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            first = node.args[0] if node.args else None
+            if name in READERS and isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value, name, node
+
+
+READ = {variable: (reader, call) for variable, reader, call in calls()}
+DOCUMENTED = dict(ROW.findall((ROOT / "docs" / "settings.md").read_text()))
+
+
+def test_every_variable_is_documented_and_nothing_else_is() -> None:
+    assert len(READ) > 30
+    assert set(DOCUMENTED) == set(READ)
+
+
+@pytest.mark.parametrize("variable", sorted(name for name, (reader, _) in READ.items() if reader == "integer"))
+def test_the_limits_of_a_number_are_documented_as_they_are(variable: str) -> None:
+    _, call = READ[variable]
+    bounds = {keyword.arg: eval(compile(ast.Expression(keyword.value), "", "eval"), {}) for keyword in call.keywords}
+    assert f"{bounds['low']} to {bounds['high']}" in DOCUMENTED[variable]
+
+
+@pytest.mark.parametrize("variable", sorted(name for name, (reader, _) in READ.items() if "secret" in reader))
+def test_a_variable_that_may_be_a_file_is_marked(variable: str) -> None:
+    assert "*Secret.*" in DOCUMENTED[variable]
+
+
+def test_only_those_are_marked() -> None:
+    marked = {name for name, text in DOCUMENTED.items() if "*Secret.*" in text}
+    assert marked == {name for name, (reader, _) in READ.items() if "secret" in reader}
+
+
+def test_every_command_of_ours_is_mentioned() -> None:
+    words = "\n".join(document.read_text() for document in DOCUMENTS)
+    commands = {path.stem for path in ROOT.glob("*/management/commands/*.py") if not path.stem.startswith("_")}
+    assert {"prepare", "check_ledger"} <= commands
+    missing = {name for name in commands if f"`{name}`" not in words and f"manage.py {name}" not in words}
+    assert not missing
+
+
+def test_every_metric_is_documented() -> None:
+    source = (ROOT / "portal" / "metrics.py").read_text()
+    counters = {f"{name}_total" for name in re.findall(r'Counter(?:MetricFamily)?\(\s*"(\w+)"', source)}
+    others = set(re.findall(r'(?:Histogram|GaugeMetricFamily)\(\s*"(\w+)"', source))
+    assert len(counters | others) == 7
+    written = set(re.findall(r"cobblestone_\w+", (ROOT / "docs" / "deploy.md").read_text()))
+    assert written == counters | others
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text())
+    missing = [target for target in targets if "://" not in target and not (document.parent / target).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_are_named_exist(document: Path) -> None:
+    """Paths in code marks that begin with a folder of ours, and the folder tour's."""
+    named = set(
+        re.findall(r"`((?:portal|accounting|tests|deploy|docs|templates|static)/[\w/.*-]+)`", document.read_text())
+    )
+    missing = [name for name in named if not list(ROOT.glob(name.rstrip("/")))]
+    assert not missing
+
+
+def test_the_folder_tour_names_what_is_there() -> None:
+    tour = (ROOT / "docs" / "architecture.md").read_text().split("## The folders")[1].split("## ")[0]
+    folder = ""
+    for line in tour.splitlines():
+        if match := re.match(r"(\w+)/", line):
+            folder = match[1]
+        if line.startswith("  "):
+            for name in re.findall(r"[\w*]+\.py", line):
+                assert list((ROOT / folder).glob(name)), f"{folder}/{name}"
+
+
+def test_make_targets_that_are_named_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    for document in DOCUMENTS:
+        named = set(re.findall(r"(?:`|^|\s)make ([a-z]+)`", document.read_text()))
+        assert named <= targets, document.name
+
+
+@pytest.fixture
+def production(tmp_path: Path) -> dict[str, str]:
+    """The environment of deploy/cobblestone.env, its files below a folder of the test's own."""
+    key = signing.generate_key()
+    keys = tmp_path / "lib" / "keys"
+    keys.mkdir(parents=True)
+    (keys / "am_signing_public").write_text(signing.public_key_text(key))
+    (tmp_path / "secret_key").write_text(secrets.token_urlsafe(48))
+    (tmp_path / "account_key_secret").write_text(secrets.token_urlsafe(48))
+    (tmp_path / "metrics_token").write_text("token")
+    (tmp_path / "email_url").write_text("smtp+tls://user:password@mail.example.org:587\n")
+    found = {}
+    for line in (ROOT / "deploy" / "cobblestone.env").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            value = value.strip('"').replace("/etc/cobblestone", str(tmp_path))
+            found[name] = value.replace("/var/lib/cobblestone", str(tmp_path / "lib"))
+    return found
+
+
+def test_the_example_environment_names_variables_that_there_are(production: dict[str, str]) -> None:
+    known = {*READ, *(f"{name}_FILE" for name, (reader, _) in READ.items() if "secret" in reader)}
+    known |= {"GRANIAN_WORKERS", "GRANIAN_BACKPRESSURE"}
+    assert set(production) <= known
+
+
+def test_a_site_deployed_as_documented_passes_all_checks(production: dict[str, str]) -> None:
+    # The tests' own variable is one that a public site must not have.
+    left_out = {*READ, "DJANGO_ALLOW_ASYNC_UNSAFE"}
+    inherited = {name: value for name, value in os.environ.items() if name not in left_out}
+    run = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=ROOT,
+        env={**inherited, **production},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "no issues" in run.stdout
+
+
+@pytest.mark.parametrize("unit", sorted(ROOT.glob("deploy/*.service")), ids=lambda path: path.name)
+def test_units_start_programs_and_commands_that_there_are(unit: Path) -> None:
+    for line in re.findall(r"^ExecStart\w*=(.*)$", unit.read_text(), re.M):
+        program, *arguments = line.split()
+        assert (Path(sys.executable).parent / Path(program).name).exists(), program
+        if arguments[0] == "manage.py" and arguments[1] != "check":
+            assert list(ROOT.glob(f"*/management/commands/{arguments[1]}.py"))
+
+
+def test_the_proxy_lets_through_what_the_site_limits_itself() -> None:
+    limit = re.search(r"client_max_body_size (\d+)m;", (ROOT / "deploy" / "nginx.conf").read_text())
+    assert limit is not None
+    assert int(limit[1]) * 1024 * 1024 > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
