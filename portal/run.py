@@ -211,6 +211,8 @@ def main() -> NoReturn:
     port = read_port()
     var_dir = Path(os.environ.get("VAR_DIR") or PROJECT_DIR / "var").resolve()
     os.environ.update(PORT=str(port), VAR_DIR=str(var_dir), DJANGO_SETTINGS_MODULE="portal.settings")
+    # The services write into a pipe; what they write is read here.
+    os.environ.setdefault("LOG_FORMAT", "console" if sys.stdout.isatty() else "json")
     # The Procfile says "python" and means this one.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     try:
