@@ -1,17 +1,21 @@
 """`make run`'s process manager: ports, the Procfile, and that nothing is left behind, with real processes."""
 
+import os
 import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from portal import run
 from portal.leash import leashed
+from tests.portal.test_embedded import wait_until_free
 
 LIMIT_SECS = 30.0
 # A manager of one service that starts a child of its own; it prints both process ids and then waits or stops.
@@ -134,3 +138,75 @@ def test_a_command_that_does_not_exist_is_named() -> None:
     command = leashed(["no-such-program"])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "no-such-program cannot be run: No such file or directory\n")
+
+
+class WholeSite:
+    """`make run`'s process with a data folder of its own, nothing of the surroundings' servers, and a free port."""
+
+    def __init__(self, var_dir: Path) -> None:
+        self._var_dir = var_dir
+        self._mark = f"VAR_DIR={var_dir}".encode()
+        with socket.socket() as finder:
+            finder.bind((run.HOST, 0))
+            self.port = finder.getsockname()[1]
+        own = ("DATABASE_URL", "BROKER_URL", "CACHE_URL", "SITE_URL", "DJANGO_SETTINGS_MODULE")
+        environment = {name: value for name, value in os.environ.items() if name not in own}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "portal.run"],
+            cwd=run.PROJECT_DIR,
+            env=environment | {"VAR_DIR": str(var_dir), "PORT": str(self.port)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def wait_until_ready(self) -> None:
+        assert self.process.stdout
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if "Demo login:" in line:
+                return
+        pytest.fail("the site did not start:\n" + "".join(lines))
+
+    def page(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://{run.HOST}:{self.port}{path}", timeout=30) as answer:
+            return str(answer.read().decode())
+
+    def end(self, how: signal.Signals) -> int:
+        """The exit code, once no process of the site is left."""
+        self.process.send_signal(how)
+        self.process.communicate(timeout=LIMIT_SECS)
+        for pid in self.processes():
+            wait_until_gone(pid)
+        for lock in self._var_dir.rglob("server.lock"):  # a server's own children hold it too
+            wait_until_free(lock)
+        return self.process.returncode
+
+    def processes(self) -> list[int]:
+        """All that were started with this data folder, the servers among them."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                if entry.name.isdecimal() and self._mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+        return found
+
+
+def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(tmp_path: Path) -> None:
+    var_dir = tmp_path / "data folder"
+    site = WholeSite(var_dir)
+    try:
+        site.wait_until_ready()
+        assert "Cobblestone" in site.page("/")
+        running = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in site.processes())
+        for part in (b"granian", b"worker", b"beat", b"embedded_supervisor", b"bin/postgres"):
+            assert part in running
+    finally:
+        assert site.end(signal.SIGKILL) == -signal.SIGKILL
+    again = WholeSite(var_dir)
+    try:
+        again.wait_until_ready()
+        assert "Cobblestone" in again.page("/")
+    finally:
+        assert again.end(signal.SIGINT) == 0
