@@ -14,57 +14,56 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import psycopg
-from django.db import connection
-
 from accounting.choosing import Wish
 from accounting.engine.amounts import Totals
 from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
 from accounting.engine.machine import Machine
 from accounting.partitions import ensure_month
+from portal.prepared import Prepared
 
 # One row: the host, its owner, and as JSON the owner's projects and the host's.
 _READ: Final = """
-SELECT u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs, h.hardware_digest, h.venue,
-       l.last_at, l.client_now, l.level, l.contacts, {key},
+SELECT u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs, encode(h.hardware_digest, 'hex'), h.venue,
+       (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now, array_to_json(l.level), l.contacts, {key},
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
                p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked))
-          FROM accounting_hostproject p WHERE p.host_id = h.id)::text,
+          FROM accounting_hostproject p WHERE p.host_id = h.id),
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
                c.total_ec, c.avg_ec))
-          FROM accounting_userproject c WHERE c.user_id = u.id)::text,
+          FROM accounting_userproject c WHERE c.user_id = u.id),
        (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no)
-          FROM accounting_accountsettings s WHERE s.user_id = u.id)::text
+          FROM accounting_accountsettings s WHERE s.user_id = u.id)
   FROM {source}
   JOIN accounting_hostledger l ON l.host_id = h.id
 """
-READ_BY_KEY: Final = (
+READ_BY_KEY: Final = Prepared(
     _READ.format(
-        key="k.id, k.host_id, k.last_used_at",
+        key="k.id, k.host_id, k.last_used_at::text",
         source="""portal_clientkey k
   JOIN portal_user u ON u.id = k.user_id AND u.is_active
-  JOIN portal_host h ON h.token = %(token)s AND h.owner_id = u.id AND h.merged_into_id IS NULL""",
+  JOIN portal_host h ON h.token = %(token)s::text AND h.owner_id = u.id AND h.merged_into_id IS NULL""",
     )
-    + " WHERE k.key_hash = %(key_hash)s AND k.revoked_at IS NULL"
+    + " WHERE k.key_hash = %(key_hash)s::bytea AND k.revoked_at IS NULL"
 )
-READ_BY_HOST: Final = (
+READ_BY_HOST: Final = Prepared(
     _READ.format(
         key="NULL, NULL, NULL",
         source="""portal_host h
   JOIN portal_user u ON u.id = h.owner_id""",
     )
-    + " WHERE h.id = %(host_id)s"
+    + " WHERE h.id = %(host_id)s::bigint"
 )
 
 _WRITE: Final = """
 WITH ledger AS (
   UPDATE accounting_hostledger
-     SET last_at = %(now)s, client_now = %(client_now)s, level = %(level)s::bigint[], contact = %(contact)s::jsonb,
-         contacts = contacts + 1
-   WHERE host_id = %(host_id)s AND contacts = %(contacts)s
+     SET last_at = %(now)s::timestamptz, client_now = %(client_now)s::float8, level = %(level)s::bigint[],
+         contact = %(contact)s::jsonb, contacts = contacts + 1
+   WHERE host_id = %(host_id)s::bigint AND contacts = %(contacts)s::bigint
    RETURNING host_id),
 host AS (
-  UPDATE portal_host h SET last_contact_at = %(now)s, retired_at = NULL FROM ledger WHERE h.id = ledger.host_id),
+  UPDATE portal_host h SET last_contact_at = %(now)s::timestamptz, retired_at = NULL
+    FROM ledger WHERE h.id = ledger.host_id),
 projects AS (
   INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, high, handed, credited, pending, dropped,
          listed, state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked)
@@ -84,7 +83,7 @@ projects AS (
 days AS (
   INSERT INTO accounting_day AS d (user_id, day, project_id, host_id,
          cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error, flags)
-  SELECT %(user_id)s, %(day)s, n.id, ledger.host_id, n.a, n.b, n.c, n.d, n.e, n.f, n.flags
+  SELECT %(user_id)s::bigint, %(day)s::date, n.id, ledger.host_id, n.a, n.b, n.c, n.d, n.e, n.f, n.flags
     FROM ledger, unnest(%(day_ids)s::bigint[], %(a)s::bigint[], %(b)s::bigint[], %(c)s::bigint[], %(d)s::bigint[],
          %(e)s::bigint[], %(f)s::bigint[], %(flags)s::smallint[]) AS n(id, a, b, c, d, e, f, flags)
   ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
@@ -97,13 +96,14 @@ SELECT count(*) FROM ledger
 _NOTES: Final = """,
 notes AS (
   INSERT INTO accounting_note AS o (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
-  SELECT ledger.host_id, nullif(n.id, 0), %(day)s, n.kind, n.detail, n.amount, n.count, %(now)s, %(now)s
+  SELECT ledger.host_id, nullif(n.id, 0), %(day)s::date, n.kind, n.detail, n.amount, n.count, %(now)s::timestamptz,
+         %(now)s::timestamptz
     FROM ledger, jsonb_to_recordset(%(notes)s::jsonb)
          AS n(id bigint, kind text, detail text, amount numeric, count integer)
   ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
      SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
-WRITE: Final = _WRITE.format(notes="")
-WRITE_WITH_NOTES: Final = _WRITE.format(notes=_NOTES)
+WRITE: Final = Prepared(_WRITE.format(notes=""))
+WRITE_WITH_NOTES: Final = Prepared(_WRITE.format(notes=_NOTES))
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -154,46 +154,39 @@ class Account:
     keywords_no: tuple[int, ...] = ()
 
 
-def execute(sql: str, params: Mapping[str, object]) -> tuple[Any, ...] | None:
-    """Run one statement as a prepared one, on Django's connection and in its transaction if there is one.
-
-    Django's own cursors put values into the SQL text, which then is planned anew each time: twice the cost here.
-    """
-    connection.ensure_connection()
-    with psycopg.Cursor(connection.connection) as cursor, connection.wrap_database_errors:
-        cursor.execute(sql, params, prepare=True)
-        return cursor.fetchone()
-
-
 def read_by_key(key_hash: bytes, token: str) -> Account | None:
     """The account that a client's key and host token name; None if either is unknown or they don't fit together."""
-    return _account(execute(READ_BY_KEY, {"key_hash": key_hash, "token": token}))
+    return _account(READ_BY_KEY.fetch_one({"key_hash": f"\\x{key_hash.hex()}", "token": token}))
 
 
 def read_by_host(host_id: int) -> Account | None:
-    return _account(execute(READ_BY_HOST, {"host_id": host_id}))
+    return _account(READ_BY_HOST.fetch_one({"host_id": str(host_id)}))
 
 
-def _account(row: tuple[Any, ...] | None) -> Account | None:
+def _account(row: list[Any] | None) -> Account | None:
     if row is None:
         return None
-    (user_id, name, email, host_id, token, ncpus, p_fpops, coprocs, digest, venue, last_at, client_now, level) = row[
+    user_id, name, email, host_id, token, ncpus, p_fpops, coprocs, digest, venue, last_at_us, client_now, level = row[
         :13
     ]
     contacts, key_id, key_host_id, key_used_at, projects, choices, settings = row[13:]
     account = Account(
-        user_id=user_id,
+        user_id=int(user_id),
         user_name=name or email.split("@")[0],
-        host_id=host_id,
+        host_id=int(host_id),
         token=token,
-        machine=_machine(ncpus, p_fpops, coprocs),
-        hardware_digest=bytes(digest),
+        machine=_machine(int(ncpus), float(p_fpops or 0), json.loads(coprocs)),
+        hardware_digest=bytes.fromhex(digest),
         venue=venue,
-        contacts=contacts,
-        state=HostState(to_us(last_at) if last_at else None, client_now, tuple(level)),
-        key_id=key_id,
-        key_host_id=key_host_id,
-        key_used_at=key_used_at,
+        contacts=int(contacts),
+        state=HostState(
+            int(last_at_us) if last_at_us else None,
+            float(client_now) if client_now else None,
+            tuple(json.loads(level)),
+        ),
+        key_id=int(key_id) if key_id else None,
+        key_host_id=int(key_host_id) if key_host_id else None,
+        key_used_at=dt.datetime.fromisoformat(key_used_at) if key_used_at else None,
     )
     if projects:
         _take_projects(account, json.loads(projects))
@@ -206,13 +199,12 @@ def _account(row: tuple[Any, ...] | None) -> Account | None:
     return account
 
 
-def _machine(ncpus: int, p_fpops: float | None, coprocs: str | list[dict[str, Any]]) -> Machine | None:
+def _machine(ncpus: int, p_fpops: float, devices: list[dict[str, Any]]) -> Machine | None:
     """The stored hardware as the ledger sees it; None for a host whose hardware was never reported."""
-    devices = json.loads(coprocs) if isinstance(coprocs, str) else coprocs
     if not ncpus and not devices:
         return None
     gpus = tuple((int(d.get("count") or 0), int(d.get("peak_flops") or 0)) for d in devices)
-    return Machine(ncpus, int(p_fpops or 0), gpus)
+    return Machine(ncpus, int(p_fpops), gpus)
 
 
 def _totals(values: Sequence[int] | None) -> Totals | None:
@@ -271,13 +263,14 @@ def write(
     day = now.date()
     ensure_month(day)
     rows = sorted(rows, key=lambda row: row.project_id)
-    params: dict[str, object] = {
-        "host_id": account.host_id,
-        "user_id": account.user_id,
-        "contacts": account.contacts,
-        "now": now,
-        "day": day,
-        "client_now": settlement.host.client_now,
+    client_now = settlement.host.client_now
+    params: dict[str, str | None] = {
+        "host_id": str(account.host_id),
+        "user_id": str(account.user_id),
+        "contacts": str(account.contacts),
+        "now": now.isoformat(),
+        "day": day.isoformat(),
+        "client_now": None if client_now is None else repr(client_now),
         "level": _array(settlement.host.level),
         "contact": json.dumps(contact),
         "updates": _array(id_ for id_, wishes in account.wishes.items() if wishes.update_asked),
@@ -285,10 +278,10 @@ def write(
         **_project_params(rows, states),
         **_day_params(settlement),
     }
-    sql = WRITE
+    statement = WRITE
     if settlement.notes:
-        sql, params["notes"] = WRITE_WITH_NOTES, json.dumps(_note_rows(settlement.notes))
-    return execute(sql, params) == (1,)
+        statement, params["notes"] = WRITE_WITH_NOTES, json.dumps(_note_rows(settlement.notes))
+    return statement.fetch_one(params) == ["1"]
 
 
 def _project_params(rows: Sequence[ProjectState], states: Mapping[int, dict[str, Any]]) -> dict[str, str]:
