@@ -1,0 +1,97 @@
+"""The pages for readers who hear them, who use the keyboard alone, or whose browser runs no scripts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from portal.models import User
+from tests.e2e.site import Site
+from tests.e2e.visitor import give_work, sign_in
+
+PUBLIC = ["/", "/account/login/", "/account/signup/", "/account/password/reset/"]
+PRIVATE = [
+    "/home/",
+    "/history/",
+    "/connect/",
+    "/computers/",
+    "/projects/",
+    "/account/email/",
+    "/account/password/change/",
+    "/account/2fa/",
+    "/account/sessions/",
+    "/account/keys/",
+]
+
+
+def faults(page: Page, address: str) -> list[str]:
+    """What axe finds on the page, and whether it can only be read by scrolling sideways."""
+    page.goto(address)
+    found = [
+        f"{address}: {fault['id']} ({fault['impact']}): {fault['nodes'][0]['target']}"
+        for fault in Axe().run(page).response["violations"]
+    ]
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        found.append(f"{address}: wider than the window")
+    return found
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_page_has_a_fault_that_axe_finds(page: Page, site: Site, alice: User, colours: str, width: int) -> None:
+    page.emulate_media(color_scheme="dark" if colours == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": 900})
+    found = [fault for address in PUBLIC for fault in faults(page, address)]
+    sign_in(page.context, site, alice)
+    found += [fault for address in ("/home/", "/history/") for fault in faults(page, address)]
+    give_work(alice)
+    found += [fault for address in PRIVATE for fault in faults(page, address)]
+    assert found == []
+
+
+def test_the_keyboard_skips_the_navigation_and_opens_the_menu(page: Page, site: Site, alice: User) -> None:
+    sign_in(page.context, site, alice)
+    page.goto("/home/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#content")).to_be_focused()
+    menu = page.locator("summary", has_text="Alice")
+    menu.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
+    expect(menu).to_be_focused()
+
+
+def test_the_chosen_colours_last(page: Page) -> None:
+    page.goto("/")
+    switch = page.get_by_role("button", name=re.compile("Colours"))
+    expect(switch).to_have_accessible_name("Colours: as your system. Change")
+    switch.click()
+    switch.click()
+    page.goto("/account/login/")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+
+
+def test_history_is_read_and_steered_without_scripts(browser: Browser, site: Site, alice: User) -> None:
+    give_work(alice)
+    context = browser.new_context(base_url=site.url, java_script_enabled=False)
+    sign_in(context, site, alice)
+    page = context.new_page()
+    page.goto("/history/?range=7")
+    expect(page.locator("canvas")).to_be_hidden()
+    # Seven days of one hour at each of two projects.
+    total = page.locator("#history-table tfoot [data-kind=cpu_time]")
+    expect(total).to_be_visible()
+    expect(total).to_have_attribute("data-micro", str(7 * 2 * 3600 * 1_000_000))
+    page.get_by_label("by", exact=True).select_option("computer")
+    page.locator(".controls__view").get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile("by=computer"))
+    expect(page.get_by_role("columnheader", name="studio")).to_be_visible()
+    context.close()

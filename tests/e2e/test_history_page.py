@@ -1,0 +1,92 @@
+"""The history page in a browser: the chart, the controls that change a part of the page, the keyboard."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from portal.models import User
+from tests.e2e.site import Site
+from tests.e2e.visitor import give_work, sign_in
+
+
+@pytest.fixture
+def history(page: Page, site: Site, alice: User) -> Page:
+    give_work(alice)
+    sign_in(page.context, site, alice)
+    page.goto("/history/?range=7")
+    return page
+
+
+def ink(page: Page) -> int:
+    """How many different colours the chart has: none drawn, one."""
+    return int(
+        page.evaluate(
+            """() => {
+              const canvas = document.getElementById("history-chart");
+              const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+              return new Set(new Uint32Array(data.buffer)).size;
+            }"""
+        )
+    )
+
+
+def test_a_choice_redraws_the_chart_and_becomes_the_address(history: Page) -> None:
+    assert ink(history) > 3
+    history.get_by_label("Show", exact=True).focus()
+    history.get_by_label("Show", exact=True).select_option(label="Run time")
+    expect(history).to_have_url(re.compile("show=time"))
+    expect(history.get_by_role("heading", name="Run time per day")).to_be_visible()
+    # The page itself was not loaded again, and the keyboard is where it was.
+    expect(history.get_by_label("Show", exact=True)).to_be_focused()
+    assert ink(history) > 3
+    history.get_by_role("link", name="90 days").click()
+    expect(history).to_have_url(re.compile(r"range=90&show=time"))
+    expect(history.get_by_role("link", name="90 days")).to_have_attribute("aria-current", "true")
+
+
+def test_back_and_reload_show_what_the_address_says(history: Page) -> None:
+    history.get_by_label("by", exact=True).select_option("computer")
+    expect(history.locator(".legend")).to_contain_text("studio")
+    history.reload()
+    expect(history.locator(".legend")).to_contain_text("studio")
+    history.go_back()
+    expect(history.locator(".legend")).to_contain_text("Alpha")
+    expect(history.get_by_label("by", exact=True)).to_have_value("project")
+
+
+def test_the_keyboard_reads_the_values_of_the_chart(history: Page) -> None:
+    chart = history.get_by_role("slider")
+    chart.focus()
+    today = timezone.now().date()
+    expect(chart).to_have_attribute("aria-valuetext", re.compile(f"^{today}: 30 credits; Beta 20; Alpha 10"))
+    for _ in range(3):
+        history.keyboard.press("ArrowLeft")
+    expect(chart).to_have_attribute("aria-valuetext", re.compile("more was reported than the computer can do"))
+    expect(chart).to_have_attribute("aria-valuenow", "4")
+    history.keyboard.press("Home")
+    history.keyboard.press("ArrowLeft")
+    expect(chart).to_have_attribute("aria-valuenow", "1")
+
+
+def test_the_table_stays_as_the_visitor_left_it(history: Page) -> None:
+    table = history.locator("#history-table")
+    expect(table).to_be_hidden()
+    history.get_by_text("The same numbers as a table").click()
+    expect(table).to_be_visible()
+    history.get_by_label("in", exact=True).select_option("week")
+    expect(history.get_by_role("heading", name="per week")).to_be_visible()
+    expect(table).to_be_visible()
+
+
+def test_the_chart_follows_the_colours(history: Page) -> None:
+    def corner() -> str:
+        return str(history.evaluate("document.getElementById('history-chart').toDataURL()"))
+
+    light = corner()
+    history.emulate_media(color_scheme="dark")
+    expect(history.locator("body")).to_be_visible()
+    history.wait_for_function("before => document.getElementById('history-chart').toDataURL() !== before", arg=light)
