@@ -22,11 +22,12 @@ from portal.models import CLIENT_PASSWORD_FIELDS, User
 class SignUpForm(SignupForm):
     """E-mail address, password, a display name if wished, and consent where the site has terms of use."""
 
+    field_order = ("email", "password1", "name", "terms")
     name = forms.CharField(
         label="Display name",
         required=False,
         max_length=100,
-        help_text="Optional. Shown to you in BOINC.",
+        help_text="Shown to you in BOINC.",
         widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
     )
 

@@ -13,7 +13,7 @@ urlpatterns = [
     path("readyz", readyz),
     path("metrics", metrics),
     path("admin/", admin.site.urls),
-    path("account/email/", change_email),
+    path("account/email/", change_email, name="account_email"),
     path("account/keys/", keys, name="keys"),
     path("account/keys/<int:pk>/revoke/", revoke_key, name="revoke_key"),
     path("account/keys/revoke/", revoke_keys, name="revoke_keys"),

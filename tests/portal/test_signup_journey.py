@@ -51,7 +51,7 @@ class TestSigningUp:
         assert (answer.status_code, answer["Location"]) == (302, "/home/")
         user = User.objects.get()
         assert (user.email, user.name, user.is_staff) == ("carol@example.org", "Carol", False)
-        assert REMINDER in text_of(client.get("/account/email/"))
+        assert REMINDER in text_of(client.get("/connect/"))
         assert mail.outbox[-1].to == ["carol@example.org"]
 
     def test_confirming_ends_the_reminder(self, client: Client) -> None:
@@ -63,7 +63,7 @@ class TestSigningUp:
         client.post(link)
         address = EmailAddress.objects.get()
         assert (address.verified, address.primary) == (True, True)
-        assert REMINDER not in text_of(client.get("/account/email/"))
+        assert REMINDER not in text_of(client.get("/connect/"))
 
     def test_the_address_is_kept_in_lower_case(self, client: Client) -> None:
         sign_up(client, email="Carol@Example.ORG")
