@@ -47,4 +47,6 @@ def ensure_month(day: dt.date) -> None:
     month = month_of(day)
     if month not in _known_months:
         create_months(month, month)
-        _known_months.add(month)
+        # Inside a transaction it may yet be undone, so that month is looked for again.
+        if not connection.in_atomic_block:
+            _known_months.add(month)

@@ -19,6 +19,7 @@ from accounting import catalogue, instructions, store
 from accounting.describing import appearance_of, describe, description_digest
 from accounting.engine.ledger import Ceilings, Machine, Report, Settlement, offer, settle
 from accounting.models import HostLedger
+from accounting.partitions import ensure_month
 from accounting.protocol import AccountManagerRequest, ReportedProject, canonical_url
 from portal import credentials
 from portal.accounts import authenticate_client, issue_client_key
@@ -50,6 +51,8 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
 
     Raises ProtocolError or ClientAuthError, whose number and sentence the client is to be shown.
     """
+    # Before any transaction: a new partition locks the table, and must stay if the request fails.
+    ensure_month(now.date())
     if request.authenticator and request.host_token:
         key_hash = credentials.key_hash(request.authenticator)
         for _ in range(MAX_ATTEMPTS):
