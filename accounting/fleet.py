@@ -147,6 +147,8 @@ def run(
         machine = machines[number]
         machine.work_until(moment)
         request = parse_request(machine.computer.request(moment.timestamp()))
-        machine.computer.take(rpc.answer(request, now=moment, address="127.0.0.1"))
+        # One address each, as logins are limited by address.
+        address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+        machine.computer.take(rpc.answer(request, now=moment, address=address))
         progress(done)
     return len(agenda)
