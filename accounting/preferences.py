@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 
 class Preference(NamedTuple):
@@ -72,14 +72,17 @@ def faults(chosen: Mapping[str, object]) -> list[str]:
         limits = PREFERENCES.get(name)
         if limits is None:
             found.append(f"{name} is no preference that clients know")
-        elif isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        elif not _is_number(value):
             found.append(f"{name} must be a number")
         elif not limits.low <= value <= limits.high:
             found.append(f"{name} must be from {limits.low:g} to {limits.high:g}")
     return found
 
 
-def _within(value: float | None, limits: Preference) -> float:
-    if value is None or isinstance(value, bool) or not isfinite(value):
-        return limits.default
-    return min(max(value, limits.low), limits.high)
+def _within(value: object, limits: Preference) -> float:
+    return min(max(value, limits.low), limits.high) if _is_number(value) else limits.default
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    # An integer may be too large to be asked whether it is finite.
+    return type(value) is int or (type(value) is float and isfinite(value))
