@@ -40,6 +40,12 @@ class HostLine:
     total_ec: int
     is_active: bool
 
+    @property
+    def processor(self) -> str:
+        """The processor's name without marks and what stands in brackets after it."""
+        name = self.host.p_model.split("[")[0]
+        return " ".join(name.replace("(R)", " ").replace("(TM)", " ").split())
+
 
 @dataclass(frozen=True, slots=True)
 class HostList:
@@ -216,7 +222,8 @@ def _line(project: Project, row: HostProject | None, today_ec: int, share: float
 def _remarks(row: HostProject, share: float | None) -> list[str]:
     """What the client last said of the project, as far as its owner may want to know."""
     if not row.listed:
-        return ["not attached yet"] if share is not None and not row.excluded else ["not attached"]
+        awaited = share is not None and not row.excluded and not any(row.credited)
+        return ["not attached yet"] if awaited else ["not attached"]
     state = row.state
     if row.excluded:
         return ["leaves once its jobs are done"]

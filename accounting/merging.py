@@ -7,8 +7,10 @@ row, then the ledger rows of both computers by host id; the client RPC takes the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeVar
 
 from django.db import connection, transaction
 from django.db.models import F, Q
@@ -16,6 +18,8 @@ from django.db.models import F, Q
 from accounting.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.models import Day, HostLedger, HostProject, Note
 from portal.models import ClientKey, Host, User
+
+_Amount = TypeVar("_Amount", int, Decimal)
 
 
 class MergeRefused(Exception):
@@ -137,8 +141,8 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         older, newer, _, _ = _judge(owner_id, host_id, other_id)
         with connection.cursor() as cursor:
             cursor.execute(_MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
-            cursor.execute(_MOVE_TOTALS, {"older": older.pk, "newer": newer.pk})
             cursor.execute(_MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
+        _move_totals(older, newer)
         ClientKey.objects.filter(host=older).update(host=newer)
         # What was merged into the older one before follows it, so that one step always leads to the record
         # in use.
@@ -159,6 +163,41 @@ def _lock_ledgers(owner_id: int, *host_ids: int) -> None:
     HostLedger.objects.bulk_create([HostLedger(host_id=pk) for pk in own], ignore_conflicts=True)
     list(HostLedger.objects.select_for_update().filter(pk__in=own).order_by("pk").values_list("pk"))
     HostLedger.objects.filter(pk__in=own).update(contacts=F("contacts") + 1)
+
+
+def _move_totals(older: Host, newer: Host) -> None:
+    """Add the older record's settled totals to the newer one's; both ledger rows are locked.
+
+    What the client reported last belongs to the record in use, so nothing else of its rows changes. A
+    project that it does not have yet comes with the owner's wishes.
+    """
+    kept = {row.project_id: row for row in HostProject.objects.filter(host=newer)}
+    moved = list(HostProject.objects.filter(host=older))
+    sums = []
+    for old in moved:
+        row = kept.get(old.project_id) or HostProject(
+            host=newer,
+            project_id=old.project_id,
+            suspended=old.suspended,
+            no_new_work=old.no_new_work,
+            excluded=old.excluded,
+            no_rsc=old.no_rsc,
+        )
+        row.credited = _added(row.credited, old.credited)
+        row.pending = _added(row.pending, old.pending)
+        row.dropped = _added(row.dropped, old.dropped)
+        sums.append(row)
+    HostProject.objects.filter(host=older).delete()
+    HostProject.objects.bulk_create(
+        sums,
+        update_conflicts=True,
+        unique_fields=["host", "project"],
+        update_fields=["credited", "pending", "dropped"],
+    )
+
+
+def _added(one: Sequence[_Amount], other: Sequence[_Amount]) -> list[_Amount]:
+    return [a + b for a, b in zip(one, other, strict=True)]
 
 
 def _joined_already(owner_id: int, host_id: int, other_id: int) -> Host | None:
@@ -185,31 +224,6 @@ flags FROM moved ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET
     njobs_success = kept.njobs_success + excluded.njobs_success,
     njobs_error = kept.njobs_error + excluded.njobs_error,
     flags = kept.flags | excluded.flags
-"""
-
-
-def _added(column: str) -> str:
-    """SQL for the sum, place by place, of the kept row's array and the moved one's."""
-    return (
-        f"{column} = ARRAY(SELECT a + b FROM unnest(kept.{column}, excluded.{column}) "
-        "WITH ORDINALITY AS pair (a, b, place) ORDER BY place)"
-    )
-
-
-# What the client reported last belongs to the record in use: only what is settled is added to it. A project
-# that it does not know yet comes with the owner's wishes.
-_MOVE_TOTALS = f"""
-WITH moved AS (
-    DELETE FROM accounting_hostproject WHERE host_id = %(older)s RETURNING *
-)
-INSERT INTO accounting_hostproject AS kept (host_id, project_id, credited, pending, dropped, listed, state,
-                                            suspended, no_new_work, excluded, no_rsc, update_asked)
-SELECT %(newer)s, project_id, credited, pending, dropped, false, '{{}}', suspended, no_new_work,
-moved.excluded,
-       no_rsc, false
-FROM moved
-ON CONFLICT (host_id, project_id) DO UPDATE SET
-    {_added("credited")}, {_added("pending")}, {_added("dropped")}
 """
 
 _MOVE_NOTES = """

@@ -16,7 +16,7 @@ from portal.templatetags.display import count, credit_text, duration_text
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """``is_loss``: something that was reported does not count, so the owner should look."""
+    """``to_do`` is empty if there is nothing to do. ``is_loss``: something reported does not count."""
 
     happened: str
     meaning: str
@@ -24,7 +24,7 @@ class NoteText:
     is_loss: bool = False
 
 
-_NOTHING_TO_DO: Final = "Nothing."
+_NOTHING_TO_DO: Final = ""
 
 # {project}, {amount} and {detail} are filled in; an amount has its unit.
 _TEXTS: Final[dict[str, NoteText]] = {
@@ -49,7 +49,7 @@ _TEXTS: Final[dict[str, NoteText]] = {
     NoteKind.RETURNED: NoteText(
         "Old totals of {project} came back.",
         "They were counted before, so only what goes beyond them counts.",
-        "Nothing, unless it comes back: then two computers may use copies of one BOINC folder. Give each its own.",
+        "If this note comes back, two computers may use copies of one BOINC folder. Give each its own.",
     ),
     NoteKind.EC_ABOVE_TIME: NoteText(
         "{project} claimed {amount} more than its run time allows at the speed of this computer.",

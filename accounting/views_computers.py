@@ -12,13 +12,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounting import computers as reads
 from accounting.choices import ChoiceRefused, save_wishes
 from accounting.forms import HostForm, WishForm, wish_forms
-from accounting.merging import MergeRefused, candidates, merge, preview
+from accounting.merging import Candidate, MergeRefused, candidates, merge, preview
 from portal.access import get_own_host, signed_in
 from portal.hosts import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
 from portal.models import Host
-
-# A form with mistakes is shown again under this status.
-UNPROCESSABLE = 422
 
 
 @require_safe
@@ -55,8 +52,7 @@ def _host_page(
         "wish_forms": wishes or wish_forms(page),
         "wishes_are_wrong": bool(wishes),
     }
-    status = UNPROCESSABLE if host_form or wishes else 200
-    return render(request, "accounting/host.html", context, status=status)
+    return render(request, "accounting/host.html", context)
 
 
 def _in_use(request: HttpRequest, pk: int) -> Host:
@@ -132,7 +128,7 @@ def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
     if chosen is None:
         if found.merged_into_id is not None:
             return redirect("host", found.merged_into_id)
-        return render(request, "accounting/host_merge.html", {"host": found, "candidates": candidates(found)})
+        return render(request, "accounting/host_merge.html", {"host": found, **_sorted_out(found)})
     other = get_own_host(user, _number(chosen))
     try:
         if request.method == "POST":
@@ -142,8 +138,16 @@ def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
         context = {"host": found, "preview": preview(user.pk, found.pk, other.pk)}
     except MergeRefused as refused:
         context = {"host": found, "other": other, "refusal": str(refused)}
-        return render(request, "accounting/host_merge.html", context, status=UNPROCESSABLE)
     return render(request, "accounting/host_merge.html", context)
+
+
+def _sorted_out(found: Host) -> dict[str, list[Candidate]]:
+    """The owner's other computers: those that can be merged with this one, and the others."""
+    others = candidates(found)
+    return {
+        "fitting": [other for other in others if other.refusal is None],
+        "others": [other for other in others if other.refusal is not None],
+    }
 
 
 def _number(text: str) -> int:

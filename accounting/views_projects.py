@@ -14,7 +14,6 @@ from accounting.forms import chosen_shares, share_forms, show_refusal
 from accounting.selection import read_parts, read_selection
 from portal.access import signed_in
 
-UNPROCESSABLE = 422
 CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
 
 
@@ -50,7 +49,7 @@ def projects(request: HttpRequest) -> HttpResponse:
         "problem": problem,
         "repeat_micro_secs": settings.AM_REPEAT_SECS * 1_000_000,
     }
-    return render(request, "accounting/projects.html", context, status=UNPROCESSABLE if problem else 200)
+    return render(request, "accounting/projects.html", context)
 
 
 def _saved(chosen: int) -> str:
