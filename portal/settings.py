@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from django.templatetags.static import static
 
 from portal import environment as env
 
@@ -244,11 +245,18 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
-# The admin's templates come with inline scripts and styles, and its Alpine evaluates attributes.
+# The admin's templates come with inline styles, and its Alpine evaluates attributes.
 ADMIN_CONTENT_SECURITY_POLICY = {
     **CONTENT_SECURITY_POLICY["DIRECTIVES"],
-    "script-src": [SELF, UNSAFE_INLINE, UNSAFE_EVAL],
+    "script-src": [SELF, UNSAFE_EVAL],
     "style-src": [SELF, UNSAFE_INLINE],
+}
+UNFOLD = {
+    "SITE_TITLE": SITE_NAME,
+    "SITE_HEADER": SITE_NAME,
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("portal/favicon.svg")},
+    ],
 }
 
 # --- watching it ------------------------------------------------------------------------------------------
