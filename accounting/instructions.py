@@ -147,7 +147,10 @@ def _unknown(request: AccountManagerRequest, projects: catalogue.Catalogue) -> l
     urls = dict.fromkeys(
         url
         for project in request.projects
-        if project.attached_via_acct_mgr and (url := _canonical(project.url)) and url not in projects.by_url
+        if project.attached_via_acct_mgr
+        and project.url not in projects.by_url
+        and (url := _canonical(project.url))
+        and url not in projects.by_url
     )
     return [AccountEntry(url=url, detach=True) for url in list(urls)[:MAX_UNKNOWN]]
 

@@ -18,7 +18,6 @@ from accounting.choosing import Wish
 from accounting.engine.amounts import Totals
 from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
 from accounting.engine.machine import Machine
-from accounting.partitions import ensure_month
 from portal.prepared import Prepared
 
 # One row: the host, its owner, and as JSON the owner's projects and the host's.
@@ -240,9 +239,17 @@ def _array(values: Iterable[object]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
+_SIX: Final = '"{{{},{},{},{},{},{}}}"'.format
+
+
+def _arrays(values: Iterable[Totals | None]) -> str:
+    """An array literal whose elements are array literals of six numbers, or NULL."""
+    return "{" + ",".join([_SIX(*v) if v is not None else "NULL" for v in values]) + "}"
+
+
 def _texts(values: Iterable[str | None]) -> str:
     """An array literal of texts: each is quoted, None is NULL."""
-    quoted = ("NULL" if v is None else '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"' for v in values)
+    quoted = ['"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"' if v is not None else "NULL" for v in values]
     return "{" + ",".join(quoted) + "}"
 
 
@@ -261,7 +268,6 @@ def write(
     The reply is to carry the wishes as they are in ``account``: that they were told is stored here.
     """
     day = now.date()
-    ensure_month(day)
     rows = sorted(rows, key=lambda row: row.project_id)
     client_now = settlement.host.client_now
     params: dict[str, str | None] = {
@@ -274,7 +280,7 @@ def write(
         "level": _array(settlement.host.level),
         "contact": json.dumps(contact),
         "updates": _array(id_ for id_, wishes in account.wishes.items() if wishes.update_asked),
-        "suspensions": _array(id_ for id_, wishes in account.wishes.items() if wishes.suspended),
+        "suspensions": _array(_suspensions(account, states)),
         **_project_params(rows, states),
         **_day_params(settlement),
     }
@@ -284,15 +290,27 @@ def write(
     return statement.fetch_one(params) == ["1"]
 
 
+def _suspensions(account: Account, states: Mapping[int, dict[str, Any]]) -> list[int]:
+    """Projects whose suspension has been told and whose end has to be told yet.
+
+    A client that still has it suspended may not have got the reply that ended it.
+    """
+    return [
+        id_
+        for id_, wishes in account.wishes.items()
+        if wishes.suspended or (wishes.told_suspended and states.get(id_, {}).get("suspended"))
+    ]
+
+
 def _project_params(rows: Sequence[ProjectState], states: Mapping[int, dict[str, Any]]) -> dict[str, str]:
     return {
         "ids": _array(row.project_id for row in rows),
-        "reported": _texts(row.reported and _array(row.reported) for row in rows),
-        "high": _texts(row.high and _array(row.high) for row in rows),
-        "handed": _texts(row.handed and _array(row.handed) for row in rows),
-        "credited": _texts(_array(row.credited) for row in rows),
-        "pending": _texts(_array(row.pending) for row in rows),
-        "dropped": _texts(_array(row.dropped) for row in rows),
+        "reported": _arrays([row.reported for row in rows]),
+        "high": _arrays([row.high for row in rows]),
+        "handed": _arrays([row.handed for row in rows]),
+        "credited": _arrays([row.credited for row in rows]),
+        "pending": _arrays([row.pending for row in rows]),
+        "dropped": _arrays([row.dropped for row in rows]),
         "listed": _array(row.listed for row in rows),
         "states": _texts(json.dumps(states[row.project_id]) if row.project_id in states else None for row in rows),
     }
