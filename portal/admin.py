@@ -22,7 +22,6 @@ from portal.models import ClientKey, Host, User
 
 # Two-factor login counts here too. Until somebody is signed in there, the admin has no login of its own.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
-admin.site.site_header = admin.site.site_title = "Operators"
 
 for model in (Group, EmailAddress, Authenticator, UserSession):
     if admin.site.is_registered(model):
@@ -71,13 +70,17 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # gener
     list_filter = ("is_staff", "is_superuser", "is_active")
     search_fields = ("email", "name")
     readonly_fields = ("created_at", "last_login", "terms_accepted_at")
-    filter_horizontal = ("user_permissions",)
+    filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
         ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "user_permissions")}),
         ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # Their history and their computers would go with them: close the account ("active" off) instead.
+        return False
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
         super().save_model(request, obj, form, change)

@@ -218,6 +218,14 @@ class TestOperators:
         url = page.format(user=studio.owner_id, host=studio.pk, key=ClientKey.objects.get().pk)
         assert client.get(url).status_code == 200
 
+    def test_a_person_or_computer_with_history_cannot_be_deleted_by_a_click(
+        self, operator: User, studio: Any, client: Client
+    ) -> None:
+        client.force_login(operator)
+        for url in (f"user/{studio.owner_id}", f"host/{studio.pk}"):
+            assert client.post(f"/admin/portal/{url}/delete/", {"post": "yes"}).status_code == 403
+        assert User.objects.filter(pk=studio.owner_id).exists()
+
     def test_an_operator_revokes_keys(self, operator: User, alice: User, client: Client) -> None:
         accounts.issue_client_key(alice, ClientKey.Origin.LOOKUP)
         client.force_login(operator)
