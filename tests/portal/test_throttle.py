@@ -113,9 +113,7 @@ def test_all_checks_of_one_address_are_limited(alice: User, settings: Any, hashe
     assert len(hashes_made) - before == 2
 
 
-def test_an_unknown_account_costs_a_slow_hash_like_a_wrong_password(
-    alice: User, hashes_made: list[str]
-) -> None:
+def test_an_unknown_account_costs_a_slow_hash_like_a_wrong_password(alice: User, hashes_made: list[str]) -> None:
     costs = []
     for login in (alice.email, "nobody@example.org"):
         before = len(hashes_made)
@@ -124,9 +122,7 @@ def test_an_unknown_account_costs_a_slow_hash_like_a_wrong_password(
     assert costs == [1, 1]
 
 
-def test_the_failures_of_an_account_are_kept_without_its_name_or_the_address(
-    alice: User, settings: Any
-) -> None:
+def test_the_failures_of_an_account_are_kept_without_its_name_or_the_address(alice: User, settings: Any) -> None:
     attempt(alice.email, "wrong", HOME)
     valkey = Redis.from_url(settings.CACHES["default"]["LOCATION"])
     keys = valkey.keys("limits*")
