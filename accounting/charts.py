@@ -18,7 +18,7 @@ def chart_data(history: History) -> dict[str, Any]:
         "per": str(history.period.step),
         "labels": [_tick(line, history.period.step) for line in history.lines],
         "titles": [line.title for line in history.lines],
-        "notes": ["; ".join(line.notes) for line in history.lines],
+        "notes": [line.notes for line in history.lines],
         "marked": history.marked,
         "partial": [place for place, line in enumerate(history.lines) if line.is_partial],
         "totals": [line.total / scale for line in history.lines],

@@ -45,10 +45,12 @@
     return data.series.map((layer, place) => {
       const colour = colourOf(document.querySelector(`[data-layer="${place}"]`));
       const pattern = partial.size ? hatched(context, colour, surface) : null;
+      const fills = layer.values.map((_, bar) => (partial.has(bar) ? pattern : colour));
       return {
         label: layer.name,
         data: layer.values,
-        backgroundColor: layer.values.map((_, bar) => (partial.has(bar) ? pattern : colour)),
+        backgroundColor: fills,
+        hoverBackgroundColor: fills,
         borderColor: surface,
         borderWidth: data.labels.length <= MAX_OUTLINED_BARS ? { top: 1 } : 0,
         borderSkipped: false,
@@ -97,7 +99,7 @@
           backgroundColor: colourOf(document.querySelector(`[data-layer="${item.datasetIndex}"]`)),
           borderColor: colours.surface,
         }),
-        footer: ([item]) => (item ? data.notes[item.dataIndex].split("; ").filter(Boolean) : []),
+        footer: ([item]) => (item ? data.notes[item.dataIndex] : []),
       },
     };
   }
@@ -127,9 +129,7 @@
     const parts = data.series
       .filter((layer) => layer.values[bar] > 0)
       .map((layer) => `${layer.name} ${number(layer.values[bar])}`);
-    return [`${data.titles[bar]}: ${number(data.totals[bar])} ${data.unit}`, ...parts, data.notes[bar]]
-      .filter(Boolean)
-      .join("; ");
+    return [`${data.titles[bar]}: ${number(data.totals[bar])} ${data.unit}`, ...parts, ...data.notes[bar]].join("; ");
   }
 
   function point(canvas, data, bar) {

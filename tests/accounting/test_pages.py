@@ -6,8 +6,9 @@ import datetime as dt
 from urllib.parse import quote
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
+from django.views.defaults import server_error
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from accounting.home import read_overview
@@ -204,3 +205,25 @@ def test_strangers_are_sent_to_sign_in(client: Client, address: str) -> None:
 @pytest.mark.parametrize("address", ["/", "/home/", "/history/", "/connect/", "/connect/status/"])
 def test_pages_only_answer_reads(browser: Client, address: str) -> None:
     assert browser.post(address).status_code == 405
+
+
+# --- pages about mishaps --------------------------------------------------------------------------------
+
+
+def test_an_unknown_address_gets_a_page_that_says_so(browser: Client) -> None:
+    reply = browser.get("/no/such/page/")
+    assert reply.status_code == 404
+    assert "There is no such page" in reply.content.decode()
+
+
+def test_a_form_without_its_mark_is_refused_kindly(alice: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    reply = client.post("/account/login/", {"login": alice.email, "password": "x"})
+    assert reply.status_code == 403
+    assert "Nothing was changed" in reply.content.decode()
+
+
+def test_a_fault_of_ours_gets_a_page_without_the_database(rf: RequestFactory) -> None:
+    reply = server_error(rf.get("/home/"))
+    assert reply.status_code == 500
+    assert "What your computers reported is safe" in reply.content.decode()
