@@ -203,9 +203,7 @@ def _parse_pem(text: str) -> PrivateKey:
     try:
         key = load_pem_private_key(lines.encode(), password=None)
     except TypeError as error:
-        raise SigningError(
-            "private key: the PEM text is encrypted; paste it without a pass phrase"
-        ) from error
+        raise SigningError("private key: the PEM text is encrypted; paste it without a pass phrase") from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise SigningError("private key: the PEM text is damaged or is not a private key") from error
     if not isinstance(key, rsa.RSAPrivateKey):

@@ -22,9 +22,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("password", models.CharField(max_length=128, verbose_name="password")),
                 ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
@@ -72,15 +70,11 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "token",
-                    models.CharField(
-                        default=portal.models.new_token, editable=False, max_length=32, unique=True
-                    ),
+                    models.CharField(default=portal.models.new_token, editable=False, max_length=32, unique=True),
                 ),
                 ("host_cpid", models.CharField(blank=True, max_length=32, verbose_name="cross-project id")),
                 (
@@ -137,9 +131,7 @@ class Migration(migrations.Migration):
                 ("os_name", models.CharField(blank=True, max_length=128, verbose_name="operating system")),
                 (
                     "os_version",
-                    models.CharField(
-                        blank=True, max_length=256, verbose_name="version of the operating system"
-                    ),
+                    models.CharField(blank=True, max_length=256, verbose_name="version of the operating system"),
                 ),
                 ("product_name", models.CharField(blank=True, max_length=256)),
                 ("virtualbox_version", models.CharField(blank=True, max_length=64)),
@@ -177,9 +169,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "origin",

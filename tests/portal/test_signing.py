@@ -30,9 +30,7 @@ def pem(key: signing.PrivateKey | ec.EllipticCurvePrivateKey, password: bytes | 
     encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
     if password is not None:
         encryption = serialization.BestAvailableEncryption(password)
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
-    ).decode()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption).decode()
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=VECTOR_IDS)
@@ -125,9 +123,7 @@ BAD_SIGNATURES = {
     " \r\n\t": "signature: the text is empty",
     ".": "signature: it has 0 hexadecimal digits; a signature has exactly 256",
     URL_SIGNATURE.replace("a9526b", "", 1): "it has 250 hexadecimal digits; a signature has exactly 256",
-    URL_SIGNATURE.replace(
-        "a9526b", "a9526", 1
-    ): "the number of hexadecimal digits is odd (255): one is missing",
+    URL_SIGNATURE.replace("a9526b", "a9526", 1): "the number of hexadecimal digits is odd (255): one is missing",
     URL_SIGNATURE.replace("a9526b", "g9526b", 1): "'g' is not a hexadecimal digit (0-9, a-f)",
     URL_SIGNATURE.replace("a9526b", "٣9526b", 1): "'٣' is not a hexadecimal digit (0-9, a-f)",
     URL_SIGNATURE + URL_SIGNATURE: "signature: there is more text after the dot that ends it",
@@ -235,9 +231,7 @@ def test_any_text_is_read_or_refused_by_the_typed_error(text: str) -> None:
 
 
 @settings(deadline=None)
-@given(
-    position=st.integers(0, len(PRIVATE_TEXT) - 1), piece=st.text(alphabet="0123456789abcdef\n.", max_size=4)
-)
+@given(position=st.integers(0, len(PRIVATE_TEXT) - 1), piece=st.text(alphabet="0123456789abcdef\n.", max_size=4))
 def test_a_damaged_private_key_raises_nothing_but_the_typed_error(position: int, piece: str) -> None:
     damaged = PRIVATE_TEXT[:position] + piece + PRIVATE_TEXT[position + len(piece) :]
     try:
