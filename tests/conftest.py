@@ -19,7 +19,7 @@ from portal.models import Host, User
 def pytest_configure() -> None:
     """Cheap password hashes, static files without a manifest, and a cache of one's own per test process."""
     worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0)
-    location = settings.CACHES["default"]["LOCATION"]
+    location = str(settings.CACHES["default"]["LOCATION"])
     settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={8 + worker}", location)
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
