@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from collections.abc import Callable, Iterator
 
@@ -14,10 +12,14 @@ from portal import logs
 
 
 @pytest.fixture
-def log_lines() -> Iterator[Callable[[], list[dict[str, object]]]]:
+def log_lines(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[dict[str, object]]]]:
     """The lines that a production process has written since the test began, parsed; logging is the real one."""
-    written = io.StringIO()
-    with contextlib.redirect_stderr(written):
-        logs.configure({"json": True, "level": "INFO"})
-    yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
+    logs.configure({"json": True, "level": "INFO"})
+    lines: list[dict[str, object]] = []
+
+    def read() -> list[dict[str, object]]:
+        lines.extend(json.loads(line) for line in capsys.readouterr().err.splitlines())
+        return lines
+
+    yield read
     logs.configure(settings.LOGGING)

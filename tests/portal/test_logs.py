@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 import structlog
 from celery import shared_task
+from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
@@ -110,6 +111,14 @@ def test_no_secret_reaches_the_log(alice: User, log_lines: LogLines) -> None:
     assert alice.email not in text
 
 
+def test_an_address_cannot_forge_a_line(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure({"json": False, "level": "INFO"})
+    client.get("/x%0A12:00:00.000%20GET%20/forged%20200%E2%80%A8")
+    logs.configure(settings.LOGGING)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "GET /x?12:00:00.000 GET" in line
+
+
 def test_numbers_are_no_secrets(log_lines: LogLines) -> None:
     structlog.get_logger("tests").info("tidied", sessions=3, password_checks=None)
     assert (log_lines()[0]["sessions"], log_lines()[0]["password_checks"]) == (3, None)
@@ -135,8 +144,11 @@ def test_fields_with_a_secrets_name_are_hidden(log_lines: LogLines, name: str, h
 
 
 def test_a_terminal_gets_text(capsys: pytest.CaptureFixture[str]) -> None:
-    formatter = logs.RequestFormatter(as_json=False)
-    record = logging.makeLogRecord(
-        {"fields": {"method": "GET", "path": "/home/", "status": 200, "ms": 1.5, "request_id": "ab12"}}
-    )
-    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} GET /home/ 200 1\.5 ms ab12", formatter.format(record))
+    logs.configure({"json": False, "level": "INFO"})
+    logs.log_request({"method": "GET", "path": "/home/", "status": 200, "ms": 1.5, "request_id": "ab12"})
+    structlog.get_logger("tests").info("attached", password="pw-1")
+    request, attached = capsys.readouterr().err.splitlines()
+    logs.configure(settings.LOGGING)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} GET /home/ 200 1\.5 ms ab12", request)
+    assert "attached" in attached
+    assert "pw-1" not in attached
