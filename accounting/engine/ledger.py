@@ -217,7 +217,8 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
     if fault is not None:
         intake.notes.append(Note(NoteKind.INVALID, state.project_id, detail=fault))
     if intake.has_token:
-        return replace(state, listed=True)
+        # A faulty first report does not move the base: the client knows of us, so what it did may be ours.
+        return state if fault is not None and state.reported is None else replace(state, listed=True)
     return replace(state, reported=None, high=None, listed=True)
 
 

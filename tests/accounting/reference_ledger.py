@@ -128,7 +128,11 @@ class ReferenceHost:
                 row.R = dict(totals)
                 row.handed = None
         for project, row in self.rows.items():
-            row.listed = project in first_of_each
+            if project not in first_of_each:
+                row.listed = False
+            elif first_of_each[project][2] is None or row.R is not None or not token:
+                # Else the first totals were no numbers, and the project is as if it had not been listed.
+                row.listed = True
         return self._credit(deltas, speeds)
 
     def offer(self, project: int) -> None:
