@@ -1,0 +1,45 @@
+"""Projects, and a signing key that clients can check their URLs with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from accounting import catalogue, keys, vault
+from accounting.models import Project
+
+
+@pytest.fixture(scope="session")
+def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where this test run's signing key is kept: made once, as making one takes its time."""
+    return tmp_path_factory.mktemp("keys")
+
+
+@pytest.fixture
+def signing_keys(key_folder: Path, settings: Settings) -> None:
+    """The site has a signing key, private and public part."""
+    settings.AM_SIGNING_KEY = key_folder / "private"
+    settings.AM_SIGNING_KEY_PUBLIC = key_folder / "public"
+    keys.make_if_missing()
+
+
+@pytest.fixture
+def projects(db: None, signing_keys: None) -> Iterator[list[Project]]:
+    """Alpha, Beta and Gamma, which all computers are attached to unless their owner chose otherwise."""
+    catalogue.forget()
+    made = []
+    for name in ("Alpha", "Beta", "Gamma"):
+        url = f"https://{name.lower()}.example.org/science/"
+        made.append(
+            Project.objects.create(
+                name=name,
+                master_url=url,
+                url_signature=keys.sign_url(url) or "",
+                shared_account_key=vault.encrypt(f"7_key_of_{name.lower()}"),
+            )
+        )
+    yield made
+    catalogue.forget()
