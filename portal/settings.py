@@ -257,6 +257,22 @@ UNFOLD = {
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("portal/favicon.svg")},
     ],
+    # The site's moss green, from light to dark.
+    "COLORS": {
+        "primary": {
+            "50": "oklch(97% .015 150)",
+            "100": "oklch(94% .03 150)",
+            "200": "oklch(88% .055 150)",
+            "300": "oklch(80% .08 150)",
+            "400": "oklch(70% .1 150)",
+            "500": "oklch(60% .11 150)",
+            "600": "oklch(50% .1 150)",
+            "700": "oklch(43% .09 150)",
+            "800": "oklch(37% .075 150)",
+            "900": "oklch(32% .06 150)",
+            "950": "oklch(24% .05 150)",
+        },
+    },
 }
 
 # --- watching it ------------------------------------------------------------------------------------------
