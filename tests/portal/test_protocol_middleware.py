@@ -102,7 +102,10 @@ def test_a_body_over_the_limit_is_a_protocol_error(visitor: Client, settings: Se
 
 
 def served(body: bytes, **environ: str) -> tuple[str, bytes]:
-    """Status and reply of the site as a WSGI server gets them, for requests that Django's client cannot send."""
+    """Status and reply of the site as a WSGI server gets them, for requests that Django's client cannot send.
+
+    Django closes database connections at the start of such a request, so the test must be allowed to use them.
+    """
     status = []
 
     def start_response(line: str, *_: object) -> Callable[[bytes], object]:
@@ -126,12 +129,14 @@ def served(body: bytes, **environ: str) -> tuple[str, bytes]:
     return status[0], b"".join(reply)
 
 
+@pytest.mark.django_db
 def test_a_chunked_body_is_refused_as_the_server_loses_it() -> None:
     status, body = served(b"", HTTP_TRANSFER_ENCODING="chunked")
     assert status == "411 Length Required"
     assert b"<error_num>-1</error_num>" in body
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("length", ["5", "99"])
 def test_a_body_that_is_cut_off_is_refused(length: str) -> None:
     status, body = served(b"<x/>", CONTENT_LENGTH=length)
@@ -139,6 +144,7 @@ def test_a_body_that_is_cut_off_is_refused(length: str) -> None:
     assert b"<acct_mgr_reply>" in body
 
 
+@pytest.mark.django_db
 def test_a_complete_body_is_taken() -> None:
     assert served(b"<x/>", CONTENT_LENGTH="4")[0] == "200 OK"
     assert served(b"", CONTENT_LENGTH="0")[0] == "200 OK"
