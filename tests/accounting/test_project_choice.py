@@ -45,6 +45,7 @@ def test_an_empty_choice_goes_back_to_all(alice: User, three: list[Project]) -> 
 def test_a_new_choice_replaces_the_old_one_and_keeps_account_and_totals(alice: User, three: list[Project]) -> None:
     UserProject.objects.create(user=alice, project=three[0], account_key=b"secret", total_ec=77, avg_ec=1.5)
     choose_projects(alice, {three[0].pk: 5})
+    choose_projects(alice, {three[1].pk: 5})
     choose_projects(alice, {three[1].pk: 6})
     row = UserProject.objects.get(user=alice, project=three[0])
     assert (row.is_chosen, bytes(row.account_key or b""), row.total_ec, row.avg_ec) == (False, b"secret", 77, 1.5)
