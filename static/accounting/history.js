@@ -117,6 +117,7 @@
       y: {
         stacked: true,
         beginAtZero: true,
+        grace: "4%",
         grid: { color: colours.line },
         border: { display: false },
         ticks: { ...ticks, maxTicksLimit: 6, callback: number, ...(data.unit === "jobs" ? { precision: 0 } : {}) },
