@@ -12,8 +12,14 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from portal.models import Host, User
+
+# A busy machine is no failure: no test of ours asserts how long something takes.
+hypothesis_settings.register_profile("site", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("site")
 
 
 def pytest_configure() -> None:
