@@ -73,6 +73,7 @@ def reported_secs(client: BoincClient, project: MiniProject) -> Decimal:
 def run_time_row(page: Page, day: date) -> dict[str, str | None]:
     """The exact amounts of one day in the history's table, by kind: microseconds, and numbers of jobs."""
     page.get_by_role("link", name="History", exact=True).first.click()
+    page.wait_for_url("**/history/")  # loaded, so that its scripts listen to the controls
     page.get_by_label("Show", exact=True).select_option(label="Run time")
     expect(page).to_have_url(re.compile("show=time"))
     page.get_by_text("The same numbers as a table").click()
