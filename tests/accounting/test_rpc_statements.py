@@ -1,0 +1,140 @@
+"""What a request costs: the statements that really go to the server, as libpq writes them down."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from psycopg import pq
+
+from accounting import catalogue, vault
+from accounting.models import Project
+from accounting.simulated_client import SimulatedComputer
+from portal.models import ClientKey, User
+from tests.accounting.rpc_helpers import attach, hours_pass, kinds_noted, make_computer, post, sync, with_total, work
+
+# Without a surrounding transaction, whose statements would be counted too.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# "F" is from us to the server: a simple query, or the execution of a prepared statement.
+_STATEMENT = re.compile(r"^F\t\d+\t(?:Query|Execute)\t.*$", re.MULTILINE)
+_QUERY = re.compile(r'^F\t\d+\tQuery\t "(.*)"$', re.MULTILINE)
+
+
+def sent_by(action: Callable[[], object]) -> str:
+    """What ``action`` sends on this thread's connection, a message of libpq a line."""
+    connection.ensure_connection()
+    raw = connection.connection.pgconn
+    with tempfile.TemporaryFile() as file:
+        descriptor = os.dup(file.fileno())
+        raw.trace(descriptor)
+        raw.set_trace_flags(pq.Trace.SUPPRESS_TIMESTAMPS)
+        try:
+            action()
+        finally:
+            raw.untrace()
+            os.close(descriptor)
+        file.seek(0)
+        return file.read().decode()
+
+
+def statements(action: Callable[[], object]) -> int:
+    return len(_STATEMENT.findall(sent_by(action)))
+
+
+def warm(computer: SimulatedComputer) -> None:
+    """The second report of this process: the projects are known, the statements prepared."""
+    hours_pass(computer, 10)
+    sync(computer)
+
+
+def more_projects(number: int) -> None:
+    for n in range(number):
+        Project.objects.create(
+            name=f"More {n}", master_url=f"https://more{n}.example.org/", shared_account_key=vault.encrypt(f"1_{n}")
+        )
+    catalogue.forget()
+
+
+@pytest.mark.parametrize("number", [1, 3, 10])
+def test_a_known_host_costs_two_statements_whatever_the_number_of_projects(
+    number: int, alice: User, projects: list[Project]
+) -> None:
+    more_projects(7)
+    for project in Project.objects.order_by("pk")[:number]:
+        alice.user_projects.create(project=project, is_chosen=True)
+    computer = attach(alice)
+    warm(computer)
+    assert len(computer.projects) == number
+    for url in computer.projects:
+        computer.projects[url].work(computer, 3600, 0, (1, 0))
+    assert statements(lambda: sync(computer)) == 2
+
+
+def test_each_statement_is_a_transaction_of_its_own(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    warm(computer)
+    # Neither BEGIN nor COMMIT nor any text that the server would have to plan anew.
+    assert _QUERY.findall(sent_by(lambda: sync(computer))) == []
+
+
+def test_a_repeated_message_costs_two_statements_and_a_stale_one_only_the_read(
+    alice: User, projects: list[Project]
+) -> None:
+    computer = attach(alice)
+    warm(computer)
+    older = computer.request(time.time())
+    newer = computer.request(time.time() + 1)
+    post(newer)
+    assert statements(lambda: post(newer)) == 2
+    assert statements(lambda: post(older)) == 1
+
+
+def test_notes_cost_no_statement_more(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    warm(computer)
+    spoilt = with_total(computer.request(time.time()), projects[0], "cpu_time", b"nan")
+    post(spoilt)  # prepares the statement with notes
+    assert statements(lambda: post(with_total(computer.request(time.time()), projects[0], "cpu_time", b"nan"))) == 2
+    assert kinds_noted(computer) == ["invalid"]
+
+
+def test_a_key_that_was_not_used_for_a_day_costs_one_more(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    warm(computer)
+    ClientKey.objects.update(last_used_at=timezone.now() - dt.timedelta(days=2))
+    assert statements(lambda: sync(computer)) == 3
+    assert statements(lambda: sync(computer)) == 2
+
+
+def test_new_hardware_costs_twelve(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    warm(computer)
+    work(computer, projects[0], 1)
+    computer.ncpus = 8
+    # The read that tells; whose key it is; then, between BEGIN and COMMIT: the user, the host, its ledger (found, then
+    # locked), the read, the new description, the write, and which host the key is used by.
+    assert statements(lambda: sync(computer)) == 12
+    assert statements(lambda: sync(computer)) == 2
+
+
+def test_a_first_contact_costs_the_same_however_many_projects_and_computers_there_are(
+    alice: User, projects: list[Project]
+) -> None:
+    def first_contact(name: str) -> int:
+        computer = make_computer(alice, name, p_model=f"CPU of {name}")
+        return statements(lambda: sync(computer))
+
+    first_contact("attic")
+    counts = [first_contact("cellar")]
+    more_projects(7)
+    attach(alice, "kitchen")
+    counts.append(first_contact("studio"))
+    assert counts[0] == counts[1] <= 25
