@@ -4,6 +4,7 @@ portal.embedded starts it (`python -m portal.embedded_supervisor KIND HOME SOCKE
 the locks. It uses the standard library only, so that it starts in milliseconds.
 """
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -209,6 +210,9 @@ def main(kind: str, home: Path, socket_dir: Path, programs: Path) -> None:
         threading.Thread(target=wait_for_last_user, args=(users,), daemon=True).start()
         keep_running(Server(kind, home, socket_dir, programs))
     except Stop:
+        if not socket_dir.is_relative_to(home):
+            with contextlib.suppress(OSError):  # a server that had to be killed leaves its socket there
+                socket_dir.rmdir()
         # In this order: while the users' lock is held nobody looks whether a supervisor is alive.
         os.close(alive)
         os._exit(0)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -210,16 +211,18 @@ def test_any_folder_will_do(tmp_path: Path, users: list[User], name: str) -> Non
     assert query(users[0].database_url, "SELECT current_database()") == ("cobblestone",)
     socket_dir = Path((var_dir / "valkey" / "socket_dir").read_text())
     assert socket_dir.stat().st_mode & 0o777 == 0o700
-    if not socket_dir.is_relative_to(var_dir):
-        wait_for_end_and_remove(users[0], var_dir)
 
 
-def wait_for_end_and_remove(user: User, var_dir: Path) -> None:
-    """Sockets outside of the test's folder are the test's to remove."""
-    user.end()
+def test_a_socket_folder_outside_goes_with_the_server(tmp_path: Path, users: list[User]) -> None:
+    var_dir = tmp_path / ("long" * 40)
+    users.append(User(var_dir))
+    assert users[0].told
+    outside = [Path((var_dir / kind / "socket_dir").read_text()) for kind in ("postgres", "valkey")]
+    assert all(folder.parent == Path(tempfile.gettempdir()) and folder.is_dir() for folder in outside)
+    users[0].end()
     for kind in ("postgres", "valkey"):
-        wait_until_free(var_dir / kind / "server.lock")
-        Path((var_dir / kind / "socket_dir").read_text()).rmdir()
+        wait_until_free(var_dir / kind / "supervisor.lock")
+    assert not any(folder.exists() for folder in outside)
 
 
 def test_only_the_servers_asked_for_are_started(tmp_path: Path) -> None:
