@@ -145,7 +145,7 @@ def _environment() -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "DATABASE_URL": f"postgresql://{at['USER']}:{at['PASSWORD']}@/{at['NAME']}?host={at['HOST'] or 'localhost'}"
         + (f"&port={at['PORT']}" if at["PORT"] else ""),
-        "CACHE_URL": settings.CACHES["default"]["LOCATION"],
+        "CACHE_URL": str(settings.CACHES["default"]["LOCATION"]),
         "BROKER_URL": str(settings.BROKER_URL),
         "AM_SIGNING_KEY": str(settings.AM_SIGNING_KEY),
         "AM_SIGNING_KEY_PUBLIC": str(settings.AM_SIGNING_KEY_PUBLIC),
