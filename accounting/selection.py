@@ -27,6 +27,11 @@ class Selection:
         """Whether the shares come from a choice of the volunteer's own."""
         return any(id_ in self.rows and self.rows[id_].is_chosen for id_ in self.shares)
 
+    @property
+    def is_without_effect(self) -> bool:
+        """Whether there is a choice, but of projects that take no computers of this volunteer at present."""
+        return not self.is_by_hand and any(row.is_chosen for row in self.rows.values())
+
     def fraction(self, project_id: int) -> float | None:
         """The project's part of the computers' work, 0 to 1; None for one that they do not work for."""
         total = sum(self.shares.values())

@@ -123,6 +123,14 @@ def test_a_project_without_an_account_is_said_to_get_no_work(signed_in: Client, 
     assert "Quasars no account yet" in text and "Gets now no work" in text
 
 
+def test_a_choice_that_cannot_take_effect_is_said_to_have_none(signed_in: Client, three: list[Project]) -> None:
+    quasars = make_project("Quasars", account_mode=Project.Account.PER_USER)
+    text = text_of(save(signed_in, **{f"p{quasars.pk}-chosen": "on"}))
+    assert "None of the projects that you chose takes your computers at present" in text
+    assert "You have not chosen" not in text
+    assert re.findall(r"Gets now (\d+ %|no work)", text) == ["40 %", "40 %", "20 %", "no work"]
+
+
 def test_a_project_that_ended_keeps_its_totals_and_cannot_be_chosen(
     signed_in: Client, alice: User, three: list[Project]
 ) -> None:

@@ -1,0 +1,119 @@
+"""A volunteer looks after computers, projects and keys in a browser that runs no scripts."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from accounting import vault
+from accounting.models import Day, HostProject, UserProject
+from portal.accounts import issue_client_key
+from portal.models import ClientKey, Host, User
+from tests.accounting.factories import credit, make_host, make_note, make_project
+from tests.e2e.site import Site
+from tests.e2e.visitor import sign_in
+
+CREDIT, HOUR = 1_000_000, 3_600_000_000
+
+
+@pytest.fixture
+def computers(alice: User) -> tuple[Host, Host]:
+    """One computer before and after BOINC was installed anew, with work, a note and a key."""
+    project = make_project("Alpha", shared_account_key=vault.encrypt("k" * 32))
+    make_project("Beta", shared_account_key=vault.encrypt("k" * 32))
+    gpu = [{"type": "NVIDIA", "name": "Example GPU", "count": 1, "peak_flops": 12e12}]
+    old = make_host(alice, "studio", "2026-01-01", "2026-02-01", given_name="Before", coprocs=gpu)
+    new = make_host(alice, "studio", "2026-02-02", "2026-03-01", given_name="After", coprocs=gpu)
+    for host, day in ((old, "2026-01-05"), (new, "2026-02-05")):
+        credit(host, project, day, (100 * CREDIT, 0, 5 * HOUR, 0, 3, 0))
+        issue_client_key(alice, ClientKey.Origin.ATTACH, host)
+    make_note(new, "reset", "2026-02-06", project=project)
+    return old, new
+
+
+def test_a_computer_is_renamed_steered_merged_and_shut_out(
+    browser: Browser, site: Site, alice: User, computers: tuple[Host, Host]
+) -> None:
+    old, new = computers
+    context = browser.new_context(base_url=site.url, java_script_enabled=False)
+    sign_in(context, site, alice)
+    page = context.new_page()
+    page.goto("/computers/")
+    page.get_by_role("link", name="After").click()
+    page.get_by_role("textbox", name="Name").fill("Studio tower")
+    page.get_by_role("region", name="Name and place").get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Studio tower")
+
+    page.get_by_text("What this computer shall do").click()
+    alpha = page.get_by_role("group", name="Alpha")
+    alpha.get_by_label("No new jobs").check()
+    alpha.get_by_label("use NVIDIA GPU").check()
+    page.locator("#wishes").get_by_role("button", name="Save").click()
+    expect(page.get_by_role("group", name="Alpha").get_by_label("No new jobs")).to_be_checked()
+    row = HostProject.objects.get(host=new, project__name="Alpha")
+    assert (row.no_new_work, row.no_rsc, row.suspended) == (True, ["NVIDIA"], False)
+
+    page.locator("summary", has_text="Merge").click()
+    page.get_by_role("link", name="See what it can be merged with").click()
+    page.get_by_role("link", name="Look at the merge").click()
+    expect(page.get_by_role("heading", name="Goes: Before")).to_be_visible()
+    page.get_by_role("button", name="Merge the two").click()
+    expect(page.get_by_text("Studio tower has the history of both now.")).to_be_visible()
+    assert set(Day.objects.values_list("host_id", flat=True)) == {new.pk}
+    page.goto(f"/computers/{old.pk}/")
+    expect(page).to_have_url(f"{site.url.rstrip('/')}/computers/{new.pk}/")
+
+    page.goto("/account/keys/")
+    page.get_by_role("button", name="Revoke").first.click()
+    expect(page.get_by_text("is revoked.")).to_be_visible()
+    assert ClientKey.objects.filter(revoked_at=None).count() == 1
+    context.close()
+
+
+def test_projects_are_chosen_with_shares(
+    browser: Browser, site: Site, alice: User, computers: tuple[Host, Host]
+) -> None:
+    context = browser.new_context(base_url=site.url, java_script_enabled=False)
+    sign_in(context, site, alice)
+    page = context.new_page()
+    page.goto("/projects/")
+    expect(page.get_by_text("You have not chosen")).to_be_visible()
+    page.get_by_label("Beta", exact=True).check()
+    page.get_by_label("Share of Beta").fill("12.5")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved. Your computers work for the project that you chose.")).to_be_visible()
+    expect(page.get_by_text("100 % of the work")).to_be_visible()
+    chosen = UserProject.objects.get(user=alice, is_chosen=True)
+    assert (chosen.project.name, chosen.resource_share) == ("Beta", 12.5)
+    page.get_by_role("button", name="Work for all projects again").click()
+    expect(page.get_by_text("You have not chosen")).to_be_visible()
+    context.close()
+
+
+def test_the_page_of_a_computer_has_no_fault_that_axe_finds(
+    page: Page, site: Site, alice: User, computers: tuple[Host, Host]
+) -> None:
+    old, new = computers
+    address = f"/computers/{new.pk}/"
+    sign_in(page.context, site, alice)
+    found = [
+        (where, width, colours, fault)
+        for where in (address, f"{address}merge/", f"{address}merge/?with={old.pk}")
+        for width in (390, 1440)
+        for colours in ("light", "dark")
+        for fault in faults(page, where, width, dark=colours == "dark")
+    ]
+    assert found == []
+
+
+def faults(page: Page, address: str, width: int, *, dark: bool) -> list[str]:
+    """What axe finds on the page with all its folds open, and whether it is wider than the window."""
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(address)
+    page.eval_on_selector_all("main details", "all => all.forEach(each => { each.open = true; })")
+    found = [str(fault["id"]) for fault in Axe().run(page).response["violations"]]
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        found.append("wider than the window")
+    return found
