@@ -8,7 +8,6 @@ import threading
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from accounting.choices import Wish, choose_projects, save_wishes
 from accounting.engine.amounts import MICRO
 from accounting.merging import merge
 from accounting.models import Day, HostProject, Project
@@ -135,37 +134,3 @@ def test_a_merge_waits_for_a_first_contact_that_has_found_one_of_the_two(alice: 
         thread.join(timeout=30)
     assert len(outcome) == 1 and isinstance(outcome[0], OperationalError)
     assert merge(alice.pk, *pair) == host_of(new)
-
-
-# --- what the volunteer chose, as the client hears it ---------------------------------------------------
-
-
-def test_the_next_reply_follows_the_choice(alice: User, projects: list[Project]) -> None:
-    alpha, beta, gamma = projects
-    computer = worked(alice, "studio", alpha, START, 5)
-    choose_projects(alice, {beta.pk: 30, gamma.pk: None})
-    reply = call(computer, START + 6 * HOUR)
-    assert float(reply.account(beta).findtext("resource_share", "")) == 30
-    assert float(reply.account(gamma).findtext("resource_share", "")) == 100
-    assert reply.account(alpha).find("detach_when_done") is not None
-
-
-def test_the_next_reply_carries_the_wishes_and_asks_for_a_contact_once(alice: User, projects: list[Project]) -> None:
-    alpha, beta, gamma = projects
-    computer = worked(alice, "studio", alpha, START, 5)
-    save_wishes(
-        host_of(computer),
-        {
-            alpha.pk: Wish(suspended=True, no_new_work=True, no_rsc=("NVIDIA",), update_asked=True),
-            beta.pk: Wish(excluded=True),
-            gamma.pk: Wish(),
-        },
-    )
-    reply = call(computer, START + 6 * HOUR)
-    told = reply.account(alpha)
-    assert (told.findtext("suspend"), told.findtext("no_rsc")) == ("1", "NVIDIA")
-    assert told.find("dont_request_more_work") is not None and told.find("update") is not None
-    assert reply.account(beta).find("detach_when_done") is not None
-    assert reply.account(gamma).find("dont_request_more_work") is None
-    again = call(computer, START + 7 * HOUR).account(alpha)
-    assert again.findtext("suspend") == "1" and again.find("update") is None
