@@ -1,0 +1,67 @@
+"""BOINC's keywords: what projects are about and where they are at home. Pure.
+
+The numbers are those that clients forward to project schedulers (BOINC protocol, AM RPC reply, user_keywords), so
+they are never changed or used again; data/keywords.csv has one a line, a parent before what it is the parent of.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SCIENCE: Final = "science"
+PLACE: Final = "place"
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """One keyword. ``kin``: its own number and those of all that it is part of, itself first."""
+
+    id: int
+    category: str
+    name: str
+    kin: tuple[int, ...]
+
+    @property
+    def level(self) -> int:
+        """0 for a keyword that is part of no other."""
+        return len(self.kin) - 1
+
+
+def _read(path: Path) -> dict[int, Keyword]:
+    found: dict[int, Keyword] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            id_ = int(row["id"])
+            above = found[int(row["parent"])].kin if row["parent"] else ()
+            if id_ in found:
+                raise ValueError(f"{path.name}: keyword {id_} is there twice")
+            found[id_] = Keyword(id_, row["category"], row["name"], (id_, *above))
+    return found
+
+
+KEYWORDS: Final[Mapping[int, Keyword]] = _read(Path(__file__).parent / "data" / "keywords.csv")
+"""All keywords by number; each comes before those that are part of it."""
+
+
+def known(ids: Iterable[int]) -> frozenset[int]:
+    """Those of the numbers that are keywords."""
+    return frozenset(id_ for id_ in ids if id_ in KEYWORDS)
+
+
+def kin(ids: Iterable[int]) -> frozenset[int]:
+    """The keywords and all that they are part of; a number that is no keyword is its own only kin."""
+    return frozenset(each for id_ in ids for each in (KEYWORDS[id_].kin if id_ in KEYWORDS else (id_,)))
+
+
+def under(category: str) -> Iterator[Keyword]:
+    """The keywords of a category, each followed by those that are part of it."""
+    return (keyword for keyword in KEYWORDS.values() if keyword.category == category)
+
+
+def names(ids: Collection[int]) -> list[str]:
+    """Names of keywords, in the order of the tree; numbers that are no keywords are left out."""
+    return [keyword.name for id_, keyword in KEYWORDS.items() if id_ in ids]
