@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from accounting.history import History, Line, Show
 from accounting.periods import Step
@@ -17,6 +20,7 @@ def chart_data(history: History) -> dict[str, Any]:
         "unit": unit,
         "per": str(history.period.step),
         "labels": [_tick(line, history.period.step) for line in history.lines],
+        "addresses": [address(history, line) for line in history.lines],
         "titles": [line.title for line in history.lines],
         "notes": [line.notes for line in history.lines],
         "marked": history.marked,
@@ -27,6 +31,14 @@ def chart_data(history: History) -> dict[str, Any]:
             for layer in history.series
         ],
     }
+
+
+def address(history: History, line: Line) -> str:
+    """Where a bar or a line of the table leads: a day's own page, or the days of a week or month."""
+    if history.period.step is Step.DAY:
+        return reverse("history_day", args=[line.start.isoformat()])
+    query = {"from": line.start, "to": line.end, "step": Step.DAY, "show": history.show, "by": history.by}
+    return f"{reverse('history')}?{urlencode(query)}"
 
 
 def _tick(line: Line, step: Step) -> str:

@@ -83,12 +83,13 @@ class Series:
 
 @dataclass(slots=True)
 class Line:
-    """One step, as far as it is in the range: its days, the layers' ``parts``, their ``total``, and all six amounts.
+    """One step, as far as it is in the range: first and last day, the layers' parts, their total, all six amounts.
 
     ``is_partial``: not over yet.
     """
 
     start: dt.date
+    end: dt.date
     title: str
     is_partial: bool
     parts: list[int]
@@ -104,7 +105,7 @@ class Line:
     @property
     def notes(self) -> list[str]:
         """In words, what the owner should know of these days."""
-        return [words for flag, words in _FLAG_WORDS.items() if self.flags & flag]
+        return flag_words(self.flags)
 
 
 @dataclass(slots=True)
@@ -141,6 +142,11 @@ class History:
     def is_empty(self) -> bool:
         """No work of any kind: not even run time that has brought no job to its end yet."""
         return not any(self.totals)
+
+
+def flag_words(flags: int) -> list[str]:
+    """In words, what the owner should know of a day with these flags."""
+    return [words for flag, words in _FLAG_WORDS.items() if flags & flag]
 
 
 def quantity(amounts: Totals, show: Show) -> int:
@@ -256,6 +262,7 @@ def _lay_out(
         end = next_start(start, period.step) - dt.timedelta(days=1)
         lines[start] = Line(
             start=max(start, period.first),
+            end=min(end, period.last),
             title=_title(max(start, period.first), min(end, period.last), period.step),
             is_partial=start <= today <= end,
             parts=parts.get(start, [0] * len(layers)),

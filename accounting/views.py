@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from accounting import history as history_reads
 from accounting import home as home_reads
-from accounting.charts import chart_data
+from accounting.charts import address, chart_data
 from accounting.history import By, Show
 from accounting.periods import PRESETS, Period, Step, neighbours, read_period
 from portal.access import own_hosts, signed_in
@@ -87,6 +87,7 @@ def history(request: HttpRequest) -> HttpResponse:
     context = {
         "history": shown,
         "chart": chart_data(shown),
+        "rows": [(line, address(shown, line)) for line in reversed(shown.lines)],
         "today": today,
         **_history_controls(period, show, by, today),
     }
@@ -112,7 +113,7 @@ def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dic
     kept = {"show": show, "by": by}
     before, after = neighbours(period, today)
 
-    def address(days: tuple[dt.date, dt.date] | None) -> str:
+    def range_url(days: tuple[dt.date, dt.date] | None) -> str:
         if days is None:
             return ""
         return "?" + urlencode({"from": days[0], "to": days[1], "step": period.step, **kept})
@@ -122,8 +123,10 @@ def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dic
             {"name": name, "url": "?" + urlencode({"range": key, **kept}), "is_current": key == period.preset}
             for key, name in PRESETS.items()
         ],
-        "before_url": address(before),
-        "after_url": address(after),
+        "before_url": range_url(before),
+        "after_url": range_url(after),
+        # The days as they are shown: a file of "the last 30 days" fetched later would be of others.
+        "download_query": urlencode({"from": period.first, "to": period.last}),
         "step_choices": [(str(step), f"{step.capitalize()}s") for step in Step],
         "show_choices": [(Show.CREDIT, "Credit"), (Show.TIME, "Run time"), (Show.JOBS, "Jobs")],
         "by_choices": [

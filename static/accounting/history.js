@@ -153,6 +153,7 @@
     };
     canvas.setAttribute("aria-valuetext", describe(data, bar));
     canvas.onkeydown = (event) => {
+      if (event.key === "Enter") return location.assign(data.addresses[bar]);
       const move = moves[event.key];
       if (!move || event.altKey || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
@@ -182,6 +183,8 @@
         animation: false,
         maintainAspectRatio: false,
         interaction: { mode: "index", intersect: false },
+        onClick: (_, bars) => { if (bars.length) location.assign(data.addresses[bars[0].index]); },
+        onHover: (event, bars) => { event.native.target.style.cursor = bars.length ? "pointer" : ""; },
         layout: { padding: { top: 8 } },
         plugins: { legend: { display: false }, tooltip: tooltip(data, colours) },
         scales: scales(data, colours),

@@ -90,3 +90,18 @@ def test_the_chart_follows_the_colours(history: Page) -> None:
     history.emulate_media(color_scheme="dark")
     expect(history.locator("body")).to_be_visible()
     history.wait_for_function("before => document.getElementById('history-chart').toDataURL() !== before", arg=light)
+
+
+def test_a_bar_leads_to_its_day(history: Page) -> None:
+    today = timezone.now().date()
+    history.get_by_role("slider").focus()
+    history.keyboard.press("End")
+    history.keyboard.press("Enter")
+    expect(history).to_have_url(re.compile(f"/history/days/{today}/$"))
+    expect(history.get_by_role("heading", name="Notes of this day")).to_be_visible()
+    history.go_back()
+    box = history.locator("#history-chart").bounding_box()
+    assert box is not None
+    # The bars of seven days are wide: the right end of the drawing is today's.
+    history.mouse.click(box["x"] + box["width"] - 30, box["y"] + box["height"] / 2)
+    expect(history).to_have_url(re.compile(f"/history/days/{today}/$"))

@@ -1,0 +1,88 @@
+"""One day of a volunteer's history: what each computer did for each project, and the notes of that day in full."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+from accounting.computers import NoteLine
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.states import plus
+from accounting.history import COLOURS, flag_words
+from accounting.models import Day, Note, Project
+from accounting.note_texts import explain
+from portal.access import own_hosts
+from portal.models import Host, User
+
+MAX_ROWS: Final = 500
+MAX_NOTES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One computer at one project on the day; a computer or project may be gone."""
+
+    host: Host | None
+    project: Project | None
+    amounts: Totals
+    flags: int
+
+    @property
+    def credit(self) -> int:
+        return self.amounts[0] + self.amounts[1]
+
+    @property
+    def colour(self) -> int:
+        return self.project.colour % COLOURS if self.project else 0
+
+    @property
+    def notes(self) -> list[str]:
+        return flag_words(self.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class DayPage:
+    """All of one day. ``is_cut``: only the largest parts are listed; the sums are of all."""
+
+    day: dt.date
+    parts: list[Part]
+    totals: Totals
+    notes: list[NoteLine]
+    is_cut: bool
+
+    @property
+    def credit(self) -> int:
+        return self.totals[0] + self.totals[1]
+
+    @property
+    def before(self) -> dt.date | None:
+        return self.day - dt.timedelta(days=1) if self.day > dt.date.min else None
+
+    @property
+    def after(self) -> dt.date:
+        return self.day + dt.timedelta(days=1)
+
+
+def read_day(user: User, day: dt.date) -> DayPage:
+    """One of the user's days; four statements. The largest credit comes first."""
+    rows = list(Day.objects.filter(user=user, day=day))
+    projects = {project.pk: project for project in Project.objects.all()}
+    hosts = {host.pk: host for host in own_hosts(user)}
+    totals = NO_WORK
+    parts = []
+    for row in rows:
+        amounts = (row.cpu_ec, row.gpu_ec, row.cpu_time, row.gpu_time, row.njobs_success, row.njobs_error)
+        totals = plus(totals, amounts)
+        parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags))
+    parts.sort(key=lambda part: (-part.credit, -part.amounts[2], -part.amounts[3]))
+    return DayPage(day, parts[:MAX_ROWS], totals, _notes(user, day, projects), len(parts) > MAX_ROWS)
+
+
+def _notes(user: User, day: dt.date, projects: dict[int, Project]) -> list[NoteLine]:
+    found = Note.objects.filter(host__owner=user, day=day).select_related("host").order_by("-last_at", "-pk")
+    lines = []
+    for note in found[:MAX_NOTES]:
+        project = projects.get(note.project_id) if note.project_id is not None else None
+        lines.append(NoteLine(note, project, explain(note, project.name if project else "")))
+    return lines
