@@ -8,6 +8,7 @@ import threading
 import pytest
 from django.db import OperationalError, connection, transaction
 
+from accounting import ledger_check
 from accounting.engine.amounts import MICRO
 from accounting.merging import merge
 from accounting.models import Day, HostProject, Project
@@ -72,6 +73,7 @@ def test_a_client_with_the_id_of_the_record_that_went_reports_to_the_other(
     assert not HostProject.objects.filter(host=old_host).exists()
     # Never less than what was credited, and the days still agree (credited() compares them).
     assert credited(old, alpha)[2] >= (10 + 5) * 3600 * MICRO
+    assert list(ledger_check.differences()) == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -106,6 +108,7 @@ def test_reports_and_a_merge_at_once_lose_and_invent_nothing(alice: User, projec
     # Two hours of work an hour on four processors: all of it counts, and the 10 h of the older record.
     assert hours_credited(new, alpha) == 10 + 30
     assert hours_credited(new, beta) == 5 + 30
+    assert list(ledger_check.differences()) == []
 
 
 @pytest.mark.django_db(transaction=True)
