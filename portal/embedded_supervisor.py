@@ -7,6 +7,7 @@ the locks. It uses the standard library only, so that it starts in milliseconds.
 import contextlib
 import fcntl
 import os
+import queue
 import shutil
 import signal
 import subprocess
@@ -15,19 +16,14 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from portal.leash import leashed
 
 NOBODY = 65534
 STOP_LIMIT_SECS = 60.0
+ASK_AGAIN_SECS = 0.5
 # A server that ran this long and then ended was killed or crashed: start it again. Sooner, it cannot run.
 CRASH_AFTER_SECS = 2.0
-
-
-class Stop(Exception):
-    """Nobody needs the server any more, or the supervisor was told to end."""
 
 
 @dataclass(frozen=True)
@@ -149,49 +145,59 @@ def runs(command: list[str]) -> bool:
         return False
 
 
-def keep_running(server: Server) -> NoReturn:
-    """Start the server, again after a crash, until `Stop` is raised; SystemExit when it cannot run."""
+def supervise(server: Server, users: int) -> None:
+    """Keep the server running, through crashes, until nobody shares the lock `users`; SystemExit if it cannot run.
+
+    What happens is told by threads that block, not by signal handlers: a signal that comes just before a system
+    call does not interrupt it.
+    """
+    events: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def report_last_user() -> None:
+        # Kept until this process ends: newcomers wait until the server has stopped.
+        fcntl.flock(users, fcntl.LOCK_EX)
+        events.put("unused")
+
+    threading.Thread(target=report_last_user, daemon=True).start()
     while True:
-        # The server inherits this lock, so it is free only when no process of an earlier server is left.
-        lock = os.open(server.home / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        command = server.make_ready(lock)
         started = time.monotonic()
-        process = subprocess.Popen(command, pass_fds=[lock], env=clean_environment(), umask=0o077)
-        os.close(lock)
-        try:
-            code = process.wait()
-        except Stop:
-            end(process, server.stop_signal)
-            raise
-        print(f"{server.kind} ended with exit code {code}", flush=True)
+        process = start(server, events)
+        if events.get() == "unused":
+            return end(process, server.stop_signal, events)
+        print(f"{server.kind} ended with exit code {process.returncode}", flush=True)
         if time.monotonic() - started < CRASH_AFTER_SECS:
             sys.exit(1)
 
 
-def end(process: "subprocess.Popen[bytes]", stop_signal: signal.Signals) -> None:
-    process.send_signal(stop_signal)
-    try:
-        process.wait(STOP_LIMIT_SECS)
-    except subprocess.TimeoutExpired:
-        process.kill()
+def start(server: Server, events: "queue.SimpleQueue[str]") -> "subprocess.Popen[bytes]":
+    """Start the server; its end will be among the events."""
+    # The server inherits this lock, so it is free only when no process of an earlier server is left.
+    lock = os.open(server.home / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    command = server.make_ready(lock)
+    process = subprocess.Popen(command, pass_fds=[lock], env=clean_environment(), umask=0o077)
+    os.close(lock)
+
+    def report_end() -> None:
+        process.wait()
+        events.put("ended")
+
+    threading.Thread(target=report_end, daemon=True).start()
+    return process
+
+
+def end(process: "subprocess.Popen[bytes]", stop_signal: signal.Signals, events: "queue.SimpleQueue[str]") -> None:
+    """Stop the server. It is asked again and again: a program that only just starts may not listen yet."""
+    deadline = time.monotonic() + STOP_LIMIT_SECS
+    while process.returncode is None:
+        process.send_signal(stop_signal if time.monotonic() < deadline else signal.SIGKILL)
+        with contextlib.suppress(queue.Empty):
+            events.get(timeout=ASK_AGAIN_SECS)
 
 
 def clean_environment() -> dict[str, str]:
     """The environment without PGPORT, PGDATA and the like: the shell's are not meant for this server."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-
-
-def wait_for_last_user(users: int) -> None:
-    """Stop this process once nobody shares the lock `users`; newcomers then wait until it has ended."""
-    fcntl.flock(users, fcntl.LOCK_EX)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def stop(_signal: int, _frame: FrameType | None) -> None:
-    # Once is enough: a second signal must not cut the orderly end short.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Stop
 
 
 def main(kind: str, home: Path, socket_dir: Path, programs: Path) -> None:
@@ -202,22 +208,16 @@ def main(kind: str, home: Path, socket_dir: Path, programs: Path) -> None:
         return  # another supervisor is at work
     if os.fork():
         os._exit(0)  # whoever started this waits for the lock to be taken, and no longer
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, stop)
     users = os.open(home / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        threading.Thread(target=wait_for_last_user, args=(users,), daemon=True).start()
-        keep_running(Server(kind, home, socket_dir, programs))
-    except Stop:
-        if not socket_dir.is_relative_to(home):
-            with contextlib.suppress(OSError):  # a server that had to be killed leaves its socket there
-                socket_dir.rmdir()
-        # In this order: while the users' lock is held nobody looks whether a supervisor is alive.
-        os.close(alive)
-        os._exit(0)
+        supervise(Server(kind, home, socket_dir, programs), users)
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"{kind} cannot be started: {error}")
+    if not socket_dir.is_relative_to(home):
+        with contextlib.suppress(OSError):  # a server that had to be killed leaves its socket there
+            socket_dir.rmdir()
+    # Before the users' lock, which goes last: while it is held nobody looks whether a supervisor is alive.
+    os.close(alive)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ LOOK_AFTER_SERVERS_SECS = 5.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Stop(Exception):
+class Stop(BaseException):
     """This process was asked to end."""
 
 
