@@ -1,13 +1,336 @@
-"""Which projects a volunteer's computers work for, and at what share. Pure: facts in, choice out."""
+"""Which projects a computer works for, and at what share. Pure: facts and ``now`` in, a choice with its reasons out.
+
+A project that the volunteer does not want, that ended or is down, or that has no program for the computer is never
+chosen. Of the others, those come first that the volunteer likes. Among equals a draw decides in which a project's
+chance is its operator's share, times what it recently got too little; the draw of a computer and a project always
+falls the same, so a choice stays as it is until a reason comes up. Every processor type gets a project if one is to
+be had, and a computer has two projects where possible, so that it is not idle when one of them has no work.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from math import exp, log
+from operator import attrgetter
+from typing import Final, Protocol
+
+from accounting import keyword_tree
+from accounting.choice_facts import (
+    CPU,
+    Choice,
+    Computer,
+    ProjectFacts,
+    Score,
+    Trouble,
+    TroubleKind,
+    Verdict,
+    Volunteer,
+    Wish,
+)
+
+MIN_PROJECTS: Final = 2
+# As many as there are equals to have; more only for a processor type that none of them serves.
+USUAL_PROJECTS: Final = 5
+MAX_PROJECTS: Final = 10
+# Types beyond that are not looked at; a computer has one to four.
+MAX_TYPES: Final = 5
+# A project that is there already is left only for one of twice the weight.
+STAY_POINTS: Final = log(2)
+# How long a project that the computer has may be without work, or not answer, before it is passed over.
+GRACE: Final = dt.timedelta(days=1)
+# What a project gets, of its share, that is there to fill a gap beside ones that are liked.
+FILLS: Final = 0.1
+# A share of 0 means work only when there is no other; in the draw it is as good as none.
+LEAST_WEIGHT: Final = 1e-6
+MAX_SHARE: Final = 1e6
+
+# Programs for these run on the first, too (BOINC protocol, alternative platforms).
+_ALSO_RUNS: Final[Mapping[str, str]] = {
+    "windows_x86_64": "windows_intelx86",
+    "x86_64-pc-linux-gnu": "i686-pc-linux-gnu",
+    "x86_64-apple-darwin": "i686-apple-darwin",
+    "arm64-apple-darwin": "x86_64-apple-darwin",
+    "aarch64-android-linux-gnu": "arm-android-linux-gnu",
+}
+
+
+@dataclass(slots=True, eq=False)
+class _Entrant:
+    """A project that may be chosen: ``could`` serve these types, ``serves`` those of them now.
+
+    ``rank``: the smaller the better.
+    """
+
+    project: ProjectFacts
+    score: Score
+    rank: tuple[float, float, int]
+    weight: float
+    could: frozenset[str]
+    serves: frozenset[str]
+    is_well: bool
+
+
+_rank: Final = attrgetter("rank")
+
+
+def choose_for(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime) -> Choice:
+    """The projects of one computer.
+
+    Projects picked by hand, if any of them takes computers: these and no others, at the shares picked, whatever their
+    keywords. Else 2 to 10 projects by the rules above; fewer if there are not as many that may be chosen.
+    """
+    projects = sorted(projects, key=lambda project: project.id)
+    picked = [p for p in projects if _is_picked(p, volunteer) and p.is_active and p.id not in volunteer.without_account]
+    if picked:
+        return _by_hand(projects, {p.id for p in picked}, volunteer.wishes)
+    entrants: list[_Entrant] = []
+    scores: list[Score] = []
+    for project in projects:
+        could = _could(project, computer)
+        score = _refusal(project, volunteer, computer, could)
+        if score is None:
+            entrants.append(_entrant(project, volunteer, computer, could, now))
+        else:
+            scores.append(score)
+    entrants.sort(key=_rank)
+    scores += _select(entrants, computer.types[:MAX_TYPES])
+    shares = {score.project_id: score.share for score in scores if score.share is not None}
+    return Choice(dict(sorted(shares.items())), tuple(scores))
+
+
+def _is_picked(project: ProjectFacts, volunteer: Volunteer) -> bool:
+    wish = volunteer.wishes.get(project.id)
+    return wish is not None and wish.is_chosen
+
+
+def _by_hand(projects: Sequence[ProjectFacts], picked: set[int], wishes: Mapping[int, Wish]) -> Choice:
+    shares: dict[int, float] = {}
+    scores = []
+    for project in projects:
+        if project.id in picked:
+            share = wishes[project.id].resource_share
+            shares[project.id] = project.share if share is None else share
+            scores.append(Score(project.id, Verdict.BY_HAND, shares[project.id]))
+        else:
+            scores.append(Score(project.id, Verdict.NOT_PICKED if project.is_active else Verdict.ENDED))
+    return Choice(shares, tuple(scores), is_by_hand=True)
+
+
+def _could(project: ProjectFacts, computer: Computer) -> frozenset[str]:
+    """The processor types of the computer that the project has programs for and may use."""
+    could = _programs(project.versions, computer.types, computer.platform)
+    barred = computer.barred.get(project.id)
+    return could - barred if barred else could
+
+
+@lru_cache(maxsize=1 << 12)
+def _programs(versions: frozenset[tuple[str, str]], types: tuple[str, ...], platform: str) -> frozenset[str]:
+    """Those of the types that the versions serve on the platform."""
+    looked_at = frozenset(types[:MAX_TYPES])
+    if not versions:
+        return looked_at
+    runs = ("", platform, _ALSO_RUNS.get(platform, ""))
+    # Of a computer whose platform is unknown, any might be right.
+    return looked_at & {type_ for where, type_ in versions if where in runs or not platform}
+
+
+def _refusal(project: ProjectFacts, volunteer: Volunteer, computer: Computer, could: frozenset[str]) -> Score | None:
+    """Why the project cannot be chosen at all; None if it can."""
+    verdict: Verdict | None = None
+    because: tuple[int, ...] = ()
+    if not project.is_active:
+        verdict = Verdict.ENDED
+    elif vetoes := project.kin & volunteer.no:
+        verdict, because = Verdict.VETOED, tuple(sorted(vetoes))
+    elif project.id in computer.excluded:
+        verdict = Verdict.EXCLUDED
+    elif project.id in volunteer.without_account:
+        verdict = Verdict.NO_ACCOUNT
+    elif project.is_down:
+        verdict = Verdict.DOWN
+    elif not could:
+        verdict = Verdict.UNFIT
+    return Score(project.id, verdict, because=because) if verdict is not None else None
+
+
+def _entrant(
+    project: ProjectFacts, volunteer: Volunteer, computer: Computer, could: frozenset[str], now: dt.datetime
+) -> _Entrant:
+    troubles = (*project.troubles, *computer.troubles.get(project.id, ()))
+    is_here = project.id in computer.current
+    serves, is_well = _at_work(troubles, could, is_here=is_here, now=now) if troubles else (could, True)
+    liking, because = _liking(project, volunteer.yes)
+    boost = _boost(project, could)
+    weight = max(LEAST_WEIGHT, project.share * boost)
+    base, need = log(max(LEAST_WEIGHT, project.share)), log(boost)
+    stay, draw = STAY_POINTS if is_here else 0.0, _draw(computer.id, project.id)
+    score = Score(project.id, Verdict.CROWDED_OUT, None, liking, because, base, need, stay, draw, (), troubles)
+    rank = -liking, -(base + need + stay + draw), project.id
+    return _Entrant(project, score, rank, weight, could, serves, is_well)
+
+
+def _at_work(
+    troubles: Iterable[Trouble], could: frozenset[str], *, is_here: bool, now: dt.datetime
+) -> tuple[frozenset[str], bool]:
+    """The types that the project has work for now, and whether it can be chosen for any of all.
+
+    What the computer has already is given some time before it is passed over, as a gap in the work is often short.
+    """
+    idle: set[str] = set()
+    lasting: set[str] = set()
+    for kind, type_, since in troubles:
+        types = {type_} if type_ else could
+        idle |= types
+        if not is_here or kind == TroubleKind.ENDED or now - since >= GRACE:
+            lasting |= types
+    return could - idle, bool(could - lasting)
+
+
+def _liking(project: ProjectFacts, yes: frozenset[int]) -> tuple[float, tuple[int, ...]]:
+    """How much the volunteer likes the project, up to 1 for its science and 1 for its place; and the keywords for it.
+
+    A "yes" to a keyword is one to all that is part of it.
+    """
+    if not yes or yes.isdisjoint(project.kin):
+        return 0.0, ()
+    sums: dict[str, float] = {}
+    because: set[int] = set()
+    for id_, weight in project.keywords.items():
+        keyword = keyword_tree.KEYWORDS.get(id_)
+        if keyword is not None and (liked := yes.intersection(keyword.kin)):
+            because |= liked
+            sums[keyword.category] = sums.get(keyword.category, 0.0) + weight
+    # Two decimals: what differs by less is equally liked.
+    return round(sum(min(1.0, each) for each in sums.values()), 2), tuple(sorted(because))
+
+
+def _boost(project: ProjectFacts, could: frozenset[str]) -> float:
+    """What the project's weight is multiplied with on a computer that it can use these types of."""
+    on_cpu, on_gpu = project.boosts
+    # A GPU does many times the work of the CPU beside it; CPUs are balanced by the computers without GPUs.
+    return on_cpu if could == {CPU} else on_gpu
+
+
+@lru_cache(maxsize=1 << 16)
+def _draw(computer_id: int, project_id: int) -> float:
+    """A number from the Gumbel distribution, always the same for this computer and project.
+
+    The largest of ln(weight) + Gumbel wins with a chance in proportion to its weight.
+    """
+    digest = blake2b(b"%d %d" % (computer_id, project_id), digest_size=8).digest()
+    return -log(-log((int.from_bytes(digest) + 0.5) / 2**64))
+
+
+def _select(entrants: Sequence[_Entrant], types: Sequence[str]) -> list[Score]:
+    """How the entrants, best first, come out."""
+    chosen: dict[int, _Entrant] = {}
+    covers = _cover(entrants, types, chosen)
+    well = [entrant for entrant in entrants if entrant.is_well]
+    liked = [entrant for entrant in well if entrant.score.liking > 0]
+    pool = liked or well
+    for entrant in pool:
+        if len(chosen) >= USUAL_PROJECTS:
+            break
+        chosen.setdefault(entrant.project.id, entrant)
+    spare = set()
+    for entrant in (*well, *entrants):
+        if len(chosen) >= MIN_PROJECTS:
+            break
+        if entrant.project.id not in chosen:
+            chosen[entrant.project.id] = entrant
+            spare.add(entrant.project.id)
+    chances = _chances(pool)
+    scores = []
+    for entrant in entrants:
+        id_ = entrant.project.id
+        if id_ not in chosen:
+            scores.append(entrant.score._replace(verdict=_why_not(entrant, bool(liked))))
+            continue
+        share = _share(entrant, chances.get(id_, 1.0), beside_liked=bool(liked))
+        verdict = _why(entrant, pool, spare)
+        scores.append(entrant.score._replace(verdict=verdict, share=share, covers=tuple(covers.get(id_, ()))))
+    return scores
+
+
+def _cover(entrants: Sequence[_Entrant], types: Sequence[str], chosen: dict[int, _Entrant]) -> dict[int, list[str]]:
+    """Choose the best project for each processor type that none chosen before serves; return which got which."""
+    covers: dict[int, list[str]] = {}
+    for type_ in types:
+        serving = next((e for e in chosen.values() if type_ in e.serves), None)
+        best = serving or min(
+            (entrant for entrant in entrants if type_ in entrant.could),
+            # A project that had no work for it is still better than none.
+            key=lambda entrant: (type_ not in entrant.serves, entrant.rank),
+            default=None,
+        )
+        if best is not None:
+            chosen.setdefault(best.project.id, best)
+            covers.setdefault(best.project.id, []).append(type_)
+    return covers
+
+
+def _chances(pool: Sequence[_Entrant]) -> dict[int, float]:
+    """How likely each of the pool is to win a place, over all draws; certain ones are left out.
+
+    Only those compete that are as much liked as the one at the last place. Their places are the first arrivals of
+    independent exponential clocks with rates as their weights: one has arrived by time t with the chance
+    1 - exp(-weight t), and t is where as many are expected as there are places.
+    """
+    if len(pool) <= USUAL_PROJECTS:
+        return {}
+    liking = pool[USUAL_PROJECTS - 1].score.liking
+    rivals = [entrant for entrant in pool if entrant.score.liking == liking]
+    places = USUAL_PROJECTS - sum(entrant.score.liking > liking for entrant in pool)
+    if places >= len(rivals):
+        return {}
+    time = _time_until(places, [entrant.weight for entrant in rivals])
+    return {entrant.project.id: 1.0 - exp(-entrant.weight * time) for entrant in rivals}
+
+
+def _time_until(arrived: float, rates: Sequence[float]) -> float:
+    """When so many have arrived, by Newton's method: as their number is concave in time, it never overshoots."""
+    time = 0.0
+    for _ in range(50):
+        left = [exp(-rate * time) for rate in rates]
+        missing = arrived - (len(rates) - sum(left))
+        slope = sum(rate * part for rate, part in zip(rates, left, strict=True))
+        if missing <= 1e-6 or slope <= 0:
+            break
+        time += missing / slope
+    return time
+
+
+def _share(entrant: _Entrant, chance: float, *, beside_liked: bool) -> float:
+    """The resource share; a project that wins a place on few computers gets the more on each."""
+    if entrant.project.share <= 0:
+        return 0.0
+    liking = entrant.score.liking
+    part = max(FILLS, min(1.0, liking)) if beside_liked else 1.0
+    share = min(MAX_SHARE, part * entrant.weight / max(chance, 1e-3))
+    # Three digits are enough, and keep clients from being told of changes that nobody would notice.
+    return float(f"{share:.3g}")
+
+
+def _why(entrant: _Entrant, pool: Sequence[_Entrant], spare: set[int]) -> Verdict:
+    if entrant.score.liking > 0:
+        return Verdict.LIKED
+    if entrant.project.id in spare:
+        return Verdict.SPARE
+    return Verdict.EQUAL if entrant in pool[:USUAL_PROJECTS] else Verdict.COVERS
+
+
+def _why_not(entrant: _Entrant, some_are_liked: bool) -> Verdict:
+    if not entrant.is_well:
+        return Verdict.PASSED_OVER
+    return Verdict.LESS_LIKED if some_are_liked and entrant.score.liking <= 0 else Verdict.CROWDED_OUT
 
 
 class Candidate(Protocol):
-    """What the choice needs to know of a project."""
+    """What the choice for all computers at once needs to know of a project."""
 
     @property
     def id(self) -> int: ...
@@ -17,19 +340,8 @@ class Candidate(Protocol):
     def default_share(self) -> float: ...
 
 
-class Wish(NamedTuple):
-    """A volunteer's word on a project: chosen by hand or not, at which share (None: the project's default)."""
-
-    is_chosen: bool
-    resource_share: float | None
-
-
 def choose(projects: Iterable[Candidate], wishes: Mapping[int, Wish]) -> dict[int, float]:
-    """Resource shares by project id.
-
-    Projects chosen by hand, if there are any; else every active project. A project that is not active is never
-    chosen. Shares are relative numbers, as BOINC's: a project gets its share of the sum of all.
-    """
+    """Resource shares by project id, whatever the computer: those picked by hand, if there are any; else all active."""
     active = {project.id: project for project in projects if project.is_active}
     by_hand = {id_ for id_, wish in wishes.items() if wish.is_chosen}
     # A volunteer whose chosen projects have all ended gets what everybody gets, not an idle computer.

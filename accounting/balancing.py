@@ -1,0 +1,87 @@
+"""How much more, or less, than its share a project is offered, so that processing comes out as it should. Pure.
+
+Once a day each project's boost moves a little towards what would have brought it its part of the last week. A week is
+long enough to even out days, and a day's step small enough not to overshoot much while the week shows the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import exp, log
+from statistics import median
+from typing import Final, NamedTuple
+
+WEEK_DAYS: Final = 7
+# Part of the gap, in logarithms, that a day closes. A mean of seven days lags by half of them; gain times lag is about
+# 1, which settles within a month and hardly swings (it would without end above pi / 2).
+GAIN: Final = 0.3
+LARGEST_STEP: Final = log(4)
+LARGEST_BOOST: Final = log(8)
+# No computer counts for more than so many times the one in the middle.
+MEDIANS: Final = 20.0
+
+
+class Week(NamedTuple):
+    """What one computer did for one project in the last week: credit, and of how many days (above 0 to 7)."""
+
+    host_id: int
+    project_id: int
+    credit: float
+    days: float
+
+
+class Standing(NamedTuple):
+    """A project's part of the processing, as it should be and as it was in the last week, and what it is given now."""
+
+    target: float
+    got: float
+    boost: float
+
+
+def sum_up(weeks: Iterable[Week]) -> dict[int, float]:
+    """Credit a week by project, from computers that are still there.
+
+    One that came in the course of the week counts as if it had done the same all week long; none counts for more than
+    20 times the median, so that a false claim starves no project.
+    """
+    hosts: dict[int, dict[int, float]] = {}
+    for week in weeks:
+        projects = hosts.setdefault(week.host_id, {})
+        whole = week.credit * WEEK_DAYS / min(WEEK_DAYS, max(1.0, week.days))
+        projects[week.project_id] = projects.get(week.project_id, 0.0) + whole
+    totals = {host_id: total for host_id, projects in hosts.items() if (total := sum(projects.values())) > 0}
+    if not totals:
+        return {}
+    bound = MEDIANS * median(totals.values())
+    sums: dict[int, float] = {}
+    for host_id, total in totals.items():
+        part = min(1.0, bound / total)
+        for project_id, credit in hosts[host_id].items():
+            sums[project_id] = sums.get(project_id, 0.0) + part * credit
+    return sums
+
+
+def rebalance(
+    shares: Mapping[int, float], credit: Mapping[int, float], boosts: Mapping[int, float]
+) -> dict[int, Standing]:
+    """Where each project stands for one kind of processor, and its next boost.
+
+    ``shares``: the operator's, of the projects that can have work for it. ``credit``: what they got in the last week.
+    ``boosts``: as they are (1 where there is none). Boosts are relative; their mean, weighted by target, is kept at 1.
+    """
+    able = {id_: share for id_, share in shares.items() if share > 0}
+    all_shares = sum(able.values())
+    all_credit = sum(credit.get(id_, 0.0) for id_ in able)
+    if all_credit <= 0:
+        return {id_: Standing(share / all_shares, 0.0, boosts.get(id_, 1.0)) for id_, share in able.items()}
+    found: dict[int, tuple[float, float, float]] = {}
+    for id_, share in able.items():
+        target, got = share / all_shares, credit.get(id_, 0.0) / all_credit
+        gap = log(target / got) if got > 0 else LARGEST_STEP
+        step = GAIN * max(-LARGEST_STEP, min(LARGEST_STEP, gap))
+        found[id_] = target, got, log(boosts.get(id_, 1.0)) + step
+    middle = sum(target * level for target, _, level in found.values())
+    return {
+        id_: Standing(target, got, exp(max(-LARGEST_BOOST, min(LARGEST_BOOST, level - middle))))
+        for id_, (target, got, level) in found.items()
+    }
