@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ else:
 # Clients drop what is older.
 KEPT = dt.timedelta(days=30)
 MOST = 20
+# XML cannot say these in any way.
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 class NoticesFeed(AnnouncementFeed):
@@ -39,10 +42,10 @@ class NoticesFeed(AnnouncementFeed):
         return Announcement.objects.filter(published_at__lte=now, published_at__gte=now - KEPT)[:MOST]
 
     def item_title(self, item: Announcement) -> str:
-        return item.title
+        return _NOT_XML.sub("", item.title)
 
     def item_description(self, item: Announcement) -> str:
-        return item.text
+        return _NOT_XML.sub("", item.text)
 
     def item_link(self, item: Announcement) -> str:
         return f"{settings.SITE_URL}#announcement-{item.pk}"
