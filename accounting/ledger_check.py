@@ -26,11 +26,14 @@ _OWNER: Final = """
 SELECT d.host_id, d.user_id, h.owner_id, count(*) FROM accounting_day d LEFT JOIN portal_host h ON h.id = d.host_id
  WHERE h.owner_id IS DISTINCT FROM d.user_id GROUP BY 1, 2, 3
 """
+# Days before the last run's yesterday get no reports any more, so their sums are final.
 _ROLLED_UP: Final = f"""
-SELECT p.project_id, p.day FROM accounting_projectday p LEFT JOIN (
+WITH days AS (
   SELECT project_id, day, {", ".join(f"sum({kind}) AS {kind}" for kind in _KINDS)}
-    FROM accounting_day GROUP BY project_id, day) d USING (project_id, day)
- WHERE p.day < p.rolled_up_at::date - 1 AND ({" OR ".join(f"p.{kind} <> coalesce(d.{kind}, 0)" for kind in _KINDS)})
+    FROM accounting_day GROUP BY project_id, day)
+SELECT project_id, day FROM accounting_projectday p FULL JOIN days d USING (project_id, day)
+ WHERE day < (SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM accounting_projectday)
+   AND ({" OR ".join(f"coalesce(p.{kind}, 0) <> coalesce(d.{kind}, 0)" for kind in _KINDS)})
 """
 
 
