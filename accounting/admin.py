@@ -9,11 +9,22 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
+from unfold.admin import ModelAdmin, TabularInline
 from unfold.widgets import UnfoldAdminPasswordWidget
 
 from accounting import catalogue, keys, preferences, vault
-from accounting.models import AccountSettings, Announcement, Note, Project, ProjectDay, UserProject
+from accounting.models import (
+    AccountSettings,
+    Announcement,
+    Note,
+    Project,
+    ProjectDay,
+    ProjectKeyword,
+    ProjectStanding,
+    ProjectTrouble,
+    ProjectVersion,
+    UserProject,
+)
 from accounting.protocol import canonical_url
 from portal import signing
 from portal.admin import ReadOnlyAdmin
@@ -58,6 +69,8 @@ class ProjectForm(AccountKeyForm):
             "summary",
             "description",
             "is_active",
+            "down_since",
+            "down_reason",
             "default_share",
             "account_mode",
             "url_signature",
@@ -90,14 +103,26 @@ class ProjectForm(AccountKeyForm):
         return fresh or pasted
 
 
+class ProjectKeywordInline(TabularInline):
+    model = ProjectKeyword
+    extra = 0
+
+
+class ProjectVersionInline(TabularInline):
+    model = ProjectVersion
+    extra = 0
+
+
 @admin.register(Project)
 class ProjectAdmin(ModelAdmin):
     form = ProjectForm
     list_display = ("name", "master_url", "is_active", "default_share", "account_mode", "has_account", "is_signed")
     list_filter = ("is_active", "account_mode")
     search_fields = ("name", "master_url")
+    inlines = (ProjectKeywordInline, ProjectVersionInline)
     fieldsets = (
         (None, {"fields": ("name", "master_url", "web_url", "summary", "description", "is_active", "default_share")}),
+        ("Down for now", {"fields": ("down_since", "down_reason")}),
         (
             "Account",
             {
@@ -131,6 +156,10 @@ class ProjectAdmin(ModelAdmin):
             # Eight data colours, in turn; a project keeps its own for good.
             obj.colour = Project.objects.count() % 8
         super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        # The last that is written of a project.
         catalogue.forget()
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -208,6 +237,20 @@ class ProjectDayAdmin(ReadOnlyAdmin):
     @admin.display(description="GPU credit", ordering="gpu_ec")
     def gpu_credit(self, row: ProjectDay) -> str:
         return f"{row.gpu_ec / 1e6:,.0f}"
+
+
+@admin.register(ProjectTrouble)
+class ProjectTroubleAdmin(ReadOnlyAdmin):
+    list_display = ("project", "kind", "processor_type", "since", "last_at", "volunteers", "of_volunteers")
+    list_filter = ("project", "kind")
+    list_select_related = ("project",)
+
+
+@admin.register(ProjectStanding)
+class ProjectStandingAdmin(ReadOnlyAdmin):
+    list_display = ("project", "on_gpu", "target", "got", "boost", "day")
+    list_filter = ("project", "on_gpu")
+    list_select_related = ("project",)
 
 
 @admin.register(Note)

@@ -11,9 +11,25 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
+from accounting import keyword_tree
+from accounting.choice_facts import CPU, TroubleKind
 from portal.models import Host, User
 
 MAX_SHARE = 1_000_000.0
+
+
+PROCESSOR_TYPES = {
+    CPU: "processors",
+    "NVIDIA": "NVIDIA GPU",
+    "ATI": "AMD GPU",
+    "intel_gpu": "Intel GPU",
+    "apple_gpu": "Apple GPU",
+}
+"""What computers work with, by BOINC's names."""
+
+
+def keyword_choices() -> list[tuple[int, str]]:
+    return [(id_, "– " * keyword.level + keyword.name) for id_, keyword in keyword_tree.KEYWORDS.items()]
 
 
 def _zeros() -> list[int]:
@@ -39,6 +55,14 @@ class Project(models.Model):
     summary = models.CharField("one line on its science", max_length=200, blank=True)
     description = models.TextField(blank=True)
     is_active = models.BooleanField("computers may be attached", default=True)
+    down_since = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="While it is set, only volunteers who picked the project by hand get it.",
+    )
+    down_reason = models.CharField(
+        "why it is down", max_length=200, blank=True, help_text="A sentence that volunteers see."
+    )
     default_share = models.FloatField(
         "default resource share", default=100, validators=[MinValueValidator(0), MaxValueValidator(MAX_SHARE)]
     )
@@ -59,6 +83,85 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ProjectKeyword(models.Model):
+    """What a project is about, or where it is at home, and how much of it that is."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="keywords", db_index=False)
+    keyword = models.PositiveIntegerField(choices=keyword_choices)
+    weight = models.FloatField(
+        default=1,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1)],
+        help_text="The part of its work that this is true of, 0.01 to 1.",
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "keyword"], name="projectkeyword_once"),
+            CheckConstraint(condition=Q(weight__gt=0, weight__lte=1), name="projectkeyword_weight_range"),
+        ]
+
+    def __str__(self) -> str:
+        keyword = keyword_tree.KEYWORDS.get(self.keyword)
+        return keyword.name if keyword else f"keyword {self.keyword}"
+
+
+class ProjectVersion(models.Model):
+    """What a project has programs for. A project without any is taken to run everywhere."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="versions", db_index=False)
+    platform = models.CharField(
+        max_length=64, blank=True, help_text="BOINC's name, such as windows_x86_64; empty: all platforms."
+    )
+    processor_type = models.CharField(max_length=64, choices=PROCESSOR_TYPES, default=CPU)
+
+    class Meta:
+        ordering = ["platform", "processor_type"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "platform", "processor_type"], name="projectversion_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.platform or 'all platforms'}, {self.get_processor_type_display()}"
+
+
+class ProjectTrouble(models.Model):
+    """No work for a type, or no answer, as most volunteers' computers say. Kept by a task, deleted when it is over."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="troubles", db_index=False)
+    kind = models.CharField(max_length=8, choices=[(kind.value, kind.name) for kind in TroubleKind])
+    # Empty: all types
+    processor_type = models.CharField(max_length=64, blank=True)
+    since = models.DateTimeField()
+    last_at = models.DateTimeField("last seen")
+    volunteers = models.PositiveIntegerField("volunteers whose computers say so")
+    of_volunteers = models.PositiveIntegerField("of so many")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "kind", "processor_type"], name="projecttrouble_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project}: {self.kind} {self.processor_type}"
+
+
+class ProjectStanding(models.Model):
+    """A project's part of last week's processing, and what follows for new choices (accounting/balancing.py)."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="standings", db_index=False)
+    on_gpu = models.BooleanField("on GPUs")
+    target = models.FloatField("part that it should get")
+    got = models.FloatField("part that it got")
+    boost = models.FloatField("factor of its share in choices")
+    day = models.DateField("worked out on")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "on_gpu"], name="projectstanding_once")]
+
+    def __str__(self) -> str:
+        return f"{self.project} on {'GPUs' if self.on_gpu else 'CPUs'}"
 
 
 class UserProject(models.Model):
@@ -115,6 +218,8 @@ class HostLedger(models.Model):
     # Counts the requests answered; a write happens only if it is still what was read (accounting/store.py).
     contacts = models.BigIntegerField("requests answered", default=0)
     level = ArrayField(models.BigIntegerField(), size=5, default=_no_allowance)
+    # The owner's wish: BOINC's names of processor types that no project may use here.
+    excluded_types = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     # time_stats, net_stats, free disk, run mode, as last reported
     contact = models.JSONField(default=dict)
 
