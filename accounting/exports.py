@@ -18,10 +18,11 @@ from accounting.engine.states import plus
 
 COLUMNS: Final = (
     "day",
+    "project_id",
     "project",
     "project_url",
-    "computer",
-    "computer_id",
+    "host_id",
+    "host",
     "cpu_credit",
     "gpu_credit",
     "cpu_secs",
@@ -30,7 +31,7 @@ COLUMNS: Final = (
     "jobs_failed",
     "flags",
 )
-AMOUNTS: Final = COLUMNS[5:11]
+AMOUNTS: Final = COLUMNS[6:12]
 # Spreadsheets take a text that begins so for a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
@@ -45,10 +46,11 @@ def row_values(row: DayRow, names: Names) -> dict[str, Any]:
     """A row under the documented names."""
     return {
         "day": row.day.isoformat(),
+        "project_id": row.project_id,
         "project": names.project(row.project_id),
         "project_url": names.project_url(row.project_id),
-        "computer": names.host(row.host_id),
-        "computer_id": row.host_id,
+        "host_id": row.host_id,
+        "host": names.host(row.host_id),
         **amount_values(row.amounts),
         "flags": flag_names(row.flags),
     }

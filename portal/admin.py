@@ -18,7 +18,7 @@ from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from portal.models import ClientKey, Host, User
+from portal.models import ApiToken, ClientKey, Host, User
 
 # Two-factor login counts here too. Until somebody is signed in there, the admin has no login of its own.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -135,6 +135,26 @@ class ClientKeyAdmin(ReadOnlyAdmin):
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("portal.change_clientkey")
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ReadOnlyAdmin):
+    """Tokens of the REST API, of which the site knows only hashes."""
+
+    list_display = ("hint", "user", "name", "created_at", "expires_at", "last_used_at", "revoked_at")
+    list_select_related = ("user",)
+    search_fields = ("user__email", "hint")
+    show_full_result_count = False
+    fields = ("user", "name", "scopes", "hint", "created_at", "expires_at", "last_used_at", "revoked_at")
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke the chosen tokens", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
+        count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
+        self.message_user(request, f"Tokens revoked: {count}.")
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("portal.change_apitoken")
 
 
 @admin.register(Authenticator)

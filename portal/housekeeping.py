@@ -13,7 +13,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
-from portal.models import ClientKey, User
+from portal.models import ApiToken, ClientKey, User
 
 log = structlog.get_logger("housekeeping")
 
@@ -31,6 +31,8 @@ def remove_expired() -> None:
     alive = Session.objects.filter(session_key=OuterRef("session_key"))
     listed = UserSession.objects.filter(~Exists(alive), last_seen_at__lt=now - dt.timedelta(days=1)).delete()[0]
     keys, addresses = _remove_keys(now), _remove_addresses(now)
+    since = now - REVOKED_KEYS_KEPT
+    ApiToken.objects.filter(Q(revoked_at__lt=since) | Q(expires_at__lt=since)).delete()
     log.info("tidied", sessions=sessions, listed_sessions=listed, keys=keys, addresses=addresses)
 
 

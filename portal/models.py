@@ -201,3 +201,34 @@ class ClientKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.hint}… ({self.get_origin_display()})"
+
+
+class ApiToken(models.Model):
+    """A token for the REST API; only its hash is kept. It reads what its scopes name, and nothing else."""
+
+    class Scope(models.TextChoices):
+        HISTORY = "read:history", "daily history and its sums"
+        HOSTS = "read:hosts", "computers"
+        PROJECTS = "read:projects", "projects and my part in them"
+        NOTES = "read:notes", "notes on reports"
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
+    name = models.CharField("what it is for", max_length=100)
+    scopes = ArrayField(models.CharField(max_length=32, choices=Scope))
+    token_hash = models.BinaryField("SHA-256 of the token", max_length=32, unique=True, editable=False)
+    hint = models.CharField("first characters", max_length=10, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.hint}… ({self.name})"
+
+    @property
+    def scope_names(self) -> list[str]:
+        """What it reads, in words."""
+        return [str(scope.label) for scope in self.Scope if scope in self.scopes]

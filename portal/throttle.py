@@ -1,4 +1,4 @@
-"""Limits on client logins by password, counted in Valkey: against guessing and against floods of logins.
+"""Limits on client logins by password and on the REST API, counted in Valkey: against guessing and floods.
 
 Two counters of failures (per account, per address) and one of all checks per address, each in a fixed window.
 Accounts and addresses are counted under hashes, so no e-mail or IP address is kept. While Valkey is down
@@ -71,6 +71,11 @@ def count_failure(login: str, address: str) -> None:
 def admit_new_account(address: str) -> None:
     """Count an account made from this address; raises Throttled."""
     _take(RateLimitItemPerSecond(NEW_ACCOUNTS_PER_HOUR, 3600), "new-accounts", network_of(address))
+
+
+def admit_api(user_id: int) -> None:
+    """Count a request of this user to the REST API; raises Throttled."""
+    _take(RateLimitItemPerSecond(settings.API_REQUESTS_PER_MINUTE, 60), "api", str(user_id))
 
 
 @contextmanager

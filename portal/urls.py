@@ -6,6 +6,7 @@ from django.urls import include, path
 from portal.email_views import change_email
 from portal.health import healthz, readyz
 from portal.metrics import metrics
+from portal.token_views import revoke, tokens
 from portal.views import keys, revoke_key, revoke_keys
 
 urlpatterns = [
@@ -17,6 +18,8 @@ urlpatterns = [
     path("account/keys/", keys, name="keys"),
     path("account/keys/<int:pk>/revoke/", revoke_key, name="revoke_key"),
     path("account/keys/revoke/", revoke_keys, name="revoke_keys"),
+    path("account/tokens/", tokens, name="tokens"),
+    path("account/tokens/<int:pk>/revoke/", revoke, name="revoke_token"),
     path("account/", include("allauth.urls")),
     path("", include("accounting.urls")),
 ]

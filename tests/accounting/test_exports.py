@@ -83,13 +83,13 @@ def test_both_formats_have_the_sums_of_the_page(browser: Client, worked: Host) -
 
 def test_a_row_is_a_day_of_a_computer_at_a_project(browser: Client, worked: Host) -> None:
     rows = rows_of(body(browser, f"/history/history.csv?{RANGE}"))
-    assert [(row["day"], row["project"], row["computer"]) for row in rows] == [
+    assert [(row["day"], row["project"], row["host"]) for row in rows] == [
         ("2026-03-01", "Alpha", "studio"),
         ("2026-03-01", "Beta", "studio"),
         ("2026-03-10", "Alpha", "attic"),
     ]
     assert tuple(rows[0]) == exports.COLUMNS
-    assert (rows[0]["cpu_secs"], rows[0]["flags"], rows[0]["computer_id"]) == ("259.346744", "capped", str(worked.pk))
+    assert (rows[0]["cpu_secs"], rows[0]["flags"], rows[0]["host_id"]) == ("259.346744", "capped", str(worked.pk))
     data = json.loads(body(browser, f"/history/history.json?{RANGE}"))
     assert (data["first"], data["last"]) == ("2026-03-01", "2026-03-10")
     assert data["rows"][0]["flags"] == ["capped"] and data["rows"][1]["flags"] == []
@@ -129,9 +129,9 @@ def test_a_page_is_one_statement_on_the_months_that_are_left(
 def test_a_name_is_no_formula(browser: Client, alice: User) -> None:
     credit(make_host(alice, "=1+1"), make_project('@"evil",\n'), "2026-03-02", (1, 0, 0, 0, 0, 0))
     (row,) = rows_of(body(browser, f"/history/history.csv?{RANGE}"))
-    assert (row["computer"], row["project"]) == ("'=1+1", '\'@"evil",\n')
+    assert (row["host"], row["project"]) == ("'=1+1", '\'@"evil",\n')
     (kept,) = json.loads(body(browser, f"/history/history.json?{RANGE}"))["rows"]
-    assert kept["computer"] == "=1+1"
+    assert kept["host"] == "=1+1"
 
 
 def test_the_page_links_to_the_days_that_it_shows(browser: Client, worked: Host) -> None:

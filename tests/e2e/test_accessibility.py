@@ -24,6 +24,7 @@ PRIVATE = [
     "/account/2fa/",
     "/account/sessions/",
     "/account/keys/",
+    "/account/tokens/",
 ]
 
 

@@ -1,0 +1,189 @@
+"""What the REST API hands out: the form of each result, and how it is made from a row.
+
+Credit and seconds are decimal text with six digits after the point, so that no reader rounds them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from accounting.day_rows import DayRow, Names
+from accounting.engine.amounts import format_micro
+from accounting.exports import row_values
+from accounting.models import Day, Note, Project, UserProject
+from accounting.note_texts import explain
+from portal.models import Host
+
+
+@extend_schema_field({"type": "string", "format": "decimal", "example": "259.346744"})
+class AmountField(serializers.CharField):
+    """Credits or seconds as decimal text with six digits after the point."""
+
+
+class AmountsResult(serializers.Serializer[Any]):
+    """The six amounts."""
+
+    cpu_credit = AmountField(help_text="Estimated credit of processors.")
+    gpu_credit = AmountField(help_text="Estimated credit of GPUs.")
+    cpu_secs = AmountField(help_text="Run time of processors, seconds.")
+    gpu_secs = AmountField(help_text="Run time of GPUs, seconds.")
+    jobs_succeeded = serializers.IntegerField()
+    jobs_failed = serializers.IntegerField()
+
+
+class FlaggedResult(AmountsResult):
+    """Amounts with what is to be known of them."""
+
+    flags = serializers.ListField(
+        child=serializers.ChoiceField(choices=[flag.name.lower() for flag in Day.Flag]),
+        help_text="What is to be known of the amounts; docs/api.md explains each.",
+    )
+
+
+class DayResult(FlaggedResult):
+    """What one computer was credited at one project on one UTC day."""
+
+    day = serializers.DateField()
+    project_id = serializers.IntegerField()
+    project = serializers.CharField(help_text="The project's name.")
+    project_url = serializers.CharField(help_text="The project's master URL.")
+    host_id = serializers.IntegerField()
+    host = serializers.CharField(help_text="The computer's name.")
+
+
+class SumResult(FlaggedResult):
+    """The sums of one step of a range, as far as it is in the range."""
+
+    first = serializers.DateField()
+    last = serializers.DateField()
+    project_id = serializers.IntegerField(allow_null=True, help_text="Null unless `by=project`.")
+    host_id = serializers.IntegerField(allow_null=True, help_text="Null unless `by=host`.")
+
+
+class SumsResult(serializers.Serializer[Any]):
+    """Sums of a range, and of each step of it that has work."""
+
+    total = AmountsResult()
+    results = SumResult(many=True)
+
+
+class HostResult(serializers.ModelSerializer[Host]):
+    """A computer: speeds in FLOPS and operations/s, sizes in bytes."""
+
+    name = serializers.CharField(help_text="The owner's name for it, else the one that it reports.")
+    coprocs = serializers.ListField(child=serializers.DictField(), help_text="GPUs and other coprocessors.")
+
+    class Meta:
+        model = Host
+        fields = (
+            "id",
+            "name",
+            "venue",
+            "created_at",
+            "last_contact_at",
+            "retired_at",
+            "client_version",
+            "platform_name",
+            "os_name",
+            "os_version",
+            "ncpus",
+            "p_vendor",
+            "p_model",
+            "p_fpops",
+            "p_iops",
+            "m_nbytes",
+            "d_total",
+            "coprocs",
+        )
+        read_only_fields = fields
+
+
+class ProjectResult(serializers.ModelSerializer[Project]):
+    """A project, and my part in it; what is summed up is some minutes old."""
+
+    total_credit = AmountField(help_text="My estimated credit there, all computers together.")
+    recent_credit_per_day = serializers.FloatField(help_text="My recent average (half-life one week).")
+    is_chosen = serializers.BooleanField(help_text="Whether I chose it by hand.")
+    resource_share = serializers.FloatField(allow_null=True, help_text="My share for it; null: the default share.")
+
+    class Meta:
+        model = Project
+        fields = (
+            "id",
+            "name",
+            "master_url",
+            "web_url",
+            "summary",
+            "description",
+            "is_active",
+            "default_share",
+            "total_credit",
+            "recent_credit_per_day",
+            "is_chosen",
+            "resource_share",
+        )
+        read_only_fields = fields
+
+
+class NoteResult(serializers.Serializer[Any]):
+    """Something to know about a computer's reports of one day."""
+
+    id = serializers.IntegerField()
+    day = serializers.DateField()
+    kind = serializers.CharField()
+    host_id = serializers.IntegerField()
+    project_id = serializers.IntegerField(allow_null=True)
+    happened = serializers.CharField()
+    meaning = serializers.CharField()
+    to_do = serializers.CharField(allow_blank=True)
+    is_loss = serializers.BooleanField(help_text="Whether something that was reported does not count.")
+    count = serializers.IntegerField(help_text="How often it happened on that day.")
+    first_at = serializers.DateTimeField()
+    last_at = serializers.DateTimeField()
+
+
+def day_result(row: DayRow, names: Names) -> dict[str, Any]:
+    """As a downloaded row, which has the same names."""
+    return row_values(row, names)
+
+
+def host_result(host: Host) -> dict[str, Any]:
+    return dict(HostResult(host).data)
+
+
+def project_result(project: Project, mine: UserProject | None) -> dict[str, Any]:
+    return {
+        "id": project.pk,
+        "name": project.name,
+        "master_url": project.master_url,
+        "web_url": project.web_url,
+        "summary": project.summary,
+        "description": project.description,
+        "is_active": project.is_active,
+        "default_share": project.default_share,
+        "total_credit": format_micro(mine.total_ec if mine else 0),
+        "recent_credit_per_day": mine.avg_ec if mine else 0.0,
+        "is_chosen": mine.is_chosen if mine else False,
+        "resource_share": mine.resource_share if mine else None,
+    }
+
+
+def note_result(note: Note) -> dict[str, Any]:
+    text = explain(note, note.project.name if note.project else "")
+    return {
+        "id": note.pk,
+        "day": note.day.isoformat(),
+        "kind": note.kind,
+        "host_id": note.host_id,
+        "project_id": note.project_id,
+        "happened": text.happened,
+        "meaning": text.meaning,
+        "to_do": text.to_do,
+        "is_loss": text.is_loss,
+        "count": note.count,
+        "first_at": note.first_at.isoformat(),
+        "last_at": note.last_at.isoformat(),
+    }

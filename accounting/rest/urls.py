@@ -1,0 +1,18 @@
+"""Addresses of the REST API, below /api/v1/."""
+
+from django.urls import URLPattern, path
+from drf_spectacular.views import SpectacularAPIView
+
+from accounting.rest import views
+
+urlpatterns: list[URLPattern] = [
+    path("", views.docs, name="api_docs"),
+    path("schema/", SpectacularAPIView.as_view(), name="api_schema"),
+    path("days/", views.DaysView.as_view(), name="api_days"),
+    path("sums/", views.SumsView.as_view(), name="api_sums"),
+    path("hosts/", views.HostsView.as_view(), name="api_hosts"),
+    path("hosts/<int:pk>/", views.HostView.as_view(), name="api_host"),
+    path("projects/", views.ProjectsView.as_view(), name="api_projects"),
+    path("projects/<int:pk>/", views.ProjectView.as_view(), name="api_project"),
+    path("notes/", views.NotesView.as_view(), name="api_notes"),
+]

@@ -1,0 +1,231 @@
+"""The REST API's views: days, sums, hosts, projects and notes of whoever asks."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.response import Response
+
+from accounting.day_rows import Place, Wanted, flag_names, read_names, read_page
+from accounting.engine.amounts import NO_WORK
+from accounting.engine.states import plus
+from accounting.exports import amount_values
+from accounting.history import By, Cell, read_cells
+from accounting.models import Note, Project, UserProject
+from accounting.periods import MAX_YEARS, Period, Step, next_start
+from accounting.rest import results
+from accounting.rest.base import MAX_ID, ApiView, PageQuery, page_of, read_id_cursor
+from portal.access import own_hosts
+from portal.models import ApiToken
+
+DEFAULT_DAYS: Final = 30
+MAX_SUMS: Final = 10_000
+
+
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    """The API's description, to be tried out by whoever is signed in."""
+    return render(request, "accounting/api_docs.html")
+
+
+class _Range(serializers.Serializer[Any]):
+    """A range of UTC days, both ends included; without one, the last thirty."""
+
+    to = serializers.DateField(required=False, help_text="The last day; without it, today.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        # "from" is a word of Python's, so it cannot be a class attribute.
+        first = serializers.DateField(required=False, help_text="The first day; without it, 29 days before the last.")
+        return {"from": first, **super().get_fields()}
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        today = timezone.now().date()
+        last = min(attrs.get("to", today), today)
+        days_before = min(DEFAULT_DAYS - 1, (last - dt.date.min).days)
+        first = attrs.get("from", last - dt.timedelta(days=days_before))
+        if first > attrs.get("to", first):
+            raise serializers.ValidationError({"from": ["`from` is after `to`."]})
+        if (last - first).days > MAX_YEARS * 366:
+            raise serializers.ValidationError({"from": [f"A range has at most {MAX_YEARS} years."]})
+        return {**attrs, "from": first, "to": last}
+
+
+def _id_field(what: str) -> serializers.IntegerField:
+    return serializers.IntegerField(min_value=1, max_value=MAX_ID, required=False, help_text=f"Only of this {what}.")
+
+
+class DaysQuery(_Range, PageQuery):
+    """Which rows."""
+
+    project = _id_field("project")
+    host = _id_field("computer")
+
+
+class SumsQuery(_Range):
+    """What is summed up."""
+
+    step = serializers.ChoiceField(choices=[str(step) for step in Step], default="day")
+    by = serializers.ChoiceField(choices=["none", "project", "host"], default="none", help_text="Split the sums.")
+
+
+class NotesQuery(_Range, PageQuery):
+    """Which notes."""
+
+    host = _id_field("computer")
+
+
+class DaysView(ApiView):
+    """Daily history, a row for each computer at each project, the oldest first."""
+
+    scope = ApiToken.Scope.HISTORY
+    query_class = DaysQuery
+
+    @extend_schema(operation_id="days_list", parameters=[DaysQuery], responses=page_of(results.DayResult, "Days"))
+    def get(self, request: HttpRequest) -> Response:
+        query = self.query()
+        wanted = Wanted(query["from"], query["to"], query.get("project"), query.get("host"))
+        rows = read_page(self.volunteer, wanted, _read_place(query), query["limit"] + 1)
+        names = read_names(self.volunteer)
+        return self.page(
+            rows,
+            query["limit"],
+            lambda row: f"{row.day}.{row.project_id}.{row.host_id}",
+            lambda row: results.day_result(row, names),
+        )
+
+
+def _read_place(query: dict[str, Any]) -> Place | None:
+    text = query.get("cursor")
+    if text is None:
+        return None
+    try:
+        day, project, host = text.split(".")
+        place = dt.date.fromisoformat(day), int(project), int(host)
+    except ValueError:
+        place = dt.date.min, -1, -1
+    if not all(0 <= id_ <= MAX_ID for id_ in place[1:]):
+        raise serializers.ValidationError({"cursor": ["Not a cursor of this list. Take it from `next`."]})
+    return place
+
+
+class SumsView(ApiView):
+    """Sums per day, week (from Monday) or month; those without work are left out."""
+
+    scope = ApiToken.Scope.HISTORY
+    query_class = SumsQuery
+
+    @extend_schema(parameters=[SumsQuery], responses=results.SumsResult)
+    def get(self, request: HttpRequest) -> Response:
+        query = self.query()
+        by = {"project": By.PROJECT, "host": By.COMPUTER}.get(query["by"], By.PROCESSOR)
+        period = Period(query["from"], query["to"], "", Step(query["step"]))
+        cells = read_cells(self.volunteer, period, by)
+        if len(cells) > MAX_SUMS:
+            raise serializers.ValidationError(
+                {"step": [f"More than {MAX_SUMS} sums. Ask for a longer step or a shorter range."]}
+            )
+        total = NO_WORK
+        for cell in cells:
+            total = plus(total, cell.amounts)
+        return Response({"total": amount_values(total), "results": [_sum(cell, period, by) for cell in cells]})
+
+
+def _sum(cell: Cell, period: Period, by: By) -> dict[str, Any]:
+    end = next_start(cell.start, period.step) - dt.timedelta(days=1) if cell.start < period.last else period.last
+    return {
+        "first": max(cell.start, period.first).isoformat(),
+        "last": min(end, period.last).isoformat(),
+        "project_id": cell.key if by is By.PROJECT else None,
+        "host_id": cell.key if by is By.COMPUTER else None,
+        **amount_values(cell.amounts),
+        "flags": flag_names(cell.flags),
+    }
+
+
+class HostsView(ApiView):
+    """All computers, also retired ones; merged records are part of the one that stays."""
+
+    scope = ApiToken.Scope.HOSTS
+    query_class = PageQuery
+
+    @extend_schema(operation_id="hosts_list", parameters=[PageQuery], responses=page_of(results.HostResult, "Hosts"))
+    def get(self, request: HttpRequest) -> Response:
+        query = self.query()
+        rows = own_hosts(self.volunteer).filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1]
+        return self.page(list(rows), query["limit"], lambda host: str(host.pk), results.host_result)
+
+
+class HostView(ApiView):
+    """One computer."""
+
+    scope = ApiToken.Scope.HOSTS
+
+    @extend_schema(responses=results.HostResult)
+    def get(self, request: HttpRequest, pk: int) -> Response:
+        self.query()
+        host = own_hosts(self.volunteer).filter(pk=pk).first()
+        if host is None:
+            raise NotFound("There is no such computer of yours.")
+        return Response(results.host_result(host))
+
+
+class ProjectsView(ApiView):
+    """All projects that computers can be attached to, or could."""
+
+    scope = ApiToken.Scope.PROJECTS
+    query_class = PageQuery
+
+    @extend_schema(
+        operation_id="projects_list", parameters=[PageQuery], responses=page_of(results.ProjectResult, "Projects")
+    )
+    def get(self, request: HttpRequest) -> Response:
+        query = self.query()
+        rows = list(Project.objects.filter(pk__gt=read_id_cursor(query)).order_by("pk")[: query["limit"] + 1])
+        mine = {row.project_id: row for row in UserProject.objects.filter(user=self.volunteer, project__in=rows)}
+        return self.page(
+            rows,
+            query["limit"],
+            lambda project: str(project.pk),
+            lambda project: results.project_result(project, mine.get(project.pk)),
+        )
+
+
+class ProjectView(ApiView):
+    """One project."""
+
+    scope = ApiToken.Scope.PROJECTS
+
+    @extend_schema(responses=results.ProjectResult)
+    def get(self, request: HttpRequest, pk: int) -> Response:
+        self.query()
+        project = Project.objects.filter(pk=pk).first()
+        if project is None:
+            raise NotFound("There is no such project.")
+        mine = UserProject.objects.filter(user=self.volunteer, project=project).first()
+        return Response(results.project_result(project, mine))
+
+
+class NotesView(ApiView):
+    """What is to be known about reports, the latest first."""
+
+    scope = ApiToken.Scope.NOTES
+    query_class = NotesQuery
+
+    @extend_schema(operation_id="notes_list", parameters=[NotesQuery], responses=page_of(results.NoteResult, "Notes"))
+    def get(self, request: HttpRequest) -> Response:
+        query = self.query()
+        notes = Note.objects.filter(host__owner=self.volunteer, day__range=(query["from"], query["to"]))
+        if "host" in query:
+            notes = notes.filter(host_id=query["host"])
+        if before := read_id_cursor(query):
+            notes = notes.filter(pk__lt=before)
+        rows = list(notes.select_related("project").order_by("-pk")[: query["limit"] + 1])
+        return self.page(rows, query["limit"], lambda note: str(note.pk), results.note_result)
