@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -111,12 +112,15 @@ class Machine:
 def assemble(
     email: str, password: str, seed: int, hardware: Sequence[tuple[SimulatedComputer, Habit]] = HARDWARE
 ) -> list[Machine]:
-    """Machines of one volunteer; the same seed makes the same fleet."""
+    """Machines of one volunteer, each with a name of its own; the same seed makes the same fleet."""
     machines = []
+    names: Counter[str] = Counter()
     for number, (pattern, habit) in enumerate(hardware):
+        names[pattern.name] += 1
+        copy = names[pattern.name]
         dice = random.Random(f"{seed} {email} {number}")
         computer = SimulatedComputer(
-            name=pattern.name,
+            name=pattern.name if copy == 1 else f"{pattern.name}-{copy}",
             cpid=f"{dice.getrandbits(128):032x}",
             email=email,
             password=password,
