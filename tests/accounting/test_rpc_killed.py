@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.request import Request, urlopen
 
 import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection, connections
 from django.test import Client
+from pytest_django.live_server_helper import LiveServer
 
 from accounting import ledger_check
 from accounting.models import Day, HostLedger, HostProject, Note, Project
@@ -33,6 +35,7 @@ WORKER = """
 import sys, django
 django.setup()
 from django.test import Client
+from pytest_django.live_server_helper import LiveServer
 from django.test.utils import setup_test_environment
 setup_test_environment()
 Client().post("/rpc.php", sys.stdin.buffer.read(), content_type="text/xml")
@@ -160,3 +163,29 @@ def _until_gone(pid: int) -> None:
             cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid])
             if cursor.fetchone() is None:
                 return
+
+
+def test_after_a_restart_of_the_database_each_connection_fails_at_most_once(
+    live_server: LiveServer, alice: User, projects: list[Project]
+) -> None:
+    computer = with_work(alice, projects)
+
+    def report() -> int:
+        request = Request(f"{live_server.url}/rpc.php", data=computer.request(time.time()))
+        with urlopen(request) as response:
+            return Reply(response.read()).error[0]
+
+    assert report() == 0
+    # All but this test's own connection: those that wait in the pool.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        (ended,) = cursor.fetchone()
+    errors = [report() for _ in range(ended + 2)]
+    assert ended >= 1
+    assert set(errors) <= {0, -1}
+    assert errors.count(-1) <= ended
+    assert errors[-1] == 0
+    assert hours_credited(computer, projects[0]) == 4
