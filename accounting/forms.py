@@ -36,7 +36,7 @@ class HostForm(forms.Form):
         label="Place",
         choices=Venue.choices,
         required=False,
-        help_text="Picks the preferences of that place, where a project has some. The computer learns of it at its "
+        help_text="Picks the preferences of that place, if you saved some for it. The computer learns of it at its "
         "next contact.",
     )
 

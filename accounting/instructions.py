@@ -206,4 +206,5 @@ def _preferences(account: Account) -> Preferences | None:
     return Preferences(
         mod_time=int(account.preferences_at.timestamp()),
         general=PreferenceSet(preferences.complete(account.preferences)),
+        venues={name: PreferenceSet(own) for name, own in preferences.venue_sets(account.preferences).items()},
     )

@@ -193,7 +193,8 @@ class AccountSettings(models.Model):
     """What a volunteer's clients are told besides projects: preferences and keywords."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="account_settings")
-    # {element: number, …}, complete (accounting/preferences.py); empty: the client keeps its own.
+    # {element: number, …, "venues": {"home": {element: number, …}, …}}, sets complete (accounting/preferences.py);
+    # empty: the client keeps its own.
     preferences = models.JSONField(default=dict, blank=True)
     preferences_at = models.DateTimeField("preferences saved at", null=True, blank=True)
     keywords_yes = ArrayField(models.PositiveIntegerField(), default=list, blank=True)

@@ -59,8 +59,49 @@ PREFERENCES: Final[dict[str, Preference]] = {
     "network_wifi_only": _SWITCH_OFF,
 }
 
+VENUES: Final = ("home", "work", "school")
+"""Places that may have a set of their own; under "venues" beside the elements of the set for everywhere."""
 
-def complete(chosen: Mapping[str, float]) -> dict[str, float]:
+PRESETS: Final[dict[str, dict[str, float]]] = {
+    # Hardly to be noticed: computes while nobody is there, with half of the processors.
+    "gentle": {
+        "run_if_user_active": 0,
+        "idle_time_to_run": 10,
+        "suspend_cpu_usage": 15,
+        "niu_suspend_cpu_usage": 25,
+        "max_ncpus_pct": 50,
+        "niu_max_ncpus_pct": 50,
+        "ram_max_used_busy_pct": 25,
+        "ram_max_used_idle_pct": 50,
+        "disk_max_used_gb": 10,
+        "work_buf_additional_days": 0.25,
+    },
+    # The client's own defaults.
+    "usual": {},
+    # All that the computer has, also while it is used; batteries are spared still.
+    "everything": {
+        "run_gpu_if_user_active": 1,
+        "suspend_cpu_usage": 0,
+        "niu_suspend_cpu_usage": 0,
+        "leave_apps_in_memory": 1,
+        "ram_max_used_busy_pct": 75,
+        "ram_max_used_idle_pct": 95,
+        "work_buf_min_days": 0.5,
+        "work_buf_additional_days": 1,
+    },
+}
+"""Where a preset differs from the defaults."""
+
+
+def venue_sets(chosen: Mapping[str, object]) -> dict[str, dict[str, float]]:
+    """The complete sets of the places that have one of their own."""
+    venues = chosen.get("venues")
+    if not isinstance(venues, Mapping):
+        return {}
+    return {name: complete(venues[name]) for name in VENUES if isinstance(venues.get(name), Mapping)}
+
+
+def complete(chosen: Mapping[str, object]) -> dict[str, float]:
     """A complete set: what was chosen, within each element's limits, and the defaults of the rest."""
     return {name: _within(chosen.get(name), limits) for name, limits in PREFERENCES.items()}
 
@@ -69,6 +110,9 @@ def faults(chosen: Mapping[str, object]) -> list[str]:
     """What is wrong with a chosen set, a sentence for each element."""
     found = []
     for name, value in chosen.items():
+        if name == "venues":
+            found += _venue_faults(value)
+            continue
         limits = PREFERENCES.get(name)
         if limits is None:
             found.append(f"{name} is no preference that clients know")
@@ -76,6 +120,20 @@ def faults(chosen: Mapping[str, object]) -> list[str]:
             found.append(f"{name} must be a number")
         elif not limits.low <= value <= limits.high:
             found.append(f"{name} must be from {limits.low:g} to {limits.high:g}")
+    return found
+
+
+def _venue_faults(venues: object) -> list[str]:
+    if not isinstance(venues, Mapping):
+        return ["venues must be sets of preferences by place"]
+    found = [f"{name} is no place that clients know" for name in venues if name not in VENUES]
+    for name in VENUES:
+        if name in venues:
+            own = venues[name]
+            is_set = isinstance(own, Mapping) and "venues" not in own
+            found += (
+                [f"{name}: {fault}" for fault in faults(own)] if is_set else [f"{name} must be a set of preferences"]
+            )
     return found
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from accounting import views, views_computers, views_history, views_projects
+from accounting import views, views_computers, views_history, views_preferences, views_projects
 from accounting.api import AccountManagerView
 from accounting.feeds import NoticesFeed
 from portal import web_rpc
@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("history/days/<str:text>/", views_history.day, name="history_day"),
     path("history/history.csv", views_history.download, {"kind": "csv"}, name="history_csv"),
     path("history/history.json", views_history.download, {"kind": "json"}, name="history_json"),
+    path("account/preferences/", views_preferences.preferences, name="preferences"),
     path("computers/", views_computers.computers, name="computers"),
     path("computers/<int:pk>/", views_computers.host, name="host"),
     path("computers/<int:pk>/settings/", views_computers.host_settings, name="host_settings"),

@@ -25,6 +25,7 @@ PRIVATE = [
     "/account/sessions/",
     "/account/keys/",
     "/account/tokens/",
+    "/account/preferences/",
 ]
 
 
