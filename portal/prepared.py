@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -37,10 +38,8 @@ class Prepared:
 
         Raises Django's database errors.
         """
-        connection.ensure_connection()
-        raw: psycopg.Connection[Any] = connection.connection
         texts = [None if (value := values[name]) is None else value.encode() for name in self.names]
-        with connection.wrap_database_errors:
+        with connection.wrap_database_errors, _connected() as raw:
             if not raw.autocommit and raw.pgconn.transaction_status == pq.TransactionStatus.IDLE:
                 # psycopg begins a transaction with its first statement, which this one bypasses.
                 raw.execute("SELECT 1")
@@ -56,6 +55,23 @@ class Prepared:
             _check(raw, raw.pgconn.prepare(self.name, self.sql))
             known.add(self.name)
         return _check(raw, raw.pgconn.exec_prepared(self.name, cast("list[bytes]", texts)))
+
+
+@contextmanager
+def _connected() -> Iterator[psycopg.Connection[Any]]:
+    """Django's connection if this thread has one, as it may be in a transaction; else one of the pool's, just lent:
+    for a single statement, what Django does at the begin and end of a connection's use would cost more than that.
+    """
+    pool = getattr(connection, "pool", None) if connection.connection is None else None
+    if pool is None:
+        connection.ensure_connection()
+        yield connection.connection
+        return
+    raw = pool.getconn()
+    try:
+        yield raw
+    finally:
+        pool.putconn(raw)
 
 
 def _check(raw: psycopg.Connection[Any], result: pq.abc.PGresult) -> pq.abc.PGresult:
