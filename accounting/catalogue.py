@@ -7,9 +7,11 @@ import time
 from dataclasses import dataclass
 
 import structlog
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounting import vault
+from accounting.choice_facts import ProjectFacts, Trouble, TroubleKind
 from accounting.models import Announcement, Project
 
 log = structlog.get_logger("catalogue")
@@ -20,14 +22,13 @@ KEPT_SECS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CatalogueProject:
-    """A project as the choice of projects and the reply see it."""
+    """A project as the choice of projects (``facts``) and the reply see it."""
 
     id: int
     name: str
     url: str
     url_signature: str
-    is_active: bool
-    default_share: float
+    facts: ProjectFacts
     per_user: bool
     shared_account_key: str | None
 
@@ -58,8 +59,28 @@ def forget() -> None:
     _kept = None
 
 
+def with_facts(projects: QuerySet[Project]) -> QuerySet[Project]:
+    """The projects with all that the choice is made from; five statements."""
+    return projects.prefetch_related("keywords", "versions", "troubles", "standings")
+
+
+def facts_of(project: Project) -> ProjectFacts:
+    """A project, read ``with_facts``, as the choice sees it."""
+    boosts = {standing.on_gpu: standing.boost for standing in project.standings.all()}
+    return ProjectFacts(
+        id=project.pk,
+        share=project.default_share,
+        is_active=project.is_active,
+        is_down=project.down_since is not None,
+        keywords={row.keyword: row.weight for row in project.keywords.all()},
+        versions=frozenset((row.platform, row.processor_type) for row in project.versions.all()),
+        boosts=(boosts.get(False, 1.0), boosts.get(True, 1.0)),
+        troubles=tuple(Trouble(TroubleKind(row.kind), row.processor_type, row.since) for row in project.troubles.all()),
+    )
+
+
 def _load() -> Catalogue:
-    projects = [_entry(project) for project in Project.objects.all()]
+    projects = [_entry(project) for project in with_facts(Project.objects.all())]
     urgent = Announcement.objects.filter(published_at__lte=timezone.now(), urgent_until__gt=timezone.now())
     return Catalogue(
         {p.id: p for p in projects},
@@ -74,8 +95,7 @@ def _entry(project: Project) -> CatalogueProject:
         name=project.name,
         url=project.master_url,
         url_signature=project.url_signature,
-        is_active=project.is_active,
-        default_share=project.default_share,
+        facts=facts_of(project),
         per_user=project.account_mode == Project.Account.PER_USER,
         shared_account_key=_readable(project),
     )

@@ -72,7 +72,8 @@ class Computer:
     """One computer. ``types``: the processor types that it has and may use; ``platform``: "" if unknown.
 
     ``current``: projects that it has now. ``excluded``: projects that its owner does not want on it. ``barred``:
-    types that it may not use for a project. ``troubles``: what it met itself, as far as that still counts.
+    types that it may not use for a project. ``resting``: projects that are to stay, but to do nothing at present.
+    ``troubles``: what it met itself, as far as that still counts.
     """
 
     id: int
@@ -81,6 +82,7 @@ class Computer:
     current: frozenset[int] = frozenset()
     excluded: frozenset[int] = frozenset()
     barred: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    resting: frozenset[int] = frozenset()
     troubles: Mapping[int, tuple[Trouble, ...]] = field(default_factory=dict)
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from math import exp, log
 from operator import attrgetter
-from typing import Final, Protocol
+from typing import Final
 
 from accounting import keyword_tree
 from accounting.choice_facts import (
@@ -77,7 +77,7 @@ class _Entrant:
 _rank: Final = attrgetter("rank")
 
 
-def choose_for(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime) -> Choice:
+def choose(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime) -> Choice:
     """The projects of one computer.
 
     Projects picked by hand, if any of them takes computers: these and no others, at the shares picked, whatever their
@@ -152,7 +152,8 @@ def _refusal(project: ProjectFacts, volunteer: Volunteer, computer: Computer, co
         verdict = Verdict.NO_ACCOUNT
     elif project.is_down:
         verdict = Verdict.DOWN
-    elif not could:
+    elif not could and not (project.id in computer.current and project.id in computer.barred):
+        # One that the computer has, and that its owner keeps from all its processors, stays and does nothing.
         verdict = Verdict.UNFIT
     return Score(project.id, verdict, because=because) if verdict is not None else None
 
@@ -163,6 +164,8 @@ def _entrant(
     troubles = (*project.troubles, *computer.troubles.get(project.id, ()))
     is_here = project.id in computer.current
     serves, is_well = _at_work(troubles, could, is_here=is_here, now=now) if troubles else (could, True)
+    if project.id in computer.resting:
+        serves = frozenset()
     liking, because = _liking(project, volunteer.yes)
     boost = _boost(project, could)
     weight = max(LEAST_WEIGHT, project.share * boost)
@@ -327,28 +330,3 @@ def _why_not(entrant: _Entrant, some_are_liked: bool) -> Verdict:
     if not entrant.is_well:
         return Verdict.PASSED_OVER
     return Verdict.LESS_LIKED if some_are_liked and entrant.score.liking <= 0 else Verdict.CROWDED_OUT
-
-
-class Candidate(Protocol):
-    """What the choice for all computers at once needs to know of a project."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def is_active(self) -> bool: ...
-    @property
-    def default_share(self) -> float: ...
-
-
-def choose(projects: Iterable[Candidate], wishes: Mapping[int, Wish]) -> dict[int, float]:
-    """Resource shares by project id, whatever the computer: those picked by hand, if there are any; else all active."""
-    active = {project.id: project for project in projects if project.is_active}
-    by_hand = {id_ for id_, wish in wishes.items() if wish.is_chosen}
-    # A volunteer whose chosen projects have all ended gets what everybody gets, not an idle computer.
-    chosen = (by_hand & active.keys()) or active.keys()
-    shares = {}
-    for id_ in sorted(chosen):
-        wish = wishes.get(id_)
-        by_wish = wish.resource_share if wish is not None and id_ in by_hand else None
-        shares[id_] = active[id_].default_share if by_wish is None else by_wish
-    return shares

@@ -21,7 +21,7 @@ from accounting.engine.states import plus
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.note_texts import NoteText, explain
 from accounting.running import Fact, facts
-from accounting.selection import read_selection
+from accounting.selection import computer_of, fractions, read_selection
 from portal.access import own_hosts
 from portal.models import Host, User
 
@@ -168,19 +168,21 @@ class HostPage:
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
-    """All about one of the user's computers; seven statements."""
+    """All about one of the user's computers; twelve statements."""
     selection = read_selection(user)
+    ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
     today = dict(
         Day.objects.filter(user=user, day=now.astimezone(dt.UTC).date(), host=host)
         .annotate(ec=F("cpu_ec") + F("gpu_ec"))
         .values_list("project_id", "ec")
     )
-    ledger = HostLedger.objects.filter(host=host).only("contact").first()
+    choice = selection.choice_for(computer_of(host, ledger, rows, now), now)
+    parts = fractions(choice.shares)
     lines = [
-        _line(project, rows.get(id_), today.get(id_, 0), selection.fraction(id_))
+        _line(project, rows.get(id_), today.get(id_, 0), parts.get(id_))
         for id_, project in selection.projects.items()
-        if id_ in rows or id_ in selection.shares
+        if id_ in rows or id_ in parts
     ]
     lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
     return HostPage(

@@ -7,6 +7,7 @@ is named with an order to detach once its jobs are done.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import Final
 from django.conf import settings
 
 from accounting import catalogue, preferences, vault
+from accounting.choice_facts import CPU, Choice, Computer, Trouble, Volunteer
 from accounting.choosing import choose
 from accounting.engine.amounts import MICRO
 from accounting.engine.ledger import NoteKind, ProjectState, Settlement
+from accounting.host_memory import Stored, recall
 from accounting.protocol import (
     AccountEntry,
     AccountManagerReply,
@@ -49,10 +52,46 @@ class Outcome:
     first_contact: bool
 
 
-def shares_for(account: Account, projects: catalogue.Catalogue) -> dict[int, float]:
-    """Resource shares of the projects that this account's computers can be attached to, by project id."""
-    attachable = (p for p in projects.by_id.values() if _account_key(account, p) is not None)
-    return choose(attachable, account.choices)
+def choose_for(
+    account: Account,
+    listed: Mapping[int, ReportedProject],
+    met: Mapping[int, Stored],
+    projects: catalogue.Catalogue,
+    now: dt.datetime,
+) -> Choice:
+    """The projects of the account's computer; ``met``: what it met at those that the request lists."""
+    return choose(
+        [project.facts for project in projects.by_id.values()],
+        Volunteer(
+            account.choices,
+            frozenset(account.keywords_yes),
+            frozenset(account.keywords_no),
+            frozenset(p.id for p in projects.by_id.values() if _account_key(account, p) is None),
+        ),
+        Computer(
+            account.host_id,
+            tuple(type_ for type_ in (CPU, *account.device_types) if type_ not in account.excluded_types),
+            account.platform,
+            frozenset(listed),
+            frozenset(id_ for id_, wishes in account.wishes.items() if wishes.excluded),
+            {id_: frozenset(wishes.no_rsc) for id_, wishes in account.wishes.items() if wishes.no_rsc},
+            frozenset(id_ for id_, wishes in account.wishes.items() if wishes.suspended or wishes.no_new_work),
+            _troubles(account, met, now),
+        ),
+        now,
+    )
+
+
+def _troubles(account: Account, met: Mapping[int, Stored], now: dt.datetime) -> dict[int, tuple[Trouble, ...]]:
+    troubles = {
+        id_: recall(stored, at_secs, is_here=False, now=now)
+        for id_, (stored, at_secs) in account.met.items()
+        if id_ not in met
+    }
+    for id_, stored in met.items():
+        if stored:
+            troubles[id_] = recall(stored, None, is_here=True, now=now)
+    return troubles
 
 
 def _account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:
@@ -135,7 +174,7 @@ def _entry(
         update=wishes.update_asked,
         suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
         dont_request_more_work=wishes.no_new_work,
-        no_rsc=wishes.no_rsc,
+        no_rsc=tuple(dict.fromkeys((*wishes.no_rsc, *account.excluded_types))),
         user_total_ec=user_total / MICRO,
         user_avg_ec=user_avg,
         totals=totals,
@@ -191,6 +230,8 @@ def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
     """Sentences for the client's log: urgent announcements, and what its owner should act upon."""
     projects = catalogue.current()
     announcements = [title for title, until in projects.urgent if now < until]
+    if not outcome.shares:
+        announcements.append(f"No project is left for this computer to work for; {settings.SITE_URL}projects/ says why")
     return announcements + [
         f"Totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}); nothing is lost,"
         " they count at the next report that is readable"

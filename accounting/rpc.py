@@ -15,7 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounting import catalogue, instructions, store
+from accounting import catalogue, host_memory, instructions, store
 from accounting.describing import appearance_of, describe, description_digest
 from accounting.engine.ledger import Ceilings, Machine, Report, Settlement, offer, settle
 from accounting.models import HostLedger
@@ -82,6 +82,7 @@ def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: st
         if account is None:
             raise ProtocolError("request", "the account is being closed", ERR_BAD_AUTHENTICATOR)
         new = describe(host, request, now)
+        account.platform, account.device_types = host.platform_name, store.device_types(host.coprocs)
         done = _settle_and_write(request, account, now, first_contact=created, new=new)
         if done is None:
             raise RuntimeError("overtaken in spite of the lock")
@@ -140,7 +141,11 @@ def _settle_and_write(
         honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
     )
-    shares = instructions.shares_for(account, projects)
+    met = {
+        id_: host_memory.meet(p.no_work, p.nrpc_failures, p.ended, account.met.get(id_, (None,))[0], now)
+        for id_, p in listed.items()
+    }
+    shares = instructions.choose_for(account, listed, met, projects, now).shares
     if settlement.stale:
         return instructions.Outcome(settlement, account.projects, listed, shares, first_contact)
     after = _rows_after(account, settlement, listed, shares)
@@ -149,7 +154,7 @@ def _settle_and_write(
         account,
         settlement,
         rows,
-        {id_: _state(project) for id_, project in listed.items()},
+        {id_: _state(project, met[id_], now) for id_, project in listed.items()},
         now=now,
         contact=request.contact(),
     )
@@ -184,9 +189,11 @@ def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> di
     return listed
 
 
-def _state(project: ReportedProject) -> dict[str, Any]:
-    """What the owner's pages show of a project on a computer, besides the ledger."""
+def _state(project: ReportedProject, met: host_memory.Stored, now: dt.datetime) -> dict[str, Any]:
+    """What the owner's pages and the next choice need of a project on a computer, besides the ledger."""
     return {
+        "at": int(now.timestamp()),
+        "troubles": met,
         "no_work": list(project.no_work),
         "failures": project.nrpc_failures,
         "queued_secs": int(project.not_started_dur),

@@ -14,18 +14,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from accounting.choosing import Wish
+from accounting.choice_facts import Wish
 from accounting.engine.amounts import Totals
 from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
 from accounting.engine.machine import Machine
+from accounting.host_memory import Stored
 from portal.prepared import Prepared
 
 # One row: the host, its owner, and as JSON the owner's projects and the host's.
 _READ: Final = """
 SELECT u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs, encode(h.hardware_digest, 'hex'), h.venue,
-       (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now, array_to_json(l.level), l.contacts, {key},
+       (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now, array_to_json(l.level), l.contacts,
+       h.platform_name, array_to_json(l.excluded_types), {key},
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
-               p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked))
+               p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
+               p.state->'troubles', p.state->'at'))
           FROM accounting_hostproject p WHERE p.host_id = h.id),
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
                c.total_ec, c.avg_ec))
@@ -141,8 +144,14 @@ class Account:
     key_id: int | None
     key_host_id: int | None
     key_used_at: dt.datetime | None
+    # What it runs: BOINC's names of its platform and of the types of its devices; and those that it may not use.
+    platform: str = ""
+    device_types: tuple[str, ...] = ()
+    excluded_types: tuple[str, ...] = ()
     projects: dict[int, ProjectState] = field(default_factory=dict)
     wishes: dict[int, Wishes] = field(default_factory=dict)
+    # What it met at projects, and when it last said so (accounting/host_memory.py)
+    met: dict[int, tuple[Stored, int | None]] = field(default_factory=dict)
     choices: dict[int, Wish] = field(default_factory=dict)
     account_keys: dict[int, bytes] = field(default_factory=dict)
     # (micro-credits in all, credits a day) by project
@@ -168,13 +177,14 @@ def _account(row: list[Any] | None) -> Account | None:
     user_id, name, email, host_id, token, ncpus, p_fpops, coprocs, digest, venue, last_at_us, client_now, level = row[
         :13
     ]
-    contacts, key_id, key_host_id, key_used_at, projects, choices, settings = row[13:]
+    contacts, platform, excluded_types, key_id, key_host_id, key_used_at, projects, choices, settings = row[13:]
+    devices = json.loads(coprocs)
     account = Account(
         user_id=int(user_id),
         user_name=name or email.split("@")[0],
         host_id=int(host_id),
         token=token,
-        machine=_machine(int(ncpus), float(p_fpops or 0), json.loads(coprocs)),
+        machine=_machine(int(ncpus), float(p_fpops or 0), devices),
         hardware_digest=bytes.fromhex(digest),
         venue=venue,
         contacts=int(contacts),
@@ -186,6 +196,9 @@ def _account(row: list[Any] | None) -> Account | None:
         key_id=int(key_id) if key_id else None,
         key_host_id=int(key_host_id) if key_host_id else None,
         key_used_at=dt.datetime.fromisoformat(key_used_at) if key_used_at else None,
+        platform=platform,
+        device_types=device_types(devices),
+        excluded_types=tuple(json.loads(excluded_types)),
     )
     if projects:
         _take_projects(account, json.loads(projects))
@@ -196,6 +209,11 @@ def _account(row: list[Any] | None) -> Account | None:
         account.preferences_at = dt.datetime.fromisoformat(at) if at else None
         account.keywords_yes, account.keywords_no = tuple(yes), tuple(no)
     return account
+
+
+def device_types(devices: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """BOINC's names of the types of the devices that there are, without repeats."""
+    return tuple(dict.fromkeys(str(d["type"]) for d in devices if d.get("type") and d.get("count")))
 
 
 def _machine(ncpus: int, p_fpops: float, devices: list[dict[str, Any]]) -> Machine | None:
@@ -222,8 +240,10 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             _totals(handed),
             listed,
         )
-        suspended, told, no_new_work, excluded, no_rsc, update_asked = wishes
+        suspended, told, no_new_work, excluded, no_rsc, update_asked, troubles, at_secs = wishes
         account.wishes[id_] = Wishes(suspended, told, no_new_work, excluded, tuple(no_rsc), update_asked)
+        if troubles:
+            account.met[id_] = troubles, at_secs
 
 
 def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:

@@ -7,11 +7,12 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from accounting.choices import ChoiceRefused, choose_projects
 from accounting.forms import chosen_shares, share_forms, show_refusal
-from accounting.selection import read_parts, read_selection
+from accounting.selection import read_parts, read_selection_of_all
 from portal.access import signed_in
 
 CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
@@ -22,7 +23,7 @@ CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
 def projects(request: HttpRequest) -> HttpResponse:
     """Which projects do my computers work for, and at what shares?"""
     user = signed_in(request)
-    selection = read_selection(user)
+    selection = read_selection_of_all(user, timezone.now())
     forms = share_forms(selection, request.POST if request.method == "POST" else None)
     problem = ""
     if request.method == "POST":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from accounting.balancing import WEEK_DAYS, Week, rebalance, sum_up
 from accounting.choice_facts import CPU, Computer, ProjectFacts, Volunteer
-from accounting.choosing import choose_for
+from accounting.choosing import choose
 
 START = dt.datetime(2026, 3, 1, 8, tzinfo=dt.UTC)
 LINUX, WINDOWS, MAC = "x86_64-pc-linux-gnu", "windows_x86_64", "arm64-apple-darwin"
@@ -46,7 +46,7 @@ class Population:
         cpu: list[Week] = []
         gpu: list[Week] = []
         for resident in here:
-            choice = choose_for(self.projects, resident.volunteer, resident.computer, START + dt.timedelta(days=day))
+            choice = choose(self.projects, resident.volunteer, resident.computer, START + dt.timedelta(days=day))
             resident.computer = replace(resident.computer, current=frozenset(choice.shares))
             days = min(WEEK_DAYS, day + 1 - resident.first_day)
             cpu += self._work(resident.computer, choice.shares, [CPU], resident.cpu, days)

@@ -175,7 +175,7 @@ def test_replies_follow_a_change_at_once(desk: Client) -> None:
     assert catalogue.current().by_id[project.pk].shared_account_key == SECRET
     change(desk, project, default_share="7", new_account_key="43_other")
     entry = catalogue.current().by_id[project.pk]
-    assert (entry.default_share, entry.shared_account_key) == (7, "43_other")
+    assert (entry.facts.share, entry.shared_account_key) == (7, "43_other")
 
 
 def test_a_project_cannot_be_deleted(desk: Client) -> None:

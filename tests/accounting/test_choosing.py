@@ -22,7 +22,7 @@ from accounting.choice_facts import (
     Volunteer,
     Wish,
 )
-from accounting.choosing import MAX_PROJECTS, MIN_PROJECTS, USUAL_PROJECTS, choose_for
+from accounting.choosing import MAX_PROJECTS, MIN_PROJECTS, USUAL_PROJECTS, choose
 
 NOW = dt.datetime(2026, 3, 1, 8, tzinfo=dt.UTC)
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -79,6 +79,7 @@ computers = st.builds(
     current=st.frozensets(project_ids, max_size=5),
     excluded=st.frozensets(project_ids, max_size=3),
     barred=st.dictionaries(project_ids, st.frozensets(st.sampled_from(TYPES)), max_size=3),
+    resting=st.frozensets(project_ids, max_size=3),
     troubles=st.dictionaries(project_ids, troubles, max_size=3),
 )
 
@@ -109,17 +110,20 @@ def score_of(choice: Choice, id_: int) -> Score:
 def test_nothing_is_chosen_that_must_not_be(
     facts: list[ProjectFacts], volunteer: Volunteer, computer: Computer
 ) -> None:
-    choice = choose_for(facts, volunteer, computer, NOW)
+    choice = choose(facts, volunteer, computer, NOW)
     by_id = {project.id: project for project in facts}
+    unbarred = Computer(1, computer.types, computer.platform, excluded=computer.excluded)
     for id_ in choice.shares:
-        assert could_serve(by_id[id_], volunteer, computer)
+        # What the owner keeps from all processors of a computer that has it stays there, and does nothing.
+        rests = id_ in computer.current and id_ in computer.barred
+        assert could_serve(by_id[id_], volunteer, unbarred if rests else computer)
 
 
 @given(projects(), volunteers, computers)
 def test_every_type_that_can_be_is_covered_by_two_to_ten_projects(
     facts: list[ProjectFacts], volunteer: Volunteer, computer: Computer
 ) -> None:
-    choice = choose_for(facts, volunteer, computer, NOW)
+    choice = choose(facts, volunteer, computer, NOW)
     able = {project.id: could_serve(project, volunteer, computer) for project in facts}
     possible = sum(bool(types) for types in able.values())
     assert min(MIN_PROJECTS, possible) <= len(choice.shares) <= MAX_PROJECTS
@@ -131,7 +135,7 @@ def test_every_type_that_can_be_is_covered_by_two_to_ten_projects(
 def test_every_project_comes_with_a_verdict_and_sane_numbers(
     facts: list[ProjectFacts], volunteer: Volunteer, computer: Computer
 ) -> None:
-    choice = choose_for(facts, volunteer, computer, NOW)
+    choice = choose(facts, volunteer, computer, NOW)
     assert sorted(score.project_id for score in choice.scores) == sorted(project.id for project in facts)
     assert {score.project_id: score.share for score in choice.scores if score.share is not None} == choice.shares
     for score in choice.scores:
@@ -145,7 +149,7 @@ def test_the_order_of_the_facts_does_not_matter(
 ) -> None:
     shuffled = list(facts)
     dice.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis' own kind of Random
-    assert choose_for(shuffled, volunteer, computer, NOW) == choose_for(facts, volunteer, computer, NOW)
+    assert choose(shuffled, volunteer, computer, NOW) == choose(facts, volunteer, computer, NOW)
 
 
 @given(projects(), volunteers, computers)
@@ -154,8 +158,8 @@ def test_a_choice_holds_until_a_reason_comes_up(
 ) -> None:
     # Troubles of more than a day, whose grace is over whether a computer has the project or not.
     old = [_with_old_troubles(project) for project in facts]
-    first = choose_for(old, volunteer, _moved(computer, {}), NOW)
-    later = choose_for(old, volunteer, _moved(computer, first.shares), NOW + HOUR)
+    first = choose(old, volunteer, _moved(computer, {}), NOW)
+    later = choose(old, volunteer, _moved(computer, first.shares), NOW + HOUR)
     assert later.shares == first.shares
 
 
@@ -180,6 +184,7 @@ def _moved(computer: Computer, shares: Mapping[int, float]) -> Computer:
         frozenset(shares),
         computer.excluded,
         computer.barred,
+        computer.resting,
     )
 
 
@@ -192,7 +197,7 @@ def many(number: int, **fields: object) -> list[ProjectFacts]:
 
 def test_equals_get_their_shares_as_the_operator_set_them() -> None:
     facts = [ProjectFacts(1, 100), ProjectFacts(2, 40), ProjectFacts(3, 0)]
-    choice = choose_for(facts, Volunteer(), Computer(7), NOW)
+    choice = choose(facts, Volunteer(), Computer(7), NOW)
     assert choice.shares == {1: 100, 2: 40, 3: 0}
     assert {score.verdict for score in choice.scores} == {Verdict.EQUAL}
 
@@ -200,7 +205,7 @@ def test_equals_get_their_shares_as_the_operator_set_them() -> None:
 def test_liked_projects_come_before_all_others() -> None:
     facts = many(8)
     facts += [ProjectFacts(9, 1, keywords={PULSARS: 1}), ProjectFacts(10, 1, keywords={ASTRONOMY: 0.5})]
-    choice = choose_for(facts, Volunteer(yes=frozenset({ASTRONOMY})), Computer(7), NOW)
+    choice = choose(facts, Volunteer(yes=frozenset({ASTRONOMY})), Computer(7), NOW)
     # Pulsars are part of astronomy. The share goes by the weight: 1 and 0.5.
     assert choice.shares == {9: 1, 10: 0.5}
     assert score_of(choice, 9).because == (ASTRONOMY,)
@@ -210,7 +215,7 @@ def test_liked_projects_come_before_all_others() -> None:
 
 def test_a_single_liked_project_gets_another_beside_it_with_a_tenth() -> None:
     facts = [*many(3), ProjectFacts(4, 100, keywords={CANCER: 1})]
-    choice = choose_for(facts, Volunteer(yes=frozenset({BIOMED})), Computer(7), NOW)
+    choice = choose(facts, Volunteer(yes=frozenset({BIOMED})), Computer(7), NOW)
     (spare,) = choice.shares.keys() - {4}
     assert choice.shares == {4: 100, spare: 10}
     assert score_of(choice, spare).verdict == Verdict.SPARE
@@ -218,13 +223,13 @@ def test_a_single_liked_project_gets_another_beside_it_with_a_tenth() -> None:
 
 def test_a_yes_to_a_part_is_none_to_the_whole() -> None:
     facts = [ProjectFacts(1, 100, keywords={ASTRONOMY: 1}), *[ProjectFacts(n, 100) for n in (2, 3)]]
-    choice = choose_for(facts, Volunteer(yes=frozenset({PULSARS})), Computer(7), NOW)
+    choice = choose(facts, Volunteer(yes=frozenset({PULSARS})), Computer(7), NOW)
     assert choice.shares == {1: 100, 2: 100, 3: 100}
 
 
 def test_science_and_place_are_liked_apart() -> None:
     facts = [ProjectFacts(1, 100, keywords={PULSARS: 1, ASTRONOMY: 1, GERMANY: 1})]
-    choice = choose_for(facts, Volunteer(yes=frozenset({ASTRONOMY, EUROPE})), Computer(7), NOW)
+    choice = choose(facts, Volunteer(yes=frozenset({ASTRONOMY, EUROPE})), Computer(7), NOW)
     # Science counts up to 1, however many keywords say the same; so does the place.
     assert score_of(choice, 1).liking == 2
 
@@ -232,27 +237,27 @@ def test_science_and_place_are_liked_apart() -> None:
 @pytest.mark.parametrize("no", [PULSARS, ASTRONOMY])
 def test_a_no_to_a_keyword_or_what_it_is_part_of_forbids(no: int) -> None:
     facts = [ProjectFacts(1, 100, keywords={PULSARS: 0.1, CANCER: 0.9}), *[ProjectFacts(n, 1) for n in (2, 3)]]
-    choice = choose_for(facts, Volunteer(yes=frozenset({CANCER, PULSARS}), no=frozenset({no})), Computer(7), NOW)
+    choice = choose(facts, Volunteer(yes=frozenset({CANCER, PULSARS}), no=frozenset({no})), Computer(7), NOW)
     assert choice.shares == {2: 1, 3: 1}
     assert (score_of(choice, 1).verdict, score_of(choice, 1).because) == (Verdict.VETOED, (no,))
 
 
 def test_a_computer_gets_nothing_rather_than_what_is_forbidden() -> None:
     facts = many(3, keywords={PULSARS: 1})
-    assert choose_for(facts, Volunteer(no=frozenset({ASTRONOMY})), Computer(7), NOW).shares == {}
+    assert choose(facts, Volunteer(no=frozenset({ASTRONOMY})), Computer(7), NOW).shares == {}
 
 
 def test_projects_picked_by_hand_stand_whatever_their_keywords() -> None:
     facts = [ProjectFacts(1, 100, keywords={PULSARS: 1}), ProjectFacts(2, 40), ProjectFacts(3, 7)]
     wishes = {1: Wish(True, 250), 2: Wish(True, None), 3: Wish(False, 5)}
-    choice = choose_for(facts, Volunteer(wishes, no=frozenset({ASTRONOMY})), Computer(7), NOW)
+    choice = choose(facts, Volunteer(wishes, no=frozenset({ASTRONOMY})), Computer(7), NOW)
     assert choice.is_by_hand and choice.shares == {1: 250, 2: 40}
     assert score_of(choice, 3).verdict == Verdict.NOT_PICKED
 
 
 def test_when_all_that_was_picked_has_ended_keywords_decide() -> None:
     facts = [ProjectFacts(1, 100, is_active=False), ProjectFacts(2, 40), ProjectFacts(3, 7, keywords={PULSARS: 1})]
-    choice = choose_for(facts, Volunteer({1: Wish(True, None)}, no=frozenset({ASTRONOMY})), Computer(7), NOW)
+    choice = choose(facts, Volunteer({1: Wish(True, None)}, no=frozenset({ASTRONOMY})), Computer(7), NOW)
     assert not choice.is_by_hand and choice.shares == {2: 40}
 
 
@@ -260,22 +265,22 @@ def test_the_one_gpu_project_is_chosen_beside_liked_ones() -> None:
     liked = [ProjectFacts(id_, 100, keywords={CANCER: 1}, versions=frozenset({("", CPU)})) for id_ in range(1, 9)]
     facts = [*liked, ProjectFacts(9, 100, versions=frozenset({("windows_intelx86", "NVIDIA")}))]
     computer = Computer(7, (CPU, "NVIDIA"), "windows_x86_64")
-    choice = choose_for(facts, Volunteer(yes=frozenset({CANCER})), computer, NOW)
+    choice = choose(facts, Volunteer(yes=frozenset({CANCER})), computer, NOW)
     assert len(choice.shares) == USUAL_PROJECTS and choice.shares[9] == 10
     assert (score_of(choice, 9).verdict, score_of(choice, 9).covers) == (Verdict.COVERS, ("NVIDIA",))
 
 
 def test_a_project_with_programs_for_other_computers_only_is_left_out() -> None:
     facts = [ProjectFacts(1, 100, versions=frozenset({("windows_x86_64", CPU)})), ProjectFacts(2, 100)]
-    choice = choose_for(facts, Volunteer(), Computer(7, (CPU,), "x86_64-pc-linux-gnu"), NOW)
+    choice = choose(facts, Volunteer(), Computer(7, (CPU,), "x86_64-pc-linux-gnu"), NOW)
     assert choice.shares == {2: 100} and score_of(choice, 1).verdict == Verdict.UNFIT
     # Of a computer that has not said what it is, nothing can be ruled out.
-    assert choose_for(facts, Volunteer(), Computer(7), NOW).shares == {1: 100, 2: 100}
+    assert choose(facts, Volunteer(), Computer(7), NOW).shares == {1: 100, 2: 100}
 
 
 def test_behind_projects_win_more_places_and_more_of_each() -> None:
     facts = [ProjectFacts(id_, 100, boosts=(4.0 if id_ == 1 else 1.0, 1.0)) for id_ in range(1, 21)]
-    choices = [choose_for(facts, Volunteer(), Computer(id_), NOW) for id_ in range(1, 401)]
+    choices = [choose(facts, Volunteer(), Computer(id_), NOW) for id_ in range(1, 401)]
     got = [sum(1 in choice.shares for choice in choices), sum(2 in choice.shares for choice in choices)]
     # 5 of 20 places: an equal one wins a quarter of the computers, 100 of 400; four times the weight about 60 %.
     assert 70 < got[1] < 130 and 200 < got[0] < 290
@@ -283,6 +288,20 @@ def test_behind_projects_win_more_places_and_more_of_each() -> None:
     # Four times the work: 4 of 23 of all, 400 computers' together
     assert parts[0] / 400 == pytest.approx(4 / 23, rel=0.1)
     assert parts[1] / 400 == pytest.approx(1 / 23, rel=0.25)
+
+
+def test_what_an_owner_keeps_from_all_processors_stays_where_it_is_but_comes_nowhere() -> None:
+    barred = {1: frozenset({CPU})}
+    assert choose(many(3), Volunteer(), Computer(7, barred=barred), NOW).shares.keys() == {2, 3}
+    there = Computer(7, barred=barred, current=frozenset({1, 2, 3}))
+    assert choose(many(3), Volunteer(), there, NOW).shares.keys() == {1, 2, 3}
+
+
+def test_a_suspended_project_stays_and_another_one_does_the_work() -> None:
+    facts = [ProjectFacts(id_, 100, keywords={CANCER: 1} if id_ < 3 else {}) for id_ in (1, 2, 3)]
+    for resting, ids in ((frozenset(), {1, 2}), (frozenset({1}), {1, 2}), (frozenset({1, 2}), {1, 2, 3})):
+        computer = Computer(7, current=frozenset({1, 2}), resting=resting)
+        assert choose(facts, Volunteer(yes=frozenset({CANCER})), computer, NOW).shares.keys() == ids
 
 
 # --- no work, no answer ----------------------------------------------------------------------------------
@@ -294,7 +313,7 @@ def trouble(kind: TroubleKind = TroubleKind.NO_WORK, type_: str = CPU, hours: fl
 
 def test_a_project_without_work_is_passed_over_with_the_reason_kept() -> None:
     facts = [*many(2), ProjectFacts(3, 100, troubles=(trouble(),))]
-    choice = choose_for(facts, Volunteer(), Computer(7), NOW)
+    choice = choose(facts, Volunteer(), Computer(7), NOW)
     assert choice.shares == {1: 100, 2: 100}
     assert (score_of(choice, 3).verdict, score_of(choice, 3).troubles) == (Verdict.PASSED_OVER, (trouble(),))
 
@@ -303,12 +322,12 @@ def test_a_computer_keeps_a_project_for_a_day_without_work() -> None:
     for hours, ids in ((23.9, {1, 2, 3}), (24, {1, 2})):
         met = {3: (trouble(TroubleKind.FAILING, "", hours),)}
         computer = Computer(7, current=frozenset({1, 2, 3}), troubles=met)
-        assert choose_for(many(3), Volunteer(), computer, NOW).shares.keys() == ids
+        assert choose(many(3), Volunteer(), computer, NOW).shares.keys() == ids
 
 
 def test_a_project_that_has_ended_is_left_at_once() -> None:
     computer = Computer(7, current=frozenset({1, 2, 3}), troubles={3: (trouble(TroubleKind.ENDED, "", 0),)})
-    assert choose_for(many(3), Volunteer(), computer, NOW).shares.keys() == {1, 2}
+    assert choose(many(3), Volunteer(), computer, NOW).shares.keys() == {1, 2}
 
 
 def test_no_work_for_the_gpu_brings_another_project_for_it_and_keeps_the_first() -> None:
@@ -319,16 +338,16 @@ def test_no_work_for_the_gpu_brings_another_project_for_it_and_keeps_the_first()
     met = {id_: (trouble(type_="NVIDIA"),) for id_ in (1, 2)}
     at_ease = Computer(7, (CPU, "NVIDIA"), current=frozenset({1, 2}))
     idle = Computer(7, (CPU, "NVIDIA"), current=frozenset({1, 2}), troubles=met)
-    assert choose_for(facts, volunteer, at_ease, NOW).shares == {1: 100, 2: 100}
-    assert choose_for(facts, volunteer, idle, NOW).shares == {1: 100, 2: 100, 3: 10}
+    assert choose(facts, volunteer, at_ease, NOW).shares == {1: 100, 2: 100}
+    assert choose(facts, volunteer, idle, NOW).shares == {1: 100, 2: 100, 3: 10}
 
 
 def test_projects_in_trouble_are_better_than_none() -> None:
     facts = many(3, troubles=(trouble(hours=100),))
-    choice = choose_for(facts, Volunteer(), Computer(7), NOW)
+    choice = choose(facts, Volunteer(), Computer(7), NOW)
     assert len(choice.shares) == MIN_PROJECTS
 
 
 def test_a_project_that_is_down_is_never_chosen() -> None:
-    choice = choose_for(many(3, is_down=True), Volunteer(), Computer(7, current=frozenset({1})), NOW)
+    choice = choose(many(3, is_down=True), Volunteer(), Computer(7, current=frozenset({1})), NOW)
     assert choice.shares == {} and {score.verdict for score in choice.scores} == {Verdict.DOWN}

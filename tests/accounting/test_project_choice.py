@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
-from accounting import choosing
+from accounting import vault
+from accounting.choice_facts import Computer
 from accounting.choices import ChoiceRefused, Wish, choose_projects, save_wishes
 from accounting.models import HostProject, Project, UserProject
+from accounting.selection import read_selection
 from portal.models import Host, User
 from tests.accounting.factories import make_host, make_project
 
 
 @pytest.fixture
 def three(db: None) -> list[Project]:
-    return [make_project("Alps"), make_project("Bees"), make_project("Comets", default_share=40)]
+    key = vault.encrypt("k" * 32)
+    return [
+        make_project("Alps", shared_account_key=key),
+        make_project("Bees", shared_account_key=key),
+        make_project("Comets", shared_account_key=key, default_share=40),
+    ]
 
 
 def shares_of(user: User) -> dict[str, float]:
-    """What the user's computers would be told now."""
-    wishes = {
-        row.project_id: choosing.Wish(row.is_chosen, row.resource_share)
-        for row in UserProject.objects.filter(user=user)
-    }
-    projects = {project.pk: project for project in Project.objects.all()}
-    chosen = choosing.choose(projects.values(), wishes)
-    return {projects[pk].name: share for pk, share in chosen.items()}
+    """What a computer of the user's would be told now."""
+    selection = read_selection(user)
+    shares = selection.choice_for(Computer(7), timezone.now()).shares
+    return {selection.projects[pk].name: share for pk, share in shares.items()}
 
 
 def test_without_a_choice_all_active_projects_at_their_default(alice: User, three: list[Project]) -> None:
