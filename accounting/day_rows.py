@@ -108,13 +108,18 @@ def read_pages(user: User, wanted: Wanted, page_rows: int = PAGE_ROWS) -> Iterat
     after: Place | None = None
     while True:
         page = read_page(user, wanted, after, page_rows)
-        if not connection.in_atomic_block:
-            connection.close()
+        give_back_connection()
         if page:
             yield page
         if len(page) < page_rows:
             return
         after = page[-1].place
+
+
+def give_back_connection() -> None:
+    """Let others have the database connection until the next statement; within a transaction it is kept."""
+    if not connection.in_atomic_block:
+        connection.close()
 
 
 def flag_names(flags: int) -> list[str]:

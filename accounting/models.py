@@ -363,3 +363,41 @@ class Announcement(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+
+class DataCopy(models.Model):
+    """A copy of everything held about a volunteer, which they asked for; a worker makes it (accounting/copies.py)."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "waiting for its turn"
+        WORKING = "working", "being made"
+        READY = "ready", "ready"
+        FAILED = "failed", "failed"
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="data_copies")
+    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    percent = models.PositiveSmallIntegerField("how much of it is done", default=0)
+    size_bytes = models.BigIntegerField(default=0)
+    asked_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-asked_at"]
+        verbose_name_plural = "data copies"
+
+    def __str__(self) -> str:
+        return f"copy for {self.user}, {self.state}"
+
+
+class DataCopyPart(models.Model):
+    """A piece of a copy's file: in the database, as web servers and workers may be on different machines."""
+
+    copy = models.ForeignKey(DataCopy, models.CASCADE, related_name="parts", db_index=False)
+    number = models.PositiveIntegerField()
+    content = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["copy", "number"], name="datacopypart_once")]
+
+    def __str__(self) -> str:
+        return f"part {self.number} of {self.copy_id}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
-from accounting import partitions, rollup
+from accounting import copies, erasure, partitions, rollup
 
 
 @shared_task
@@ -20,3 +21,16 @@ def create_partitions() -> None:
 @shared_task
 def roll_up() -> None:
     rollup.roll_up(timezone.now())
+
+
+@shared_task
+def make_data_copy(copy_id: int) -> None:
+    copies.make_copy(copy_id, settings.SITE_NAME)
+
+
+@shared_task
+def erase() -> None:
+    """Once a day: accounts whose grace period is over, and copies that are old."""
+    now = timezone.now()
+    erasure.erase_due(now)
+    copies.remove_old_copies(now)

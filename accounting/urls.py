@@ -2,7 +2,15 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from accounting import views, views_computers, views_history, views_preferences, views_projects
+from accounting import (
+    views,
+    views_computers,
+    views_history,
+    views_keywords,
+    views_leaving,
+    views_preferences,
+    views_projects,
+)
 from accounting.api import AccountManagerView
 from accounting.feeds import NoticesFeed
 from portal import web_rpc
@@ -23,6 +31,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("history/history.csv", views_history.download, {"kind": "csv"}, name="history_csv"),
     path("history/history.json", views_history.download, {"kind": "json"}, name="history_json"),
     path("account/preferences/", views_preferences.preferences, name="preferences"),
+    path("account/data/", views_leaving.data, name="data"),
+    path("account/data/copy/", views_leaving.make_copy, name="make_copy"),
+    path("account/data/<int:pk>.zip", views_leaving.download_copy, name="download_copy"),
+    path("account/delete/", views_leaving.delete_account, name="delete_account"),
     path("computers/", views_computers.computers, name="computers"),
     path("computers/<int:pk>/", views_computers.host, name="host"),
     path("computers/<int:pk>/settings/", views_computers.host_settings, name="host_settings"),
@@ -31,4 +43,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("computers/<int:pk>/unretire/", views_computers.host_unretire, name="host_unretire"),
     path("computers/<int:pk>/merge/", views_computers.host_merge, name="host_merge"),
     path("projects/", views_projects.projects, name="projects"),
+    path("projects/keywords/", views_keywords.keywords, name="keywords"),
+    path("projects/<int:pk>/", views_projects.project, name="project"),
 ]

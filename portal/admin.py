@@ -69,12 +69,12 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # gener
     list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
     list_filter = ("is_staff", "is_superuser", "is_active")
     search_fields = ("email", "name")
-    readonly_fields = ("created_at", "last_login", "terms_accepted_at")
+    readonly_fields = ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
         ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "user_permissions")}),
-        ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at")}),
+        ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
 

@@ -8,7 +8,8 @@ class PortalConfig(AppConfig):
     verbose_name = "People and computers"
 
     def ready(self) -> None:
-        # Registers the system checks, and makes this process send its tasks through our Celery application.
-        from portal import celery, checks
+        # Registers the system checks and what happens at a login, and makes this process send its tasks through our
+        # Celery application.
+        from portal import celery, checks, login_events
 
-        del celery, checks
+        del celery, checks, login_events

@@ -42,6 +42,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     next_client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
     awaited_email_at = models.DateTimeField("other address asked for", null=True, blank=True, editable=False)
     terms_accepted_at = models.DateTimeField("terms of use accepted", null=True, blank=True, editable=False)
+    deletion_asked_at = models.DateTimeField("asked to be deleted", null=True, blank=True, editable=False)
     is_staff = models.BooleanField("operator", default=False)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -118,6 +118,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
     "create-partitions": {"task": "accounting.tasks.create_partitions", "schedule": 6 * 3600},
     "roll-up": {"task": "accounting.tasks.roll_up", "schedule": 600},
+    "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
 }
 

@@ -26,6 +26,8 @@ PRIVATE = [
     "/account/keys/",
     "/account/tokens/",
     "/account/preferences/",
+    "/account/data/",
+    "/account/delete/",
 ]
 
 

@@ -1,0 +1,44 @@
+"""Erase accounts whose grace period is over: history, computers, notes, keys, settings, all at once.
+
+What stays are the sums of projects over all volunteers, which name nobody.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import structlog
+from django.db import transaction
+
+from accounting.models import Day, HostLedger
+from portal.leaving import due_for_erasure, end_sessions
+from portal.models import Host, User
+
+log = structlog.get_logger("erasure")
+
+
+def erase_due(now: dt.datetime) -> int:
+    """Erase every account that is due, each in a transaction of its own; how many. Safe to repeat and to interrupt."""
+    return sum(_erase(user_id, now) for user_id in list(due_for_erasure(now).values_list("pk", flat=True)))
+
+
+def _erase(user_id: int, now: dt.datetime) -> bool:
+    """Erase one account, unless its owner came back meanwhile.
+
+    Locks as merging does: the user's row, then the ledger rows by computer. A report that comes between waits, and
+    finds nobody then.
+    """
+    with transaction.atomic():
+        user = due_for_erasure(now).select_for_update().filter(pk=user_id).first()
+        if user is None:
+            return False
+        hosts = Host.objects.filter(owner=user)
+        list(HostLedger.objects.select_for_update().filter(host__in=hosts).order_by("pk").values_list("pk"))
+        end_sessions(user)
+        Day.objects.filter(user=user).delete()
+        # A merged record goes before the one that it points to.
+        hosts.exclude(merged_into=None).delete()
+        hosts.delete()
+        User.objects.filter(pk=user_id).delete()
+    log.info("account erased", user=user_id)
+    return True
