@@ -1,14 +1,15 @@
-"""Verbs: a volunteer chooses projects and shares, and says what one computer shall do with its projects."""
+"""Verbs: a volunteer chooses projects, shares and subjects, and says what one computer shall do with its projects."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
 
-from accounting.models import MAX_SHARE, HostLedger, HostProject, Project, UserProject
+from accounting import keyword_tree
+from accounting.models import MAX_SHARE, AccountSettings, HostLedger, HostProject, Project, UserProject
 from portal.models import Host, User
 
 MAX_RESOURCES = 16
@@ -26,7 +27,7 @@ class ChoiceRefused(ValueError):
 def choose_projects(user: User, shares: Mapping[int, float | None]) -> None:
     """Keep the choice: these projects and no others, at these resource shares (None: the project's default).
 
-    An empty choice means all active projects at their default shares. Projects that are not active stay as
+    An empty choice leaves it to the keywords (accounting/choosing.py). Projects that are not active stay as
     they were. One transaction, one writer per volunteer: of two choices at once one holds, never a mixture.
     Raises ChoiceRefused for a project that is unknown or not active, and for a share that is not from 0 to
     1,000,000.
@@ -54,6 +55,28 @@ def choose_projects(user: User, shares: Mapping[int, float | None]) -> None:
             unique_fields=["user", "project"],
             update_fields=["is_chosen", "resource_share"],
         )
+
+
+def choose_keywords(user: User, yes: Collection[int], no: Collection[int]) -> None:
+    """Keep what the volunteer likes and does not want: BOINC's keywords; all others are "maybe".
+
+    Raises ChoiceRefused for a number that is no keyword, and for one that is liked and not wanted at once.
+    """
+    if keyword_tree.known((*yes, *no)) != {*yes, *no}:
+        raise ChoiceRefused("One of the subjects does not exist. Reload the page.")
+    if set(yes) & set(no):
+        raise ChoiceRefused("You said yes and no to the same subject. Reload the page.")
+    AccountSettings.objects.update_or_create(
+        user=user, defaults={"keywords_yes": sorted(set(yes)), "keywords_no": sorted(set(no))}
+    )
+
+
+def exclude_types(host: Host, types: Sequence[str]) -> None:
+    """Keep these types of processors (BOINC's names) of a computer from all projects. ChoiceRefused for odd names."""
+    _check_resources(None, types)
+    with transaction.atomic():
+        HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
+        HostLedger.objects.filter(host=host).update(excluded_types=list(dict.fromkeys(types)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +134,7 @@ def save_wishes(host: Host, wishes: Mapping[int, Wish]) -> None:
         )
 
 
-def _check_resources(project_id: int, resources: Sequence[str]) -> None:
+def _check_resources(project_id: int | None, resources: Sequence[str]) -> None:
     if len(resources) > MAX_RESOURCES:
         raise ChoiceRefused(f"At most {MAX_RESOURCES} kinds of processors can be named.", project_id)
     for name in resources:

@@ -15,6 +15,9 @@ from django.conf import settings
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
+from accounting.choice_facts import Choice
+from accounting.choice_texts import Why
+from accounting.choice_texts import explain as explain_choice
 from accounting.choices import NO_WISH, Wish
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.states import plus
@@ -133,6 +136,10 @@ class HostPage:
     notes: list[NoteLine]
     contact: dict[str, Any]
     merged: list[Host]
+    excluded_types: list[str]
+    # Why it works for these projects and not for others
+    choice: Choice
+    why: list[Why]
 
     @property
     def credit(self) -> int:
@@ -157,14 +164,14 @@ class HostPage:
 
     @property
     def has_wishes(self) -> bool:
-        return any(line.wish != NO_WISH for line in self.lines)
+        return bool(self.excluded_types) or any(line.wish != NO_WISH for line in self.lines)
 
     @property
     def resources(self) -> list[str]:
         """What can be kept from a project on this computer, by BOINC's names."""
         devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
         kept = [name for line in self.lines for name in line.wish.no_rsc]
-        return list(dict.fromkeys(["CPU", *devices, *kept]))
+        return list(dict.fromkeys(["CPU", *devices, *kept, *self.excluded_types]))
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
@@ -195,6 +202,9 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         notes=_read_notes(host, selection.projects, now),
         contact=ledger.contact if ledger else {},
         merged=list(Host.objects.filter(merged_into=host).order_by("created_at")),
+        excluded_types=ledger.excluded_types if ledger else [],
+        choice=choice,
+        why=explain_choice(choice, parts, selection.projects),
     )
 
 

@@ -10,18 +10,10 @@ from django.http import QueryDict
 
 from accounting.choices import NO_WISH, ChoiceRefused, Wish
 from accounting.computers import COLOURS, HostPage, ProjectLine
-from accounting.models import MAX_SHARE, Project
+from accounting.models import MAX_SHARE, PROCESSOR_TYPES, Project
 from accounting.selection import Selection
 from portal.hosts import MAX_NAME_CHARS
 from portal.models import Host, Venue
-
-RESOURCE_NAMES = {
-    "CPU": "processors",
-    "NVIDIA": "NVIDIA GPU",
-    "ATI": "AMD GPU",
-    "intel_gpu": "Intel GPU",
-    "apple_gpu": "Apple GPU",
-}
 
 
 class HostForm(forms.Form):
@@ -67,7 +59,7 @@ class WishForm(forms.Form):
             },
         )
         self.line = line
-        choices = [(name, RESOURCE_NAMES.get(name, name)) for name in resources]
+        choices = [(name, PROCESSOR_TYPES.get(name, name)) for name in resources]
         # On a computer with processors alone, "not the processors" would be "not on this computer".
         if len(choices) > 1 or wish.no_rsc:
             self.fields["no_rsc"] = forms.MultipleChoiceField(
@@ -88,6 +80,22 @@ class WishForm(forms.Form):
             no_rsc=tuple(given.get("no_rsc", ())),
             update_asked=given["update_asked"],
         )
+
+
+class TypesForm(forms.Form):
+    """Which processors of a computer no project may use."""
+
+    excluded_types = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
+
+    def __init__(self, page: HostPage, data: QueryDict | None = None) -> None:
+        super().__init__(data, initial={"excluded_types": page.excluded_types})
+        choices = [(name, PROCESSOR_TYPES.get(name, name)) for name in page.resources]
+        self.fields["excluded_types"].choices = choices  # type: ignore[attr-defined]  # typed as any field
+
+    @property
+    def is_useful(self) -> bool:
+        """On a computer with processors alone it would be "no work at all"."""
+        return len(self.fields["excluded_types"].choices) > 1 or bool(self.initial["excluded_types"])  # type: ignore[attr-defined]  # as above
 
 
 def wish_forms(page: HostPage, data: QueryDict | None = None) -> list[WishForm]:

@@ -85,18 +85,21 @@ def read_selection_of_all(user: User, now: dt.datetime) -> Selection:
     A volunteer without computers sees what a first one would get.
     """
     selection = read_selection(user)
-    hosts = list(own_hosts(user).filter(retired_at=None).select_related("ledger"))
-    rows: dict[int, dict[int, HostProject]] = {}
-    for row in HostProject.objects.filter(host__in=hosts):
-        rows.setdefault(row.host_id, {})[row.project_id] = row
-    computers = [computer_of(host, getattr(host, "ledger", None), rows.get(host.pk, {}), now) for host in hosts] or [
-        Computer(0)
-    ]
+    computers = [computer for _, computer in read_computers(user, now)] or [Computer(0)]
     sums: dict[int, float] = {}
     for computer in computers:
         for id_, part in fractions(selection.choice_for(computer, now).shares).items():
             sums[id_] = sums.get(id_, 0.0) + part / len(computers)
     return replace(selection, fractions=sums)
+
+
+def read_computers(user: User, now: dt.datetime) -> list[tuple[Host, Computer]]:
+    """The volunteer's computers in use, the last heard of first, as the choice sees them; two statements."""
+    hosts = list(own_hosts(user).filter(retired_at=None).select_related("ledger").order_by("-last_contact_at", "pk"))
+    rows: dict[int, dict[int, HostProject]] = {}
+    for row in HostProject.objects.filter(host__in=[host.pk for host in hosts]):
+        rows.setdefault(row.host_id, {})[row.project_id] = row
+    return [(host, computer_of(host, getattr(host, "ledger", None), rows.get(host.pk, {}), now)) for host in hosts]
 
 
 def fractions(shares: Mapping[int, float]) -> dict[int, float]:

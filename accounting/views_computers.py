@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounting import computers as reads
-from accounting.choices import ChoiceRefused, save_wishes
-from accounting.forms import HostForm, WishForm, wish_forms
+from accounting.choices import ChoiceRefused, exclude_types, save_wishes
+from accounting.forms import HostForm, TypesForm, WishForm, wish_forms
 from accounting.merging import Candidate, MergeRefused, candidates, merge, preview
 from portal.access import get_own_host, signed_in
 from portal.hosts import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
@@ -50,6 +50,7 @@ def _host_page(
         "host": found,
         "host_form": host_form or HostForm.of(found),
         "wish_forms": wishes or wish_forms(page),
+        "types_form": TypesForm(page),
         "wishes_are_wrong": bool(wishes),
     }
     return render(request, "accounting/host.html", context)
@@ -87,9 +88,12 @@ def host_wishes(request: HttpRequest, pk: int) -> HttpResponse:
     found = _in_use(request, pk)
     page = reads.read_host_page(signed_in(request), found, timezone.now())
     forms = wish_forms(page, request.POST)
-    if not all([form.is_valid() for form in forms]):
+    types_form = TypesForm(page, request.POST)
+    if not all([form.is_valid() for form in (types_form, *forms)]):
         return _host_page(request, found, wishes=forms)
     try:
+        if types_form.is_useful:
+            exclude_types(found, types_form.cleaned_data["excluded_types"])
         save_wishes(found, {form.line.project.pk: form.wish() for form in forms})
     except ChoiceRefused as refusal:
         messages.error(request, str(refusal))

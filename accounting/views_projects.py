@@ -1,17 +1,18 @@
-"""The projects page: what there is, what the volunteer chose, and what came of it."""
+"""Projects: what there is, what the volunteer chose, what came of it; and the page of one."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounting.choices import ChoiceRefused, choose_projects
 from accounting.forms import chosen_shares, share_forms, show_refusal
+from accounting.project_pages import read_project_page
 from accounting.selection import read_parts, read_selection_of_all
 from portal.access import signed_in
 
@@ -53,9 +54,19 @@ def projects(request: HttpRequest) -> HttpResponse:
     return render(request, "accounting/projects.html", context)
 
 
+@require_safe
+@login_required
+def project(request: HttpRequest, pk: int) -> HttpResponse:
+    """What is this project, and what is my part in it?"""
+    page = read_project_page(signed_in(request), pk, timezone.now())
+    if page is None:
+        raise Http404("no such project")
+    return render(request, "accounting/project.html", page)
+
+
 def _saved(chosen: int) -> str:
     if not chosen:
-        return "Saved. Your computers work for all active projects, at their default shares."
+        return "Saved. Your subjects decide which projects your computers work for."
     return (
         f"Saved. Your computers work for the {chosen} projects that you chose."
         if chosen > 1

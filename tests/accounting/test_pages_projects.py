@@ -46,7 +46,7 @@ def save(client: Client, **fields: Any) -> Any:
 def test_without_a_choice_the_page_says_that_all_work(signed_in: Client, three: list[Project]) -> None:
     answer = signed_in.get(reverse("projects"))
     text = text_of(answer)
-    assert "You have not chosen, so your computers work for every active project" in text
+    assert "You have not chosen projects by hand, so each computer gets some that suit it" in text
     # 100 of 250, 100 of 250, 50 of 250
     assert re.findall(r"(\d+) % of the work", text) == ["40", "40", "20"]
     assert ticked(answer.content.decode()) == []
@@ -69,7 +69,7 @@ def test_one_button_goes_back_to_all_whatever_is_in_the_form(signed_in: Client, 
     name = f"p{three[0].pk}"
     save(signed_in, **{f"{name}-chosen": "on", f"{name}-share": "150"})
     answer = save(signed_in, **{f"{name}-chosen": "on", f"{name}-share": "nonsense", "all": "1"})
-    assert "work for all active projects, at their default shares" in text_of(answer)
+    assert "Your subjects decide which projects your computers work for." in text_of(answer)
     assert not UserProject.objects.filter(is_chosen=True).exists()
 
 

@@ -86,7 +86,7 @@ def test_projects_are_chosen_with_shares(
     expect(page.get_by_text("100 % of the work")).to_be_visible()
     chosen = UserProject.objects.get(user=alice, is_chosen=True)
     assert (chosen.project.name, chosen.resource_share) == ("Beta", 12.5)
-    page.get_by_role("button", name="Work for all projects again").click()
+    page.get_by_role("button", name="Choose by subjects again").click()
     expect(page.get_by_text("You have not chosen")).to_be_visible()
     context.close()
 
