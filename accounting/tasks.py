@@ -8,7 +8,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from accounting import copies, erasure, partitions, rollup
+from accounting import copies, erasure, partitions, project_memory, rollup
 
 
 @shared_task
@@ -21,6 +21,7 @@ def create_partitions() -> None:
 @shared_task
 def roll_up() -> None:
     rollup.roll_up(timezone.now())
+    project_memory.refresh(timezone.now())
 
 
 @shared_task
