@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import IO, Any, Final
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
@@ -21,7 +22,7 @@ from django.utils import timezone
 
 from accounting.day_rows import PAGE_ROWS, DayRow, Wanted, give_back_connection, read_names, read_pages
 from accounting.exports import as_csv
-from accounting.models import AccountSettings, DataCopy, DataCopyPart, Day, HostProject, Note, UserProject
+from accounting.models import AccountSettings, DataCopy, DataCopyPart, Day, HostLedger, HostProject, Note, UserProject
 from portal.models import ApiToken, ClientKey, Host, User
 
 KEPT: Final = dt.timedelta(days=7)
@@ -42,10 +43,11 @@ _README: Final = """Everything that {site} holds about you, as of {now:%Y-%m-%d 
 history.csv         what each computer did for each project, day by day (UTC)
 account.json        your account, with e-mail addresses, preferences and keywords
 computers.json      your computers as they described themselves
+contacts.json       when each computer last reported, and what its client said of itself
 totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and jobs
 projects.json       your choice of projects
 notes.json          notes on reports
-access.json         client keys, API tokens and sessions
+access.json         client keys, API tokens, two-factor devices and sessions
 
 Passwords, keys and tokens are kept as hashes or encrypted, and are left out.
 """
@@ -150,6 +152,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
         },
     )
     yield "computers.json", _rows(Host.objects.filter(owner=user).order_by("pk"))
+    yield "contacts.json", _rows(HostLedger.objects.filter(host__owner=user).order_by("pk"))
     yield "totals.json", _rows(HostProject.objects.filter(host__owner=user).order_by("host_id", "project_id"))
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))
     yield "notes.json", _rows(Note.objects.filter(host__owner=user).order_by("pk"))
@@ -158,6 +161,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
         {
             "client_keys": _rows(ClientKey.objects.filter(user=user)),
             "api_tokens": _rows(ApiToken.objects.filter(user=user)),
+            "two_factor": _rows(Authenticator.objects.filter(user=user), "data"),
             "sessions": _rows(UserSession.objects.filter(user=user), "session_key", "data"),
         },
     )

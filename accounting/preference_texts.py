@@ -8,11 +8,15 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A preference on the page: its label, the unit behind its number, and a sentence where the label is not enough."""
+    """A preference on the page: its label, the unit behind its number, and a sentence where the label is not enough.
+
+    ``scale``: how many of the client's units make one of the page's.
+    """
 
     label: str
     unit: str = ""
     help: str = ""
+    scale: int = 1
 
 
 GROUPS: Final[dict[str, dict[str, Words]]] = {
@@ -55,8 +59,8 @@ GROUPS: Final[dict[str, dict[str, Words]]] = {
     },
     "Network": {
         "network_wifi_only": Words("Use Wi-Fi only", help="For phones and tablets."),
-        "max_bytes_sec_down": Words("Receive at most", "bytes a second", "0: no limit."),
-        "max_bytes_sec_up": Words("Send at most", "bytes a second", "0: no limit."),
+        "max_bytes_sec_down": Words("Receive at most", "kB a second", "0: no limit.", scale=1000),
+        "max_bytes_sec_up": Words("Send at most", "kB a second", "0: no limit.", scale=1000),
         "daily_xfer_limit_mb": Words("Transfer at most", "MB", "0: no limit."),
         "daily_xfer_period_days": Words("in", "days"),
         "net_start_hour": Words("Use the network from", "h"),

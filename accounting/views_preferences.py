@@ -20,6 +20,7 @@ from accounting.preferences import PREFERENCES, PRESETS, complete
 from portal.access import own_hosts, signed_in
 from portal.models import User
 
+_WORDS = {name: words for group in GROUPS.values() for name, words in group.items()}
 _PLACES = {EVERYWHERE: "Everywhere", "home": "Home", "work": "Work", "school": "School"}
 
 
@@ -28,9 +29,8 @@ class PreferencesForm(forms.Form):
 
     def __init__(self, data: Mapping[str, Any] | None = None, *, values: Mapping[str, float]) -> None:
         super().__init__(data, initial={name: _shown(name, value) for name, value in values.items()})
-        for words_by_name in GROUPS.values():
-            for name, words in words_by_name.items():
-                self.fields[name] = _field(name, words)
+        for name, words in _WORDS.items():
+            self.fields[name] = _field(name, words)
 
     @property
     def groups(self) -> list[tuple[str, list[tuple[forms.BoundField, Words]]]]:
@@ -40,7 +40,7 @@ class PreferencesForm(forms.Form):
     @property
     def chosen(self) -> dict[str, float]:
         """The valid form's values as numbers."""
-        return {name: float(self.cleaned_data[name]) for name in PREFERENCES}
+        return {name: float(self.cleaned_data[name]) * words.scale for name, words in _WORDS.items()}
 
 
 def is_switch(name: str) -> bool:
@@ -48,7 +48,7 @@ def is_switch(name: str) -> bool:
 
 
 def _shown(name: str, value: float) -> bool | str:
-    return bool(value) if is_switch(name) else f"{value:.10g}"
+    return bool(value) if is_switch(name) else f"{value / _WORDS[name].scale:.10g}"
 
 
 def _field(name: str, words: Words) -> forms.Field:
@@ -57,8 +57,8 @@ def _field(name: str, words: Words) -> forms.Field:
         return forms.BooleanField(label=words.label, required=False, help_text=words.help)
     return forms.FloatField(
         label=words.label,
-        min_value=limits.low,
-        max_value=limits.high,
+        min_value=limits.low / words.scale,
+        max_value=limits.high / words.scale,
         help_text=words.help,
         widget=forms.NumberInput(attrs={"step": "any"}),
     )

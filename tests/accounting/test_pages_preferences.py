@@ -95,17 +95,19 @@ def test_what_is_forgotten_is_sent_no_more(browser: Client, alice: User, project
 
 
 def test_the_form_shows_what_is_saved(browser: Client) -> None:
-    browser.post(PAGE, form_data(work_buf_min_days=0.25, max_bytes_sec_up=1e12, run_if_user_active=0))
+    browser.post(PAGE, form_data(work_buf_min_days=0.25, max_bytes_sec_up=250, run_if_user_active=0))
     shown = Page(browser.get(PAGE).content.decode())
     fields = {e.attributes["name"]: e.attributes for e in shown.all("input") if e.attributes.get("name") in PREFERENCES}
     assert set(fields) == set(PREFERENCES)
     assert fields["work_buf_min_days"]["value"] == "0.25"
-    assert float(fields["max_bytes_sec_up"]["value"]) == 1e12
+    # The client's bytes are the page's kilobytes.
+    assert fields["max_bytes_sec_up"]["value"] == "250"
     assert "checked" not in fields["run_if_user_active"]
     again = {name: field.get("value", "") for name, field in fields.items() if field["type"] == "number"}
     again |= {name: "on" for name, field in fields.items() if "checked" in field}
     before = AccountSettings.objects.get().preferences
     browser.post(PAGE, again)
+    assert before["max_bytes_sec_up"] == 250_000
     assert AccountSettings.objects.get().preferences == before
 
 
