@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from accounting.engine.ledger import Machine
 from accounting.protocol import AccountManagerRequest, Hardware
-from portal.models import Host
 from portal.recognition import Appearance
 
 # Columns that are called as in the request.
@@ -30,6 +30,30 @@ _SAME_NAME: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The host's columns to write, as JSON has them, and the hardware as the ledger sees it (None: not told)."""
+
+    columns: dict[str, Any]
+    machine: Machine | None
+
+
+# Every column that a description may write.
+DESCRIBED: Final = (
+    *_SAME_NAME,
+    "hardware_digest",
+    "host_cpid",
+    "domain_name",
+    "client_version",
+    "platform_name",
+    "ncpus",
+    "timezone_secs",
+    "benchmarked_at",
+    "coprocs",
+    "hardware_faults",
+)
+
+
 def description_digest(request: AccountManagerRequest) -> bytes:
     """Changes if the stored description of the computer has to."""
     said = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
@@ -48,44 +72,30 @@ def appearance_of(request: AccountManagerRequest) -> Appearance:
     )
 
 
-def describe(host: Host, request: AccountManagerRequest, now: dt.datetime) -> Machine | None:
-    """Store what the computer says of itself, if it says anything new; return its hardware for the ledger."""
-    digest = description_digest(request)
+def describe(request: AccountManagerRequest) -> Description:
+    """What to store of the computer; what the request does not say stays as it is."""
     hardware = request.hardware()
-    if bytes(host.hardware_digest) != digest:
-        host.hardware_digest = digest
-        host.host_cpid = request.host_cpid or host.host_cpid
-        host.domain_name = request.domain_name or host.domain_name
-        host.client_version = request.client_version
-        host.platform_name = request.platform_name
-        fields = ["hardware_digest", "host_cpid", "domain_name", "client_version", "platform_name"]
-        if hardware is not None:
-            fields += _take_hardware(host, hardware)
-        host.save(update_fields=fields)
+    said = {
+        "hardware_digest": f"\\x{description_digest(request).hex()}",
+        "client_version": request.client_version,
+        "platform_name": request.platform_name,
+    }
+    names = {"host_cpid": request.host_cpid, "domain_name": request.domain_name}
+    columns = said | {column: name for column, name in names.items() if name}
     if hardware is None:
-        return None
+        return Description(columns, None)
     gpus = tuple((c.count, int(c.peak_flops or 0)) for c in hardware.coprocs)
-    return Machine(hardware.ncpus or 0, int(hardware.p_fpops or 0), gpus)
+    machine = Machine(hardware.ncpus or 0, int(hardware.p_fpops or 0), gpus)
+    return Description(columns | _hardware_columns(hardware), machine)
 
 
-def _take_hardware(host: Host, hardware: Hardware) -> list[str]:
-    """Copy the hardware to the host's columns; return their names."""
-    for name in _SAME_NAME:
-        setattr(host, name, getattr(hardware, name))
-    host.ncpus = hardware.ncpus or 0
-    host.timezone_secs = hardware.timezone
-    host.benchmarked_at = dt.datetime.fromtimestamp(hardware.p_calculated, dt.UTC) if hardware.p_calculated else None
-    host.coprocs = [
-        {
-            "type": c.type,
-            "name": c.name,
-            "count": c.count,
-            "peak_flops": c.peak_flops,
-            "ram_bytes": c.ram_bytes,
-            "driver_version": c.driver_version,
-            "opencl_version": c.opencl_version,
-        }
-        for c in hardware.coprocs
-    ]
-    host.hardware_faults = [fault[:200] for fault in hardware.faults[:20]]
-    return [*_SAME_NAME, "ncpus", "timezone_secs", "benchmarked_at", "coprocs", "hardware_faults"]
+def _hardware_columns(hardware: Hardware) -> dict[str, Any]:
+    benchmarked_at = hardware.p_calculated
+    return {
+        **{name: getattr(hardware, name) for name in _SAME_NAME},
+        "ncpus": hardware.ncpus or 0,
+        "timezone_secs": hardware.timezone,
+        "benchmarked_at": dt.datetime.fromtimestamp(benchmarked_at, dt.UTC).isoformat() if benchmarked_at else None,
+        "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
+        "hardware_faults": [fault[:200] for fault in hardware.faults[:20]],
+    }

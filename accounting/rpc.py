@@ -1,8 +1,8 @@
 """The account-manager RPC as one use case: who asks, which computer, settle its totals, say what to do next.
 
 A known computer costs two statements, the read and the write of accounting/store.py, and no lock is held between them.
-A first contact, or new hardware, costs some more, in one transaction: the user's row is locked first (recognition),
-then the host's ledger and what hangs on it (the write).
+A first contact costs some more, in one transaction: the user's row is locked first (recognition), then the host's
+ledger and what hangs on it (the write).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db import transaction
 
 from accounting import catalogue, host_memory, instructions, store
 from accounting.describing import appearance_of, describe, description_digest
-from accounting.engine.ledger import Ceilings, Machine, Report, Settlement, offer, settle
+from accounting.engine.ledger import Ceilings, Report, Settlement, offer, settle
 from accounting.models import HostLedger
 from accounting.partitions import ensure_month
 from accounting.protocol import AccountManagerRequest, ReportedProject, canonical_url
@@ -59,33 +59,28 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
             account = store.read_by_key(key_hash, request.host_token)
             if account is None:
                 break
-            if description_digest(request) != account.hardware_digest:
-                break
             done = _settle_and_write(request, account, now, first_contact=False)
             if done is not None:
                 _note_key_use(account, now)
                 return instructions.render(request, account, done, now=now)
         else:
-            raise ProtocolError("request", "this computer's requests overtake each other; try again in a minute", -1)
+            raise _overtaken()
     return _answer_slowly(request, now, address)
 
 
 def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: str) -> bytes:
-    """The way of first contacts, password logins and changed hardware: recognise, describe, then as always."""
+    """The way of first contacts and password logins: recognise the computer, then as always."""
     caller = _caller(request, address)
     with transaction.atomic():
         host, created = recognise(caller.user_id, appearance_of(request), now)
-        HostLedger.objects.get_or_create(host=host)
-        # Locks the ledger row: from here on the write cannot be overtaken.
-        HostLedger.objects.select_for_update().get(pk=host.pk)
-        account = store.read_by_host(host.pk)
-        if account is None:
-            raise ProtocolError("request", "the account is being closed", ERR_BAD_AUTHENTICATOR)
-        new = describe(host, request, now)
-        account.platform, account.device_types = host.platform_name, store.device_types(host.coprocs)
-        done = _settle_and_write(request, account, now, first_contact=created, new=new)
-        if done is None:
-            raise RuntimeError("overtaken in spite of the lock")
+        for _ in range(MAX_ATTEMPTS):
+            account = store.read_by_host(host.pk)
+            if account is None:
+                HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
+            elif (done := _settle_and_write(request, account, now, first_contact=created)) is not None:
+                break
+        else:
+            raise _overtaken()
         key = None
         if caller.by_password:
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
@@ -93,6 +88,10 @@ def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: st
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
     log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
     return instructions.render(request, account, done, now=now, new_key=key)
+
+
+def _overtaken() -> ProtocolError:
+    return ProtocolError("request", "this computer's requests overtake each other; try again in a minute", -1)
 
 
 def _caller(request: AccountManagerRequest, address: str) -> Caller:
@@ -123,12 +122,17 @@ def _settle_and_write(
     now: dt.datetime,
     *,
     first_contact: bool,
-    new: Machine | None = None,
 ) -> instructions.Outcome | None:
     """Settle and store the request's totals; None if another request of the host was faster."""
     projects = catalogue.current()
     listed = _listed(request, projects)
     now_us = store.to_us(now)
+    is_same = description_digest(request) == account.hardware_digest
+    described = None if is_same else describe(request)
+    if described is not None:
+        account.platform = described.columns["platform_name"]
+        if "coprocs" in described.columns:
+            account.device_types = store.device_types(described.columns["coprocs"])
     settlement = settle(
         account.state,
         account.projects,
@@ -136,7 +140,7 @@ def _settle_and_write(
         now_us=now_us,
         client_now=request.client_now,
         old=account.machine,
-        new=new,
+        new=described.machine if described is not None else None,
         has_token=request.host_token == account.token,
         honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
@@ -157,6 +161,7 @@ def _settle_and_write(
         {id_: _state(project, met[id_], now) for id_, project in listed.items()},
         now=now,
         contact=request.contact(),
+        described=described,
     )
     return instructions.Outcome(settlement, after, listed, shares, first_contact) if written else None
 

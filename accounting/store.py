@@ -12,9 +12,11 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from accounting.choice_facts import Wish
+from accounting.describing import DESCRIBED, Description
 from accounting.engine.amounts import Totals
 from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
 from accounting.engine.machine import Machine
@@ -64,7 +66,7 @@ WITH ledger AS (
    WHERE host_id = %(host_id)s::bigint AND contacts = %(contacts)s::bigint
    RETURNING host_id),
 host AS (
-  UPDATE portal_host h SET last_contact_at = %(now)s::timestamptz, retired_at = NULL
+  UPDATE portal_host h SET last_contact_at = %(now)s::timestamptz, retired_at = NULL{described}
     FROM ledger WHERE h.id = ledger.host_id),
 projects AS (
   INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, high, handed, credited, pending, dropped,
@@ -104,8 +106,16 @@ notes AS (
          AS n(id bigint, kind text, detail text, amount numeric, count integer)
   ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
      SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
-WRITE: Final = Prepared(_WRITE.format(notes=""))
-WRITE_WITH_NOTES: Final = Prepared(_WRITE.format(notes=_NOTES))
+_DESCRIBED: Final = f""",
+         ({", ".join(DESCRIBED)}) =
+         (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
+            FROM jsonb_populate_record(h, %(description)s::jsonb) d)"""
+
+
+@cache
+def _write_statement(*, notes: bool, described: bool) -> Prepared:
+    return Prepared(_WRITE.format(notes=_NOTES if notes else "", described=_DESCRIBED if described else ""))
+
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -281,10 +291,12 @@ def write(
     *,
     now: dt.datetime,
     contact: dict[str, object],
+    described: Description | None = None,
 ) -> bool:
     """Store a settlement; False, and nothing is written, if another request of the host came between.
 
     ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages.
+    ``described``: the computer's new description, if it has one.
     The reply is to carry the wishes as they are in ``account``: that they were told is stored here.
     """
     day = now.date()
@@ -304,9 +316,11 @@ def write(
         **_project_params(rows, states),
         **_day_params(settlement),
     }
-    statement = WRITE
     if settlement.notes:
-        statement, params["notes"] = WRITE_WITH_NOTES, json.dumps(_note_rows(settlement.notes))
+        params["notes"] = json.dumps(_note_rows(settlement.notes))
+    if described is not None:
+        params["description"] = json.dumps(described.columns)
+    statement = _write_statement(notes=bool(settlement.notes), described=described is not None)
     return statement.fetch_one(params) == ["1"]
 
 

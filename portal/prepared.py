@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -36,17 +35,34 @@ class Prepared:
     def fetch_one(self, values: Mapping[str, str | None]) -> list[str | None] | None:
         """Run it in the present transaction, if there is one; the first row as texts, or None if there is none.
 
+        On Django's connection if this thread has one, as it may be in a transaction; else on one of the pool's: what
+        Django does at the begin and end of a connection's use costs more than the statement.
         Raises Django's database errors.
         """
         texts = [None if (value := values[name]) is None else value.encode() for name in self.names]
-        with connection.wrap_database_errors, _connected() as raw:
+        # A context manager for each of these would cost as much as the rest.
+        pool = getattr(connection, "pool", None) if connection.connection is None else None
+        if pool is None:
+            connection.ensure_connection()
+            return self._fetch_one(connection.connection, texts)
+        raw = pool.getconn()
+        try:
+            return self._fetch_one(raw, texts)
+        finally:
+            pool.putconn(raw)
+
+    def _fetch_one(self, raw: psycopg.Connection[Any], texts: list[bytes | None]) -> list[str | None] | None:
+        try:
             if not raw.autocommit and raw.pgconn.transaction_status == pq.TransactionStatus.IDLE:
                 # psycopg begins a transaction with its first statement, which this one bypasses.
                 raw.execute("SELECT 1")
             result = self._run(raw, texts)
+        except psycopg.Error:
+            with connection.wrap_database_errors:
+                raise
         if result.ntuples == 0:
             return None
-        row = (result.get_value(0, column) for column in range(result.nfields))
+        row = [result.get_value(0, column) for column in range(result.nfields)]
         return [None if value is None else value.decode() for value in row]
 
     def _run(self, raw: psycopg.Connection[Any], texts: list[bytes | None]) -> pq.abc.PGresult:
@@ -55,23 +71,6 @@ class Prepared:
             _check(raw, raw.pgconn.prepare(self.name, self.sql))
             known.add(self.name)
         return _check(raw, raw.pgconn.exec_prepared(self.name, cast("list[bytes]", texts)))
-
-
-@contextmanager
-def _connected() -> Iterator[psycopg.Connection[Any]]:
-    """Django's connection if this thread has one, as it may be in a transaction; else one of the pool's, just lent:
-    for a single statement, what Django does at the begin and end of a connection's use would cost more than that.
-    """
-    pool = getattr(connection, "pool", None) if connection.connection is None else None
-    if pool is None:
-        connection.ensure_connection()
-        yield connection.connection
-        return
-    raw = pool.getconn()
-    try:
-        yield raw
-    finally:
-        pool.putconn(raw)
 
 
 def _check(raw: psycopg.Connection[Any], result: pq.abc.PGresult) -> pq.abc.PGresult:

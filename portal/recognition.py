@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from typing import Final
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, When
 
+from portal.boinc_errors import ERR_GENERIC
 from portal.models import Host, User
+from portal.scanner import ProtocolError
+
+MAX_HOSTS: Final = 5000
+"""Computers of one person, joined and retired ones included."""
+_NEVER: Final = Q(pk__in=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,9 @@ def recognise(user_id: int, seen: Appearance, now: dt.datetime) -> tuple[Host, b
     host = _by_token(user_id, seen) or _by_appearance(user_id, seen)
     if host is not None:
         return host, False
+    if Host.objects.filter(owner_id=user_id).count() >= MAX_HOSTS:
+        # A client that never says what it runs on is a new computer at each login.
+        raise ProtocolError("host", f"this account has {MAX_HOSTS} computers, which is the limit", ERR_GENERIC)
     return Host.objects.create(
         owner_id=user_id,
         host_cpid=seen.host_cpid,
@@ -60,27 +70,23 @@ def _by_token(user_id: int, seen: Appearance) -> Host | None:
 
 
 def _by_appearance(user_id: int, seen: Appearance) -> Host | None:
-    """A host with the same operating system and processor, and the same cross-project id or name."""
+    """A host with the same operating system and processor, and the same cross-project id or name.
+
+    The closest likeness counts; among equals the host that was here last.
+    """
+    same_cpid = Q(host_cpid=seen.host_cpid) if seen.host_cpid else _NEVER
+    same_name = Q(domain_name=seen.domain_name) if seen.domain_name else _NEVER
     if not (seen.os_name and seen.p_model):
         return None
-    same = Host.objects.filter(
-        owner_id=user_id,
-        merged_into=None,
-        os_name=seen.os_name,
-        p_vendor=seen.p_vendor,
-        p_model=seen.p_model,
-    ).order_by("-last_contact_at")
-    return _matching(same, seen)
-
-
-def _matching(same: QuerySet[Host], seen: Appearance) -> Host | None:
-    by_cpid, by_name = Q(host_cpid=seen.host_cpid), Q(domain_name=seen.domain_name)
-    wanted = []
-    if seen.host_cpid and seen.domain_name:
-        wanted.append(by_cpid & by_name)
-    if seen.host_cpid:
-        wanted.append(by_cpid)
-    if seen.domain_name:
-        wanted.append(by_name)
-    # The closest likeness first; among equals the one that was here last.
-    return next((host for condition in wanted if (host := same.filter(condition).first())), None)
+    return (
+        Host.objects.filter(
+            same_cpid | same_name,
+            owner_id=user_id,
+            merged_into=None,
+            os_name=seen.os_name,
+            p_vendor=seen.p_vendor,
+            p_model=seen.p_model,
+        )
+        .order_by(Case(When(same_cpid & same_name, then=0), When(same_cpid, then=1), default=2), "-last_contact_at")
+        .first()
+    )

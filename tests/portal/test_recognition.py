@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from portal.models import Host, User
 from portal.recognition import Appearance, recognise
+from portal.scanner import ProtocolError
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 STUDIO = Appearance(
@@ -165,3 +166,13 @@ def test_outside_a_transaction_it_does_not_work(alice: User) -> None:
     with pytest.raises(RuntimeError, match="transaction"):
         recognise(alice.pk, STUDIO, NOW)
     assert not Host.objects.exists()
+
+
+def test_an_account_has_a_limited_number_of_computers(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portal.recognition.MAX_HOSTS", 2)
+    nameless = Appearance(None, "", "", "", "", "")
+    for _ in range(2):
+        seen(alice, nameless)
+    with pytest.raises(ProtocolError, match="has 2 computers, which is the limit"):
+        seen(alice, nameless)
+    assert alice.hosts.count() == 2
