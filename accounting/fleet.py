@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from accounting import rpc
+from accounting import catalogue, rpc
 from accounting.protocol import parse_request
-from accounting.simulated_client import Device, SimulatedComputer
+from accounting.simulated_client import Attachment, Device, SimulatedComputer
 
 HOUR_SECS: Final = 3600.0
 CALLS_EVERY: Final = dt.timedelta(hours=6)
@@ -102,11 +102,24 @@ class Machine:
     def _share_out(self, cpu_secs: float, gpu_secs: float) -> None:
         projects = list(self.computer.projects.values())
         weights = [project.share * self.dice.uniform(0.6, 1.4) for project in projects]
-        for project, weight in zip(projects, weights, strict=True):
-            part = weight / (sum(weights) or 1)
-            jobs = int(cpu_secs * part / (3 * HOUR_SECS) + self.dice.random())
+        on_cpu = _parts(projects, weights, ("CPU",))
+        on_gpu = _parts(projects, weights, [device.type for device in self.computer.devices])
+        for project, cpu_part, gpu_part in zip(projects, on_cpu, on_gpu, strict=True):
+            jobs = int(cpu_secs * cpu_part / (3 * HOUR_SECS) + self.dice.random())
             failed = sum(self.dice.random() < self.habit.failing for _ in range(jobs))
-            project.work(self.computer, cpu_secs * part, gpu_secs * part, (jobs - failed, failed))
+            project.work(self.computer, cpu_secs * cpu_part, gpu_secs * gpu_part, (jobs - failed, failed))
+
+
+def _parts(projects: Sequence[Attachment], weights: Sequence[float], types: Sequence[str]) -> list[float]:
+    """Each project's part of the time of these processors: by weight, among those with programs for them."""
+    able = [weight * _has_programs(project.url, types) for project, weight in zip(projects, weights, strict=True)]
+    return [weight / (sum(able) or 1) for weight in able]
+
+
+def _has_programs(url: str, types: Sequence[str]) -> bool:
+    project = catalogue.current().by_url.get(url)
+    versions = project.facts.versions if project is not None else frozenset()
+    return not versions or any(type_ in types for _, type_ in versions)
 
 
 def assemble(
