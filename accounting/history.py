@@ -170,8 +170,8 @@ def read_first_day(user: User, today: dt.date) -> dt.date | None:
     return days.values_list("day", flat=True).first()
 
 
-def read_cells(user: User, period: Period, by: By) -> list[Cell]:
-    """The sums per step and project or computer; one statement, in the order of time."""
+def read_cells(user: User, period: Period, by: By, limit: int | None = None) -> list[Cell]:
+    """The sums per step and project or computer, at most ``limit``; one statement, in the order of time."""
     rows: QuerySet[Day] = Day.objects.filter(user=user, day__range=(period.first, period.last))
     key = {By.PROJECT: "project_id", By.COMPUTER: "host_id"}.get(by)
     start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
@@ -198,7 +198,7 @@ def read_cells(user: User, period: Period, by: By) -> list[Cell]:
             ),
             flags=row["all_flags"] or 0,
         )
-        for row in found
+        for row in (found if limit is None else found[:limit])
     ]
 
 

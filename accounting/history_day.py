@@ -76,13 +76,13 @@ def read_day(user: User, day: dt.date) -> DayPage:
         totals = plus(totals, amounts)
         parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags))
     parts.sort(key=lambda part: (-part.credit, -part.amounts[2], -part.amounts[3]))
-    return DayPage(day, parts[:MAX_ROWS], totals, _notes(user, day, projects), len(parts) > MAX_ROWS)
+    return DayPage(day, parts[:MAX_ROWS], totals, read_notes(user, day, day), len(parts) > MAX_ROWS)
 
 
-def _notes(user: User, day: dt.date, projects: dict[int, Project]) -> list[NoteLine]:
-    found = Note.objects.filter(host__owner=user, day=day).select_related("host").order_by("-last_at", "-pk")
-    lines = []
-    for note in found[:MAX_NOTES]:
-        project = projects.get(note.project_id) if note.project_id is not None else None
-        lines.append(NoteLine(note, project, explain(note, project.name if project else "")))
-    return lines
+def read_notes(user: User, first: dt.date, last: dt.date, limit: int = MAX_NOTES) -> list[NoteLine]:
+    """The latest notes of these days in sentences; one statement."""
+    found = Note.objects.filter(host__owner=user, day__range=(first, last)).select_related("host", "project")
+    return [
+        NoteLine(note, note.project, explain(note, note.project.name if note.project else ""))
+        for note in found.order_by("-day", "-last_at", "-pk")[:limit]
+    ]

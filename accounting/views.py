@@ -19,8 +19,11 @@ from accounting import history as history_reads
 from accounting import home as home_reads
 from accounting.charts import address, chart_data
 from accounting.history import By, Show
+from accounting.history_day import read_notes
 from accounting.periods import PRESETS, Period, Step, neighbours, read_period
 from portal.access import own_hosts, signed_in
+
+NOTES_SHOWN = 20
 
 
 @require_safe
@@ -88,6 +91,7 @@ def history(request: HttpRequest) -> HttpResponse:
         "history": shown,
         "chart": chart_data(shown),
         "rows": [(line, address(shown, line)) for line in reversed(shown.lines)],
+        "notes": read_notes(user, period.first, period.last, NOTES_SHOWN),
         "today": today,
         **_history_controls(period, show, by, today),
     }

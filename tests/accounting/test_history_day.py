@@ -60,6 +60,12 @@ def test_a_day_has_its_notes_in_full_and_no_others(browser: Client, worked: Host
     assert "began anew" in page(browser, "/history/days/2026-03-03/").words
 
 
+def test_the_history_has_the_notes_of_its_days_in_full(browser: Client, worked: Host) -> None:
+    words = page(browser, "/history/?from=2026-03-01&to=2026-03-03").words
+    assert words.index("The totals of Alpha began anew") < words.index("reported 5 credits of processor work more")
+    assert "began anew" not in page(browser, "/history/?from=2026-03-01&to=2026-03-02").words
+
+
 def test_every_line_and_bar_of_the_history_leads_to_its_day(browser: Client, worked: Host) -> None:
     shown = page(browser, "/history/?from=2026-03-01&to=2026-03-03")
     links = [a.attributes["href"] for a in shown.all("a", within="tbody")]
@@ -103,7 +109,7 @@ def test_nobody_else_sees_anything_of_it(
 def test_the_cost_does_not_grow_with_computers(
     browser: Client, worked: Host, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    # Session, user, whether the address is confirmed; rows, projects, computers, notes.
+    # Session, user, whether the address is confirmed; rows, projects, computers, notes with their projects.
     for _ in range(2):
         with django_assert_max_num_queries(7):
             page(browser)

@@ -135,13 +135,13 @@ def test_strangers_are_sent_to_sign_in(client: Client) -> None:
 def test_the_cost_does_not_grow_with_computers_and_projects(
     browser: Client, worked: dt.date, alice: User, by: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    # Session, user, whether the address is confirmed; days, names.
-    with django_assert_max_num_queries(5):
+    # Session, user, whether the address is confirmed; days, names, notes.
+    with django_assert_max_num_queries(6):
         page(browser, f"?by={by}")
     projects = [make_project() for _ in range(10)]
     for number in range(40):
         credit(make_host(alice, f"node-{number}"), projects[number % 10], str(worked), (1, 1, 1, 1, 1, 1))
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         page(browser, f"?by={by}")
-    with django_assert_max_num_queries(6):  # and the first day
+    with django_assert_max_num_queries(7):  # and the first day
         page(browser, f"?by={by}&range=all")
