@@ -15,8 +15,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
+from accounting import rpc
 from accounting.benchmarks import fleet, floor, load
+from accounting.benchmarks.statements import statements
+from accounting.protocol import parse_request
 from portal.leash import leashed
 
 CONCURRENCIES = (1, 4, 16)
@@ -43,7 +47,17 @@ def measure() -> dict[str, Any]:
                 for _ in range(ROUNDS)
             ]
             results[f"concurrency_{concurrency}"] = _summary(rounds)
-    return {**results["concurrency_16"], **results}
+    return {**results["concurrency_16"], "statements": _statements(members[0]), **results}
+
+
+def _statements(member: fleet.Member) -> int:
+    """What one request of a known computer sends to the database, once this process knows the projects."""
+
+    def answer() -> None:
+        rpc.answer(parse_request(member.request()), now=timezone.now(), address="127.0.0.1")
+
+    answer()
+    return statements(answer)
 
 
 def _summary(rounds: list[tuple[load.Measured, load.Measured]]) -> dict[str, float]:

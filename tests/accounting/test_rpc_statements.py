@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import re
-import tempfile
 import time
-from collections.abc import Callable
 
 import pytest
-from django.db import connection
 from django.utils import timezone
-from psycopg import pq
 
 from accounting import catalogue, vault
+from accounting.benchmarks.statements import sent_by, statements
 from accounting.models import Project
 from accounting.simulated_client import SimulatedComputer
 from portal.models import ClientKey, User
@@ -23,30 +19,7 @@ from tests.accounting.rpc_helpers import attach, hours_pass, kinds_noted, make_c
 # Without a surrounding transaction, whose statements would be counted too.
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# "F" is from us to the server: a simple query, or the execution of a prepared statement.
-_STATEMENT = re.compile(r"^F\t\d+\t(?:Query|Execute)\t.*$", re.MULTILINE)
 _QUERY = re.compile(r'^F\t\d+\tQuery\t "(.*)"$', re.MULTILINE)
-
-
-def sent_by(action: Callable[[], object]) -> str:
-    """What ``action`` sends on this thread's connection, a message of libpq a line."""
-    connection.ensure_connection()
-    raw = connection.connection.pgconn
-    with tempfile.TemporaryFile() as file:
-        descriptor = os.dup(file.fileno())
-        raw.trace(descriptor)
-        raw.set_trace_flags(pq.Trace.SUPPRESS_TIMESTAMPS)
-        try:
-            action()
-        finally:
-            raw.untrace()
-            os.close(descriptor)
-        file.seek(0)
-        return file.read().decode()
-
-
-def statements(action: Callable[[], object]) -> int:
-    return len(_STATEMENT.findall(sent_by(action)))
 
 
 def warm(computer: SimulatedComputer) -> None:
