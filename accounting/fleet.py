@@ -105,7 +105,8 @@ class Machine:
         on_cpu = _parts(projects, weights, ("CPU",))
         on_gpu = _parts(projects, weights, [device.type for device in self.computer.devices])
         for project, cpu_part, gpu_part in zip(projects, on_cpu, on_gpu, strict=True):
-            jobs = int(cpu_secs * cpu_part / (3 * HOUR_SECS) + self.dice.random())
+            secs = cpu_secs * cpu_part + gpu_secs * gpu_part
+            jobs = int(secs / (3 * HOUR_SECS) + self.dice.random())
             failed = sum(self.dice.random() < self.habit.failing for _ in range(jobs))
             project.work(self.computer, cpu_secs * cpu_part, gpu_secs * gpu_part, (jobs - failed, failed))
 

@@ -8,7 +8,7 @@ from typing import Any
 from accounting.choice_facts import Trouble, TroubleKind
 from accounting.choice_texts import explain, trouble_text, types_text
 from accounting.keyword_tree import KEYWORDS
-from accounting.models import Project
+from accounting.models import PROCESSOR_TYPES, Project
 from accounting.selection import Selection, fractions, read_computers, read_parts, read_selection
 from accounting.subjects import MAYBE, NO, YES
 from portal.models import User
@@ -65,4 +65,9 @@ def _platforms(project: Project) -> list[tuple[str, str]]:
     types: dict[str, list[str]] = {}
     for row in project.versions.all():
         types.setdefault(row.platform or "all", []).append(row.processor_type)
-    return [(platform, types_text(tuple(each))) for platform, each in types.items()]
+    # Processors before GPUs
+    order = {type_: number for number, type_ in enumerate(PROCESSOR_TYPES)}
+    return [
+        (platform, types_text(tuple(sorted(each, key=lambda type_: order.get(type_, len(order))))))
+        for platform, each in types.items()
+    ]

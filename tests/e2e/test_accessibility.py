@@ -19,6 +19,7 @@ PRIVATE = [
     "/connect/",
     "/computers/",
     "/projects/",
+    "/projects/keywords/",
     "/account/email/",
     "/account/password/change/",
     "/account/2fa/",
