@@ -290,11 +290,12 @@ def _chances(pool: Sequence[_Entrant]) -> dict[int, float]:
     places = USUAL_PROJECTS - sum(entrant.score.liking > liking for entrant in pool)
     if places >= len(rivals):
         return {}
-    time = _time_until(places, [entrant.weight for entrant in rivals])
+    time = _time_until(places, tuple(entrant.weight for entrant in rivals))
     return {entrant.project.id: 1.0 - exp(-entrant.weight * time) for entrant in rivals}
 
 
-def _time_until(arrived: float, rates: Sequence[float]) -> float:
+@lru_cache(maxsize=1 << 12)
+def _time_until(arrived: float, rates: tuple[float, ...]) -> float:
     """When so many have arrived, by Newton's method: as their number is concave in time, it never overshoots."""
     time = 0.0
     for _ in range(50):
