@@ -24,7 +24,7 @@ from accounting.protocol import AccountManagerRequest, ReportedProject, canonica
 from portal import credentials
 from portal.accounts import authenticate_client, issue_client_key
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR
-from portal.models import ClientKey
+from portal.models import ClientKey, User
 from portal.recognition import recognise
 from portal.scanner import ProtocolError
 
@@ -72,7 +72,10 @@ def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: st
     """The way of first contacts and password logins: recognise the computer, then as always."""
     caller = _caller(request, address)
     with transaction.atomic():
-        host, created = recognise(caller.user_id, appearance_of(request), now)
+        try:
+            host, created = recognise(caller.user_id, appearance_of(request), now)
+        except User.DoesNotExist:
+            raise ProtocolError("request", "the account has just been deleted", ERR_BAD_AUTHENTICATOR) from None
         for _ in range(MAX_ATTEMPTS):
             account = store.read_by_host(host.pk)
             if account is None:

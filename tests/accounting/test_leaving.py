@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,11 +19,13 @@ from django.utils import timezone
 from accounting import erasure, ledger_check
 from accounting.models import Day, HostProject, Note, Project
 from accounting.preference_choices import save_set
+from accounting.simulated_client import SimulatedComputer
 from portal.api_tokens import issue_token
+from portal.boinc_errors import ERR_BAD_AUTHENTICATOR
 from portal.leaving import GRACE, OperatorsStay, ask_deletion, due_for_erasure, keep_account
 from portal.models import Host, User
 from tests.accounting.factories import credit, make_host, make_note
-from tests.accounting.rpc_helpers import attach, hours_pass, post, sync, work
+from tests.accounting.rpc_helpers import attach, hours_pass, make_computer, post, sync, work
 from tests.reading import Page
 
 DELETE = "/account/delete/"
@@ -168,3 +173,48 @@ def test_strangers_are_sent_to_sign_in(client: Client, db: None) -> None:
     for address in (DELETE, "/account/data/", "/account/data/1.zip"):
         assert client.get(address).status_code == 302
     assert client.post("/account/data/copy/").status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reports_that_come_during_the_erasure_leave_nothing_behind(
+    transactional_db: None, alice: User, projects: list[Project]
+) -> None:
+    computers = [attach(alice, name) for name in ("studio", "attic", "cellar")]
+    hosts = list(Host.objects.values_list("pk", flat=True))
+    User.objects.filter(pk=alice.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    begun = threading.Barrier(len(computers) + 2)
+
+    def report(computer: SimulatedComputer) -> list[int]:
+        begun.wait(timeout=30)
+        numbers = []
+        try:
+            for _ in range(12):
+                computer.projects[projects[0].master_url].totals[4] += 1
+                numbers.append(post(computer.request(time.time())).error[0])
+        finally:
+            connection.close()
+        return numbers
+
+    newcomer = make_computer(alice, "newcomer")
+    with ThreadPoolExecutor(len(computers) + 1) as pool:
+        reporting = [pool.submit(report, computer) for computer in computers]
+        logging_in = pool.submit(_log_in, newcomer, begun)
+        begun.wait(timeout=30)
+        assert erasure.erase_due(timezone.now()) == 1
+        answers = [future.result(timeout=60) for future in reporting]
+        logging_in.result(timeout=60)
+    # In the end nobody is known any more, and no answer was a server error.
+    assert {numbers[-1] for numbers in answers} == {ERR_BAD_AUTHENTICATOR}
+    assert {number for numbers in answers for number in numbers} <= {0, ERR_BAD_AUTHENTICATOR}
+    assert set(rows_about(alice.pk, hosts).values()) == {0}
+    assert not Host.objects.exists() and not Day.objects.exists()
+
+
+def _log_in(computer: SimulatedComputer, begun: threading.Barrier) -> None:
+    """A new computer of the same person comes with the password."""
+    begun.wait(timeout=30)
+    try:
+        for _ in range(3):
+            post(computer.request(time.time()))
+    finally:
+        connection.close()
