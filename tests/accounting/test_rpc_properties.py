@@ -99,8 +99,9 @@ class Mirror:
             token=token is not None and request.host_token == token,
             honours=request.version_tuple >= (8, 3),
         )
-        self.hardware = hardware
+        # A stale message changes nothing, not even the hardware.
         if credit is not None:
+            self.hardware = hardware
             for project in projects.values():
                 if project not in {line[0] for line in lines}:
                     self.ledger.offer(project)
