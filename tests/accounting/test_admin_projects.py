@@ -7,6 +7,7 @@ from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounting import catalogue, keys, vault
@@ -230,3 +231,55 @@ def test_volunteers_and_strangers_have_no_business_here(client: Client, alice: U
     assert client.get(page).status_code == 302
     client.force_login(alice)
     assert client.get(page).status_code in (302, 403)
+
+
+# --- what a project is about and runs on --------------------------------------------------------------
+
+
+def with_row(desk: Client, project: Project, table: str, **row: object) -> HttpResponse:
+    """Change the project, with one new row in one of the tables below its form."""
+    counts = {f"{name}-{total}": 0 for name in ("keywords", "versions") for total in ("TOTAL_FORMS", "INITIAL_FORMS")}
+    new = {f"{table}-0-{field}": value for field, value in row.items()}
+    page = reverse("admin:accounting_project_change", args=[project.pk])
+    response = desk.post(page, {**counts, **form(), f"{table}-TOTAL_FORMS": 1, **new})
+    assert isinstance(response, HttpResponse)
+    return response
+
+
+def test_keywords_and_versions_reach_the_choice_at_once(desk: Client) -> None:
+    add(desk)
+    project = Project.objects.get()
+    assert catalogue.current().by_id[project.pk].facts.keywords == {}
+    assert with_row(desk, project, "keywords", keyword=14, weight="0.5").status_code == 302
+    assert with_row(desk, project, "versions", platform="windows_x86_64", processor_type="ATI").status_code == 302
+    facts = catalogue.current().by_id[project.pk].facts
+    assert dict(facts.keywords) == {14: 0.5}
+    assert set(facts.versions) == {("windows_x86_64", "ATI")}
+
+
+@pytest.mark.parametrize(("keyword", "weight"), [(999, "1"), (14, "0"), (14, "1.01"), (14, "nan"), (14, "inf")])
+def test_a_keyword_that_is_none_and_a_weight_out_of_range_are_refused(keyword: int, weight: str, desk: Client) -> None:
+    add(desk)
+    project = Project.objects.get()
+    assert with_row(desk, project, "keywords", keyword=keyword, weight=weight).status_code == 200
+    assert not project.keywords.exists()
+
+
+def test_a_project_that_is_down_is_so_at_once(desk: Client) -> None:
+    add(desk)
+    project = Project.objects.get()
+    change(desk, project, down_since_0="2026-03-01", down_since_1="08:00:00", down_reason="The disks are full.")
+    assert catalogue.current().by_id[project.pk].facts.is_down
+    project.refresh_from_db()
+    assert project.down_reason == "The disks are full."
+
+
+def test_what_was_worked_out_of_projects_is_shown_and_not_changed(desk: Client) -> None:
+    add(desk)
+    project = Project.objects.get()
+    now = timezone.now()
+    project.troubles.create(kind="no_work", processor_type="ATI", since=now, last_at=now, volunteers=3, of_volunteers=4)
+    project.standings.create(on_gpu=True, target=0.5, got=0.25, boost=1.5, day=now.date())
+    for name in ("projecttrouble", "projectstanding"):
+        assert "Alpha" in desk.get(reverse(f"admin:accounting_{name}_changelist")).content.decode()
+        assert desk.get(reverse(f"admin:accounting_{name}_add")).status_code == 403
