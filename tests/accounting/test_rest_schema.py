@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from django.core.handlers.wsgi import WSGIHandler
 from hypothesis import HealthCheck, settings
 from pytest_django import Settings
 from schemathesis.checks import not_a_server_error
@@ -16,7 +17,6 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from portal.models import User
-from portal.wsgi import application
 from tests.accounting.factories import credit, make_host, make_note, make_project
 from tests.accounting.test_rest import bearer
 
@@ -24,7 +24,7 @@ CHECKS = [not_a_server_error, response_schema_conformance, content_type_conforma
 
 
 # The API as it describes itself; that needs no database.
-schema = schemathesis.openapi.from_wsgi("/api/v1/schema/", application)
+schema = schemathesis.openapi.from_wsgi("/api/v1/schema/", WSGIHandler())
 
 
 @pytest.fixture
