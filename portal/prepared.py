@@ -49,7 +49,11 @@ class Prepared:
         try:
             return self._fetch_one(raw, texts)
         finally:
+            was_lost = raw.closed
             pool.putconn(raw)
+            if was_lost:
+                # After a restart of the database the others that wait are lost too: not each shall fail a request.
+                pool.check()
 
     def _fetch_one(self, raw: psycopg.Connection[Any], texts: list[bytes | None]) -> list[str | None] | None:
         try:

@@ -35,7 +35,6 @@ WORKER = """
 import sys, django
 django.setup()
 from django.test import Client
-from pytest_django.live_server_helper import LiveServer
 from django.test.utils import setup_test_environment
 setup_test_environment()
 Client().post("/rpc.php", sys.stdin.buffer.read(), content_type="text/xml")
@@ -165,7 +164,7 @@ def _until_gone(pid: int) -> None:
                 return
 
 
-def test_after_a_restart_of_the_database_each_connection_fails_at_most_once(
+def test_after_a_restart_of_the_database_the_first_failure_clears_the_pool(
     live_server: LiveServer, alice: User, projects: list[Project]
 ) -> None:
     computer = with_work(alice, projects)
@@ -176,6 +175,9 @@ def test_after_a_restart_of_the_database_each_connection_fails_at_most_once(
             return Reply(response.read()).error[0]
 
     assert report() == 0
+    pool = connection.pool  # type: ignore[attr-defined]
+    for raw in [pool.getconn() for _ in range(5)]:
+        pool.putconn(raw)
     # All but this test's own connection: those that wait in the pool.
     with connection.cursor() as cursor:
         cursor.execute(
@@ -184,8 +186,9 @@ def test_after_a_restart_of_the_database_each_connection_fails_at_most_once(
         )
         (ended,) = cursor.fetchone()
     errors = [report() for _ in range(ended + 2)]
-    assert ended >= 1
+    assert ended >= 5
     assert set(errors) <= {0, -1}
-    assert errors.count(-1) <= ended
+    # One fails on a connection of the pool; another one may if it reads the projects anew, by Django's own.
+    assert errors.count(-1) <= 2
     assert errors[-1] == 0
     assert hours_credited(computer, projects[0]) == 4
