@@ -91,8 +91,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
     check_password_hash(password_hash)
     email, name = email.strip().lower(), name.strip()
     _check_email(email)
-    if _find(email) is not None:
-        return _existing_account(email, password_hash, address)
+    # Before looking for the account: a request that cannot open one must not tell, unlimited, whether it exists.
     _check_name(name)
     if settings.TERMS_OF_USE and not accepts_terms:
         raise ClientAuthError(
@@ -100,6 +99,8 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
             "Opening an account needs your consent to the terms of use. Agree to them, or sign up at "
             f"{settings.SITE_URL}",
         )
+    if _find(email) is not None:
+        return _existing_account(email, password_hash, address)
     with _admitted(email, address):
         throttle.admit_new_account(address)
         stored = make_password(password_hash.lower())

@@ -110,6 +110,16 @@ class TestOpeningAnAccount:
         with pytest.raises(accounts.ClientAuthError, match="too many attempts"):
             self.open(email=alice.email, password_hash=client_hash("alice's secret", alice.email))
 
+    def test_a_request_that_opens_nothing_does_not_tell_who_has_an_account(self, alice: User, settings: Any) -> None:
+        settings.TERMS_OF_USE = "Be kind."
+        for changed in ({"name": ""}, {"name": "Dora"}):
+            numbers = set()
+            for email in (alice.email, self.EMAIL):
+                with pytest.raises(accounts.ClientAuthError) as caught:
+                    self.open(email=email, **changed)
+                numbers.add(caught.value.error_num)
+            assert len(numbers) == 1
+
     @pytest.mark.parametrize(
         "email", ["", "dora", "dora@", "a b@example.org", "d" * 250 + "@example.org", "d\0@example.org"]
     )
