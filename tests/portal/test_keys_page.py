@@ -66,7 +66,10 @@ def test_the_page_says_what_revoking_does_and_how_to_come_back(signed_in: Client
     issue_client_key(alice, ClientKey.Origin.LOOKUP)
     body = signed_in.get(reverse("keys")).content.decode()
     assert "is logged out" in body
-    assert "boinccmd --acct_mgr attach http" in body and "alice@example.org PASSWORD" in body
+    # A client refuses to attach to a manager that it is attached to by a key.
+    detach, attach = "boinccmd --acct_mgr detach", "boinccmd --acct_mgr attach http"
+    assert 0 < body.index(detach) < body.index(attach)
+    assert "alice@example.org PASSWORD" in body
 
 
 @pytest.mark.parametrize("who", ["bob", "operator", "anonymous"])
