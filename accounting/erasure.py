@@ -1,6 +1,6 @@
 """Erase accounts whose grace period is over: history, computers, notes, keys, settings, all at once.
 
-What stays are the sums of projects over all volunteers, which name nobody.
+What stays are the sums of projects over all volunteers, which name nobody: what is erased is added up for them first.
 """
 
 from __future__ import annotations
@@ -8,13 +8,21 @@ from __future__ import annotations
 import datetime as dt
 
 import structlog
-from django.db import transaction
+from django.db import connection, transaction
 
+from accounting.engine.amounts import KINDS
 from accounting.models import Day, HostLedger
 from portal.leaving import due_for_erasure, end_sessions
 from portal.models import Host, User
 
 log = structlog.get_logger("erasure")
+
+_KEEP_SUMS = f"""
+INSERT INTO accounting_erasedday AS e (project_id, day, {", ".join(KINDS)})
+SELECT project_id, day, {", ".join(f"sum({kind})" for kind in KINDS)}
+  FROM accounting_day WHERE user_id = %s GROUP BY project_id, day
+ON CONFLICT (project_id, day) DO UPDATE SET {", ".join(f"{kind} = e.{kind} + excluded.{kind}" for kind in KINDS)}
+"""
 
 
 def erase_due(now: dt.datetime) -> int:
@@ -35,6 +43,8 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         hosts = Host.objects.filter(owner=user)
         list(HostLedger.objects.select_for_update().filter(host__in=hosts).order_by("pk").values_list("pk"))
         end_sessions(user)
+        with connection.cursor() as cursor:
+            cursor.execute(_KEEP_SUMS, [user_id])
         Day.objects.filter(user=user).delete()
         # A merged record goes before the one that it points to.
         hosts.exclude(merged_into=None).delete()

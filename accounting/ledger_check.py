@@ -30,7 +30,9 @@ SELECT d.host_id, d.user_id, h.owner_id, count(*) FROM accounting_day d LEFT JOI
 _ROLLED_UP: Final = f"""
 WITH days AS (
   SELECT project_id, day, {", ".join(f"sum({kind}) AS {kind}" for kind in _KINDS)}
-    FROM accounting_day GROUP BY project_id, day)
+    FROM (SELECT project_id, day, {", ".join(_KINDS)} FROM accounting_day
+           UNION ALL SELECT project_id, day, {", ".join(_KINDS)} FROM accounting_erasedday) AS kept
+   GROUP BY project_id, day)
 SELECT project_id, day FROM accounting_projectday p FULL JOIN days d USING (project_id, day)
  WHERE day < (SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM accounting_projectday)
    AND ({" OR ".join(f"coalesce(p.{kind}, 0) <> coalesce(d.{kind}, 0)" for kind in _KINDS)})

@@ -348,6 +348,25 @@ class ProjectDay(models.Model):
         return f"{self.project} on {self.day}"
 
 
+class ErasedDay(models.Model):
+    """What erased accounts did at a project on one UTC day, all together: the sums of projects keep it."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
+    day = models.DateField()
+    cpu_ec = models.BigIntegerField(default=0)
+    gpu_ec = models.BigIntegerField(default=0)
+    cpu_time = models.BigIntegerField(default=0)
+    gpu_time = models.BigIntegerField(default=0)
+    njobs_success = models.BigIntegerField(default=0)
+    njobs_error = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "day"], name="erasedday_once")]
+
+    def __str__(self) -> str:
+        return f"erased at {self.project} on {self.day}"
+
+
 class Announcement(models.Model):
     """News from the operators: in the feed that clients show as notices and, while urgent, in the client's log."""
 

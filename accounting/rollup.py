@@ -23,7 +23,12 @@ INSERT INTO accounting_projectday (project_id, day, hosts, users, cpu_ec, gpu_ec
        njobs_error, rolled_up_at)
 SELECT project_id, day, count(DISTINCT host_id), count(DISTINCT user_id), sum(cpu_ec), sum(gpu_ec), sum(cpu_time),
        sum(gpu_time), sum(njobs_success), sum(njobs_error), %(now)s
-  FROM accounting_day WHERE day BETWEEN %(first)s AND %(today)s GROUP BY project_id, day
+  FROM (SELECT project_id, day, user_id, host_id, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error
+          FROM accounting_day
+         UNION ALL
+        SELECT project_id, day, NULL, NULL, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error
+          FROM accounting_erasedday) AS days
+ WHERE day BETWEEN %(first)s AND %(today)s GROUP BY project_id, day
 ON CONFLICT (project_id, day) DO UPDATE
    SET hosts = excluded.hosts, users = excluded.users, cpu_ec = excluded.cpu_ec, gpu_ec = excluded.gpu_ec,
        cpu_time = excluded.cpu_time, gpu_time = excluded.gpu_time, njobs_success = excluded.njobs_success,

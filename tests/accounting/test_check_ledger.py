@@ -8,9 +8,12 @@ from collections.abc import Callable
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.utils import timezone
 
-from accounting import rollup
+from accounting import erasure, rollup
+from accounting.engine.amounts import KINDS
 from accounting.models import Day, HostLedger, HostProject, Project, ProjectDay
+from portal.leaving import GRACE, ask_deletion
 from portal.models import Host, User
 from tests.accounting.rpc_helpers import HOUR, START, call, host_of, make_computer, work
 
@@ -48,6 +51,17 @@ def test_sound_books_pass(host: Host) -> None:
 
 def test_empty_books_pass(db: None) -> None:
     assert check()[0] == 0
+
+
+def test_an_erased_account_leaves_sound_books_and_the_sums_of_projects(host: Host, alice: User) -> None:
+    before = list(ProjectDay.objects.order_by("project", "day").values("project", "day", *KINDS))
+    ask_deletion(alice)
+    assert erasure.erase_due(timezone.now() + GRACE + HOUR) == 1
+    assert check() == (0, "The ledger is consistent.\n")
+    # Also if the days are read anew, from the first one on.
+    rollup.roll_up(START + 60 * HOUR, START.date())
+    assert list(ProjectDay.objects.order_by("project", "day").values("project", "day", *KINDS)) == before
+    assert before and check()[0] == 0
 
 
 def _other_owner(host: Host) -> None:
