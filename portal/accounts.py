@@ -60,12 +60,7 @@ def authenticate_client(login: str, password_hash: str, *, address: str) -> User
     with _admitted(email, address):
         user = _find(email)
         right = _check(user, password_hash)
-    if user is not None and right:
-        return _active(user)
-    throttle.count_failure(email, address)
-    if user is None:
-        raise _no_account()
-    raise _wrong_password(user)
+    return _judged(user, right, email, address)
 
 
 def account_exists(login: str, *, address: str) -> None:
@@ -99,11 +94,16 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
             "Opening an account needs your consent to the terms of use. Agree to them, or sign up at "
             f"{settings.SITE_URL}",
         )
-    if _find(email) is not None:
-        return _existing_account(email, password_hash, address)
     with _admitted(email, address):
-        throttle.admit_new_account(address)
-        stored = make_password(password_hash.lower())
+        # Looked for only now: whoever waits for a turn to hash must not hold a connection of the pool.
+        known = _find(email)
+        if known is not None:
+            right = _check(known, password_hash)
+        else:
+            throttle.admit_new_account(address)
+            stored = make_password(password_hash.lower())
+    if known is not None:
+        return _existing_account(known, right, email, address)
     user = User(email=email, name=name, terms_accepted_at=timezone.now() if settings.TERMS_OF_USE else None)
     # The site has not seen the password: the first login on the web sets Django's own (portal/backends.py).
     user.set_unusable_password()
@@ -113,7 +113,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
             user.save()
     except IntegrityError:
         # The same request came twice at once.
-        return _existing_account(email, password_hash, address)
+        return authenticate_client(email, password_hash, address=address)
     return user
 
 
@@ -203,9 +203,19 @@ def _wrong_password(user: User) -> WrongPassword:
     )
 
 
-def _existing_account(email: str, password_hash: str, address: str) -> User:
+def _judged(user: User | None, right: bool, email: str, address: str) -> User:
+    """The user if the password was right; else the failure is counted, and ClientAuthError."""
+    if user is not None and right:
+        return _active(user)
+    throttle.count_failure(email, address)
+    if user is None:
+        raise _no_account()
+    raise _wrong_password(user)
+
+
+def _existing_account(user: User, right: bool, email: str, address: str) -> User:
     try:
-        return authenticate_client(email, password_hash, address=address)
+        return _judged(user, right, email, address)
     except WrongPassword as error:
         raise ClientAuthError(
             boinc_errors.ERR_NOT_UNIQUE,

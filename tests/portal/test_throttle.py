@@ -152,6 +152,17 @@ def test_a_login_without_a_turn_is_sent_away_before_the_hash(
     assert attempt(alice.email, "alice's secret") == 0
 
 
+def test_waiting_for_a_turn_holds_no_connection_of_the_database(
+    alice: User, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    monkeypatch.setattr(throttle, "TURN_WAIT_SECS", 0.01)
+    for email in (alice.email, "dora@example.org"):
+        with throttle.turn(), throttle.turn(), django_assert_num_queries(0):
+            with pytest.raises(accounts.ClientAuthError, match="busy checking other logins"):
+                accounts.create_account(email, "a" * 32, "Dora", address="192.0.2.1")
+            assert attempt(email, "alice's secret") == boinc_errors.ERR_PROJECT_DOWN
+
+
 @pytest.mark.parametrize(
     ("address", "network"),
     [
