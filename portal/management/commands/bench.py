@@ -44,9 +44,12 @@ class Command(BaseCommand):
             "CACHE_URL": settings.CACHE_URL,
             "BROKER_URL": settings.BROKER_URL,
         }
-        ended = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, check=False)
+        # Its requests are logged by the thousand.
+        log = settings.VAR_DIR / "bench.log"
+        with log.open("wb") as file:
+            ended = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, stderr=file, check=False)
         if ended.returncode:
-            raise CommandError(f"the measurement ended with code {ended.returncode}")
+            raise CommandError(f"the measurement ended with code {ended.returncode}; see {log}")
 
     def _measure(self, names: list[str]) -> None:
         if not str(settings.DATABASES["default"]["NAME"]).startswith(DATABASE):
