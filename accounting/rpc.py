@@ -22,11 +22,10 @@ from accounting.models import HostLedger
 from accounting.partitions import ensure_month
 from accounting.protocol import AccountManagerRequest, ReportedProject, canonical_url
 from portal import credentials
-from portal.accounts import authenticate_client, issue_client_key
-from portal.boinc_errors import ERR_BAD_AUTHENTICATOR
+from portal.accounts import ClientAuthError, authenticate_client, issue_client_key
+from portal.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 from portal.models import ClientKey, User
 from portal.recognition import recognise
-from portal.scanner import ProtocolError
 
 log = structlog.get_logger("rpc")
 
@@ -75,7 +74,7 @@ def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: st
         try:
             host, created = recognise(caller.user_id, appearance_of(request), now)
         except User.DoesNotExist:
-            raise ProtocolError("request", "the account has just been deleted", ERR_BAD_AUTHENTICATOR) from None
+            raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
         for _ in range(MAX_ATTEMPTS):
             account = store.read_by_host(host.pk)
             if account is None:
@@ -93,8 +92,8 @@ def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: st
     return instructions.render(request, account, done, now=now, new_key=key)
 
 
-def _overtaken() -> ProtocolError:
-    return ProtocolError("request", "this computer's requests overtake each other; try again in a minute", -1)
+def _overtaken() -> ClientAuthError:
+    return ClientAuthError(ERR_GENERIC, "This computer's requests overtake each other. Try again in a minute.")
 
 
 def _caller(request: AccountManagerRequest, address: str) -> Caller:
@@ -108,11 +107,10 @@ def _caller(request: AccountManagerRequest, address: str) -> Caller:
             .first()
         )
         if key is None:
-            raise ProtocolError(
-                "authenticator",
-                f"this computer's key is not valid any more; in BOINC, stop using {settings.SITE_NAME} and add it again"
-                " with your e-mail address and password",
+            raise ClientAuthError(
                 ERR_BAD_AUTHENTICATOR,
+                f"This computer's key is not valid any more. In BOINC, stop using {settings.SITE_NAME}, then add it"
+                " again with your e-mail address and password.",
             )
         return Caller(key[1], key[0], by_password=False)
     user = authenticate_client(request.name, request.password_hash, address=address)
