@@ -39,11 +39,12 @@ AM_REPEAT_SECS_AFTER_ATTACH = env.integer("AM_REPEAT_SECS_AFTER_ATTACH", 120, lo
 # The private key (BOINC's text or PEM) may be kept elsewhere: signatures are then pasted in the admin.
 AM_SIGNING_KEY = Path(env.text("AM_SIGNING_KEY", str(VAR_DIR / "keys" / "am_signing_private")))
 AM_SIGNING_KEY_PUBLIC = Path(env.text("AM_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "am_signing_public")))
-# What a computer may claim to be at most (accounting rules, ceilings).
-AM_MAX_NCPUS = env.integer("AM_MAX_NCPUS", 1024, low=1, high=1_000_000)
-AM_MAX_CPU_FLOPS = env.number("AM_MAX_CPU_FLOPS", 200e9, low=1e6, high=1e15)
-AM_MAX_GPUS = env.integer("AM_MAX_GPUS", 64, low=0, high=1_000_000)
-AM_MAX_GPU_FLOPS = env.number("AM_MAX_GPU_FLOPS", 500e12, low=1e6, high=1e18)
+# What a computer may claim to be at most (accounting rules, ceilings). At the limits of these, thirty days' allowance
+# in micro-credits still fits a bigint.
+AM_MAX_NCPUS = env.integer("AM_MAX_NCPUS", 1024, low=1, high=100_000)
+AM_MAX_CPU_FLOPS = env.number("AM_MAX_CPU_FLOPS", 200e9, low=1e6, high=1e13)
+AM_MAX_GPUS = env.integer("AM_MAX_GPUS", 64, low=0, high=1000)
+AM_MAX_GPU_FLOPS = env.number("AM_MAX_GPU_FLOPS", 500e12, low=1e6, high=5e15)
 # Failed logins by the client protocols: so many per account and per address, in so many seconds.
 CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_000_000)
 CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS", 600, low=1, high=7 * 86400)

@@ -310,3 +310,10 @@ def test_a_request_that_says_nothing_new_changes_no_row() -> None:
     assert settlement.host == HostState(
         START_US + 11 * HOUR * MICRO, 5_000.0, (3_600 * MICRO, 0, 36 * MICRO, 0, 39_600 * MICRO)
     )
+
+
+def test_thirty_days_of_the_largest_machine_that_settings_allow_fit_a_bigint() -> None:
+    ceilings = Ceilings(100_000, 10**13, 1000, 5 * 10**15)
+    largest = capacity(Machine(100_000, 10**13, ((1000, 5 * 10**15),)), ceilings)
+    # CPU: 100,001 x 1e13 x 200/86400e9 x 1e6 x 2,592,000 s = 6.0e18; GPU: 1000 x 0.2 x 5e15 likewise = 6.0e18
+    assert max(allowance(largest, 30 * DAY * MICRO)) < 2**63
