@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from accounting import partitions, tasks
 from accounting.models import Day, Project
+from portal.accounts import ClientAuthError
 from portal.models import User
-from portal.scanner import ProtocolError
 from tests.accounting.rpc_helpers import HOUR, answer, call, hours_credited, make_computer, work
 
 NEW_YEARS_EVE = dt.datetime(2031, 12, 31, 14, tzinfo=dt.UTC)
@@ -78,7 +78,7 @@ class TestReally:
 
     def test_a_refused_request_leaves_the_month_for_the_next(self, alice: User, projects: list[Project]) -> None:
         stranger = make_computer(alice, authenticator="f" * 32)
-        with pytest.raises(ProtocolError):
+        with pytest.raises(ClientAuthError):
             answer(stranger.request(1.0), NEW_YEARS_EVE)
         computer = make_computer(alice)
         call(computer, NEW_YEARS_EVE)
