@@ -143,6 +143,9 @@ INSTALLED_APPS = [
     "allauth.usersessions",
     "portal",
     "accounting",
+    "credit",
+    "scheduler",
+    "emulator",
 ]
 MIDDLEWARE = [
     "portal.middleware.ProtocolMiddleware",  # hands settings.PROTOCOLS past everything below

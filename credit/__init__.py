@@ -1,0 +1,1 @@
+"""Validated credit: engine, validator, feeder."""

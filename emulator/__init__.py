@@ -1,0 +1,1 @@
+"""The client emulator: scheduling policies of three generations, drawn."""

@@ -1,0 +1,1 @@
+"""The project server: scheduler RPC, files, transitioner."""
