@@ -22,4 +22,7 @@ urlpatterns = [
     path("account/tokens/<int:pk>/revoke/", revoke, name="revoke_token"),
     path("account/", include("allauth.urls")),
     path("", include("accounting.urls")),
+    path("", include("credit.urls")),
+    path("", include("scheduler.urls")),
+    path("emulator/", include("emulator.urls")),
 ]

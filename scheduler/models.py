@@ -1,0 +1,152 @@
+"""The project server's tables: files, plan classes, what the scheduler knows of hosts, uploads, trickle-up messages.
+
+Apps, workunits and results are validated credit's (credit.models).
+"""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+
+from credit.models import SAFE_NAME, AppVersion, ProcessorType, Result
+from portal.models import Host, User
+
+
+class StoredFile(models.Model):
+    """A file that clients download: a program or an input. Its name is its own for ever, its content never changes."""
+
+    name = models.CharField(max_length=200, unique=True, validators=[SAFE_NAME])
+    path = models.CharField("where the storage keeps it", max_length=255)
+    nbytes = models.BigIntegerField()
+    md5 = models.CharField(max_length=32)
+    # Hex lines of the code-signing signature; empty for input files
+    signature = models.TextField(blank=True)
+    is_executable = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [CheckConstraint(condition=Q(nbytes__gte=0), name="storedfile_nbytes_range")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class VersionFile(models.Model):
+    """A file of an app version, and what the program sees it as."""
+
+    app_version = models.ForeignKey(AppVersion, models.CASCADE, related_name="files", db_index=False)
+    file = models.ForeignKey(StoredFile, models.PROTECT, related_name="versions")
+    open_name = models.CharField(max_length=200, blank=True)
+    is_main_program = models.BooleanField(default=False)
+    is_copied = models.BooleanField("copied into the slot folder", default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["app_version", "file"], name="versionfile_once"),
+            models.UniqueConstraint(
+                fields=["app_version"], condition=Q(is_main_program=True), name="versionfile_one_main_program"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.file.name
+
+
+class PlanClass(models.Model):
+    """Which hosts can run the versions of a plan class, and how many FLOPS of their devices those use."""
+
+    name = models.CharField(max_length=64, unique=True, validators=[SAFE_NAME])
+    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+    min_ncpus = models.PositiveIntegerField("processors at least", default=0)
+    max_ncpus = models.PositiveIntegerField(
+        "processors used at most", default=1, validators=[MinValueValidator(1), MaxValueValidator(1024)]
+    )
+    cpu_features = models.CharField("processor features needed", max_length=200, blank=True)
+    min_gpu_ram_bytes = models.BigIntegerField("GPU memory at least (bytes)", default=0)
+    min_driver_version = models.PositiveIntegerField("driver version at least", default=0)
+    min_compute_capability = models.PositiveIntegerField(
+        "compute capability at least", default=0, help_text="Major × 100 + minor, as 705; NVIDIA only."
+    )
+    needs_opencl = models.BooleanField(default=False)
+    avg_ncpus = models.FloatField(
+        "processors used", default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
+    )
+    gpu_usage = models.FloatField("GPUs used", default=0, validators=[MinValueValidator(0), MaxValueValidator(64)])
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class HostRecord(models.Model):
+    """What the scheduler knows of a host beside its hardware: written at each scheduler RPC."""
+
+    host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="scheduler_record")
+    rpc_seqno = models.BigIntegerField(default=0)
+    last_rpc_at = models.DateTimeField(null=True)
+    on_frac = models.FloatField(default=1)
+    active_frac = models.FloatField(default=1)
+    gpu_active_frac = models.FloatField(default=1)
+    connected_frac = models.FloatField(null=True)
+    cpu_and_network_available_frac = models.FloatField(null=True)
+    duration_correction_factor = models.FloatField(default=1)
+    # time_stats, net_stats and disk_usage as last reported
+    statistics = models.JSONField(default=dict, blank=True)
+    # Sentences of the last reply on why nothing was sent
+    last_messages = models.JSONField(default=list, blank=True)
+
+    def __str__(self) -> str:
+        return str(self.host)
+
+
+class Upload(models.Model):
+    """An output file on its way or here. Its name says which result it is of: <result name>_<n>."""
+
+    result = models.ForeignKey(Result, models.CASCADE, related_name="uploads")
+    name = models.CharField(max_length=160, unique=True)
+    path = models.CharField("where the storage keeps it", max_length=255, blank=True)
+    nbytes = models.BigIntegerField("whole size")
+    received_nbytes = models.BigIntegerField(default=0)
+    md5 = models.CharField(max_length=32)
+    started_at = models.DateTimeField(default=timezone.now)
+    completed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            CheckConstraint(
+                condition=Q(nbytes__gte=0, received_nbytes__gte=0, received_nbytes__lte=models.F("nbytes")),
+                name="upload_nbytes_range",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Trickle(models.Model):
+    """A trickle-up message: stored once however often it is sent, then handed to its app's function."""
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="trickles", db_index=False)
+    user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
+    result = models.ForeignKey(Result, models.CASCADE, null=True, blank=True, related_name="trickles")
+    variety = models.CharField(max_length=64)
+    text = models.TextField()
+    # Equal for a message that is sent again
+    digest = models.BinaryField(max_length=16)
+    written_at = models.DateTimeField("time in the message")
+    received_at = models.DateTimeField(default=timezone.now)
+    handled_at = models.DateTimeField(null=True, blank=True)
+    fault = models.CharField("why it could not be handled", max_length=200, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["host", "digest"], name="trickle_once")]
+        indexes = [models.Index(fields=["id"], condition=Q(handled_at__isnull=True), name="trickle_to_handle")]
+
+    def __str__(self) -> str:
+        return f"{self.variety} of {self.host}"
