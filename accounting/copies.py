@@ -22,7 +22,17 @@ from django.utils import timezone
 
 from accounting.day_rows import PAGE_ROWS, DayRow, Wanted, give_back_connection, read_names, read_pages
 from accounting.exports import as_csv
-from accounting.models import AccountSettings, DataCopy, DataCopyPart, Day, HostLedger, HostProject, Note, UserProject
+from accounting.models import (
+    AccountSettings,
+    Answer,
+    DataCopy,
+    DataCopyPart,
+    Day,
+    HostLedger,
+    HostProject,
+    Note,
+    UserProject,
+)
 from portal.models import ApiToken, ClientKey, Host, User
 
 KEPT: Final = dt.timedelta(days=7)
@@ -44,6 +54,7 @@ history.csv         what each computer did for each project, day by day (UTC)
 account.json        your account, with e-mail addresses, preferences and keywords
 computers.json      your computers as they described themselves
 contacts.json       when each computer last reported, and what its client said of itself
+answers.json        what each computer was answered
 totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and jobs
 projects.json       your choice of projects
 notes.json          notes on reports
@@ -153,6 +164,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     )
     yield "computers.json", _rows(Host.objects.filter(owner=user).order_by("pk"))
     yield "contacts.json", _rows(HostLedger.objects.filter(host__owner=user).order_by("pk"))
+    yield "answers.json", _rows(Answer.objects.filter(host__owner=user).order_by("host_id", "at"))
     yield "totals.json", _rows(HostProject.objects.filter(host__owner=user).order_by("host_id", "project_id"))
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))
     yield "notes.json", _rows(Note.objects.filter(host__owner=user).order_by("pk"))

@@ -30,7 +30,6 @@ from accounting.protocol import (
     ReportedProject,
     RssFeed,
     canonical_url,
-    render_reply,
 )
 from accounting.store import Account, Wishes, to_us
 
@@ -111,32 +110,23 @@ def signing_key_text(path: str) -> str:
     return Path(path).read_text(encoding="ascii")
 
 
-def render(
-    request: AccountManagerRequest,
-    account: Account,
-    outcome: Outcome,
-    *,
-    now: dt.datetime,
-    new_key: str | None = None,
-) -> bytes:
-    """The reply, in the client's format; ``new_key`` is handed over for all later requests."""
-    accounts = _accounts(request, account, outcome)
-    return render_reply(
-        AccountManagerReply(
-            name=settings.SITE_NAME,
-            authenticator=new_key or "",
-            signing_key=signing_key_text(str(settings.AM_SIGNING_KEY_PUBLIC)),
-            repeat_secs=_repeat_secs(account, outcome, now),
-            user_name=account.user_name,
-            messages=_messages(outcome, now),
-            host_token=account.token,
-            keywords_yes=account.keywords_yes,
-            keywords_no=account.keywords_no,
-            global_preferences=_preferences(account),
-            host_venue=account.venue,
-            rss_feeds=(RssFeed(f"{settings.SITE_URL}notices.rss", NOTICES_POLL_SECS),),
-            accounts=tuple(accounts),
-        )
+def reply_to(
+    request: AccountManagerRequest, account: Account, outcome: Outcome, *, now: dt.datetime
+) -> AccountManagerReply:
+    """What the client is told; a key for its later requests is put in by the caller."""
+    return AccountManagerReply(
+        name=settings.SITE_NAME,
+        signing_key=signing_key_text(str(settings.AM_SIGNING_KEY_PUBLIC)),
+        repeat_secs=_repeat_secs(account, outcome, now),
+        user_name=account.user_name,
+        messages=_messages(outcome, now),
+        host_token=account.token,
+        keywords_yes=account.keywords_yes,
+        keywords_no=account.keywords_no,
+        global_preferences=_preferences(account),
+        host_venue=account.venue,
+        rss_feeds=(RssFeed(f"{settings.SITE_URL}notices.rss", NOTICES_POLL_SECS),),
+        accounts=tuple(_accounts(request, account, outcome)),
     )
 
 

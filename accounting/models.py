@@ -223,12 +223,35 @@ class HostLedger(models.Model):
     excluded_types = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     # time_stats, net_stats, free disk, run mode, as last reported
     contact = models.JSONField(default=dict)
+    # The last answer: its digest, how many differing ones there were, and how often this one was given in a row.
+    answer_digest = models.CharField(max_length=16, blank=True, default="", editable=False)
+    answers_logged = models.IntegerField(default=0, editable=False)
+    same_answers = models.IntegerField(default=0, editable=False)
 
     class Meta:
         constraints = [CheckConstraint(condition=Q(level__len=5), name="hostledger_level_len")]
 
     def __str__(self) -> str:
         return f"ledger of {self.host}"
+
+
+class Answer(models.Model):
+    """What a host was answered, from one contact on, as long as the answer stayed the same (accounting/contact_log.py).
+
+    A host has at most `contact_log.SLOTS` of them; the next one takes the oldest one's place.
+    """
+
+    pk = models.CompositePrimaryKey("host_id", "slot")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="answers", db_index=False)
+    slot = models.SmallIntegerField()
+    at = models.DateTimeField("first given")
+    content = models.JSONField()
+    # Of the answer before this one: how often it was given, and when last.
+    before_times = models.IntegerField(default=0)
+    before_last_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"answer to {self.host} at {self.at:%Y-%m-%d %H:%M}"
 
 
 class HostProject(models.Model):

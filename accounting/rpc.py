@@ -15,12 +15,18 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounting import catalogue, host_memory, instructions, store
+from accounting import catalogue, contact_log, host_memory, instructions, store
 from accounting.describing import appearance_of, describe, description_digest
 from accounting.engine.ledger import Ceilings, Report, Settlement, offer, settle
 from accounting.models import HostLedger
 from accounting.partitions import ensure_month
-from accounting.protocol import AccountManagerRequest, ReportedProject, canonical_url
+from accounting.protocol import (
+    AccountManagerReply,
+    AccountManagerRequest,
+    ReportedProject,
+    canonical_url,
+    render_reply,
+)
 from portal import credentials
 from portal.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
@@ -61,7 +67,7 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
             done = _settle_and_write(request, account, now, first_contact=False)
             if done is not None:
                 _note_key_use(account, now)
-                return instructions.render(request, account, done, now=now)
+                return render_reply(done)
         else:
             raise _overtaken()
     return _answer_slowly(request, now, address)
@@ -89,7 +95,9 @@ def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: st
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
     log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
-    return instructions.render(request, account, done, now=now, new_key=key)
+    # Handed over for all later requests
+    done.authenticator = key or ""
+    return render_reply(done)
 
 
 def _overtaken() -> ClientAuthError:
@@ -123,8 +131,8 @@ def _settle_and_write(
     now: dt.datetime,
     *,
     first_contact: bool,
-) -> instructions.Outcome | None:
-    """Settle and store the request's totals; None if another request of the host was faster."""
+) -> AccountManagerReply | None:
+    """Settle and store the request's totals, with what is answered; None if another request of the host was faster."""
     projects = catalogue.current()
     listed = _listed(request, projects)
     now_us = store.to_us(now)
@@ -151,9 +159,11 @@ def _settle_and_write(
         for id_, p in listed.items()
     }
     shares = instructions.choose_for(account, listed, met, projects, now).shares
+    after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
+    outcome = instructions.Outcome(settlement, after, listed, shares, first_contact)
+    reply = instructions.reply_to(request, account, outcome, now=now)
     if settlement.stale:
-        return instructions.Outcome(settlement, account.projects, listed, shares, first_contact)
-    after = _rows_after(account, settlement, listed, shares)
+        return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
     written = store.write(
         account,
@@ -162,9 +172,10 @@ def _settle_and_write(
         {id_: _state(project, met[id_], now) for id_, project in listed.items()},
         now=now,
         contact=request.contact(),
+        answer=contact_log.summarise(request, reply, projects.by_url, met),
         described=described,
     )
-    return instructions.Outcome(settlement, after, listed, shares, first_contact) if written else None
+    return reply if written else None
 
 
 def _rows_after(

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from accounting.choice_facts import Wish
+from accounting.contact_log import NOTHING_ANSWERED, Answered
 from accounting.describing import DESCRIBED, Description
 from accounting.engine.amounts import Totals
 from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
@@ -27,7 +28,7 @@ from portal.prepared import Prepared
 _READ: Final = """
 SELECT u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs, encode(h.hardware_digest, 'hex'), h.venue,
        (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now, array_to_json(l.level), l.contacts,
-       h.platform_name, array_to_json(l.excluded_types), {key},
+       h.platform_name, array_to_json(l.excluded_types), l.answer_digest, l.answers_logged, l.same_answers, {key},
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
                p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
                p.state->'troubles', p.state->'at'))
@@ -62,7 +63,8 @@ _WRITE: Final = """
 WITH ledger AS (
   UPDATE accounting_hostledger
      SET last_at = %(now)s::timestamptz, client_now = %(client_now)s::float8, level = %(level)s::bigint[],
-         contact = %(contact)s::jsonb, contacts = contacts + 1
+         contact = %(contact)s::jsonb, contacts = contacts + 1, answer_digest = %(answer_digest)s::text,
+         answers_logged = %(answers_logged)s::integer, same_answers = %(same_answers)s::integer
    WHERE host_id = %(host_id)s::bigint AND contacts = %(contacts)s::bigint
    RETURNING host_id),
 host AS (
@@ -94,7 +96,7 @@ days AS (
      SET cpu_ec = d.cpu_ec + excluded.cpu_ec, gpu_ec = d.gpu_ec + excluded.gpu_ec,
          cpu_time = d.cpu_time + excluded.cpu_time, gpu_time = d.gpu_time + excluded.gpu_time,
          njobs_success = d.njobs_success + excluded.njobs_success, njobs_error = d.njobs_error + excluded.njobs_error,
-         flags = d.flags | excluded.flags){notes}
+         flags = d.flags | excluded.flags){notes}{answers}
 SELECT count(*) FROM ledger
 """
 _NOTES: Final = """,
@@ -106,6 +108,16 @@ notes AS (
          AS n(id bigint, kind text, detail text, amount numeric, count integer)
   ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
      SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
+# A ring of the latest answers: the oldest makes room for the new one.
+_ANSWERS: Final = """,
+answers AS (
+  INSERT INTO accounting_answer (host_id, slot, at, content, before_times, before_last_at)
+  SELECT ledger.host_id, %(answer_slot)s::smallint, %(now)s::timestamptz, %(answer)s::jsonb,
+         %(before_times)s::integer, %(before_last_at)s::timestamptz
+    FROM ledger
+  ON CONFLICT (host_id, slot) DO UPDATE
+     SET at = excluded.at, content = excluded.content, before_times = excluded.before_times,
+         before_last_at = excluded.before_last_at)"""
 _DESCRIBED: Final = f""",
          ({", ".join(DESCRIBED)}) =
          (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
@@ -113,8 +125,14 @@ _DESCRIBED: Final = f""",
 
 
 @cache
-def _write_statement(*, notes: bool, described: bool) -> Prepared:
-    return Prepared(_WRITE.format(notes=_NOTES if notes else "", described=_DESCRIBED if described else ""))
+def _write_statement(*, notes: bool, answers: bool, described: bool) -> Prepared:
+    return Prepared(
+        _WRITE.format(
+            notes=_NOTES if notes else "",
+            answers=_ANSWERS if answers else "",
+            described=_DESCRIBED if described else "",
+        )
+    )
 
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -158,6 +176,8 @@ class Account:
     platform: str = ""
     device_types: tuple[str, ...] = ()
     excluded_types: tuple[str, ...] = ()
+    # What it was answered last, and how often (accounting/contact_log.py)
+    answered: Answered = NOTHING_ANSWERED
     projects: dict[int, ProjectState] = field(default_factory=dict)
     wishes: dict[int, Wishes] = field(default_factory=dict)
     # What it met at projects, and when it last said so (accounting/host_memory.py)
@@ -187,7 +207,8 @@ def _account(row: list[Any] | None) -> Account | None:
     user_id, name, email, host_id, token, ncpus, p_fpops, coprocs, digest, venue, last_at_us, client_now, level = row[
         :13
     ]
-    contacts, platform, excluded_types, key_id, key_host_id, key_used_at, projects, choices, settings = row[13:]
+    contacts, platform, excluded_types, digest_of_answer, logged, same, *more = row[13:]
+    key_id, key_host_id, key_used_at, projects, choices, settings = more
     devices = json.loads(coprocs)
     account = Account(
         user_id=int(user_id),
@@ -209,6 +230,7 @@ def _account(row: list[Any] | None) -> Account | None:
         platform=platform,
         device_types=device_types(devices),
         excluded_types=tuple(json.loads(excluded_types)),
+        answered=Answered(digest_of_answer, int(logged), int(same)),
     )
     if projects:
         _take_projects(account, json.loads(projects))
@@ -291,15 +313,18 @@ def write(
     *,
     now: dt.datetime,
     contact: dict[str, object],
+    answer: str,
     described: Description | None = None,
 ) -> bool:
     """Store a settlement; False, and nothing is written, if another request of the host came between.
 
     ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages.
+    ``answer``: what the client is answered, as `contact_log.summarise` says it; a row only if it is not as before.
     ``described``: the computer's new description, if it has one.
     The reply is to carry the wishes as they are in ``account``: that they were told is stored here.
     """
     day = now.date()
+    answered, is_new_answer = account.answered.then(answer)
     rows = sorted(rows, key=lambda row: row.project_id)
     client_now = settlement.host.client_now
     params: dict[str, str | None] = {
@@ -311,6 +336,9 @@ def write(
         "client_now": None if client_now is None else repr(client_now),
         "level": _array(settlement.host.level),
         "contact": json.dumps(contact),
+        "answer_digest": answered.digest,
+        "answers_logged": str(answered.logged),
+        "same_answers": str(answered.same),
         "updates": _array(id_ for id_, wishes in account.wishes.items() if wishes.update_asked),
         "suspensions": _array(_suspensions(account, states)),
         **_project_params(rows, states),
@@ -318,10 +346,22 @@ def write(
     }
     if settlement.notes:
         params["notes"] = json.dumps(_note_rows(settlement.notes))
+    if is_new_answer:
+        params |= _answer_params(account, answered, answer)
     if described is not None:
         params["description"] = json.dumps(described.columns)
-    statement = _write_statement(notes=bool(settlement.notes), described=described is not None)
+    statement = _write_statement(notes=bool(settlement.notes), answers=is_new_answer, described=described is not None)
     return statement.fetch_one(params) == ["1"]
+
+
+def _answer_params(account: Account, answered: Answered, answer: str) -> dict[str, str | None]:
+    last_at_us = account.state.last_at_us
+    return {
+        "answer": answer,
+        "answer_slot": str(answered.slot),
+        "before_times": str(account.answered.same),
+        "before_last_at": None if last_at_us is None else (EPOCH + last_at_us * _MICROSECOND).isoformat(),
+    }
 
 
 def _suspensions(account: Account, states: Mapping[int, dict[str, Any]]) -> list[int]:
