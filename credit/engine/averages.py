@@ -1,0 +1,91 @@
+"""Running averages with a memory, with and without variance (credit document, "Computing averages").
+
+The first N samples are averaged evenly, later ones with a constant weight A, so that an average follows what it
+measures. A sample after the first counts at most X times the average so far. What was never measured is None, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+SAMPLE_LIMIT: Final = 1e150
+"""Samples from here on are refused: their squares, which variances add up, must stay finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class AverageRules:
+    """How samples become an average.
+
+    ``even_samples`` of them count evenly, later ones with ``weight``; each but the first counts at most ``limit``
+    times the average so far. The document suggests 10, 0.01 and 10 for hosts, 100, 0.001 and 100 for versions.
+    """
+
+    even_samples: int
+    weight: float
+    limit: float
+
+
+@dataclass(slots=True)
+class Average:
+    """The average ``avg`` of ``n`` samples; None before the first."""
+
+    n: int = 0
+    avg: float | None = None
+
+    def add(self, sample: float, rules: AverageRules) -> None:
+        """Takes one sample in. One that is negative, not a number or beyond ``SAMPLE_LIMIT`` changes nothing."""
+        if not 0 <= sample < SAMPLE_LIMIT:
+            return
+        avg = self.avg
+        if not self.n or avg is None:
+            self.n = 1
+            self.avg = sample
+            return
+        if avg:  # an average of 0 caps nothing: it would stay 0 for ever
+            most = rules.limit * avg
+            if sample > most:
+                sample = most
+        n = self.n = self.n + 1
+        if n <= rules.even_samples:
+            self.avg = avg + (sample - avg) / n
+        else:
+            self.avg = avg + rules.weight * (sample - avg)
+
+
+@dataclass(slots=True)
+class AverageWithVariance:
+    """The average ``avg`` and variance ``var`` of ``n`` samples; None before the first.
+
+    ``q`` is the sum of squared deviations while samples count evenly, and stays as it is afterwards.
+    """
+
+    n: int = 0
+    avg: float | None = None
+    var: float | None = None
+    q: float = 0.0
+
+    def add(self, sample: float, rules: AverageRules) -> None:
+        """Takes one sample in; see ``Average.add``."""
+        if not 0 <= sample < SAMPLE_LIMIT:
+            return
+        avg = self.avg
+        if not self.n or avg is None:
+            self.n = 1
+            self.avg = sample
+            self.var = self.q = 0.0
+            return
+        if avg:
+            most = rules.limit * avg
+            if sample > most:
+                sample = most
+        n = self.n = self.n + 1
+        d = sample - avg
+        if n <= rules.even_samples:
+            self.avg = avg = avg + d / n
+            q = self.q = self.q + d * (sample - avg)
+            self.var = q / n
+        else:
+            self.avg = avg + rules.weight * d
+            var = self.var or 0.0
+            self.var = var + rules.weight * (d * d - var)

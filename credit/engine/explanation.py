@@ -1,0 +1,112 @@
+"""Why a result claimed and was granted what it was: the numbers used, kept for ever beside the result.
+
+An ``Explanation`` holds exactly the numbers that went into a claim, so that the claim can be computed again from it
+(``recomputed_credit``) and told in plain words (``engine.steps``). A ``Grant`` says by which rule claims became credit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+
+class ClaimRule(IntEnum):
+    """Which rule made a claim. The numbers are stored: never reuse one.
+
+    Those up to ``LEFT_OUT`` did not look at the run time (the claim is the default, or there is none).
+    """
+
+    NO_VERSION = 1  # nothing known of what it ran on
+    ABOVE_BOUND = 2  # sanity check
+    IMPOSSIBLE = 3  # a run time or speed that no computer has
+    ZERO_ELAPSED = 4
+    ANONYMOUS_DEFAULT = 5
+    LEFT_OUT = 6  # deployed: version unknown, host known; no claim
+    ANONYMOUS_NORMALISED = 10
+    VERSION_AND_HOST = 11
+    VERSION_ONLY = 12
+    HOST_ONLY = 13
+    UNSCALED = 14
+    PEAK_FLOPS = 20
+    FLOPS_COUNTED = 21
+    FLOPS_PER_CPU_SEC = 22
+    BENCHMARK = 23
+    FIXED_PER_JOB = 30
+    FIXED_PER_FLOP = 31
+
+
+DEFAULT_RULES: Final = frozenset(
+    {
+        ClaimRule.NO_VERSION,
+        ClaimRule.ABOVE_BOUND,
+        ClaimRule.IMPOSSIBLE,
+        ClaimRule.ZERO_ELAPSED,
+        ClaimRule.ANONYMOUS_DEFAULT,
+    }
+)
+"""The rules whose claim is the default: (min_avg_pfc or 1) × fpops_est."""
+
+
+class GrantRule(IntEnum):
+    """Which rule made a grant of the claims. The numbers are stored: never reuse one; all are below ``CUT``."""
+
+    SINGLE_CLAIM = 1  # not replicated: the claim
+    MEAN_OF_NORMAL = 2  # the mean of claims that are not approximate
+    DEFAULT = 3  # no such claim: the default
+    PEGGED_MEAN = 4  # deployed
+    LATE_GETS_CANONICAL = 5
+    MINIMUM = 6  # first two systems: the least of the replicas' claims
+    FIXED = 7
+    PARTIAL = 8  # by a trickle
+
+
+CUT: Final = 64
+"""Added to a stored grant rule if the app's maximum cut the grant."""
+
+
+@dataclass(slots=True)
+class Grant:
+    """The credit (Cobblestones) of a workunit, and how it came about."""
+
+    credit: float
+    rule: GrantRule
+    is_cut: bool = False
+
+    @property
+    def code(self) -> int:
+        """What the result's column ``grant_rule`` stores."""
+        return self.rule + CUT if self.is_cut else int(self.rule)
+
+
+def grant_rule_of(code: int) -> tuple[GrantRule, bool]:
+    """The rule, and whether the maximum cut the grant, from what is stored; ValueError for an unknown code."""
+    return GrantRule(code & ~CUT), bool(code & CUT)
+
+
+@dataclass(slots=True)
+class Explanation:
+    """One result's claim and the numbers it was made of; each but ``elapsed_secs`` is a column of the result.
+
+    ``raw_pfc``: FLOPs before scaling, run time × peak FLOPS in the third system (None if impossible); of a result
+    that had trickles, its part after them. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None, or the
+    default; None if the result was left out. ``claimed_credit`` is the whole job's, trickles included.
+    ``version_scale``: the version's scale; the project's factor in the first two systems. The averages are those read
+    before the workunit moved anything; None where a record did not exist or a system does not use them.
+    ``elapsed_secs``: the run time used, after it was cut to the time between sending and receiving.
+    """
+
+    claim_rule: ClaimRule
+    raw_pfc: float | None
+    claimed_pfc: float | None
+    claimed_credit: float | None
+    is_approximate: bool
+    version_scale: float | None = None
+    host_scale: float | None = None
+    on_probation: bool = False
+    version_pfc_n: int | None = None
+    version_pfc_avg: float | None = None
+    host_pfc_n: int | None = None
+    host_pfc_avg: float | None = None
+    min_avg_pfc: float | None = None
+    elapsed_secs: float | None = None

@@ -1,0 +1,141 @@
+"""What the engine is told, and the records of statistics that it moves.
+
+Times are Unix seconds. A number that is not known (a client sent none) is NaN. ``HostVersionFacts`` and
+``VersionFacts`` are changed in place: the caller loads them, lets the engine decide workunit after workunit, and
+writes them back. Results of one (host, version) share one record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from math import nan
+
+from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.rules import Rules
+
+
+class CreditSystem(StrEnum):
+    """The document's three systems, and a fixed amount."""
+
+    PEAK_FLOPS = "peak_flops"
+    ACTUAL_FLOPS = "actual_flops"
+    CREDITNEW = "creditnew"
+    FIXED = "fixed"
+
+
+class ReplicaRule(StrEnum):
+    """How replicas' claims make a grant in the first two systems."""
+
+    MEAN = "mean"
+    MINIMUM = "minimum"
+
+
+CPU = "CPU"
+"""The processor type of versions that use no GPU; others: NVIDIA, ATI, intel_gpu, apple_gpu."""
+
+
+@dataclass(slots=True)
+class AppFacts:
+    """An app's choices, and ``min_avg_pfc`` as the feeder left it (None: not defined yet).
+
+    ``rules`` already has the app's own limits. ``target_nresults`` is what its workunits usually have; the deployed
+    rules ask whether one is replicated less.
+    """
+
+    id: int
+    rules: Rules
+    min_avg_pfc: float | None = None
+    host_scale_check: bool = False
+    credit_system: CreditSystem = CreditSystem.CREDITNEW
+    replica_rule: ReplicaRule = ReplicaRule.MEAN
+    fixed_credit: float | None = None
+    fixed_credit_per_flop: float | None = None
+    actual_flops_scale: float = 1.0
+    benchmark_scale: float = 1.0
+    target_nresults: int = 2
+
+
+@dataclass(slots=True)
+class VersionFacts:
+    """A version's statistics as read at the start of a pass, and what the pass adds to them.
+
+    ``pfc`` stays as it is during a pass. ``samples`` (of PFC / fpops_est) and ``grants`` (time the job was sent,
+    credit) collect, in order, what has to be added afterwards, under a lock, to the averages as they are then. Where
+    an app wants the median of its hosts' averages, ``pfc.avg`` is that.
+    """
+
+    id: int
+    pfc: Average = field(default_factory=Average)
+    pfc_scale: float | None = None
+    processor_type: str = CPU
+    samples: list[float] = field(default_factory=list)
+    grants: list[tuple[float, float]] = field(default_factory=list)
+    # For the feeder only
+    is_deprecated: bool = False
+    cross_project_scale: float | None = None
+    platform_id: int = 0
+    plan_class: str = ""
+    version_num: int = 0
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.processor_type != CPU
+
+
+@dataclass(slots=True)
+class HostVersionFacts:
+    """What is known of a version on a host, or of a host's own programs (anonymous platform) of a processor type.
+
+    ``pfc``: PFC / fpops_est. ``et``: elapsed seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None
+    until the first job of a spell of probation is sent. ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts
+    ``jobs_day``.
+    """
+
+    pfc: Average = field(default_factory=Average)
+    et: AverageWithVariance = field(default_factory=AverageWithVariance)
+    turnaround: AverageWithVariance = field(default_factory=AverageWithVariance)
+    scale_probation: bool = True
+    host_scale_time: float | None = None
+    error_rate: float = 0.1
+    consecutive_valid: int = 0
+    max_jobs_per_day: int = 0
+    n_jobs_today: int = 0
+    jobs_day: date | None = None
+
+
+@dataclass(slots=True)
+class WorkunitFacts:
+    """A workunit's size (FLOPs), its limit, and how it is replicated."""
+
+    fpops_est: float
+    fpops_bound: float
+    min_quorum: int = 1
+    target_nresults: int = 1
+
+
+@dataclass(slots=True)
+class ResultFacts:
+    """A result that was reported as a success.
+
+    ``peak_flops`` is that of the devices it was given, set when it was sent. ``host_version`` None: nothing is known
+    of what it ran on. ``version`` None: anonymous platform if ``is_anonymous``, else a version that is not known.
+    ``p_fpops`` (the host's benchmark) and the counts of FLOPs serve the first two credit systems;
+    ``partial_elapsed_secs`` and ``partial_credit`` are what trickles brought already.
+    """
+
+    host_version: HostVersionFacts | None
+    version: VersionFacts | None
+    elapsed_secs: float
+    peak_flops: float
+    sent_at: float
+    received_at: float
+    is_anonymous: bool = False
+    cpu_secs: float = nan
+    is_runtime_outlier: bool = False
+    p_fpops: float = nan
+    fpops_cumulative: float = nan
+    fpops_per_cpu_sec: float = nan
+    partial_elapsed_secs: float = 0.0
+    partial_credit: float = 0.0

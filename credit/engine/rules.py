@@ -1,0 +1,167 @@
+"""The two rule sets: the credit document as published, and the formulas of BOINC's own server.
+
+Every threshold, limit and cap of the engine is a field of ``Rules``. An app chooses a set and may replace the limits
+that the document leaves to projects (``Rules.with_limits``). docs/credit.md compares the sets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from math import inf
+from typing import Any, Final
+
+from credit.engine.averages import AverageRules
+
+CREDIT_PER_DAY: Final = 200
+"""Cobblestones for a day of a 1 GFLOPS processor."""
+GFLOP_DAY: Final = 86400e9
+
+
+def credit_of(pfc: float) -> float:
+    """The credit (Cobblestones) for a count of FLOPs (credit document, "Claimed and granted credit")."""
+    return pfc * CREDIT_PER_DAY / GFLOP_DAY
+
+
+class RuleSet(StrEnum):
+    PUBLISHED = "published"
+    DEPLOYED = "deployed"
+
+
+class RulesError(ValueError):
+    """A limit that no rule set can have; names the field and the range."""
+
+    def __init__(self, name: str, value: object, low: float, high: float) -> None:
+        super().__init__(f"{name} must be from {low:g} to {high:g}, not {value!r}")
+        self.name = name
+        self.low = low
+        self.high = high
+
+
+# What an app may replace: lowest and highest value. The names are those of the app's columns.
+LIMITS: Final[dict[str, tuple[float, float]]] = {
+    "host_avg_samples": (1, 10_000),
+    "host_avg_weight": (1e-6, 1),
+    "host_avg_limit": (1, 1e6),
+    "version_avg_samples": (1, 1_000_000),
+    "version_avg_weight": (1e-6, 1),
+    "version_avg_limit": (1, 1e6),
+    "min_host_samples": (1, 10_000),
+    "min_version_samples": (1, 1_000_000),
+    "max_host_scale": (1, 1e6),
+    "max_granted_credit": (1e-6, 1e15),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One set of rules; the defaults are the published ones. Counts are of samples or jobs, times in seconds.
+
+    ``min_host_samples`` and ``min_version_samples`` are the document's sample thresholds: an average is used from
+    so many samples on. The comments say where a field comes from; "deployed" ones do nothing in the published set.
+    """
+
+    rule_set: RuleSet = RuleSet.PUBLISHED
+    # "Computing averages": N, A and X of hosts and of versions
+    host_avg_samples: int = 10
+    host_avg_weight: float = 0.01
+    host_avg_limit: float = 10.0
+    version_avg_samples: int = 100
+    version_avg_weight: float = 0.001
+    version_avg_limit: float = 100.0
+    is_sample_n_even: bool = True  # deployed: sample number N is already weighted
+    min_host_samples: int = 10
+    min_version_samples: int = 100
+    # "Host normalization", "Cheat prevention", "Anonymous platform"
+    max_host_scale: float = 10.0
+    caps_anonymous_scale: bool = True
+    trusted_after_valid: int = 0  # deployed: consecutive valid results, in place of probation
+    # "Cross-version normalization"
+    extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
+    only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
+    # "Sanity check"; deployed filters of samples
+    min_sample: float = 0.0
+    max_sample: float = inf
+    unknown_peak_flops: float | None = None  # a benchmark that failed reports this speed, and gets the next one
+    substitute_peak_flops: float | None = None
+    skips_runtime_outliers: bool = False
+    # "Claimed and granted credit"
+    max_granted_credit: float | None = None
+    peg_width: float | None = None  # deployed: claims are averaged about the estimate, with this relative width
+    # "Error rate, host punishment"
+    initial_error_rate: float = 0.1
+    error_rate_kept_when_valid: float = 0.95
+    error_rate_step: float = 0.1
+    max_error_rate_for_single: float = 0.05
+    daily_result_quota: int | None = None  # deployed: validity moves the quota, down to this
+    # Estimates of run time
+    cpu_efficiency: float = 0.5
+    gpu_efficiency: float = 0.1
+    extra_samples_in_estimate: int = 0  # deployed: more than the thresholds
+    max_plan_factor: float | None = None  # deployed: an estimate is at most so many times the plan class's
+    credit_half_life_secs: float = 7 * 86400.0
+    # Made from the fields above
+    host_average: AverageRules = field(init=False, repr=False)
+    version_average: AverageRules = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        less = 0 if self.is_sample_n_even else 1
+        host = AverageRules(self.host_avg_samples - less, self.host_avg_weight, self.host_avg_limit)
+        version = AverageRules(self.version_avg_samples - less, self.version_avg_weight, self.version_avg_limit)
+        object.__setattr__(self, "host_average", host)
+        object.__setattr__(self, "version_average", version)
+
+    @property
+    def is_deployed(self) -> bool:
+        return self.rule_set is RuleSet.DEPLOYED
+
+    @classmethod
+    def published(cls) -> Rules:
+        """The credit document's rules, with the numbers it suggests."""
+        return cls()
+
+    @classmethod
+    def deployed(cls) -> Rules:
+        """The formulas of BOINC's server, for projects that move over and must not see a jump."""
+        return cls(
+            rule_set=RuleSet.DEPLOYED,
+            host_avg_samples=20,
+            version_avg_limit=10.0,
+            is_sample_n_even=False,
+            caps_anonymous_scale=False,
+            trusted_after_valid=10,
+            extra_samples_in_mean=1,
+            only_gpu_scale=0.1,
+            min_sample=1e-4,
+            max_sample=1e4,
+            unknown_peak_flops=1e9,
+            substitute_peak_flops=4.3e9,
+            skips_runtime_outliers=True,
+            max_granted_credit=200.0 * 1000 * 365,
+            peg_width=0.1,
+            daily_result_quota=500,
+            extra_samples_in_estimate=1,
+            max_plan_factor=250.0,
+        )
+
+    @classmethod
+    def of(cls, rule_set: str) -> Rules:
+        """The set of that name, "published" or "deployed"; ValueError for another."""
+        return cls.deployed() if RuleSet(rule_set) is RuleSet.DEPLOYED else cls.published()
+
+    def with_limits(self, **limits: float | None) -> Rules:
+        """These rules with an app's own limits (the names in ``LIMITS``); None keeps what the set says.
+
+        Raises RulesError for a value out of range, TypeError for a name that is no limit.
+        """
+        given: dict[str, Any] = {}
+        for name, value in limits.items():
+            if name not in LIMITS:
+                raise TypeError(f"{name} is not a limit of an app")
+            if value is None:
+                continue
+            low, high = LIMITS[name]
+            if not low <= value <= high:
+                raise RulesError(name, value, low, high)
+            given[name] = value
+        return replace(self, **given) if given else self
