@@ -61,6 +61,26 @@ def credit(micro: float | None) -> SafeString:
 
 
 @register.filter
+def credits(number: float | None) -> SafeString:
+    """A number of credits as it is: what `credit` does for micro-credits."""
+    return credit(None if number is None else number * MICRO)
+
+
+@register.filter
+def secs(number: float | None) -> SafeString:
+    """Seconds of run time: what `duration` does for micro-seconds."""
+    return duration(None if number is None else number * MICRO)
+
+
+@register.filter
+def significant(number: float | None) -> str:
+    """A factor or an average with four significant digits, very large and very small ones as a power of ten."""
+    if number is None or not math.isfinite(number):
+        return _NOTHING
+    return f"{number:.4g}" if number == 0 or 1e-3 <= abs(number) < 1e5 else f"{number:.3e}"
+
+
+@register.filter
 def duration(micro: float | None) -> SafeString:
     """Micro-seconds of processor time as s, min or h; exact seconds and days of processor time on hover."""
     if micro is None:
