@@ -1,6 +1,6 @@
 """The account-manager request as a client sends it (BOINC protocol, AM RPC request), read into dataclasses.
 
-Replies are in accounting/replies.py, hardware in accounting/hardware.py; their names are exported here
+Replies are in accounting/replies.py, hardware in portal/hardware.py; their names are exported here
 too, so that callers know one module. Pure: bytes in, dataclasses out.
 
 Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`,
@@ -16,13 +16,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from accounting.engine.amounts import KINDS, Totals, parse_amount, parse_count
-from accounting.hardware import (
-    Coproc,
-    Hardware,
-    free_disk,
-    hardware_digest,
-    parse_hardware,
-)
 from accounting.replies import (
     AccountEntry,
     AccountManagerReply,
@@ -31,6 +24,13 @@ from accounting.replies import (
     RssFeed,
     render_error,
     render_reply,
+)
+from portal.hardware import (
+    Coproc,
+    Hardware,
+    free_disk,
+    hardware_digest,
+    parse_hardware,
 )
 from portal.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip
 

@@ -37,6 +37,14 @@ def words(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in given.split(",") if part.strip()] if given else default
 
 
+def words_among(name: str, default: list[str]) -> list[str]:
+    """Some of a few words, separated by commas or blanks; at least one."""
+    given = text(name, " ".join(default)).replace(",", " ").split()
+    if not given or not set(given) <= set(default):
+        _refuse(name, " ".join(given), f"give one or more of {', '.join(default)}")
+    return [word for word in default if word in given]
+
+
 def switch(name: str, default: bool) -> bool:
     """On or off: 1/0, true/false, yes/no, on/off."""
     given = text(name)

@@ -78,7 +78,7 @@ class ProtocolMiddleware:
         try:
             return _refusal(request, root) or _rendered(self._view(request.path_info)(request))
         except RequestDataTooBig:
-            limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+            limit = settings.PROTOCOL_BODY_BYTES.get(request.path_info, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
             return protocol_error(root, ERR_XML_PARSE, f"The request is longer than the limit of {limit} bytes.")
         except Exception:
             log.exception("protocol.failed", path=request.path_info)
@@ -99,7 +99,11 @@ class ProtocolMiddleware:
 
 def protocol_error(root: str, error_num: int, message: str, status: int = 200) -> HttpResponse:
     """A BOINC error reply, in the element that the protocol's replies have at their root."""
-    body = f"<{root}>\n<error_num>{error_num}</error_num>\n<error_msg>{escape(message)}</error_msg>\n</{root}>\n"
+    body = f"<error_num>{error_num}</error_num>\n<error_msg>{escape(message)}</error_msg>\n"
+    if root == "scheduler_reply":
+        # Here clients know no error numbers; this makes them back off, longer each time.
+        body = f'<project_is_down/>\n<message priority="low">{escape(message)}</message>\n'
+    body = f"<{root}>\n{body}</{root}>\n"
     response = HttpResponse(body, content_type="text/xml", status=status)
     response.error_num = error_num  # type: ignore[attr-defined]
     return response
@@ -117,12 +121,21 @@ def _refusal(request: HttpRequest, root: str) -> HttpResponse | None:
         # The server hands a chunked body on as an empty one.
         return protocol_error(root, ERR_GENERIC, "Send the request with a Content-Length, not in chunks.", 411)
     try:
+        if (limit := settings.PROTOCOL_BODY_BYTES.get(request.path_info)) is not None:
+            _read_body(request, limit)
         complete = len(request.body) == _length(request)
     except UnreadablePostError:
         complete = False
     if complete:
         return None
     return protocol_error(root, ERR_GENERIC, "The request ended before its Content-Length. Please send it again.", 400)
+
+
+def _read_body(request: HttpRequest, limit: int) -> None:
+    """Have the body read with a limit of its own, beside that of all other requests."""
+    if _length(request) > limit:
+        raise RequestDataTooBig
+    request._body = request.read(limit)  # type: ignore[attr-defined]  # what HttpRequest.body keeps it in
 
 
 def _length(request: HttpRequest) -> int:

@@ -7,11 +7,16 @@ from typing import Any, ClassVar, Final
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
 from portal import credentials
+
+
+def new_token() -> str:
+    return secrets.token_hex(16)
 
 
 class UserManager(BaseUserManager["User"]):
@@ -40,6 +45,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     # The same for an address that the person wants to change to: valid as soon as it has become the login.
     next_client_password = models.CharField(max_length=200, blank=True, editable=False)
     next_client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
+    # Which accounts at other projects are this person's (BOINC protocol, identifiers); clients make it converge.
+    cross_project_id = models.CharField(max_length=32, default=new_token, editable=False)
     awaited_email_at = models.DateTimeField("other address asked for", null=True, blank=True, editable=False)
     terms_accepted_at = models.DateTimeField("terms of use accepted", null=True, blank=True, editable=False)
     deletion_asked_at = models.DateTimeField("asked to be deleted", null=True, blank=True, editable=False)
@@ -115,10 +122,6 @@ class Venue(models.TextChoices):
     HOME = "home", "home"
     WORK = "work", "work"
     SCHOOL = "school", "school"
-
-
-def new_token() -> str:
-    return secrets.token_hex(16)
 
 
 class Host(models.Model):
@@ -233,3 +236,50 @@ class ApiToken(models.Model):
     def scope_names(self) -> list[str]:
         """What it reads, in words."""
         return [str(scope.label) for scope in self.Scope if scope in self.scopes]
+
+
+DEFAULT_SILENT_DAYS: Final = 3
+MAX_SILENT_DAYS: Final = 60
+
+
+class MailChoice(models.Model):
+    """Which mails a volunteer wants besides those about the account's security, which are always sent.
+
+    Somebody without a row wants what the defaults say.
+    """
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="mail_choice")
+    silence = models.BooleanField("a computer has not reported for some days", default=True)
+    # Also from when on pages call a computer silent
+    silent_days = models.PositiveSmallIntegerField(
+        "days without a report", default=DEFAULT_SILENT_DAYS, validators=[MinValueValidator(1)]
+    )
+    no_work = models.BooleanField("a computer gets no work", default=False)
+    failing_jobs = models.BooleanField("the jobs of a computer fail", default=False)
+    weekly_summary = models.BooleanField("what my computers did, every Monday", default=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(silent_days__gte=1, silent_days__lte=MAX_SILENT_DAYS), name="mailchoice_silent_days"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"mails for {self.user}"
+
+
+class SentMail(models.Model):
+    """That a volunteer was told of something by mail: never again, whichever task runs twice."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="sent_mails", db_index=False)
+    # What about, and which of its kind: "silence", "17 2026-03-01T08:00:00+00:00"; "weekly_summary", "2026-W09"
+    kind = models.CharField(max_length=16)
+    key = models.CharField(max_length=100)
+    sent_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "kind", "key"], name="sentmail_once")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.user}, {self.key}"

@@ -32,6 +32,8 @@ SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
 CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
 # Shown before sign-up, which then needs consent; empty: there are none.
 TERMS_OF_USE = env.text("TERMS_OF_USE")
+# What this installation is.
+ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
 
 # --- the account manager --------------------------------------------------------------------------
 AM_REPEAT_SECS = env.integer("AM_REPEAT_SECS", 6 * 3600, low=30, high=14 * 86400)
@@ -50,6 +52,16 @@ CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_0
 CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS", 600, low=1, high=7 * 86400)
 # Password checks by the client protocols, right or wrong, per address: each costs a slow hash.
 CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000)
+
+# --- the project server ---------------------------------------------------------------------------
+# Beside the account manager's address, as a client takes an address for the one or the other (docs/scheduler.md).
+PROJECT_URL = f"{SITE_URL}project/"
+# Jobs that a computer may have at once: so many for each processor, and for each GPU.
+MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
+MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)
+MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
+# No further request before; the client may ask sooner if its owner wishes.
+SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 
 # Requests to the REST API, per volunteer.
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 120, low=1, high=1_000_000)
@@ -117,11 +129,14 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
-    "create-partitions": {"task": "accounting.tasks.create_partitions", "schedule": 6 * 3600},
-    "roll-up": {"task": "accounting.tasks.roll_up", "schedule": 600},
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
 }
+if "account_manager" in ROOMS:
+    CELERY_BEAT_SCHEDULE |= {
+        "create-partitions": {"task": "accounting.tasks.create_partitions", "schedule": 6 * 3600},
+        "roll-up": {"task": "accounting.tasks.roll_up", "schedule": 600},
+    }
 
 # --- Django -----------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -194,12 +209,23 @@ STORAGES = {
     },
 }
 # What BOINC clients ask, past all middleware but the first: path, and the root element of an error reply.
-PROTOCOLS = {
-    "/rpc.php": "acct_mgr_reply",
-    "/get_project_config.php": "project_config",
-    "/lookup_account.php": "error",
-    "/create_account.php": "error",
-}
+PROTOCOLS: dict[str, str] = {}
+if "account_manager" in ROOMS:
+    PROTOCOLS |= {
+        "/rpc.php": "acct_mgr_reply",
+        "/get_project_config.php": "project_config",
+        "/lookup_account.php": "error",
+        "/create_account.php": "error",
+    }
+if "project" in ROOMS:
+    PROTOCOLS |= {
+        "/project/scheduler": "scheduler_reply",
+        "/project/get_project_config.php": "project_config",
+        "/project/lookup_account.php": "error",
+        "/project/create_account.php": "error",
+    }
+# Where more than DATA_UPLOAD_MAX_MEMORY_SIZE may come: a client reports all its failed jobs at once, with their stderr.
+PROTOCOL_BODY_BYTES = {"/project/scheduler": 16 * 1024 * 1024}
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "URL_FORMAT_OVERRIDE": None,

@@ -1,5 +1,6 @@
-"""Addresses of the site: people's pages here, the account manager's in accounting.urls."""
+"""Addresses of the site: people's pages here, those of a room in its app."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
@@ -21,8 +22,11 @@ urlpatterns = [
     path("account/tokens/", tokens, name="tokens"),
     path("account/tokens/<int:pk>/revoke/", revoke, name="revoke_token"),
     path("account/", include("allauth.urls")),
-    path("", include("accounting.urls")),
-    path("", include("credit.urls")),
-    path("", include("scheduler.urls")),
-    path("emulator/", include("emulator.urls")),
 ]
+# The rooms that this installation has. The first that there is has the front page.
+if "account_manager" in settings.ROOMS:
+    urlpatterns += [path("", include("accounting.urls"))]
+if "project" in settings.ROOMS:
+    urlpatterns += [path("", include("credit.urls")), path("", include("scheduler.urls"))]
+if "emulator" in settings.ROOMS:
+    urlpatterns += [path("emulator/", include("emulator.urls"))]

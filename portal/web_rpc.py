@@ -30,26 +30,25 @@ class ProjectConfigView(ProtocolView):
     root = "project_config"
 
     def get(self, request: Request) -> Response:
-        return xml_reply(
-            document(
-                self.root,
-                {
-                    "name": settings.SITE_NAME,
-                    "master_url": settings.SITE_URL,
-                    "web_rpc_url_base": settings.SITE_URL,
-                    "account_manager": True,
-                    "min_passwd_length": _min_password_chars(),
-                    "account_creation_disabled": not (settings.SIGNUP_OPEN or settings.CLIENT_SIGNUP_OPEN),
-                    "client_account_creation_disabled": not settings.CLIENT_SIGNUP_OPEN,
-                    "web_stopped": 0,
-                    "sched_stopped": 0,
-                    "min_client_version": MIN_CLIENT_VERSION,
-                    "terms_of_use": settings.TERMS_OF_USE or None,
-                },
-            )
-        )
+        return xml_reply(document(self.root, site_config() | {"account_manager": True}))
 
     post = get
+
+
+def site_config() -> dict[str, str | int | bool | None]:
+    """What is the same whether the site is chosen as an account manager or as a project."""
+    return {
+        "name": settings.SITE_NAME,
+        "master_url": settings.SITE_URL,
+        "web_rpc_url_base": settings.SITE_URL,
+        "min_passwd_length": _min_password_chars(),
+        "account_creation_disabled": not (settings.SIGNUP_OPEN or settings.CLIENT_SIGNUP_OPEN),
+        "client_account_creation_disabled": not settings.CLIENT_SIGNUP_OPEN,
+        "web_stopped": 0,
+        "sched_stopped": 0,
+        "min_client_version": MIN_CLIENT_VERSION,
+        "terms_of_use": settings.TERMS_OF_USE or None,
+    }
 
 
 class LookUpAccountView(ProtocolView):

@@ -1,5 +1,19 @@
-"""Addresses of this room."""
+"""Addresses of the project server, below /project/; the front page too where there is no account manager."""
 
-from django.urls import URLPattern, URLResolver
+from django.conf import settings
+from django.urls import URLPattern, URLResolver, path
+from django.views.generic import RedirectView
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from portal import web_rpc
+from scheduler import views
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("project/", views.master_page, name="project_page"),
+    path("project/lookup_account.php", web_rpc.LookUpAccountView.as_view()),
+    path("project/create_account.php", web_rpc.CreateAccountView.as_view()),
+]
+if "account_manager" not in settings.ROOMS:
+    urlpatterns += [
+        path("", views.master_page, name="landing"),
+        path("home/", RedirectView.as_view(pattern_name="project_page"), name="home"),
+    ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accounting.hardware import Coproc, Hardware, hardware_digest, parse_hardware
+from portal.hardware import Coproc, Hardware, hardware_digest, parse_hardware
 from tests.accounting.am_requests import HOST_INFO
 
 NVIDIA = b"""<coproc_cuda>

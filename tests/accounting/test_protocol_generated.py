@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounting import hardware, protocol
+from accounting import protocol
 from accounting.protocol import ProtocolError, parse_request
+from portal import hardware
 from portal.scanner import DEFAULT_LIMITS, Limits, TagScanner
 from tests.accounting.am_requests import SentProject, SentRequest, captured_requests
 

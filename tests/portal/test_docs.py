@@ -18,7 +18,7 @@ from portal import signing
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-READERS = {"text", "words", "switch", "choice", "integer", "number", "secret", "_kept_secret"}
+READERS = {"text", "words", "words_among", "switch", "choice", "integer", "number", "secret", "_kept_secret"}
 SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "checks.py"]
 ROW = re.compile(r"^\| `([A-Z_]+)` \|(.*)\|$", re.M)
 

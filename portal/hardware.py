@@ -16,9 +16,12 @@ _MAX_BYTES: Final = 1e18
 _MAX_FLOPS: Final = 1e18
 _MIB: Final = 1 << 20
 
-# What changes by itself while the hardware stays the same. Swap grows and shrinks on some systems, and
-# the time of a benchmark matters only when its result changed.
-_VOLATILE = re.compile(rb"<(d_free|m_swap|p_calculated|ip_addr|domain_name|available_ram)>[^<]*+</\1>")
+# What changes by itself while the hardware stays the same. Swap grows and shrinks on some systems, the time of a
+# benchmark matters only when its result changed, and schedulers are told there how much work is wanted.
+_VOLATILE = re.compile(
+    rb"<(d_free|m_swap|p_calculated|ip_addr|domain_name|available_ram|req_secs|req_instances|estimated_delay)>"
+    rb"[^<]*+</\1>"
+)
 _D_FREE = re.compile(rb"<d_free>([^<]*+)</d_free>")
 
 _COPROC_TYPES: Final = {
