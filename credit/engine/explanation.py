@@ -14,7 +14,7 @@ from typing import Final
 class ClaimRule(IntEnum):
     """Which rule made a claim. The numbers are stored: never reuse one.
 
-    Those up to ``LEFT_OUT`` did not look at the run time (the claim is the default, or there is none).
+    Those below 10 claim the default (``LEFT_OUT``: nothing); those up to ``ZERO_ELAPSED`` give no samples either.
     """
 
     NO_VERSION = 1  # nothing known of what it ran on
@@ -23,6 +23,7 @@ class ClaimRule(IntEnum):
     ZERO_ELAPSED = 4
     ANONYMOUS_DEFAULT = 5
     LEFT_OUT = 6  # deployed: version unknown, host known; no claim
+    OVERLONG = 7  # a run time longer than the job was out, which would claim more than the default
     ANONYMOUS_NORMALISED = 10
     VERSION_AND_HOST = 11
     VERSION_ONLY = 12
@@ -43,6 +44,7 @@ DEFAULT_RULES: Final = frozenset(
         ClaimRule.IMPOSSIBLE,
         ClaimRule.ZERO_ELAPSED,
         ClaimRule.ANONYMOUS_DEFAULT,
+        ClaimRule.OVERLONG,
     }
 )
 """The rules whose claim is the default: (min_avg_pfc or 1) × fpops_est."""
@@ -89,8 +91,8 @@ class Explanation:
     """One result's claim and the numbers it was made of; each but ``elapsed_secs`` is a column of the result.
 
     ``raw_pfc``: FLOPs before scaling, run time × peak FLOPS in the third system (None if impossible); of a result
-    that had trickles, its part after them. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None, or the
-    default; None if the result was left out. ``claimed_credit`` is the whole job's, trickles included.
+    that had trickles, its part after them. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None + what the
+    trickles brought, or the default; None if the result was left out. ``claimed_credit``: the same in Cobblestones.
     ``version_scale``: the version's scale; the project's factor in the first two systems. The averages are those read
     before the workunit moved anything; None where a record did not exist or a system does not use them.
     ``elapsed_secs``: the run time used, after it was cut to the time between sending and receiving.

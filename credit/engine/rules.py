@@ -23,6 +23,11 @@ def credit_of(pfc: float) -> float:
     return pfc * CREDIT_PER_DAY / GFLOP_DAY
 
 
+def pfc_of(credit: float) -> float:
+    """The FLOPs that are worth this much credit."""
+    return credit * GFLOP_DAY / CREDIT_PER_DAY
+
+
 class RuleSet(StrEnum):
     PUBLISHED = "published"
     DEPLOYED = "deployed"
@@ -101,6 +106,7 @@ class Rules:
     max_plan_factor: float | None = None  # deployed: an estimate is at most so many times the plan class's
     credit_half_life_secs: float = 7 * 86400.0
     # Made from the fields above
+    is_deployed: bool = field(init=False, repr=False)
     host_average: AverageRules = field(init=False, repr=False)
     version_average: AverageRules = field(init=False, repr=False)
 
@@ -108,12 +114,9 @@ class Rules:
         less = 0 if self.is_sample_n_even else 1
         host = AverageRules(self.host_avg_samples - less, self.host_avg_weight, self.host_avg_limit)
         version = AverageRules(self.version_avg_samples - less, self.version_avg_weight, self.version_avg_limit)
+        object.__setattr__(self, "is_deployed", self.rule_set is RuleSet.DEPLOYED)
         object.__setattr__(self, "host_average", host)
         object.__setattr__(self, "version_average", version)
-
-    @property
-    def is_deployed(self) -> bool:
-        return self.rule_set is RuleSet.DEPLOYED
 
     @classmethod
     def published(cls) -> Rules:

@@ -1,0 +1,188 @@
+"""What a valid result claims, by the published rules, and what it adds to the statistics.
+
+Credit document, "Peak FLOP Count", "Sanity check", "Host normalization", "Anonymous platform" and "Summary".
+docs/credit.md says which choices are ours.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+from credit.engine.explanation import ClaimRule, Explanation
+from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
+from credit.engine.probation import is_on_probation
+from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, credit_of, pfc_of
+
+_LAST_WITHOUT_SAMPLE: Final = ClaimRule.ZERO_ELAPSED
+_VERSION_AND_HOST: Final = ClaimRule.VERSION_AND_HOST
+_VERSION_ONLY: Final = ClaimRule.VERSION_ONLY
+_HOST_ONLY: Final = ClaimRule.HOST_ONLY
+_UNSCALED: Final = ClaimRule.UNSCALED
+
+
+def default_pfc(app: AppFacts, workunit: WorkunitFacts) -> float:
+    """The "default PFC" D of a job (credit document, "Sanity check"), in FLOPs; finite whatever is given."""
+    least = app.min_avg_pfc
+    pfc = workunit.fpops_est if least is None else least * workunit.fpops_est
+    return pfc if 0 <= pfc < inf else 0.0
+
+
+def default_claim(
+    rule: ClaimRule,
+    app: AppFacts,
+    workunit: WorkunitFacts,
+    result: ResultFacts,
+    raw_pfc: float | None = None,
+    on_probation: bool = False,
+) -> Explanation:
+    """The claim of a job whose own numbers are not used; always approximate."""
+    pfc = default_pfc(app, workunit)
+    claim = Explanation(rule, raw_pfc, pfc, credit_of(pfc), True, None, None, on_probation)
+    claim.min_avg_pfc = app.min_avg_pfc
+    claim.elapsed_secs = result.elapsed_secs
+    if (version := result.version) is not None:
+        claim.version_pfc_n = version.pfc.n
+        claim.version_pfc_avg = version.pfc.avg
+    if (record := result.host_version) is not None:
+        claim.host_pfc_n = record.pfc.n
+        claim.host_pfc_avg = record.pfc.avg
+    return claim
+
+
+def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, now: float) -> Explanation:
+    """The claim of a valid result; changes nothing. The record is as it was before this workunit."""
+    version = result.version
+    record = result.host_version
+    if record is None or (version is None and not result.is_anonymous):
+        return default_claim(ClaimRule.NO_VERSION, app, workunit, result)
+    on_probation = app.host_scale_check and is_on_probation(record, now)
+    elapsed = result.elapsed_secs
+    peak = result.peak_flops
+    raw = elapsed * peak
+    if not (0 <= elapsed < inf and 0 < peak < inf):
+        return default_claim(ClaimRule.IMPOSSIBLE, app, workunit, result, None, on_probation)
+    # Before the run time is cut: who claims 1e304 FLOPs is to get the default, not all the time the job was out.
+    if raw > workunit.fpops_bound:
+        return default_claim(ClaimRule.ABOVE_BOUND, app, workunit, result, raw if raw < inf else None, on_probation)
+    if not raw:
+        return default_claim(ClaimRule.ZERO_ELAPSED, app, workunit, result, 0.0, on_probation)
+    out = result.received_at - result.sent_at
+    is_cut = elapsed > out
+    if is_cut:
+        elapsed = out if out > 0 else 0.0
+        raw = elapsed * peak
+    if result.partial_elapsed_secs:
+        raw = max(0.0, elapsed - result.partial_elapsed_secs) * peak
+    if version is None:
+        claim = _anonymous(app, workunit, result, record, raw, on_probation)
+    else:
+        claim = _normalised(app, record, version, raw, on_probation)
+    claim.elapsed_secs = elapsed
+    if result.partial_credit:
+        add_parts(claim, result)
+    return _not_above_default(app, workunit, result, claim) if is_cut else claim
+
+
+def add_parts(claim: Explanation, result: ResultFacts) -> None:
+    """Makes the claim of what is left of a job the whole job's, with what trickles brought already."""
+    if claim.claim_rule >= ClaimRule.ANONYMOUS_NORMALISED and claim.claimed_pfc is not None:
+        claim.claimed_pfc += pfc_of(result.partial_credit)
+        claim.claimed_credit = credit_of(claim.claimed_pfc)
+
+
+def _normalised(
+    app: AppFacts, record: HostVersionFacts, version: VersionFacts, raw: float, on_probation: bool
+) -> Explanation:
+    """Scaled by version and by host, as far as enough is known of them."""
+    rules = app.rules
+    host_n, host_avg = record.pfc.n, record.pfc.avg
+    version_n, version_avg = version.pfc.n, version.pfc.avg
+    pfc = raw
+    host_scale = None
+    if host_n >= rules.min_host_samples and version_n >= rules.min_version_samples and host_avg and version_avg:
+        host_scale = version_avg / host_avg
+        if host_scale > rules.max_host_scale:
+            host_scale = rules.max_host_scale
+        # The pseudocode would drop the factor; then failing now and then would pay a host that exaggerates.
+        if on_probation and host_scale > 1.0:
+            host_scale = 1.0
+    version_scale = version.pfc_scale
+    if version_scale is not None:
+        pfc *= version_scale
+        rule = _VERSION_ONLY if host_scale is None else _VERSION_AND_HOST
+    else:
+        rule = _UNSCALED if host_scale is None else _HOST_ONLY
+    if host_scale is not None:
+        pfc *= host_scale
+    return Explanation(
+        rule,
+        raw,
+        pfc,
+        pfc * CREDIT_PER_DAY / GFLOP_DAY,
+        on_probation or rule is not _VERSION_AND_HOST,
+        version_scale,
+        host_scale,
+        on_probation,
+        version_n,
+        version_avg,
+        host_n,
+        host_avg,
+        app.min_avg_pfc,
+    )
+
+
+def _anonymous(
+    app: AppFacts,
+    workunit: WorkunitFacts,
+    result: ResultFacts,
+    record: HostVersionFacts,
+    raw: float,
+    on_probation: bool,
+) -> Explanation:
+    """A host's own program: there is no version, so the app's least average stands for it."""
+    rules = app.rules
+    least, host_avg = app.min_avg_pfc, record.pfc.avg
+    if least is None or record.pfc.n < rules.min_host_samples or not host_avg or on_probation:
+        return default_claim(ClaimRule.ANONYMOUS_DEFAULT, app, workunit, result, raw, on_probation)
+    host_scale = least / host_avg
+    if rules.caps_anonymous_scale and host_scale > rules.max_host_scale:
+        host_scale = rules.max_host_scale
+    pfc = raw * host_scale
+    claim = Explanation(ClaimRule.ANONYMOUS_NORMALISED, raw, pfc, credit_of(pfc), False, None, host_scale, on_probation)
+    claim.host_pfc_n = record.pfc.n
+    claim.host_pfc_avg = host_avg
+    claim.min_avg_pfc = least
+    return claim
+
+
+def _not_above_default(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
+    """A run time longer than the job was out gives no sample, so nothing would ever normalise it."""
+    claim.is_approximate = True
+    if (claim.claimed_pfc or 0.0) <= default_pfc(app, workunit):
+        return claim
+    lower = default_claim(ClaimRule.OVERLONG, app, workunit, result, claim.raw_pfc, claim.on_probation)
+    lower.elapsed_secs = claim.elapsed_secs
+    return lower
+
+
+def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> None:
+    """Moves the host's averages and collects the version's sample, after the claim: nothing scales itself.
+
+    One sample of the whole job, trickles or not. None if the numbers are not believed: the sanity check failed, they
+    are impossible, zero, or the run time was cut.
+    """
+    elapsed = result.elapsed_secs
+    if claim.claim_rule <= _LAST_WITHOUT_SAMPLE or claim.elapsed_secs != elapsed:
+        return
+    record = result.host_version
+    est = workunit.fpops_est
+    if record is None or not 0 < est < inf:
+        return
+    sample = elapsed * result.peak_flops / est
+    if result.version is not None:
+        result.version.samples.append(sample)
+    average = app.rules.host_average
+    record.pfc.add(sample, average)
+    record.et.add(elapsed / est, average)
+    record.turnaround.add(result.received_at - result.sent_at, average)

@@ -1,0 +1,108 @@
+"""What a host's successes and failures do to its record: probation, error rate and jobs per day.
+
+Credit document, "Cheat prevention" and "Error rate, host punishment". The scheduler tells of jobs sent and of reports,
+the transitioner of time-outs, the validator of validity. Each changes its own fields of the record only; the
+functions' docstrings name them.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+from credit.engine.facts import HostVersionFacts
+from credit.engine.rules import Rules
+
+
+def is_on_probation(record: HostVersionFacts, now: float) -> bool:
+    """Whether the host has still to show that it does not pick its jobs (whatever the app makes of that)."""
+    since = record.host_scale_time
+    return record.scale_probation or (since is not None and now < since)
+
+
+def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, today: date) -> None:
+    """A job was sent: ``host_scale_time``, ``n_jobs_today``, ``jobs_day``.
+
+    Only the first job sent in a spell of probation sets ``host_scale_time``. If each did, a host that gets a job a
+    day, to be done within a week, would never leave.
+    """
+    if record.scale_probation and record.host_scale_time is None:
+        record.host_scale_time = now + delay_bound_secs
+    if record.jobs_day != today:
+        record.jobs_day = today
+        record.n_jobs_today = 0
+    record.n_jobs_today += 1
+
+
+def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
+    """A job timed out or ended in an error: a new spell, ``error_rate``, ``consecutive_valid``.
+
+    If it crashed (computed and failed, or timed out; not an abort, nor a failed transfer), ``count_crash`` as well.
+    """
+    record.scale_probation = True
+    record.host_scale_time = now + delay_bound_secs
+    record.error_rate = _raised(record.error_rate, rules)
+    record.consecutive_valid = 0
+
+
+def count_cheat(record: HostVersionFacts, rules: Rules) -> None:
+    """A claim above the workunit's bound: a new spell, and suspicion enough to replicate its jobs for a while."""
+    record.scale_probation = True
+    record.host_scale_time = None
+    record.error_rate = rules.initial_error_rate
+
+
+def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplicated: bool = False) -> None:
+    """A result was found valid: ``consecutive_valid``, ``error_rate``, and the end of probation.
+
+    Deployed rules: ``max_jobs_per_day`` too, and a single result of an app whose workunits usually have more
+    (``is_unreplicated``) does not make a host trusted.
+    """
+    if rules.is_deployed:
+        record.max_jobs_per_day += 1
+        if is_unreplicated:
+            return
+    record.consecutive_valid += 1
+    record.error_rate *= rules.error_rate_kept_when_valid
+    since = record.host_scale_time
+    if record.scale_probation and since is not None and now > since:
+        record.scale_probation = False
+
+
+def count_invalid(record: HostVersionFacts, rules: Rules) -> None:
+    """A result was found wrong: ``consecutive_valid``, ``error_rate``; deployed rules: ``max_jobs_per_day`` too."""
+    record.consecutive_valid = 0
+    record.error_rate = _raised(record.error_rate, rules)
+    quota = rules.daily_result_quota
+    if quota is not None and record.max_jobs_per_day > quota:
+        record.max_jobs_per_day -= 1
+
+
+def count_crash(record: HostVersionFacts, most: int) -> None:
+    """``max_jobs_per_day`` after a crash; ``most`` as of ``most_jobs_per_day``."""
+    record.max_jobs_per_day = max(1, min(record.max_jobs_per_day or most, most) - 1)
+
+
+def count_success(record: HostVersionFacts, most: int) -> None:
+    """``max_jobs_per_day`` after a successful report, valid or not."""
+    record.max_jobs_per_day = min((record.max_jobs_per_day or most) * 2, most)
+
+
+def most_jobs_per_day(max_jobs_per_day_init: int, ninstances: int) -> int:
+    """The app's quota for a new computer times its instances of the version's processor type; at least 1."""
+    return max(1, max_jobs_per_day_init * ninstances)
+
+
+def jobs_left_today(record: HostVersionFacts, most: int, today: date) -> int:
+    """How many more jobs the host may get on this UTC day."""
+    quota = min(record.max_jobs_per_day or most, most)
+    sent = record.n_jobs_today if record.jobs_day == today else 0
+    return max(0, quota - sent)
+
+
+def must_replicate(record: HostVersionFacts | None, rules: Rules) -> bool:
+    """Whether a single result of this host will not do, where the app allows single results at all."""
+    return record is None or record.error_rate >= rules.max_error_rate_for_single
+
+
+def _raised(error_rate: float, rules: Rules) -> float:
+    return min(1.0, error_rate + rules.error_rate_step)
