@@ -1,0 +1,121 @@
+"""The feeder's part: scales of an app's versions and the app's least average of PFC.
+
+Credit document, "Cross-version normalization" and "Cross-project version normalization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from credit.engine.facts import VersionFacts
+from credit.engine.rules import Rules
+
+
+@dataclass(slots=True)
+class Normalisation:
+    """What a feeder pass finds: the scale of every version (None: it has none), by version id, and the least average.
+
+    ``min_avg_pfc`` None: not enough is known; the app keeps what it has. A version that is not in ``scales`` keeps its
+    scale (deployed rules only).
+    """
+
+    min_avg_pfc: float | None = None
+    scales: dict[int, float | None] = field(default_factory=dict)
+
+
+def normalise(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
+    """The scales of one app's versions; ``versions`` are all of them, deprecated ones too."""
+    return _deployed(versions, rules) if rules.is_deployed else _published(versions, rules)
+
+
+def sample_median(host_averages: Iterable[tuple[int, float | None]], rules: Rules) -> float | None:
+    """A version's average as the median of its hosts' averages (samples, average); None if no host has enough.
+
+    The document's remedy against cheating hosts ("Cross-version normalization", notes): one host counts once,
+    however much it claims.
+    """
+    enough = [avg for n, avg in host_averages if n >= rules.min_host_samples and avg is not None and avg > 0]
+    return median(enough) if enough else None
+
+
+def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
+    found = Normalisation(scales={version.id: None for version in versions})
+    current = [version for version in versions if not version.is_deprecated]
+    enough = _above(current, rules.min_version_samples)
+    if all(version.is_gpu for version in current) and any(version.cross_project_scale for version in current):
+        _cross_project(found, current, enough)
+        return found
+    level = _level(current, enough)
+    if level is not None:
+        found.min_avg_pfc = level
+        for version in enough:
+            found.scales[version.id] = level / (version.pfc.avg or 1.0)
+    elif enough:
+        found.min_avg_pfc = _mean(enough)
+        for version in enough:
+            found.scales[version.id] = 1.0
+    return found
+
+
+def _level(current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> float | None:
+    """The document's X: what all versions' averages are scaled to; None if it is not defined."""
+    cpu = [version for version in enough if not version.is_gpu]
+    gpu = [version for version in enough if version.is_gpu]
+    if len({version.is_gpu for version in current}) == 2:
+        return min(_mean(cpu), _mean(gpu)) if cpu and gpu else None
+    return _mean(enough) if len(enough) >= 2 else None
+
+
+def _cross_project(found: Normalisation, current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> None:
+    """An app with GPU versions only, some of which have a factor from elsewhere.
+
+    The factor holds from the first job: it does not depend on samples of our own. Versions without one are scaled to
+    those with one.
+    """
+    for version in current:
+        if version.cross_project_scale:
+            found.scales[version.id] = version.cross_project_scale
+    known = [version for version in enough if version.cross_project_scale]
+    if not known:
+        return
+    total = sum(version.pfc.n for version in known)
+    level = sum((v.cross_project_scale or 0.0) * (v.pfc.avg or 0.0) * v.pfc.n for v in known) / total
+    found.min_avg_pfc = level
+    for version in enough:
+        if not version.cross_project_scale:
+            found.scales[version.id] = level / (version.pfc.avg or 1.0)
+
+
+def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
+    """As BOINC's feeder: one GPU version is enough, a CPU version needs a second one, the rest stays as it was."""
+    newest: dict[tuple[int, str], VersionFacts] = {}
+    for version in versions:
+        key = (version.platform_id, version.plan_class)
+        if not version.is_deprecated and (key not in newest or newest[key].version_num < version.version_num):
+            newest[key] = version
+    counted = _above(newest.values(), rules.min_version_samples + rules.extra_samples_in_mean)
+    cpu = [version for version in counted if not version.is_gpu]
+    gpu = [version for version in counted if version.is_gpu]
+    found = Normalisation()
+    if cpu and gpu:
+        found.min_avg_pfc = min(_mean(cpu), _mean(gpu))
+    elif len(cpu) >= 2:
+        found.min_avg_pfc = _mean(cpu)
+    elif gpu:
+        found.min_avg_pfc = (rules.only_gpu_scale or 1.0) * _mean(gpu)
+    else:
+        return found
+    for version in _above(newest.values(), rules.min_version_samples):
+        found.scales[version.id] = found.min_avg_pfc / (version.pfc.avg or 1.0)
+    return found
+
+
+def _above(versions: Iterable[VersionFacts], threshold: int) -> list[VersionFacts]:
+    return [version for version in versions if version.pfc.n >= threshold and version.pfc.avg]
+
+
+def _mean(versions: Sequence[VersionFacts]) -> float:
+    """The mean of averages, weighted by their samples."""
+    return sum((v.pfc.avg or 0.0) * v.pfc.n for v in versions) / sum(v.pfc.n for v in versions)

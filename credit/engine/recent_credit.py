@@ -1,0 +1,56 @@
+"""Recent average credit: credits per day, with a half-life of seven days."""
+
+from __future__ import annotations
+
+from math import exp, expm1, log
+from typing import Final
+
+from credit.engine.rules import Rules
+
+DAY_SECS: Final = 86400.0
+LEAST_SECS: Final = 1.0
+"""A first grant is spread over at least this time."""
+_DEPLOYED_LEAST_LOSS: Final = 1e-6
+
+
+def add_credit(
+    average: float, updated_at: float | None, now: float, credit: float, since: float, rules: Rules
+) -> tuple[float, float]:
+    """The average and its time after a grant.
+
+    ``average``: credits per day as of ``updated_at`` (None: never granted anything); ``since``: when the job was sent.
+    With x days since the last update and w = 0.5^(x / 7): average × w + (1 − w) × credit / x; for x = 0 (several
+    grants at once) its limit, average + ln 2 × credit / 7. A first grant: credit / days since the job was sent. A
+    clock set back counts as no time.
+    """
+    if updated_at is None:
+        days = max(now - since, LEAST_SECS) / DAY_SECS
+        return credit / days, now
+    if now <= updated_at:
+        return average + log(2) * credit / (rules.credit_half_life_secs / DAY_SECS), updated_at
+    decay = log(2) * (now - updated_at) / rules.credit_half_life_secs
+    return average * exp(-decay) - expm1(-decay) * credit / ((now - updated_at) / DAY_SECS), now
+
+
+def decayed(average: float, updated_at: float | None, now: float, rules: Rules) -> float:
+    """The average at a later time without further grants, in credits per day."""
+    if updated_at is None or now <= updated_at:
+        return average
+    return average * exp(-log(2) * (now - updated_at) / rules.credit_half_life_secs)
+
+
+def add_credit_as_deployed(
+    average: float, updated_at: float | None, now: float, credit: float, since: float, rules: Rules
+) -> float:
+    """The average after a grant as BOINC's server reckons it: the limit is used while the loss is below 1e-6.
+
+    ``updated_at`` None: never updated. A first grant at the very second the job was sent leaves the average as it is.
+    """
+    if updated_at is None:
+        return credit / ((now - since) / DAY_SECS) if now != since else average
+    secs = max(0.0, now - updated_at)
+    kept = exp(-secs * log(2) / rules.credit_half_life_secs)
+    average *= kept
+    if 1 - kept > _DEPLOYED_LEAST_LOSS:
+        return average + (1 - kept) * credit / (secs / DAY_SECS)
+    return average + log(2) * credit * DAY_SECS / rules.credit_half_life_secs
