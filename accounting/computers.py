@@ -15,10 +15,12 @@ from django.conf import settings
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
+from accounting.attention import Attention, Concern, read_attention
 from accounting.choice_facts import Choice
 from accounting.choice_texts import Why
 from accounting.choice_texts import explain as explain_choice
 from accounting.choices import NO_WISH, Wish
+from accounting.contacts import Contacts, read_contacts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.states import plus
 from accounting.models import Day, HostLedger, HostProject, Note, Project
@@ -26,6 +28,7 @@ from accounting.note_texts import NoteText, explain
 from accounting.running import Fact, facts
 from accounting.selection import computer_of, fractions, read_selection
 from portal.access import own_hosts
+from portal.mail_choices import silent_after
 from portal.models import Host, User
 
 NOTES_SHOWN: Final = 50
@@ -42,6 +45,7 @@ class HostLine:
     today_ec: int
     total_ec: int
     is_active: bool
+    concerns: list[Concern]
 
     @property
     def processor(self) -> str:
@@ -67,7 +71,7 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
 
 
 def read_hosts(user: User, now: dt.datetime) -> HostList:
-    """The user's computers, the last heard of first; three statements."""
+    """The user's computers, the last heard of first; nine statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
     totals = dict(
         HostProject.objects.filter(host__owner=user, host__merged_into=None)
@@ -81,7 +85,16 @@ def read_hosts(user: User, now: dt.datetime) -> HostList:
         .annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
         .values_list("host_id", "ec")
     )
-    lines = [HostLine(host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now)) for host in hosts]
+    concerns: dict[int, list[Concern]] = {}
+    for attention in read_attention(user, hosts, now, silent_after(user)):
+        if attention.concern not in concerns.setdefault(attention.host_id, []):
+            concerns[attention.host_id].append(attention.concern)
+    lines = [
+        HostLine(
+            host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now), concerns.get(host.pk, [])
+        )
+        for host in hosts
+    ]
     return HostList(
         active=[line for line in lines if line.host.retired_at is None],
         retired=[line for line in lines if line.host.retired_at is not None],
@@ -140,6 +153,9 @@ class HostPage:
     # Why it works for these projects and not for others
     choice: Choice
     why: list[Why]
+    # What it needs from its owner, besides what its notes and its silence say by themselves
+    attention: list[Attention]
+    contacts: Contacts
 
     @property
     def credit(self) -> int:
@@ -175,9 +191,9 @@ class HostPage:
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
-    """All about one of the user's computers; twelve statements."""
+    """All about one of the user's computers; eighteen statements."""
     selection = read_selection(user)
-    ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types").first()
+    ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
     today = dict(
         Day.objects.filter(user=user, day=now.astimezone(dt.UTC).date(), host=host)
@@ -205,6 +221,12 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         excluded_types=ledger.excluded_types if ledger else [],
         choice=choice,
         why=explain_choice(choice, parts, selection.projects),
+        attention=[
+            line
+            for line in read_attention(user, [host], now, silent_after(user))
+            if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS)
+        ],
+        contacts=read_contacts(host, ledger, selection.projects),
     )
 
 

@@ -12,19 +12,19 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import BigIntegerField, Count, F, Max, Sum
+from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
-from accounting.engine.states import NoteKind
-from accounting.models import HostProject, Note, Project
+from accounting.attention import Attention, read_attention
+from accounting.models import HostProject, Project
 from portal.access import own_hosts
+from portal.mail_choices import silent_after
 from portal.models import Host, User
 
 DAYS_SHOWN = 30
 WEEK_DAYS = 7
-SILENT_AFTER = dt.timedelta(days=3)
 MAX_HOSTS_SHOWN = 10
-MAX_ATTENTION_LINES = 5
+MAX_ATTENTION_LINES = 8
 
 # One pass over the range for all three breakdowns: by day, by day and project, by day and computer.
 _BREAKDOWNS = """
@@ -78,16 +78,6 @@ class HostLine:
     is_active: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """A computer that wants a look: it is silent (``silent_since``), or has notes of the last week."""
-
-    host_id: int
-    host_name: str
-    silent_since: dt.datetime | None = None
-    note_count: int = 0
-
-
 @dataclass(slots=True)
 class Overview:
     """All figures of the home page."""
@@ -103,6 +93,7 @@ class Overview:
     hosts_active: int
     hosts_total: int
     attention: list[Attention] = field(default_factory=list)
+    attention_left_out: int = 0
 
 
 @dataclass(slots=True)
@@ -114,7 +105,7 @@ class _Sums:
 
 
 def read_overview(user: User, now: dt.datetime) -> Overview:
-    """The figures of ``user`` at ``now``; five statements, however many computers and projects there are."""
+    """The figures of ``user`` at ``now``; eleven statements, however many computers and projects there are."""
     today = now.astimezone(dt.UTC).date()
     sums = _read_sums(user, today)
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
@@ -128,6 +119,7 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         )
         for host in hosts
     ]
+    attention = read_attention(user, hosts, now, silent_after(user))
     days = [today - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
     return Overview(
         today=_work_of(sums, days[-1:]),
@@ -140,7 +132,8 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         hosts=lines[:MAX_HOSTS_SHOWN],
         hosts_active=sum(line.is_active for line in lines),
         hosts_total=len(lines),
-        attention=_silent(hosts, now) + _read_notes(user, today),
+        attention=attention[:MAX_ATTENTION_LINES],
+        attention_left_out=max(0, len(attention) - MAX_ATTENTION_LINES),
     )
 
 
@@ -200,35 +193,3 @@ def _project_parts(sums: _Sums) -> list[ProjectPart]:
         for pk, name, colour in named
     ]
     return sorted(parts, key=lambda part: -part.ec)
-
-
-def _silent(hosts: list[Host], now: dt.datetime) -> list[Attention]:
-    """Computers that have not reported for three days, the longest silence last seen first."""
-    return [
-        Attention(host.pk, host.name, silent_since=host.last_contact_at)
-        for host in hosts
-        if now - host.last_contact_at >= SILENT_AFTER
-    ][:MAX_ATTENTION_LINES]
-
-
-def _read_notes(user: User, today: dt.date) -> list[Attention]:
-    """Computers with notes of the last seven days that speak of work not counted; the page of each says why."""
-    rows = (
-        Note.objects.filter(
-            host__owner=user,
-            host__merged_into=None,
-            day__gt=today - dt.timedelta(days=WEEK_DAYS),
-            kind__in=(NoteKind.INVALID, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME),
-        )
-        .values("host_id", "host__given_name", "host__domain_name")
-        .annotate(times=Count("pk"), latest=Max("last_at"))
-        .order_by("-latest", "host_id")[:MAX_ATTENTION_LINES]
-    )
-    return [
-        Attention(
-            host_id=row["host_id"],
-            host_name=row["host__given_name"] or row["host__domain_name"] or f"computer {row['host_id']}",
-            note_count=row["times"],
-        )
-        for row in rows
-    ]

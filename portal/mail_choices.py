@@ -1,0 +1,67 @@
+"""Which mails a volunteer wants, read and saved; and that nobody is told of the same thing twice."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from portal.models import MailChoice, SentMail, User
+
+
+class Mail(StrEnum):
+    """The kinds of mail that can be chosen; each is called as its column of `MailChoice`."""
+
+    SILENCE = "silence"
+    NO_WORK = "no_work"
+    FAILING_JOBS = "failing_jobs"
+    WEEKLY_SUMMARY = "weekly_summary"
+
+
+# What was said so long ago cannot come up again: a week, or a silence, that began earlier is not told any more.
+SENT_KEPT: Final = dt.timedelta(days=400)
+
+
+def mail_choice(user: User) -> MailChoice:
+    """What the user chose, or the defaults."""
+    return MailChoice.objects.filter(user=user).first() or MailChoice(user=user)
+
+
+def silent_after(user: User) -> dt.timedelta:
+    """After how long without a report a computer counts as silent."""
+    return dt.timedelta(days=mail_choice(user).silent_days)
+
+
+def unsubscribe(user_id: int, kind: Mail) -> bool:
+    """Send no mail of this kind any more; False if there is no such account. Safe to repeat."""
+    if not User.objects.filter(pk=user_id).exists():
+        return False
+    MailChoice.objects.update_or_create(user_id=user_id, defaults={kind.value: False})
+    return True
+
+
+def claim(user: User, kind: Mail, keys: Collection[str]) -> list[str]:
+    """Those of the keys that the user was not told of yet; they count as told from now on, for everybody at once.
+
+    A task that dies after this sends nothing: better no mail than the same one every hour.
+    """
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        told = set(SentMail.objects.filter(user=user, kind=kind, key__in=keys).values_list("key", flat=True))
+        new = [key for key in dict.fromkeys(keys) if key not in told]
+        SentMail.objects.bulk_create(SentMail(user=user, kind=kind, key=key) for key in new)
+    return new
+
+
+def give_back(user: User, kind: Mail, keys: Collection[str]) -> None:
+    """The mail could not be handed to the mail server: the next run tries again."""
+    SentMail.objects.filter(user=user, kind=kind, key__in=keys).delete()
+
+
+def forget_old() -> int:
+    """Remove what was told long ago; how many rows."""
+    return SentMail.objects.filter(sent_at__lt=timezone.now() - SENT_KEPT).delete()[0]
