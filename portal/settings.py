@@ -60,11 +60,29 @@ PROJECT_URL = f"{SITE_URL}project/"
 MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
 MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)
 MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
+# Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/jobs.md).
+CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
+CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))
+# Output files on their way: on a file system that all web servers share.
+UPLOADS_DIR = Path(env.text("UPLOADS_DIR", str(VAR_DIR / "uploads")))
+# Finished jobs go to the archive after so many days, and what they wrote to stderr is then gone.
+JOBS_KEPT_DAYS = env.integer("JOBS_KEPT_DAYS", 30, low=0, high=3650)
+# Where nginx finds, as an internal location, the folder of stored files; empty: the site sends them itself.
+DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
 # No further request before; the client may ask sooner if its owner wishes.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 
 # Requests to the REST API, per volunteer.
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 120, low=1, high=1_000_000)
+
+
+# --- the emulator -----------------------------------------------------------------------------------
+# Experiments that a volunteer may keep, and runs of theirs that may wait or be at work at once.
+EMULATOR_EXPERIMENTS_MAX = env.integer("EMULATOR_EXPERIMENTS_MAX", 100, low=1, high=100_000)
+EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
+# A run's limits: processor time and memory. It has a process of its own.
+EMULATOR_RUN_SECS_MAX = env.integer("EMULATOR_RUN_SECS_MAX", 300, low=1, high=800)
+EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=256 * 1024**2, high=64 * 1024**3)
 
 
 # --- secrets: given, or made once under var/ ------------------------------------------------------
@@ -85,6 +103,8 @@ def _kept_secret(name: str) -> str:
 SECRET_KEY = _kept_secret("SECRET_KEY")
 # Encrypts account keys at projects; changing it makes those unreadable, so it is not SECRET_KEY.
 ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
+# Certifies what may be uploaded; with another value, outputs of jobs that are out are refused.
+UPLOAD_SECRET = _kept_secret("UPLOAD_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
 DATABASE_URL = env.secret("DATABASE_URL")
@@ -202,8 +222,10 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Programs, inputs and outputs of jobs, in a folder or wherever the storage class keeps them.
+MEDIA_ROOT = Path(env.text("FILES_DIR", str(VAR_DIR / "files")))
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": {"BACKEND": env.text("FILES_STORAGE", "django.core.files.storage.FileSystemStorage")},
     "staticfiles": {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage"),
     },
@@ -220,10 +242,13 @@ if "account_manager" in ROOMS:
 if "project" in ROOMS:
     PROTOCOLS |= {
         "/project/scheduler": "scheduler_reply",
+        "/project/file_upload_handler": "data_server_reply",
         "/project/get_project_config.php": "project_config",
         "/project/lookup_account.php": "error",
         "/project/create_account.php": "error",
     }
+# These read their bodies themselves, bit by bit, and answer every failure in their own form.
+PROTOCOL_STREAMS = {"/project/file_upload_handler"}
 # Where more than DATA_UPLOAD_MAX_MEMORY_SIZE may come: a client reports all its failed jobs at once, with their stderr.
 PROTOCOL_BODY_BYTES = {"/project/scheduler": 16 * 1024 * 1024}
 REST_FRAMEWORK = {
