@@ -437,6 +437,9 @@ class Workunit(models.Model):
             models.Index(
                 fields=["id"], condition=Q(file_delete_state=FileDeleteState.READY), name="workunit_to_delete_files"
             ),
+            models.Index(
+                fields=["assimilated_at"], condition=Q(file_delete_state=FileDeleteState.DONE), name="workunit_to_purge"
+            ),
             models.Index(fields=["batch", "id"], condition=Q(batch__isnull=False), name="workunit_batch"),
             models.Index(fields=["app", "-id"], name="workunit_app"),
         ]
@@ -578,6 +581,9 @@ class Result(models.Model):
                 fields=["app", "-priority", "id"], condition=Q(server_state=ServerState.UNSENT), name="result_unsent"
             ),
             models.Index(fields=["host"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_in_progress"),
+            models.Index(
+                fields=["deadline_at"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_deadline"
+            ),
             models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="result_user"),
             models.Index(fields=["host", "-id"], condition=Q(host__isnull=False), name="result_host"),
         ]

@@ -75,6 +75,8 @@ class ProtocolMiddleware:
         return response
 
     def _answer(self, request: HttpRequest, root: str) -> HttpResponse:
+        if request.path_info in settings.PROTOCOL_STREAMS:
+            return self._view(request.path_info)(request)
         try:
             return _refusal(request, root) or _rendered(self._view(request.path_info)(request))
         except RequestDataTooBig:

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
-from credit.models import SAFE_NAME, AppVersion, ProcessorType, Result
+from credit.models import SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result
 from portal.models import Host, User
 
 
@@ -24,12 +24,15 @@ class StoredFile(models.Model):
     # Hex lines of the code-signing signature; empty for input files
     signature = models.TextField(blank=True)
     is_executable = models.BooleanField(default=False)
+    # An input of this batch's jobs only, removed with the last of them; NULL: stays
+    batch = models.ForeignKey(Batch, models.PROTECT, null=True, blank=True, related_name="files", db_index=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     deleted_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["name"]
         constraints = [CheckConstraint(condition=Q(nbytes__gte=0), name="storedfile_nbytes_range")]
+        indexes = [models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="storedfile_batch")]
 
     def __str__(self) -> str:
         return self.name
@@ -127,6 +130,69 @@ class Upload(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of it is here, with the MD5 that the client announced."""
+        return self.completed_at is not None
+
+
+class KeptOutput(models.Model):
+    """An output file of a validated workunit, offered for download until its batch is retired."""
+
+    batch = models.ForeignKey(Batch, models.PROTECT, null=True, related_name="outputs", db_index=False)
+    workunit_name = models.CharField(max_length=128)
+    number = models.PositiveSmallIntegerField()
+    name = models.CharField("what the program calls it", max_length=200)
+    path = models.CharField("where the storage keeps it", max_length=255)
+    nbytes = models.BigIntegerField()
+    md5 = models.CharField(max_length=32)
+    kept_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workunit_name", "number"], name="keptoutput_once")]
+        indexes = [models.Index(fields=["batch", "id"], name="keptoutput_batch")]
+
+    def __str__(self) -> str:
+        return f"{self.workunit_name}/{self.name}"
+
+
+class ArchivedWorkunit(models.Model):
+    """A workunit that was purged. ``facts``: its columns by name, as JSON has them."""
+
+    id = models.BigIntegerField(primary_key=True)
+    app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False)
+    batch = models.ForeignKey(Batch, models.PROTECT, null=True, related_name="archived_workunits", db_index=False)
+    name = models.CharField(max_length=128, unique=True)
+    error_mask = models.PositiveSmallIntegerField()
+    facts = models.JSONField()
+    archived_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="archivedworkunit_batch")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ArchivedTask(models.Model):
+    """A result that was purged with its workunit: all of its columns but output and stderr, so its credit is explained.
+
+    Its owner and computer are columns, so that they are forgotten here too when an account is erased.
+    """
+
+    id = models.BigIntegerField(primary_key=True)
+    workunit = models.ForeignKey(ArchivedWorkunit, models.CASCADE, related_name="tasks")
+    user = models.ForeignKey(User, models.SET_NULL, null=True, related_name="archived_tasks", db_index=False)
+    host = models.ForeignKey(Host, models.SET_NULL, null=True, related_name="+")
+    app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, related_name="+", db_index=False)
+    facts = models.JSONField()
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="archivedtask_user")]
+
+    def __str__(self) -> str:
+        return str(self.facts.get("name", self.pk))
 
 
 class Trickle(models.Model):

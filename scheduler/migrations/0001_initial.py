@@ -8,119 +8,267 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('credit', '0001_initial'),
-        ('portal', '0005_deletion_asked_at'),
+        ("credit", "0001_initial"),
+        ("portal", "0005_deletion_asked_at"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='HostRecord',
+            name="HostRecord",
             fields=[
-                ('host', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='scheduler_record', serialize=False, to='portal.host')),
-                ('rpc_seqno', models.BigIntegerField(default=0)),
-                ('last_rpc_at', models.DateTimeField(null=True)),
-                ('on_frac', models.FloatField(default=1)),
-                ('active_frac', models.FloatField(default=1)),
-                ('gpu_active_frac', models.FloatField(default=1)),
-                ('connected_frac', models.FloatField(null=True)),
-                ('cpu_and_network_available_frac', models.FloatField(null=True)),
-                ('duration_correction_factor', models.FloatField(default=1)),
-                ('statistics', models.JSONField(blank=True, default=dict)),
-                ('last_messages', models.JSONField(blank=True, default=list)),
+                (
+                    "host",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="scheduler_record",
+                        serialize=False,
+                        to="portal.host",
+                    ),
+                ),
+                ("rpc_seqno", models.BigIntegerField(default=0)),
+                ("last_rpc_at", models.DateTimeField(null=True)),
+                ("on_frac", models.FloatField(default=1)),
+                ("active_frac", models.FloatField(default=1)),
+                ("gpu_active_frac", models.FloatField(default=1)),
+                ("connected_frac", models.FloatField(null=True)),
+                ("cpu_and_network_available_frac", models.FloatField(null=True)),
+                ("duration_correction_factor", models.FloatField(default=1)),
+                ("statistics", models.JSONField(blank=True, default=dict)),
+                ("last_messages", models.JSONField(blank=True, default=list)),
             ],
         ),
         migrations.CreateModel(
-            name='PlanClass',
+            name="PlanClass",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=64, unique=True, validators=[django.core.validators.RegexValidator('^[A-Za-z0-9][A-Za-z0-9_.-]*$', 'Letters, digits, _ . and - only, not first.')])),
-                ('processor_type', models.CharField(choices=[('CPU', 'CPU'), ('NVIDIA', 'NVIDIA GPU'), ('ATI', 'AMD GPU'), ('intel_gpu', 'Intel GPU'), ('apple_gpu', 'Apple GPU')], default='CPU', max_length=16)),
-                ('min_ncpus', models.PositiveIntegerField(default=0, verbose_name='processors at least')),
-                ('max_ncpus', models.PositiveIntegerField(default=1, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(1024)], verbose_name='processors used at most')),
-                ('cpu_features', models.CharField(blank=True, max_length=200, verbose_name='processor features needed')),
-                ('min_gpu_ram_bytes', models.BigIntegerField(default=0, verbose_name='GPU memory at least (bytes)')),
-                ('min_driver_version', models.PositiveIntegerField(default=0, verbose_name='driver version at least')),
-                ('min_compute_capability', models.PositiveIntegerField(default=0, help_text='Major × 100 + minor, as 705; NVIDIA only.', verbose_name='compute capability at least')),
-                ('needs_opencl', models.BooleanField(default=False)),
-                ('avg_ncpus', models.FloatField(default=1, validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(1024)], verbose_name='processors used')),
-                ('gpu_usage', models.FloatField(default=0, validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(64)], verbose_name='GPUs used')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=64,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first."
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "processor_type",
+                    models.CharField(
+                        choices=[
+                            ("CPU", "CPU"),
+                            ("NVIDIA", "NVIDIA GPU"),
+                            ("ATI", "AMD GPU"),
+                            ("intel_gpu", "Intel GPU"),
+                            ("apple_gpu", "Apple GPU"),
+                        ],
+                        default="CPU",
+                        max_length=16,
+                    ),
+                ),
+                ("min_ncpus", models.PositiveIntegerField(default=0, verbose_name="processors at least")),
+                (
+                    "max_ncpus",
+                    models.PositiveIntegerField(
+                        default=1,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1024),
+                        ],
+                        verbose_name="processors used at most",
+                    ),
+                ),
+                (
+                    "cpu_features",
+                    models.CharField(blank=True, max_length=200, verbose_name="processor features needed"),
+                ),
+                ("min_gpu_ram_bytes", models.BigIntegerField(default=0, verbose_name="GPU memory at least (bytes)")),
+                ("min_driver_version", models.PositiveIntegerField(default=0, verbose_name="driver version at least")),
+                (
+                    "min_compute_capability",
+                    models.PositiveIntegerField(
+                        default=0,
+                        help_text="Major × 100 + minor, as 705; NVIDIA only.",
+                        verbose_name="compute capability at least",
+                    ),
+                ),
+                ("needs_opencl", models.BooleanField(default=False)),
+                (
+                    "avg_ncpus",
+                    models.FloatField(
+                        default=1,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1024),
+                        ],
+                        verbose_name="processors used",
+                    ),
+                ),
+                (
+                    "gpu_usage",
+                    models.FloatField(
+                        default=0,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(64),
+                        ],
+                        verbose_name="GPUs used",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='StoredFile',
+            name="StoredFile",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200, unique=True, validators=[django.core.validators.RegexValidator('^[A-Za-z0-9][A-Za-z0-9_.-]*$', 'Letters, digits, _ . and - only, not first.')])),
-                ('path', models.CharField(max_length=255, verbose_name='where the storage keeps it')),
-                ('nbytes', models.BigIntegerField()),
-                ('md5', models.CharField(max_length=32)),
-                ('signature', models.TextField(blank=True)),
-                ('is_executable', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('deleted_at', models.DateTimeField(blank=True, null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=200,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first."
+                            )
+                        ],
+                    ),
+                ),
+                ("path", models.CharField(max_length=255, verbose_name="where the storage keeps it")),
+                ("nbytes", models.BigIntegerField()),
+                ("md5", models.CharField(max_length=32)),
+                ("signature", models.TextField(blank=True)),
+                ("is_executable", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("deleted_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'ordering': ['name'],
-                'constraints': [models.CheckConstraint(condition=models.Q(('nbytes__gte', 0)), name='storedfile_nbytes_range')],
+                "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("nbytes__gte", 0)), name="storedfile_nbytes_range")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Trickle',
+            name="Trickle",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('variety', models.CharField(max_length=64)),
-                ('text', models.TextField()),
-                ('digest', models.BinaryField(max_length=16)),
-                ('written_at', models.DateTimeField(verbose_name='time in the message')),
-                ('received_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('handled_at', models.DateTimeField(blank=True, null=True)),
-                ('fault', models.CharField(blank=True, max_length=200, verbose_name='why it could not be handled')),
-                ('host', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='trickles', to='portal.host')),
-                ('result', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='trickles', to='credit.result')),
-                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("variety", models.CharField(max_length=64)),
+                ("text", models.TextField()),
+                ("digest", models.BinaryField(max_length=16)),
+                ("written_at", models.DateTimeField(verbose_name="time in the message")),
+                ("received_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("handled_at", models.DateTimeField(blank=True, null=True)),
+                ("fault", models.CharField(blank=True, max_length=200, verbose_name="why it could not be handled")),
+                (
+                    "host",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="trickles",
+                        to="portal.host",
+                    ),
+                ),
+                (
+                    "result",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="trickles",
+                        to="credit.result",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('handled_at__isnull', True)), fields=['id'], name='trickle_to_handle')],
-                'constraints': [models.UniqueConstraint(fields=('host', 'digest'), name='trickle_once')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("handled_at__isnull", True)), fields=["id"], name="trickle_to_handle"
+                    )
+                ],
+                "constraints": [models.UniqueConstraint(fields=("host", "digest"), name="trickle_once")],
             },
         ),
         migrations.CreateModel(
-            name='Upload',
+            name="Upload",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=160, unique=True)),
-                ('path', models.CharField(blank=True, max_length=255, verbose_name='where the storage keeps it')),
-                ('nbytes', models.BigIntegerField(verbose_name='whole size')),
-                ('received_nbytes', models.BigIntegerField(default=0)),
-                ('md5', models.CharField(max_length=32)),
-                ('started_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('completed_at', models.DateTimeField(blank=True, null=True)),
-                ('result', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='uploads', to='credit.result')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=160, unique=True)),
+                ("path", models.CharField(blank=True, max_length=255, verbose_name="where the storage keeps it")),
+                ("nbytes", models.BigIntegerField(verbose_name="whole size")),
+                ("received_nbytes", models.BigIntegerField(default=0)),
+                ("md5", models.CharField(max_length=32)),
+                ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("completed_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "result",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="uploads", to="credit.result"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('nbytes__gte', 0), ('received_nbytes__gte', 0), ('received_nbytes__lte', models.F('nbytes'))), name='upload_nbytes_range')],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("nbytes__gte", 0),
+                            ("received_nbytes__gte", 0),
+                            ("received_nbytes__lte", models.F("nbytes")),
+                        ),
+                        name="upload_nbytes_range",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='VersionFile',
+            name="VersionFile",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('open_name', models.CharField(blank=True, max_length=200)),
-                ('is_main_program', models.BooleanField(default=False)),
-                ('is_copied', models.BooleanField(default=False, verbose_name='copied into the slot folder')),
-                ('app_version', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='files', to='credit.appversion')),
-                ('file', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='scheduler.storedfile')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("open_name", models.CharField(blank=True, max_length=200)),
+                ("is_main_program", models.BooleanField(default=False)),
+                ("is_copied", models.BooleanField(default=False, verbose_name="copied into the slot folder")),
+                (
+                    "app_version",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="files",
+                        to="credit.appversion",
+                    ),
+                ),
+                (
+                    "file",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="versions", to="scheduler.storedfile"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('app_version', 'file'), name='versionfile_once'), models.UniqueConstraint(condition=models.Q(('is_main_program', True)), fields=('app_version',), name='versionfile_one_main_program')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("app_version", "file"), name="versionfile_once"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_main_program", True)),
+                        fields=("app_version",),
+                        name="versionfile_one_main_program",
+                    ),
+                ],
             },
         ),
     ]

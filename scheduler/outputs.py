@@ -1,0 +1,76 @@
+"""Which output files a result has to deliver, which of them are here, and whether two results delivered the same.
+
+The n-th of a workunit's ``output_files`` is uploaded as ``<result name>_<n>``, n from 0. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+_NAME: Final = re.compile(r"(.+)_(0|[1-9][0-9]{0,2})")
+
+
+class Uploaded(Protocol):
+    """What counts of an upload (``scheduler.models.Upload``); ``path`` is that of the default storage."""
+
+    name: str
+    path: str
+    nbytes: int
+    md5: str
+
+    @property
+    def is_complete(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What is here of a result's outputs.
+
+    ``outputs``: one of {"name", "nbytes", "md5", "path"} for each file, in the order of the workunit's output files.
+    ``digest``: 16 bytes, equal exactly if all outputs are. ``missing``: names of files that must be here and are not.
+    """
+
+    outputs: list[dict[str, Any]]
+    digest: bytes
+    missing: list[str]
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.missing
+
+
+def upload_name(result_name: str, number: int) -> str:
+    """The name that the n-th output file of a result is uploaded under."""
+    return f"{result_name}_{number}"
+
+
+def split_upload_name(name: str) -> tuple[str, int] | None:
+    """The result's name and the file's number; None if no upload can have this name."""
+    match = _NAME.fullmatch(name)
+    return (match[1], int(match[2])) if match else None
+
+
+def expected_and_received(
+    output_files: Sequence[Mapping[str, Any]], result_name: str, uploads: Iterable[Uploaded]
+) -> Received:
+    """Compare a workunit's ``output_files`` with the uploads of one of its results.
+
+    The digest is over number, size and MD5 of each file that came, in order: so an optional file that is missing is
+    not the same as an empty one, and neither result names nor the order of uploads matter.
+    """
+    here = {upload.name: upload for upload in uploads if upload.is_complete}
+    digest = hashlib.md5(usedforsecurity=False)
+    outputs, missing = [], []
+    for number, wanted in enumerate(output_files):
+        name = upload_name(result_name, number)
+        upload = here.get(name)
+        if upload is not None:
+            outputs.append({"name": name, "nbytes": upload.nbytes, "md5": upload.md5, "path": upload.path})
+            digest.update(f"{number} {upload.nbytes} {upload.md5}\n".encode())
+        elif not wanted.get("optional"):
+            missing.append(name)
+    return Received(outputs, digest.digest(), missing)
