@@ -1,7 +1,7 @@
 """Why a result claimed and was granted what it was: the numbers used, kept for ever beside the result.
 
 An ``Explanation`` holds exactly the numbers that went into a claim, so that the claim can be computed again from it
-(``recomputed_credit``) and told in plain words (``engine.steps``). A ``Grant`` says by which rule claims became credit.
+and told in plain words (module ``steps``). A ``Grant`` says by which rule claims became credit.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+"""`manage.py credit_replay`: replay a trace of BOINC's validator through the engine, and say how close it comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from credit.engine.comparison import TOLERANCE, Comparison
+from credit.engine.replay import Replay
+from credit.engine.rules import Rules, RuleSet
+from credit.engine.traces import Trace, TraceError, read_trace
+
+
+class Command(BaseCommand):
+    help = (
+        "Replay a trace of BOINC's own validator and feeder through the credit engine, and print how many values of "
+        "each kind were compared and how far they are off. With the deployed rules, ends with 1 if any is off by more "
+        f"than {TOLERANCE:g}. Needs no database."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("folder", type=Path, help="the trace: phases.jsonl and the other files, plain or gzipped")
+        parser.add_argument(
+            "--rules",
+            choices=[rule_set.value for rule_set in RuleSet],
+            default=RuleSet.DEPLOYED.value,
+            help="published: only say what these rules would have done differently (default: deployed)",
+        )
+
+    def handle(self, *args: Any, folder: Path, rules: str, **options: Any) -> None:
+        try:
+            trace = read_trace(folder)
+        except TraceError as error:
+            raise CommandError(str(error)) from error
+        comparison = Replay(trace, Rules.of(rules)).run()
+        self._print(trace, rules, comparison)
+        if rules == RuleSet.DEPLOYED and comparison.worst > TOLERANCE:
+            raise CommandError(f"{comparison.ndiffering} values differ by more than {TOLERANCE:g}")
+
+    def _print(self, trace: Trace, rules: str, comparison: Comparison) -> None:
+        events = [event for group in trace.events.values() for event in group]
+        nresults = sum(len(event.results) for event in events)
+        self.stdout.write(f"{len(trace.phases)} phases, {len(events)} workunits handled, {nresults} results")
+        self.stdout.write(f"{'quantity':<32}{'compared':>10}{'different':>11}{'worst (relative)':>18}")
+        for quantity, tally in comparison.tallies.items():
+            self.stdout.write(f"{quantity:<32}{tally.count:>10}{tally.ndiffering:>11}{tally.worst:>18.2g}")
+        self.stdout.write(
+            f"credit of all workunits: {comparison.computed_credit:.6f} by the {rules} rules, "
+            f"{comparison.expected_credit:.6f} in the trace"
+        )
+        self.stdout.write(f"worst relative difference: {comparison.worst:.3g}")
