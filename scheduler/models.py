@@ -101,6 +101,8 @@ class HostRecord(models.Model):
     duration_correction_factor = models.FloatField(default=1)
     # time_stats, net_stats and disk_usage as last reported
     statistics = models.JSONField(default=dict, blank=True)
+    # Of what the computer said it is at its last scheduler request; the account manager has a digest of its own
+    hardware_digest = models.BinaryField(max_length=16, default=bytes, editable=False)
     # Sentences of the last reply on why nothing was sent
     last_messages = models.JSONField(default=list, blank=True)
 

@@ -1,0 +1,145 @@
+"""What the rules of sending know of apps, their versions, plan classes, jobs and the computer that asks.
+
+Speeds in FLOPS, sizes in bytes, times in seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from credit.engine.averages import Average
+from credit.engine.facts import HostVersionFacts
+from credit.engine.rules import Rules
+from scheduler.messages import ClientVersion, Gpu
+
+
+class RecordKey(NamedTuple):
+    """Which record of a host: of a version, or (``version_id`` 0) of an app on the host's own programs of a type."""
+
+    app_id: int
+    version_id: int
+    processor_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppFacts:
+    """An app. ``typical_fpops``: of a job that waits now, None if none does."""
+
+    id: int
+    name: str
+    weight: float
+    max_jobs_per_day_init: int
+    rules: Rules
+    is_adaptive: bool = False
+    one_result_per_user: bool = True
+    typical_fpops: float | None = None
+    # Ids of jobs of the highest priority that wait: first and last
+    first_id: int = 0
+    last_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanClass:
+    """Which computers can run the versions of a plan class, and what of them those use (scheduler document)."""
+
+    name: str
+    processor_type: str
+    min_ncpus: int = 0
+    max_ncpus: int = 1
+    cpu_features: frozenset[str] = frozenset()
+    min_gpu_ram_bytes: int = 0
+    min_driver: int = 0
+    min_capability: int = 0
+    needs_opencl: bool = False
+    avg_ncpus: float = 1.0
+    gpu_usage: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A released version of an app, as far as sending is concerned."""
+
+    id: int
+    app_id: int
+    platform: str
+    version_num: int
+    plan_class: str
+    processor_type: str
+    avg_ncpus: float
+    gpu_usage: float
+    min_gpu_ram_bytes: int = 0
+    is_deprecated: bool = False
+    pfc: Average = field(default_factory=Average)
+
+
+@dataclass(frozen=True, slots=True)
+class Computer:
+    """The computer that asks. ``availability``: the part of the time in which it computes, on CPUs and on GPUs."""
+
+    ncpus: int
+    p_fpops: float
+    gpus: dict[str, Gpu]
+    features: frozenset[str] = frozenset()
+    ram_bytes: float | None = None
+    disk_bytes: float | None = None
+    cpu_availability: float = 1.0
+    gpu_availability: float = 1.0
+
+    def instances(self, processor_type: str) -> int:
+        gpu = self.gpus.get(processor_type)
+        if processor_type == "CPU":
+            return self.ncpus
+        return gpu.count if gpu else 0
+
+    def availability(self, processor_type: str) -> float:
+        return self.cpu_availability if processor_type == "CPU" else self.gpu_availability
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What of a computer a job is given, and the peak FLOPS of that."""
+
+    ncpus: float
+    gpus: float
+    peak_flops: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A version chosen for a computer. ``version`` None: one of the client's own, which is ``client_version``."""
+
+    key: RecordKey
+    usage: Usage
+    flops: float
+    version: Version | None = None
+    client_version: ClientVersion | None = None
+
+    @property
+    def processor_type(self) -> str:
+        return self.key.processor_type
+
+    @property
+    def instances(self) -> float:
+        """Of its processor type, that a job occupies."""
+        return self.usage.gpus if self.processor_type != "CPU" else self.usage.ncpus
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A result that may be sent, with what its workunit says. ``details``: what only the reply needs."""
+
+    id: int
+    workunit_id: int
+    app_id: int
+    name: str
+    fpops_est: float
+    fpops_bound: float
+    memory_bytes: int
+    disk_bytes: int
+    delay_bound_secs: int
+    min_quorum: int
+    details: Any = None
+
+
+Records = dict[RecordKey, HostVersionFacts]

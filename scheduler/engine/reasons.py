@@ -1,0 +1,28 @@
+"""Why a computer gets no job, in words that its owner can act upon."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Most telling first: the sentences of a reply are in this order."""
+
+    NOT_WANTED = "the client asked for no new tasks"
+    REFUSED_TYPE = "your preferences do not let this project use the processors that work was asked for"
+    NO_APP = "there is no application for this kind of computer"
+    NO_CLIENT_VERSION = "none of the programs in your app_info.xml is of an application here"
+    PLAN_CLASS = "the applications need other processors, drivers or more graphics memory"
+    NO_TYPE = "no application here uses the kind of processor that work was asked for"
+    IN_PROGRESS = "this computer has as many jobs in progress as it may have at once"
+    QUOTA = "this computer reached its number of jobs for today, which is lower after failed jobs and recovers"
+    NO_JOBS = "no jobs are waiting at the moment"
+    MEMORY = "the jobs need more memory than BOINC may use on this computer"
+    DISK = "the jobs need more disk space than BOINC may use for this project"
+    DEADLINE = "this computer would not finish the jobs before their deadline"
+    ONE_PER_USER = "the jobs that wait are other copies of ones that you have, or are being given to others"
+
+
+def sentence(reason: Reason, limit: str = "") -> str:
+    text = str(reason)
+    return f"{text[0].upper()}{text[1:]}{f' ({limit})' if limit else ''}"

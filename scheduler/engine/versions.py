@@ -1,0 +1,157 @@
+"""Which version of an app a computer runs best, for each processor type that work is wanted of.
+
+Sources: credit document, "App plan functions", "Anonymous platform" and runtime estimate; work fetch document,
+scheduler changes (``get_app_version``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from credit.engine import clamping, estimates, probation
+from credit.engine.clamping import Ceilings, GpuUse
+from credit.engine.facts import HostVersionFacts
+from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClass, RecordKey, Records, Usage, Version
+from scheduler.engine.reasons import Reason
+from scheduler.messages import CPU, ClientVersion
+
+Choices = dict[str, Choice]
+"""The best version by processor type."""
+
+
+def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer, ceilings: Ceilings) -> Usage | None:
+    """What a job of this version is given on this computer; None if it cannot run there.
+
+    A plan class says what its versions use; with more than one processor at most, a job takes as many as there are. A
+    version without one, or with one that nobody declared, says so itself.
+    """
+    ncpus, ngpus, min_ram = version.avg_ncpus, version.gpu_usage, version.min_gpu_ram_bytes
+    if plan_class is not None:
+        if computer.ncpus < plan_class.min_ncpus or not plan_class.cpu_features <= computer.features:
+            return None
+        ncpus, ngpus = plan_class.avg_ncpus, plan_class.gpu_usage
+        if plan_class.max_ncpus > 1:
+            ncpus = float(min(computer.ncpus, plan_class.max_ncpus))
+        min_ram = max(min_ram, plan_class.min_gpu_ram_bytes)
+    if version.processor_type == CPU:
+        return Usage(ncpus, 0.0, clamping.peak_flops(ncpus, computer.p_fpops, (), ceilings))
+    gpu = computer.gpus.get(version.processor_type)
+    if gpu is None or gpu.count < ngpus or gpu.ram_bytes < min_ram:
+        return None
+    if plan_class is not None and (
+        gpu.driver < plan_class.min_driver
+        or gpu.capability < plan_class.min_capability
+        or (plan_class.needs_opencl and not gpu.has_opencl)
+    ):
+        return None
+    peak = clamping.peak_flops(ncpus, computer.p_fpops, [GpuUse(ngpus, gpu.peak_flops)], ceilings)
+    return Usage(ncpus, ngpus, peak)
+
+
+def newest(versions: Iterable[Version], platforms: Sequence[str]) -> list[Version]:
+    """The highest version number of each platform and plan class that the client can run."""
+    best: dict[tuple[str, str], Version] = {}
+    for version in versions:
+        if version.platform not in platforms or version.is_deprecated:
+            continue
+        key = version.platform, version.plan_class
+        if key not in best or best[key].version_num < version.version_num:
+            best[key] = version
+    return list(best.values())
+
+
+def choose(
+    app: AppFacts,
+    versions: Iterable[Version],
+    plan_classes: Mapping[str, PlanClass],
+    computer: Computer,
+    wanted_types: Collection[str],
+    records: Records,
+    today: dt.date,
+    ceilings: Ceilings,
+) -> tuple[Choices, set[Reason]]:
+    """The fastest version for each wanted processor type, and why others fell out.
+
+    ``versions``: of this app, as ``newest`` picks them. Fastest is by projected FLOPS. A version whose quota of the
+    day is used up is left out, so the next best may be taken.
+    """
+    choices: Choices = {}
+    reasons: set[Reason] = set()
+    for version in versions:
+        if version.processor_type not in wanted_types:
+            reasons.add(Reason.NO_TYPE)
+            continue
+        usage = usage_of(version, plan_classes.get(version.plan_class), computer, ceilings)
+        if usage is None or usage.peak_flops <= 0:
+            reasons.add(Reason.PLAN_CLASS)
+            continue
+        key = RecordKey(app.id, version.id, version.processor_type)
+        record = records.get(key)
+        if not jobs_left(app, record, computer, key.processor_type, today):
+            reasons.add(Reason.QUOTA)
+            continue
+        flops = estimates.projected_flops(
+            record.et if record else None, version.pfc, usage.peak_flops, key.processor_type != CPU, app.rules
+        )
+        _keep_faster(choices, Choice(key, usage, flops, version))
+    return choices, reasons
+
+
+def choose_own(
+    app: AppFacts,
+    client_versions: Iterable[ClientVersion],
+    computer: Computer,
+    wanted_types: Collection[str],
+    records: Records,
+    today: dt.date,
+    ceilings: Ceilings,
+) -> tuple[Choices, set[Reason]]:
+    """The same among the client's own versions of the app (anonymous platform): their speed is what it says itself,
+    until enough run times of its jobs are known.
+    """
+    choices: Choices = {}
+    reasons: set[Reason] = set()
+    for own in client_versions:
+        if own.app_name != app.name:
+            continue
+        type_ = own.processor_type
+        if type_ not in wanted_types:
+            reasons.add(Reason.NO_TYPE)
+            continue
+        gpu = computer.gpus.get(type_)
+        if type_ != CPU and (gpu is None or gpu.count < own.gpu_count):
+            reasons.add(Reason.PLAN_CLASS)
+            continue
+        gpus = [GpuUse(own.gpu_count, gpu.peak_flops)] if gpu is not None else []
+        peak = clamping.peak_flops(own.avg_ncpus, computer.p_fpops, gpus, ceilings)
+        key = RecordKey(app.id, 0, type_)
+        record = records.get(key)
+        if peak <= 0 or not jobs_left(app, record, computer, type_, today):
+            reasons.add(Reason.QUOTA if peak > 0 else Reason.PLAN_CLASS)
+            continue
+        known = record.et if record and record.et.n >= app.rules.min_host_samples else None
+        flops = own.flops
+        if known is not None or not flops:
+            flops = estimates.projected_flops(known, None, peak, type_ != CPU, app.rules)
+        usage = Usage(own.avg_ncpus, own.gpu_count, peak)
+        _keep_faster(choices, Choice(key, usage, min(flops, peak), client_version=own))
+    return choices, reasons
+
+
+def jobs_left(
+    app: AppFacts, record: HostVersionFacts | None, computer: Computer, processor_type: str, today: dt.date
+) -> int:
+    """How many more jobs the record's version may get today; one that never ran has the app's first quota."""
+    most = most_a_day(app, computer, processor_type)
+    return probation.jobs_left_today(record, most, today) if record else most
+
+
+def most_a_day(app: AppFacts, computer: Computer, processor_type: str) -> int:
+    return probation.most_jobs_per_day(app.max_jobs_per_day_init, computer.instances(processor_type))
+
+
+def _keep_faster(choices: Choices, choice: Choice) -> None:
+    known = choices.get(choice.processor_type)
+    if known is None or known.flops < choice.flops:
+        choices[choice.processor_type] = choice
