@@ -33,7 +33,7 @@ from accounting.models import (
     Note,
     UserProject,
 )
-from portal.models import ApiToken, ClientKey, Host, User
+from portal.models import ApiToken, ClientKey, Host, MailChoice, SentMail, User
 
 KEPT: Final = dt.timedelta(days=7)
 # A copy that is not ready by then never will be: its worker was lost.
@@ -51,7 +51,7 @@ _SECRET: Final = {
 _README: Final = """Everything that {site} holds about you, as of {now:%Y-%m-%d %H:%M} UTC.
 
 history.csv         what each computer did for each project, day by day (UTC)
-account.json        your account, with e-mail addresses, preferences and keywords
+account.json        your account, with e-mail addresses, preferences, keywords, and what was sent to you
 computers.json      your computers as they described themselves
 contacts.json       when each computer last reported, and what its client said of itself
 answers.json        what each computer was answered
@@ -160,6 +160,8 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
             "account": _rows(User.objects.filter(pk=user.pk))[0],
             "email_addresses": _rows(EmailAddress.objects.filter(user=user)),
             "settings": _rows(settings),
+            "mails": _rows(MailChoice.objects.filter(user=user)),
+            "sent_mails": _rows(SentMail.objects.filter(user=user).order_by("pk")),
         },
     )
     yield "computers.json", _rows(Host.objects.filter(owner=user).order_by("pk"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import suppress
 
 from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from accounting import copies, erasure, partitions, project_memory, rollup
+from accounting import copies, erasure, notices, partitions, project_memory, rollup
+from portal.mails import MailServerDown
 
 
 @shared_task
@@ -35,3 +37,22 @@ def erase() -> None:
     now = timezone.now()
     erasure.erase_due(now)
     copies.remove_old_copies(now)
+
+
+@shared_task
+def send_mails() -> None:
+    """Once an hour: computers that fell silent, and the summary of the week that is over.
+
+    Ends where the mail server does not answer; what was not told is told by the next run.
+    """
+    now = timezone.now()
+    with suppress(MailServerDown):
+        notices.tell_silent(now)
+        notices.tell_week(now)
+
+
+@shared_task
+def send_concerns() -> None:
+    """Some times a day, as it looks at every computer of those who asked: no work, and failing jobs."""
+    with suppress(MailServerDown):
+        notices.tell_concerns(timezone.now())

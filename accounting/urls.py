@@ -8,6 +8,7 @@ from accounting import (
     views_history,
     views_keywords,
     views_leaving,
+    views_mails,
     views_preferences,
     views_projects,
 )
@@ -31,6 +32,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("history/history.csv", views_history.download, {"kind": "csv"}, name="history_csv"),
     path("history/history.json", views_history.download, {"kind": "json"}, name="history_json"),
     path("account/preferences/", views_preferences.preferences, name="preferences"),
+    path("account/email-preferences/", views_mails.mail_preferences, name="mail_preferences"),
+    path("mails/end/<str:token>/", views_mails.unsubscribe_here, name="unsubscribe"),
     path("account/data/", views_leaving.data, name="data"),
     path("account/data/copy/", views_leaving.make_copy, name="make_copy"),
     path("account/data/<int:pk>.zip", views_leaving.download_copy, name="download_copy"),

@@ -13,6 +13,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
+from portal.mail_choices import forget_old
 from portal.models import ApiToken, ClientKey, User
 
 log = structlog.get_logger("housekeeping")
@@ -33,6 +34,7 @@ def remove_expired() -> None:
     keys, addresses = _remove_keys(now), _remove_addresses(now)
     since = now - REVOKED_KEYS_KEPT
     ApiToken.objects.filter(Q(revoked_at__lt=since) | Q(expires_at__lt=since)).delete()
+    forget_old()
     log.info("tidied", sessions=sessions, listed_sessions=listed, keys=keys, addresses=addresses)
 
 

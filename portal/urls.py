@@ -7,6 +7,7 @@ from django.urls import include, path
 from portal.email_views import change_email
 from portal.health import healthz, readyz
 from portal.metrics import metrics
+from portal.profile_views import profile
 from portal.token_views import revoke, tokens
 from portal.views import keys, revoke_key, revoke_keys
 
@@ -16,6 +17,7 @@ urlpatterns = [
     path("metrics", metrics),
     path("admin/", admin.site.urls),
     path("account/email/", change_email, name="account_email"),
+    path("account/profile/", profile, name="profile"),
     path("account/keys/", keys, name="keys"),
     path("account/keys/<int:pk>/revoke/", revoke_key, name="revoke_key"),
     path("account/keys/revoke/", revoke_keys, name="revoke_keys"),

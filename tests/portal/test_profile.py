@@ -1,0 +1,46 @@
+"""The display name: changed by its owner, and told to BOINC clients."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from portal.models import User
+from tests.reading import Page
+
+pytestmark = pytest.mark.django_db
+PAGE = "/account/profile/"
+
+
+@pytest.fixture
+def browser(client: Client, alice: User) -> Client:
+    client.force_login(alice)
+    return client
+
+
+def test_a_name_is_saved_without_blanks_around_it(browser: Client, alice: User) -> None:
+    shown = Page(browser.get(PAGE).content.decode())
+    assert [e.attributes["value"] for e in shown.all("input", name="name")] == ["Alice"]
+    reply = browser.post(PAGE, {"name": "  Alice   of Glasgow "}, follow=True)
+    assert "You are called Alice of Glasgow" in Page(reply.content.decode()).words
+    alice.refresh_from_db()
+    assert alice.name == "Alice of Glasgow"
+
+
+def test_without_a_name_the_address_has_one(browser: Client, alice: User) -> None:
+    browser.post(PAGE, {"name": ""})
+    alice.refresh_from_db()
+    assert (alice.name, alice.display_name) == ("", "alice")
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "a\x00b", "\u202eecila"])
+def test_a_name_that_cannot_be_shown_is_refused(browser: Client, alice: User, name: str) -> None:
+    assert browser.post(PAGE, {"name": name}).status_code == 422
+    alice.refresh_from_db()
+    assert alice.name == "Alice"
+
+
+def test_nobody_else_is_renamed(browser: Client, bob: User) -> None:
+    browser.post(PAGE, {"name": "Eve", "user": str(bob.pk), "pk": str(bob.pk)})
+    bob.refresh_from_db()
+    assert bob.name == "Bob"
