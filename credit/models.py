@@ -361,7 +361,7 @@ class Workunit(models.Model):
 
     app = models.ForeignKey(App, models.PROTECT, related_name="workunits", db_index=False)
     batch = models.ForeignKey(Batch, models.PROTECT, null=True, blank=True, related_name="workunits", db_index=False)
-    name = models.CharField(max_length=128, unique=True, validators=[SAFE_NAME])
+    name = models.CharField(max_length=128, validators=[SAFE_NAME])
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     priority = models.SmallIntegerField(default=0)
     fpops_est = models.FloatField("FLOPs estimated")
@@ -381,6 +381,9 @@ class Workunit(models.Model):
     output_files = models.JSONField(default=list, blank=True)
 
     need_validate = models.BooleanField(default=False)
+    # When outputs could not be compared: why, and when it is tried again
+    validate_fault = models.CharField(max_length=500, blank=True, db_default="")
+    validate_after = models.DateTimeField(null=True, blank=True)
     transition_at = models.DateTimeField("when the transitioner looks at it", null=True, blank=True)
     canonical_result = models.ForeignKey(
         "Result", models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
@@ -394,8 +397,10 @@ class Workunit(models.Model):
     class Meta:
         ordering = ["-id"]
         constraints = [
+            # Not unique=True: that would bring a second index, for LIKE, to be kept up to date.
+            models.UniqueConstraint(fields=["name"], name="workunit_name"),
             CheckConstraint(
-                condition=Q(fpops_est__gt=0, fpops_est__lt=MAX_FLOPS_COUNT)
+                condition=Q(fpops_est__gte=1, fpops_est__lt=MAX_FLOPS_COUNT)
                 & Q(fpops_bound__gte=F("fpops_est"), fpops_bound__lt=MAX_FLOPS_COUNT),
                 name="workunit_fpops_range",
             ),
@@ -479,7 +484,7 @@ class Result(models.Model):
 
     workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="results", db_index=False)
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False)
-    name = models.CharField(max_length=140, unique=True)
+    name = models.CharField(max_length=140)
     priority = models.SmallIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     server_state = models.PositiveSmallIntegerField(choices=ServerState, default=ServerState.UNSENT)
@@ -541,6 +546,7 @@ class Result(models.Model):
     class Meta:
         ordering = ["-id"]
         constraints = [
+            models.UniqueConstraint(fields=["name"], name="result_name"),
             CheckConstraint(condition=Q(server_state__in=ServerState.values), name="result_server_state"),
             CheckConstraint(condition=Q(outcome__in=Outcome.values), name="result_outcome"),
             CheckConstraint(condition=Q(validate_state__in=ValidateState.values), name="result_validate_state"),
