@@ -49,6 +49,8 @@ class JobView(Protocol):
     def running(self) -> bool: ...
     @property
     def since_secs(self) -> float: ...  # start of its present stretch, while it runs
+    @property
+    def by_deadline(self) -> bool: ...  # it was last started for its deadline
 
     def left_secs(self, now: float) -> float:
         """Estimated run time left."""
@@ -139,12 +141,17 @@ class Choice:
 
 @dataclass(slots=True)
 class WorkRequest:
-    """What a project is asked for: per kind, instance-seconds and instances to fill. Both 0: not asked for."""
+    """What a project is asked for: per kind, instance-seconds and instances to fill. Both 0: not asked for.
+
+    `delays_secs` per kind: how long new jobs surely wait before they can start, which the server adds to a job's
+    run time when it checks its deadline (the modern policy's busy time; older clients send none).
+    """
 
     project: ProjectView
     secs: list[float]
     instances: list[float]
     reason: Reason
+    delays_secs: list[float] | None = None
 
 
 @dataclass(slots=True)

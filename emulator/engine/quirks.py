@@ -25,6 +25,7 @@ class Quirks:
     hour_of_day_bump: bool = False  # a chosen job raises REC by 1/24 of all REC, whatever the period
     overcounted_misses: bool = False  # as many earliest jobs as a project has misses, not the missed jobs
     jobs_kept_by_deadline: bool = False  # jobs once run for their deadline stay so while the project has misses
+    share_of_instances: bool = False  # asks for at least the project's share of the instances
     wasted_when_reported: bool = False  # late work counts when it is reported, not when it is finished
 
 

@@ -1,0 +1,294 @@
+"""The client of an emulated computer: its processors, projects and jobs, and what changes them.
+
+This holds the state and keeps it consistent; emulator.engine.run moves time, emulator.engine.contact makes RPCs,
+and a policy decides. Policies see it as policy.ClientView.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Final
+
+from emulator.engine import chance
+from emulator.engine.availability import UpDown
+from emulator.engine.lanes import Lanes
+from emulator.engine.policy import Choice, ProjectView
+from emulator.engine.quirks import Quirks
+from emulator.engine.reasons import Reason
+from emulator.engine.record import Log, Recorder
+from emulator.engine.results import Kind
+from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
+from emulator.engine.server import Server
+from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
+
+LEAST_BUFFER_SECS: Final = 180.0
+LEAST_UP_FRACTION: Final = 0.01
+
+
+class Client:
+    """The client's state. Times are seconds from the start of the run."""
+
+    def __init__(self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: Log) -> None:
+        self.quirks = quirks
+        self.recorder = recorder
+        self.log = log
+        self.seed = seed
+        self.now = 0.0
+        processors = scenario.host.processors
+        self.kinds: Final = tuple(processor.kind for processor in processors)
+        self.count: Final = [processor.instances for processor in processors]
+        preferences = scenario.preferences
+        self.instances = [float(count) for count in self.count]
+        self.instances[0] = float(max(1, int(self.count[0] * preferences.max_cpus_percent / 100)))
+        self.instance_flops = [
+            processor.counted_flops * (processor.instances if quirks.gpu_count_squared and kind else 1)
+            for kind, processor in enumerate(processors)
+        ]
+        self.host_flops = sum(n * flops for n, flops in zip(self.instances, self.instance_flops, strict=True))
+        host = scenario.host
+        self.up_fraction = [
+            max(LEAST_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
+            for kind in range(len(processors))
+        ]
+        self.kind_active = [True] * len(processors)
+        self.period_secs = preferences.period_secs
+        self.report_at_once = preferences.report_at_once
+        self.buffer_min_secs = self.buffer_total_secs = 0.0
+        self.set_buffer(preferences)
+        self.server = Server(quirks, self.instances, self.up_fraction)
+        self.all_projects = [
+            ProjectState(index, project, len(processors)) for index, project in enumerate(scenario.projects)
+        ]
+        for state in self.all_projects:
+            state.server = UpDown(state.project.available, chance.stream(seed, "server", state.index))
+            state.draws = chance.stream(seed, "jobs", state.index)
+            for app in state.project.apps:
+                self.add_app(state, app)
+        self.projects = [state for state in self.all_projects if state.attached]
+        self.running: list[Job] = []
+        self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
+        self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
+        self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
+        self.longest_secs = [0.0] * len(processors)  # longest estimate of any job so far
+        self.plain = [True] * len(processors)  # per kind: all jobs so far occupy one whole instance, no CPU beside
+        self.version = 0  # counts arrivals and ends
+        first = 0
+        self.lanes = []
+        for count in self.count:
+            self.lanes.append(Lanes(first, count))
+            first += count
+
+    def set_buffer(self, preferences: Preferences | ChangeBuffer) -> None:
+        """The work buffer's two marks, from the preferences."""
+        self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, LEAST_BUFFER_SECS)
+        self.buffer_total_secs = self.buffer_min_secs + preferences.work_buf_additional_days * DAY_SECS
+
+    def add_app(self, project: ProjectState, app: App) -> None:
+        """The project has this application, or these versions of it, from now on."""
+        if app.non_cpu_intensive:
+            return
+        state = next((old for old in project.apps if old.app.name == app.name), None)
+        if state is None:
+            state = AppState(app)
+            project.apps.append(state)
+        for number, version in enumerate(app.versions):
+            if version.kind in self.kinds and version.cpus <= self.count[0]:
+                kind = self.kinds.index(version.kind)
+                offer = Offer(project, state, number, version, kind, self.instance_flops)
+                if offer.usage <= self.count[kind]:
+                    state.offers.append(offer)
+                    project.can_supply[kind] = True
+
+    # What policies ask.
+
+    def can_ask(self, project: ProjectView, now: float) -> bool:
+        """See policy.ClientView."""
+        return (
+            project.rpc_allowed_secs <= now and project.attached and not project.suspended and not project.no_new_tasks
+        )
+
+    def backed_off(self, project: ProjectView, kind: int, now: float) -> bool:
+        """See policy.ClientView."""
+        return project.backoff_until_secs[kind] > now
+
+    # Jobs.
+
+    def arrive(self, job: Job) -> None:
+        """A job has arrived."""
+        kind = job.kind
+        project = job.project
+        project.waiting[kind].append(job)
+        project.waiting_secs[kind] += job.estimate_secs * job.usage
+        heappush(self.deadlines[kind], (job.deadline_secs, job.id, job))
+        if job.estimate_secs > self.longest_secs[kind]:
+            self.longest_secs[kind] = job.estimate_secs
+        if job.usage != 1.0 or (kind and job.cpus >= 1.0):
+            self.plain[kind] = self.plain[0] = False
+        self.version += 1
+
+    def earliest_deadline(self, kind: int) -> float:
+        """Of all unfinished jobs of that kind; infinity without any."""
+        heap = self.deadlines[kind]
+        while heap and heap[0][2].done:
+            heappop(heap)
+        return heap[0][0] if heap else NEVER
+
+    def jobs(self) -> list[Job]:
+        """All unfinished jobs, in order of project, kind and start or arrival."""
+        return [
+            job
+            for project in self.projects
+            for begun, waiting in zip(project.begun, project.waiting, strict=True)
+            for job in (*begun, *waiting)
+        ]
+
+    def apply(self, choice: Choice, now: float) -> None:
+        """Runs what the policy chose: preempts what is not in it, starts what does not run, sets the CPUs' speed."""
+        chosen = choice.jobs
+        running = self.running
+        if len(chosen) != len(running) or any(not job.running for job in chosen):
+            wanted = {job.id for job in chosen}
+            for job in running:
+                if job.id not in wanted:
+                    self.stop(job, now, Reason.PREEMPTED)
+            self.running = running = [job for job in running if job.running]
+            for view, reason in zip(chosen, choice.reasons, strict=True):
+                if not view.running:
+                    assert isinstance(view, Job)
+                    self._start(view, now, reason)
+                    running.append(view)
+        self.set_cpu_rate(now)
+
+    def _start(self, job: Job, now: float, reason: Reason) -> None:
+        kind = job.kind
+        project = job.project
+        if not job.started:
+            job.started = True
+            waiting = project.waiting[kind]
+            if waiting[0] is job:
+                waiting.popleft()
+            else:
+                waiting.remove(job)
+            project.waiting_secs[kind] -= job.estimate_secs * job.usage
+            if not waiting:
+                project.waiting_secs[kind] = 0.0  # no rounding is carried on
+            project.begun[kind].append(job)
+        job.running = True
+        job.app.running += 1
+        job.rate = self.cpu_rate if kind == 0 else 1.0
+        job.settled_secs = job.since_secs = job.slice_secs = now
+        job.end_secs = now + job.left / job.rate
+        heappush(self.ends, (job.end_secs, job.id, job))
+        job.lanes = self.lanes[kind].take(job.usage)
+        self._add_busy(job, job.rate)
+        project.running += 1
+        if project.running == 1:
+            gap = now - project.gap_from_secs
+            project.gap_cubes += gap * gap * gap
+        self.log.add(now, Kind.RUN, reason, project.index, job.id, kind)
+
+    def _add_busy(self, job: Job, rate: float) -> None:
+        """Adds (or takes away, below 0) a running job's load to its project's."""
+        project = job.project
+        project.busy[job.kind] += job.usage * rate
+        if job.kind:
+            project.busy[0] += job.cpus * rate
+        project.busy_flops += job.counted_flops * rate
+
+    def settle(self, job: Job, now: float) -> None:
+        """Books what a running job has done since it was last settled."""
+        start = job.settled_secs
+        if now <= start:
+            return
+        done = (now - start) * job.rate
+        job.left = max(0.0, job.left - done)
+        project = job.project
+        project.instance_secs[job.kind] += done * job.usage
+        if job.kind:
+            project.instance_secs[0] += done * job.cpus
+        project.used_flop += done * job.counted_flops
+        job.settled_secs = now
+        if self.recorder is not None:
+            self.recorder.block(job, start, now)
+
+    def stop(self, job: Job, now: float, reason: Reason) -> None:
+        """Stops a running job; it stays in its project's lists, and the caller takes it from `running`."""
+        self.settle(job, now)
+        project = job.project
+        self._add_busy(job, -job.rate)
+        job.running = False
+        job.app.running -= 1
+        job.rate = 0.0
+        job.end_secs = NEVER
+        self.lanes[job.kind].give_back(job.lanes, job.usage)
+        project.running -= 1
+        if not project.running:
+            project.gap_from_secs = now
+            project.busy = [0.0] * len(project.busy)  # no rounding is carried on
+            project.busy_flops = 0.0
+        if reason:
+            self.log.add(now, Kind.STOP, reason, project.index, job.id, job.kind)
+
+    def finish(self, job: Job, now: float) -> None:
+        """A running job is done: it leaves the lists and waits to be reported."""
+        self.stop(job, now, Reason.NONE)
+        job.left = 0.0
+        job.done = True
+        self.running.remove(job)
+        project = job.project
+        project.begun[job.kind].remove(job)
+        self.version += 1
+        late = now > job.deadline_secs
+        if late:
+            project.late += 1
+            if not self.quirks.wasted_when_reported:
+                project.wasted_flop += job.size_secs * job.counted_flops
+            if self.recorder is not None:
+                self.recorder.miss(now, job)
+        else:
+            project.met += 1
+        self.log.add(
+            now,
+            Kind.END,
+            Reason.JOB_LATE if late else Reason.JOB_MET,
+            project.index,
+            job.id,
+            job.kind,
+            now - job.deadline_secs if late else 0.0,
+        )
+
+    def set_cpu_rate(self, now: float) -> None:
+        """Where CPU jobs use more CPUs than GPU jobs leave, they are slowed alike (section 3)."""
+        beside = own = 0.0
+        for job in self.running:
+            if job.kind:
+                beside += job.cpus
+            else:
+                own += job.cpus
+        free = max(self.instances[0] - beside, 0.01)
+        rate = free / own if own > free else 1.0
+        if rate == self.cpu_rate:
+            return
+        self.cpu_rate = rate
+        for job in self.running:
+            if job.kind == 0 and job.rate != rate:
+                self.settle(job, now)
+                self._add_busy(job, rate - job.rate)
+                job.rate = rate
+                job.end_secs = now + job.left / rate
+                heappush(self.ends, (job.end_secs, job.id, job))
+
+    def drop(self, project: ProjectState, now: float, reason: Reason) -> list[Job]:
+        """Forgets all its jobs; they count as neither met nor late."""
+        for job in [job for job in self.running if job.project is project]:
+            self.stop(job, now, reason)
+        self.running = [job for job in self.running if job.running]
+        dropped = [job for jobs in (*project.begun, *project.waiting) for job in jobs]
+        for job in dropped:
+            job.done = True
+        for kind in range(len(self.kinds)):
+            project.begun[kind].clear()
+            project.waiting[kind].clear()
+            project.waiting_secs[kind] = 0.0
+        self.version += 1
+        return dropped

@@ -1,0 +1,204 @@
+"""RPCs of the emulated client: when finished jobs are reported, whom it can reach, and the back-offs that follow.
+
+Emulator document, sections 4 to 6 and 8. A project is contacted to report its finished jobs when the oldest has
+waited an hour, when a deadline is near, or when many wait; a work request is added if the policy has one. Otherwise
+the policy's own requests are made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from emulator.engine import chance
+from emulator.engine.client import Client
+from emulator.engine.policy import Policy, WorkRequest
+from emulator.engine.reasons import Reason
+from emulator.engine.results import Kind
+from emulator.engine.scenario import DAY_SECS
+from emulator.engine.state import NEVER, Job, ProjectState
+
+POLL_SECS: Final = 5.0  # least time between two RPCs
+REPORT_DELAY_SECS: Final = 3600.0
+MOST_READY: Final = 64
+BACKOFF_FIRST_SECS: Final = 600.0
+BACKOFF_MOST_SECS: Final = DAY_SECS
+FAILURE_FIRST_SECS: Final = 60.0
+FAILURE_MOST_SECS: Final = 4 * 3600.0
+MASTER_FETCH_FAILURES: Final = 10
+MASTER_FETCHES: Final = 3
+
+
+class Contact:
+    """Makes the RPCs of one run."""
+
+    def __init__(self, client: Client, policy: Policy) -> None:
+        self._client = client
+        self._policy = policy
+        self._waits = chance.stream(client.seed, "waits")
+        self.rpcs = 0
+        self.sent = 0
+        self.free_secs = 0.0  # no RPC before
+        self.report_at_secs = NEVER  # when the next report is due
+
+    def finished(self, job: Job, now: float) -> None:
+        """A job is finished and waits to be reported."""
+        project = job.project
+        project.ready.append(job)
+        before_deadline = job.deadline_secs - max(DAY_SECS, self._client.buffer_min_secs)
+        due = min(now + REPORT_DELAY_SECS, max(now, before_deadline))
+        if self._client.report_at_once or len(project.ready) >= MOST_READY:
+            due = now
+        if due < project.report_at_secs:
+            project.report_at_secs = due
+            self.report_at_secs = min(self.report_at_secs, max(due, project.rpc_allowed_secs))
+
+    def _plan(self) -> None:
+        """Finds when the next report is due."""
+        self.report_at_secs = min(
+            (max(project.report_at_secs, project.rpc_allowed_secs) for project in self._client.projects),
+            default=NEVER,
+        )
+
+    def dropped(self) -> None:
+        """Projects or their jobs are gone."""
+        self._plan()
+
+    def report(self, now: float) -> bool:
+        """Makes the one report that is due, if any is; says whether it contacted a server."""
+        due = None
+        for project in self._client.projects:
+            if max(project.report_at_secs, project.rpc_allowed_secs) <= now:
+                due = project
+                break
+        if due is None:
+            self._plan()
+            return False
+        request = None
+        if self._client.can_ask(due, now):
+            request = self._policy.ask_along(due, now)
+        reason = Reason.REPORT_HOUR
+        if self._client.report_at_once:
+            reason = Reason.REPORT_AT_ONCE
+        elif len(due.ready) >= MOST_READY:
+            reason = Reason.REPORT_MANY
+        elif now < due.ready[0].end_secs + REPORT_DELAY_SECS:
+            reason = Reason.REPORT_DEADLINE
+        self._client.log.add(now, Kind.ASK, reason, due.index)
+        self.rpc(due, request, now)
+        self._plan()
+        return True
+
+    def rpc(self, project: ProjectState, request: WorkRequest | None, now: float) -> list[Job]:
+        """One RPC: reports, and asks if there is a request. Returns the jobs that came."""
+        client = self._client
+        self.free_secs = now + POLL_SECS
+        if request is not None:
+            client.log.add(now, Kind.ASK, request.reason, project.index, -1, _first_asked(request), sum(request.secs))
+        if not self._answers(project, now):
+            self._failed(project, request, now)
+            return []
+        project.failures = 0
+        project.rpcs += 1
+        self.rpcs += 1
+        project.rpc_allowed_secs = now + project.project.request_delay_secs
+        reported = self._take_reports(project)
+        jobs: list[Job] = []
+        if request is not None:
+            jobs, refused = client.server.send(project, request, now, client.jobs)
+            self._receive(project, request, jobs, refused, now)
+        if client.recorder is not None:
+            asked = sum(request.secs) if request is not None else 0.0
+            client.recorder.rpc(now, project.index, asked, len(jobs), reported, True)
+        return jobs
+
+    def _take_reports(self, project: ProjectState) -> int:
+        reported = len(project.ready)
+        if self._client.quirks.wasted_when_reported:
+            for job in project.ready:
+                # Judged by the time of the report, as the server of BOINC's emulator does.
+                if self._client.now > job.deadline_secs:
+                    project.wasted_flop += job.size_secs * job.counted_flops
+                    if job.end_secs <= job.deadline_secs:
+                        project.met -= 1
+                        project.late += 1
+        project.ready.clear()
+        project.report_at_secs = NEVER
+        return reported
+
+    def _receive(
+        self, project: ProjectState, request: WorkRequest, jobs: list[Job], refused: set[int], now: float
+    ) -> None:
+        """Takes the jobs in and sets the back-offs of what was asked for in vain (section 5, reply handling)."""
+        client, policy = self._client, self._policy
+        got = [0] * len(client.kinds)
+        for job in jobs:
+            client.arrive(job)
+            got[job.kind] += 1
+            policy.job_arrived(job, now)
+        project.sent += len(jobs)
+        self.sent += len(jobs)
+        for kind in refused:
+            client.log.add(now, Kind.SERVER, Reason.SERVER_DEADLINE, project.index, -1, kind)
+        if policy.uses_backoffs:
+            for kind, number in enumerate(got):
+                if number:
+                    project.backoff_interval_secs[kind] = project.backoff_until_secs[kind] = 0.0
+                elif (request.secs[kind] > 0 or request.instances[kind] > 0) and not client.backed_off(
+                    project, kind, now
+                ):
+                    self._back_off(project, kind, now)
+        elif not jobs:
+            self._delay(project, now)
+            client.log.add(now, Kind.SERVER, Reason.SERVER_DRY, project.index, -1, 0, project.rpc_allowed_secs - now)
+        else:
+            project.backoff_interval_secs[0] = 0.0
+        policy.rpc_done(request, got, now)
+
+    def _back_off(self, project: ProjectState, kind: int, now: float) -> None:
+        """Asked in vain for that kind: 10 minutes, doubled each time up to a day, times 0.5 to 1.5 at random."""
+        interval = project.backoff_interval_secs[kind]
+        interval = min(interval * 2, BACKOFF_MOST_SECS) if interval else BACKOFF_FIRST_SECS
+        project.backoff_interval_secs[kind] = interval
+        wait = (0.5 + self._waits.random()) * interval
+        project.backoff_until_secs[kind] = now + wait
+        self._client.log.add(now, Kind.SERVER, Reason.SERVER_DRY, project.index, -1, kind, wait)
+
+    def _delay(self, project: ProjectState, now: float) -> None:
+        """Asked in vain under a policy without back-offs per kind: an RPC delay that doubles likewise."""
+        interval = project.backoff_interval_secs[0]
+        interval = min(interval * 2, BACKOFF_MOST_SECS) if interval else BACKOFF_FIRST_SECS
+        project.backoff_interval_secs[0] = interval
+        project.rpc_allowed_secs = now + (0.5 + self._waits.random()) * interval
+
+    def _answers(self, project: ProjectState, now: float) -> bool:
+        if project.forced_down:
+            return False
+        if self._client.quirks.one_day_retry:
+            return project.server.look_once(now)
+        return project.server.advance(now)
+
+    def _failed(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
+        """The server is down: 1 minute, doubled each time up to 4 hours, times 0.5 to 1 at random (section 4)."""
+        client = self._client
+        project.failures += 1
+        wait = min(FAILURE_FIRST_SECS * 2.0 ** min(project.failures, 20), FAILURE_MOST_SECS)
+        wait *= 0.5 + 0.5 * self._waits.random()
+        if client.quirks.one_day_retry:
+            if project.failures >= MASTER_FETCH_FAILURES:
+                project.master_fetches += 1
+                project.failures = 0
+            if project.master_fetches >= MASTER_FETCHES:
+                wait = DAY_SECS
+        project.rpc_allowed_secs = now + wait
+        client.log.add(now, Kind.SERVER, Reason.SERVER_DOWN, project.index, -1, 0, wait)
+        if client.recorder is not None:
+            asked = sum(request.secs) if request is not None else 0.0
+            client.recorder.rpc(now, project.index, asked, 0, 0, False)
+
+
+def _first_asked(request: WorkRequest) -> int:
+    """The first kind that was asked for."""
+    for kind, (secs, instances) in enumerate(zip(request.secs, request.instances, strict=True)):
+        if secs > 0 or instances > 0:
+            return kind
+    return 0

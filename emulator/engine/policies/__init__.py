@@ -1,0 +1,1 @@
+"""The scheduling policies; each module cites its document section by section."""

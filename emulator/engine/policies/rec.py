@@ -1,0 +1,221 @@
+"""The modern policy: recent estimated credit (client scheduling document; emulator document, sections 7, 8 and 15).
+
+"SP(P) = - REC(P)/resource_share(P) where REC(P) is the amount of processing done recently by P on this host."
+REC is kept here as an exponentially forgetting mean of the counted FLOPS its jobs had, in closed form between
+events. As all projects forget alike, it is kept multiplied with a growth factor common to all: then only the
+projects with running jobs change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from emulator.engine.chance import LN2, expm1
+from emulator.engine.choosing import Chooser
+from emulator.engine.client import Client
+from emulator.engine.forecast import Forecast, Outlook
+from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
+from emulator.engine.reasons import Reason
+from emulator.engine.scenario import DAY_SECS
+from emulator.engine.state import NEVER, ProjectState
+
+HALF_LIFE_DAYS: Final = 10.0
+CREDIT_PER_FLOPS_DAY: Final = 200 / 1e9  # a Cobblestone per day is 5 MFLOPS
+RESCALE: Final = 1e6
+LONGEST_STEP: Final = 30.0  # of the decay's exponent
+LAST_RANK: Final = 1e60  # projects without a share come after all others
+ZERO_SHARE_SECS: Final = 180.0
+MOST_RUNNABLE: Final = 1000
+
+
+class Rec:
+    """The policy; one object per run. `half_life_days` is that of REC."""
+
+    name = "rec"
+    uses_backoffs = True
+
+    def __init__(self, half_life_days: float = HALF_LIFE_DAYS) -> None:
+        self._decay = LN2 / (half_life_days * DAY_SECS)
+
+    def begin(self, client: ClientView) -> None:
+        assert isinstance(client, Client)
+        self._client = client
+        self._accrued_secs = 0.0
+        self._growth = 1.0
+        self._rec = [
+            state.project.standing.rec / CREDIT_PER_FLOPS_DAY for state in client.all_projects
+        ]  # FLOPS, times growth
+        self._forecast = Forecast(client, self._rank, self._unit)
+        self._chooser = Chooser(client, self._forecast, self._rank, self._step_cost)
+        self._set_shares()
+
+    def projects_changed(self, now: float) -> None:
+        self._set_shares()
+
+    def _set_shares(self) -> None:
+        projects = self._client.all_projects
+        total = sum(project.share for project in projects if project.attached)
+        self._inverse = [total / project.share if project.share else 1.0 for project in projects]
+        self._offset = [0.0 if project.share else LAST_RANK for project in projects]
+
+    def accrue(self, now: float) -> None:
+        exponent = self._decay * (now - self._accrued_secs)
+        self._accrued_secs = now
+        while exponent > 0.0:
+            step = min(exponent, LONGEST_STEP)
+            exponent -= step
+            grown = self._growth * expm1(step)
+            rec = self._rec
+            for project in self._client.projects:
+                if project.busy_flops:
+                    rec[project.index] += project.busy_flops * grown
+            self._growth += grown
+            if self._growth > RESCALE:
+                self._rec = [value / self._growth for value in rec]
+                self._growth = 1.0
+
+    def job_arrived(self, job: JobView, now: float) -> None:
+        pass
+
+    def job_ended(self, job: JobView, now: float) -> None:
+        pass
+
+    def standing(self, project: ProjectView, now: float) -> float:
+        """REC in credit per day."""
+        return self._rec[project.index] / self._growth * CREDIT_PER_FLOPS_DAY
+
+    # Priorities. Only their order matters, so nothing is normalised but where a queue is subtracted.
+
+    def _rank(self, project: ProjectView) -> float:
+        index = project.index
+        return self._rec[index] * self._inverse[index] + self._offset[index]
+
+    def _unit(self, project: ProjectView) -> float:
+        """What a FLOP done adds to the rank."""
+        return self._decay * self._growth * self._inverse[project.index]
+
+    def _step_cost(self, job: JobView) -> float:
+        client = self._client
+        index = job.project.index
+        if client.quirks.hour_of_day_bump:
+            return job.counted_flops / client.host_flops * sum(self._rec) / 24 * self._inverse[index]
+        return self._decay * self._growth * self._inverse[index] * job.counted_flops * client.period_secs
+
+    def choose(self, now: float) -> Choice:
+        return self._chooser.choose(now)
+
+    # Work fetch.
+
+    def fetch(self, now: float) -> Fetch:
+        client = self._client
+        kinds = [kind for kind in range(len(client.kinds)) if any(p.can_supply[kind] for p in client.projects)]
+        low_mark = client.buffer_min_secs
+        saturated = {kind: self._forecast.surely_saturated_secs(kind, now) for kind in kinds}
+        if any(secs < low_mark for secs in saturated.values()):
+            outlook = self._outlook(now)
+            saturated = {kind: outlook.saturated_secs[kind] for kind in kinds}
+        low = [kind for kind in kinds if saturated[kind] < low_mark]
+        again = min((now + secs - low_mark for kind, secs in saturated.items() if kind not in low), default=NEVER)
+        if not low:
+            return Fetch(None, again)
+        order = self._order(now)
+        for place, project in enumerate(order):
+            for kind in low:
+                if self._able(project, kind, saturated[kind], now):
+                    return Fetch(self._request(order, place, kind, outlook, now), now)
+        for project in client.projects:
+            for kind in low:
+                if project.can_supply[kind] and not project.suspended and not project.no_new_tasks:
+                    soonest = max(project.rpc_allowed_secs, project.backoff_until_secs[kind])
+                    if soonest > now:
+                        again = min(again, soonest)
+                    elif not project.share:
+                        again = min(again, now + max(saturated[kind] - ZERO_SHARE_SECS, 0.0))
+        return Fetch(None, again)
+
+    def _outlook(self, now: float) -> Outlook:
+        return self._forecast.outlook(now, self._client.buffer_total_secs)
+
+    def _order(self, now: float) -> list[ProjectState]:
+        """Projects that may be asked, highest priority first, work in their queues counted as done."""
+        client = self._client
+        asked = [project for project in client.projects if client.can_ask(project, now)]
+        over = asked if client.quirks.runnable_shares else client.projects
+        total_rec = sum(self._rec[project.index] for project in over) or 1.0
+        shares = sum(project.share for project in over) or 1.0
+        capacity = client.buffer_total_secs * client.host_flops
+        ranked = []
+        for project in asked:
+            index = project.index
+            part = self._rec[index] / total_rec
+            rank = part * shares / project.share if project.share else 1000.0 + part
+            ranked.append((rank + self._queued_flop(project, now) / capacity, index, project))
+        ranked.sort()
+        return [project for _, _, project in ranked]
+
+    def _queued_flop(self, project: ProjectState, now: float) -> float:
+        flop = 0.0
+        for kind, waiting in enumerate(project.waiting):
+            if waiting:
+                flop += project.waiting_secs[kind] * waiting[0].counted_flops / waiting[0].usage
+            for job in project.begun[kind]:
+                flop += job.left_secs(now) * job.counted_flops
+        return flop
+
+    def _able(self, project: ProjectState, kind: int, saturated_secs: float, now: float) -> bool:
+        """Whether it could be asked for that kind now."""
+        client = self._client
+        if not project.can_supply[kind] or client.backed_off(project, kind, now):
+            return False
+        if not project.share and saturated_secs >= min(client.buffer_min_secs, ZERO_SHARE_SECS):
+            return False
+        return sum(len(jobs) for jobs in (*project.waiting, *project.begun)) <= MOST_RUNNABLE
+
+    def _request(self, order: list[ProjectState], place: int, chosen: int, outlook: Outlook, now: float) -> WorkRequest:
+        """Asks for the kind it was chosen for, and for all others that are short and that nobody before it could
+        give; its own back-off does not count for these."""
+        project = order[place]
+        request = self._empty(project, Reason.FETCH_SATURATION, now)
+        for kind in range(len(self._client.kinds)):
+            short = outlook.shortfall_secs[kind] > 0 and project.can_supply[kind]
+            others = any(self._able(p, kind, outlook.saturated_secs[kind], now) for p in order[:place])
+            if kind == chosen or (short and not others):
+                self._ask(request, kind, outlook)
+        return request
+
+    def _empty(self, project: ProjectState, reason: Reason, now: float) -> WorkRequest:
+        kinds = len(self._client.kinds)
+        return WorkRequest(project, [0.0] * kinds, [0.0] * kinds, reason, self._forecast.busy_secs(now))
+
+    def _ask(self, request: WorkRequest, kind: int, outlook: Outlook) -> None:
+        """ "Request enough jobs to fill the number of idle instances, and to use at least shortfall seconds.\""""
+        client = self._client
+        project = request.project
+        if not project.share:
+            request.secs[kind] = 1.0
+            return
+        request.secs[kind] = outlook.shortfall_secs[kind]
+        request.instances[kind] = outlook.idle[kind]
+        if client.quirks.share_of_instances:
+            shares = sum(p.share for p in client.projects if p.can_supply[kind]) or 1.0
+            part = client.instances[kind] * project.share / shares
+            used = sum(job.usage for jobs in (project.begun[kind], project.waiting[kind]) for job in jobs)
+            request.instances[kind] = max(outlook.idle[kind], part - used)
+
+    def ask_along(self, project: ProjectView, now: float) -> WorkRequest | None:
+        outlook = self._outlook(now)
+        request = None
+        order = self._order(now)
+        for kind, shortfall in enumerate(outlook.shortfall_secs):
+            if shortfall <= 0:
+                continue
+            first = next((p for p in order if self._able(p, kind, outlook.saturated_secs[kind], now)), None)
+            if first is project and first is not None:
+                if request is None:
+                    request = self._empty(first, Reason.FETCH_ALONG, now)
+                self._ask(request, kind, outlook)
+        return request
+
+    def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
+        pass

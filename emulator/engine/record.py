@@ -1,0 +1,250 @@
+"""Writing a run down while it goes: rows are gathered in plain lists and folded into columns and bins in batches."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+import numpy as np
+
+from emulator.engine.reasons import Reason
+from emulator.engine.results import (
+    BINS,
+    MOST_BLOCKS,
+    MOST_DECISIONS,
+    Bins,
+    Blocks,
+    Decisions,
+    Floats,
+    HostState,
+    Kind,
+    Levels,
+    Misses,
+    Rpcs,
+    Timeline,
+)
+from emulator.engine.state import Job
+
+BATCH_ROWS: Final = 50_000
+MOST_BIN_CELLS: Final = 4_000_000
+MOST_RPCS: Final = 1_000_000
+MOST_STATES: Final = 1_000_000
+SAMPLES: Final = 512
+MOST_LEVEL_CELLS: Final = 1_000_000
+
+# start, end, lane, project, job, usage, by deadline, kind
+BlockRow = tuple[float, float, int, int, int, float, bool, int]
+
+
+class Sums:
+    """Seconds of use per row and bin, from stretches (start, end, row, usage): exact, in fixed memory.
+
+    A stretch adds its usage to all later bins from its start and takes it away from its end, so each costs two
+    additions however long it is; `totals` adds up.
+    """
+
+    def __init__(self, rows: int, bins: int, width_secs: float) -> None:
+        self._bins = bins
+        self._width_secs = width_secs
+        self._within = np.zeros(rows * bins)
+        self._after = np.zeros(rows * bins)
+
+    def add(self, start: Floats, end: Floats, row: Floats, usage: Floats) -> None:
+        """Adds stretches; all columns have the same length."""
+        for at, sign in ((start, 1.0), (end, -1.0)):
+            bin_ = np.minimum((at / self._width_secs).astype(np.int64), self._bins - 1)
+            place = row.astype(np.int64) * self._bins + bin_
+            part = sign * usage
+            size = len(self._within)
+            self._within += np.bincount(place, part * ((bin_ + 1) * self._width_secs - at), size)
+            self._after += np.bincount(place, part * self._width_secs, size)
+
+    def totals(self) -> Floats:
+        """Instance-seconds, (rows, bins); tiny negative rests of rounding are cut off."""
+        after = self._after.reshape(-1, self._bins)
+        carried = np.zeros_like(after)
+        np.cumsum(after[:, :-1], axis=1, out=carried[:, 1:])
+        return np.maximum(self._within.reshape(-1, self._bins) + carried, 0.0)
+
+
+class Recorder:
+    """Takes down a run's timeline."""
+
+    def __init__(
+        self, duration_secs: float, kinds: tuple[str, ...], instances: list[int], projects: tuple[str, ...]
+    ) -> None:
+        self._duration_secs = duration_secs
+        self._kinds = kinds
+        self._instances = instances
+        self._projects = projects
+        bins = max(16, min(BINS, MOST_BIN_CELLS // (len(kinds) * len(projects))))
+        self._width_secs = duration_secs / bins
+        self._busy = Sums(len(kinds) * len(projects), bins, self._width_secs)
+        self._rows: list[BlockRow] = []
+        self._blocks = Blocks()
+        self._rpcs = Rpcs()
+        self._misses = Misses()
+        samples = max(16, min(SAMPLES, MOST_LEVEL_CELLS // len(projects)))
+        self.sample_secs = duration_secs / samples
+        self._levels = Levels(
+            buffer_secs=[array("d") for _ in kinds],
+            standing=[array("d") for _ in projects],
+        )
+        self._state_from = array("d")
+        self._states = array("b")
+        self._off = Sums(len(kinds), bins, self._width_secs)
+        self._state = HostState.COMPUTING
+        self._since = 0.0
+
+    def block(self, job: Job, start: float, end: float) -> None:
+        """A stretch in which a job ran unchanged."""
+        rows = self._rows
+        lanes = job.lanes
+        kind = job.kind
+        if len(lanes) == 1:
+            usage = job.usage * job.rate
+            rows.append((start, end, lanes[0], job.project.index, job.id, usage, job.by_deadline, kind))
+        else:
+            left = job.usage
+            for lane in lanes:
+                part = min(left, 1.0)
+                left -= part
+                rows.append((start, end, lane, job.project.index, job.id, part * job.rate, job.by_deadline, kind))
+        if kind and job.cpus:
+            rows.append((start, end, -1, job.project.index, job.id, job.cpus, job.by_deadline, 0))
+        if len(rows) >= BATCH_ROWS:
+            self._fold()
+
+    def _fold(self) -> None:
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        table = np.array(rows, dtype=np.float64).T
+        start, end, lane, project, job, usage, by_deadline, kind = table
+        self._busy.add(start, end, kind * len(self._projects) + project, usage)
+        blocks = self._blocks
+        room = MOST_BLOCKS - len(blocks)
+        if room < len(rows):
+            blocks.complete = False
+        blocks.start_secs.extend(start[:room])
+        blocks.end_secs.extend(end[:room])
+        blocks.lane.frombytes(lane[:room].astype(np.int32).tobytes())
+        blocks.project.frombytes(project[:room].astype(np.int32).tobytes())
+        blocks.job.frombytes(job[:room].astype(np.int64).tobytes())
+        blocks.usage.extend(usage[:room])
+        blocks.by_deadline.frombytes(by_deadline[:room].astype(np.int8).tobytes())
+
+    def rpc(self, now: float, project: int, asked_secs: float, got: int, reported: int, answered: bool) -> None:
+        """One RPC."""
+        rpcs = self._rpcs
+        if len(rpcs.at_secs) < MOST_RPCS:
+            rpcs.at_secs.append(now)
+            rpcs.project.append(project)
+            rpcs.asked_secs.append(asked_secs)
+            rpcs.got.append(got)
+            rpcs.reported.append(reported)
+            rpcs.answered.append(answered)
+
+    def miss(self, now: float, job: Job) -> None:
+        """A job finished late."""
+        misses = self._misses
+        if len(misses.at_secs) < MOST_RPCS:
+            misses.at_secs.append(now)
+            misses.project.append(job.project.index)
+            misses.job.append(job.id)
+            misses.late_secs.append(now - job.deadline_secs)
+
+    def state(self, now: float, state: HostState) -> None:
+        """The computer's state from now on."""
+        self._book_off(now)
+        self._since = now
+        self._state = state
+        if len(self._states) < MOST_STATES:
+            self._state_from.append(now)
+            self._states.append(state)
+
+    def _book_off(self, now: float) -> None:
+        if self._state == HostState.COMPUTING or now <= self._since:
+            return
+        off = [kind for kind in range(len(self._kinds)) if kind or self._state != HostState.NO_GPU]
+        count = len(off)
+        self._off.add(
+            np.full(count, self._since),
+            np.full(count, now),
+            np.array(off, dtype=np.float64),
+            np.array([self._instances[kind] for kind in off], dtype=np.float64),
+        )
+
+    def levels(self, now: float, buffer_secs: list[float], standing: list[float]) -> None:
+        """A sample of what is buffered and where the projects stand."""
+        levels = self._levels
+        levels.at_secs.append(now)
+        for column, value in zip(levels.buffer_secs, buffer_secs, strict=True):
+            column.append(value)
+        for column, value in zip(levels.standing, standing, strict=True):
+            column.append(value)
+
+    def timeline(self) -> Timeline:
+        """All of it, once the run is over."""
+        self._fold()
+        self._book_off(self._duration_secs)
+        kinds, projects = len(self._kinds), len(self._projects)
+        busy = self._busy.totals()
+        return Timeline(
+            self._duration_secs,
+            self._kinds,
+            tuple((kind, i) for kind, count in zip(self._kinds, self._instances, strict=True) for i in range(count)),
+            self._projects,
+            self._blocks,
+            Bins(
+                self._width_secs,
+                busy.reshape(kinds, projects, -1),
+                self._off.totals(),
+                np.array(self._instances, dtype=np.float64),
+            ),
+            self._rpcs,
+            self._misses,
+            self._levels,
+            self._state_from,
+            self._states,
+        )
+
+
+class Log:
+    """Takes down decisions within a window, as tuples; `decisions` makes columns of them."""
+
+    def __init__(self, from_secs: float, to_secs: float) -> None:
+        self.from_secs = from_secs
+        self.to_secs = to_secs
+        self.rows: list[tuple[float, Kind, Reason, int, int, int, float]] = []
+        self.dropped = 0
+
+    def add(
+        self,
+        now: float,
+        kind: Kind,
+        reason: Reason,
+        project: int,
+        job: int = -1,
+        processor: int = 0,
+        amount: float = 0.0,
+    ) -> None:
+        """One decision; see results.Decisions."""
+        if self.from_secs <= now <= self.to_secs and len(self.rows) < MOST_DECISIONS:
+            self.rows.append((now, kind, reason, project, job, processor, amount))
+        else:
+            self.dropped += 1
+
+    def decisions(self) -> Decisions:
+        """The columns."""
+        made = Decisions(self.from_secs, self.to_secs, dropped=self.dropped)
+        if self.rows:
+            at, kind, reason, project, job, processor, amount = zip(*self.rows, strict=True)
+            made.at_secs.extend(at)
+            made.kind.extend(kind)
+            made.reason.extend(reason)
+            made.project.extend(project)
+            made.job.extend(job)
+            made.processor.extend(processor)
+            made.amount.extend(amount)
+        return made

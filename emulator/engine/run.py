@@ -1,0 +1,319 @@
+"""Running a scenario: time jumps from event to event.
+
+An event is a job's end, the end of a time slice, a moment at which the policy wants to look at its work buffer,
+a report that is due, a change of what the computer can do, or a change the scenario brings. Between two events
+nothing changes but amounts that grow in straight lines (REC: a known curve), so nothing is lost by the jump.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop
+from typing import Final
+
+from emulator.engine import chance
+from emulator.engine.availability import UpDown
+from emulator.engine.client import Client
+from emulator.engine.contact import Contact
+from emulator.engine.figures import Gathered, gather
+from emulator.engine.policy import Policy
+from emulator.engine.quirks import Quirks
+from emulator.engine.reasons import Reason
+from emulator.engine.record import Log, Recorder
+from emulator.engine.results import HostState, Result
+from emulator.engine.scenario import (
+    DAY_SECS,
+    MOST_SECS,
+    Attach,
+    ChangeBuffer,
+    ChangeShare,
+    Detach,
+    Event,
+    HasWork,
+    NewApp,
+    NoNewTasks,
+    Scenario,
+    ScenarioError,
+    ServerUp,
+    Suspend,
+)
+from emulator.engine.state import NEVER, ProjectState
+
+NO_QUIRKS: Final = Quirks()
+LEAST_LOOK_SECS: Final = 1.0  # a policy that wants to look again sooner is called after this
+
+
+def run(
+    scenario: Scenario,
+    policy: Policy,
+    days: float,
+    seed: int = 1,
+    quirks: Quirks = NO_QUIRKS,
+    *,
+    timeline: bool = True,
+    explain_secs: tuple[float, float] = (0.0, NEVER),
+) -> Result:
+    """Runs a scenario for so many days under a policy made for this run.
+
+    `timeline`: whether to record it. `explain_secs`: the part of the run whose decisions are kept. Raises
+    ScenarioError for an impossible number of days.
+    """
+    return Run(scenario, policy, days, seed, quirks, timeline=timeline, explain_secs=explain_secs).result()
+
+
+class Run:
+    """One run; see `run`."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        policy: Policy,
+        days: float,
+        seed: int = 1,
+        quirks: Quirks = NO_QUIRKS,
+        *,
+        timeline: bool = True,
+        explain_secs: tuple[float, float] = (0.0, NEVER),
+    ) -> None:
+        if not 0 < days * DAY_SECS <= MOST_SECS:
+            raise ScenarioError("days", f"{days!r} is not above 0 and at most {MOST_SECS / DAY_SECS:.0f}")
+        self._policy = policy
+        self._seed = seed
+        self._duration_secs = duration_secs = days * DAY_SECS
+        processors = scenario.host.processors
+        self._recorder = (
+            Recorder(
+                duration_secs,
+                tuple(processor.kind for processor in processors),
+                [processor.instances for processor in processors],
+                tuple(project.name for project in scenario.projects),
+            )
+            if timeline
+            else None
+        )
+        self._client = client = Client(scenario, seed, quirks, self._recorder, Log(*explain_secs))
+        self._contact = Contact(client, policy)
+        self._events = sorted(scenario.events, key=lambda event: event.at_secs, reverse=True)
+        host = scenario.host
+        self._on, self._connected, self._active, self._gpu_active = (
+            UpDown(process, chance.stream(seed, "host", name))
+            for name, process in (
+                ("on", host.on),
+                ("connected", host.connected),
+                ("active", host.active),
+                ("gpu_active", host.gpu_active),
+            )
+        )
+        self._state = HostState.COMPUTING
+        self._reachable = True
+        self._able_secs = [0.0] * len(processors)
+        self._able_since = 0.0
+        for job in scenario.jobs:
+            self._start_with(job.project, job.app, job.version, job.size_flop, job.estimate_flop, job.deadline_secs)
+
+    def _start_with(
+        self, project: str, app: str, version: int, size_flop: float, estimate_flop: float, deadline_secs: float
+    ) -> None:
+        state = next(state for state in self._client.all_projects if state.name == project)
+        offers = [offer for known in state.apps if known.app.name == app for offer in known.offers]
+        for offer in offers:
+            if offer.number == version and state.attached:
+                self._client.arrive(self._client.server.job(offer, size_flop, estimate_flop, 0.0, deadline_secs))
+                return
+
+    @property
+    def done_fraction(self) -> float:
+        """How much of the run is done, 0 to 1; may be read from another thread."""
+        return self._client.now / self._duration_secs
+
+    def result(self) -> Result:
+        """Runs it to its end."""
+        self._policy.begin(self._client)
+        self._set_state(0.0)
+        self._loop()
+        end = self._duration_secs
+        self._policy.accrue(end)
+        for job in self._client.running:
+            self._client.settle(job, end)
+        self._book_able(end)
+        figures, projects = gather(Gathered(self._client, end, self._able_secs, self._contact.rpcs, self._contact.sent))
+        return Result(
+            self._policy.name,
+            self._seed,
+            end / DAY_SECS,
+            figures,
+            projects,
+            self._client.log.decisions(),
+            self._recorder.timeline() if self._recorder is not None else None,
+        )
+
+    def _loop(self) -> None:
+        client, policy, contact = self._client, self._policy, self._contact
+        ends = client.ends
+        duration = self._duration_secs
+        now = choose_at = fetch_at = 0.0
+        state_at = self._next_state()
+        event_at = self._events[-1].at_secs if self._events else NEVER
+        sample_at = 0.0 if self._recorder is not None else NEVER
+        while True:
+            rpc_at = NEVER
+            if self._reachable:
+                rpc_at = fetch_at if fetch_at < contact.report_at_secs else contact.report_at_secs
+                if rpc_at < contact.free_secs:
+                    rpc_at = contact.free_secs
+            end_at = ends[0][0] if ends else NEVER
+            now = max(now, min(end_at, choose_at, rpc_at, state_at, event_at))
+            if now >= duration:
+                return
+            client.now = now
+            policy.accrue(now)
+            changed = choose_at <= now
+            looked = False
+            if end_at <= now:
+                looked = self._end_jobs(now)
+            if event_at <= now:
+                event_at = self._bring(now)
+                looked = True
+            if state_at <= now:
+                state_at = self._set_state(now)
+                looked = True
+            if changed or looked:
+                choose_at = self._choose(now)
+            if looked and fetch_at > now:
+                fetch_at = now
+            if self._reachable and contact.free_secs <= now:
+                version = client.version
+                if contact.report_at_secs <= now and contact.report(now):
+                    fetch_at = now
+                elif fetch_at <= now:
+                    fetch_at = self._fetch(now)
+                if client.version != version:
+                    choose_at = self._choose(now)
+            if sample_at <= now:
+                sample_at = self._sample(now)
+
+    def _end_jobs(self, now: float) -> bool:
+        """Finishes the jobs that end now; the heap also holds ends that were put off."""
+        client = self._client
+        ends = client.ends
+        any_ended = False
+        while ends and ends[0][0] <= now:
+            end, _, job = heappop(ends)
+            if job.running and job.end_secs == end:
+                client.finish(job, now)
+                job.end_secs = now
+                self._contact.finished(job, now)
+                self._policy.job_ended(job, now)
+                any_ended = True
+        return any_ended
+
+    def _choose(self, now: float) -> float:
+        """Asks the policy what runs and makes it so; returns when to ask again."""
+        choice = self._policy.choose(now)
+        self._client.apply(choice, now)
+        return max(choice.look_again_secs, now + LEAST_LOOK_SECS)
+
+    def _fetch(self, now: float) -> float:
+        """Asks the policy whom to ask and does so; returns when to look again."""
+        fetch = self._policy.fetch(now)
+        if fetch.request is None:
+            return max(fetch.look_again_secs, now + LEAST_LOOK_SECS)
+        project = fetch.request.project
+        assert isinstance(project, ProjectState)
+        self._contact.rpc(project, fetch.request, now)
+        self._contact.dropped()
+        return now
+
+    # What the computer can do.
+
+    def _next_state(self) -> float:
+        return min(process.until_secs for process in (self._on, self._connected, self._active, self._gpu_active))
+
+    def _set_state(self, now: float) -> float:
+        """Follows the availability processes; returns when one next changes."""
+        self._book_able(now)
+        on = self._on.advance(now)
+        self._reachable = self._connected.advance(now) and on
+        active = self._active.advance(now) and on
+        gpu = self._gpu_active.advance(now) and active
+        if self._client.quirks.computes_while_off:
+            # Its CPU jobs go on; nothing is chosen or asked.
+            active = True
+        state = HostState.COMPUTING
+        if not active:
+            state = HostState.INACTIVE if on else HostState.OFF
+        elif not gpu and len(self._client.kinds) > 1:
+            state = HostState.NO_GPU
+        if state != self._state or now == 0.0:
+            self._state = state
+            if self._recorder is not None:
+                self._recorder.state(now, state)
+        client = self._client
+        client.kind_active = [active] + [gpu] * (len(client.kinds) - 1)
+        for job in client.running:
+            if not client.kind_active[job.kind]:
+                client.stop(job, now, Reason.UNAVAILABLE)
+        client.running = [job for job in client.running if job.running]
+        client.set_cpu_rate(now)
+        return self._next_state()
+
+    def _book_able(self, now: float) -> None:
+        for kind, active in enumerate(self._client.kind_active):
+            if active:
+                self._able_secs[kind] += now - self._able_since
+        self._able_since = now
+
+    # What the scenario brings.
+
+    def _bring(self, now: float) -> float:
+        """Brings the events of now; returns when the next comes."""
+        events = self._events
+        while events and events[-1].at_secs <= now:
+            self._happen(events.pop(), now)
+        self._client.version += 1
+        self._policy.projects_changed(now)
+        return events[-1].at_secs if events else NEVER
+
+    def _happen(self, event: Event, now: float) -> None:
+        client = self._client
+        if isinstance(event, ChangeBuffer):
+            client.set_buffer(event)
+            return
+        project = next(state for state in client.all_projects if state.name == event.project)
+        if isinstance(event, Attach):
+            project.attached = True
+            project.gap_from_secs = now
+        elif isinstance(event, Detach):
+            for job in client.drop(project, now, Reason.DETACHED):
+                self._policy.job_ended(job, now)
+            project.ready.clear()
+            project.report_at_secs = NEVER
+            project.attached = False
+        elif isinstance(event, NewApp):
+            client.add_app(project, event.app)
+        elif isinstance(event, HasWork):
+            project.has_work = event.has_work
+        elif isinstance(event, ServerUp):
+            project.forced_down = not event.up
+        elif isinstance(event, ChangeShare):
+            project.share = event.share
+        elif isinstance(event, Suspend):
+            project.suspended = event.suspended
+        elif isinstance(event, NoNewTasks):
+            project.no_new_tasks = event.no_new_tasks
+        client.projects = [state for state in client.all_projects if state.attached]
+        self._contact.dropped()
+
+    def _sample(self, now: float) -> float:
+        """Records the buffer and the projects' standings; returns when to do it next."""
+        client, recorder = self._client, self._recorder
+        assert recorder is not None
+        buffered = [0.0] * len(client.kinds)
+        for project in client.projects:
+            for kind, secs in enumerate(project.waiting_secs):
+                buffered[kind] += secs
+                for job in project.begun[kind]:
+                    buffered[kind] += job.left_secs(now) * job.usage
+        standing = [self._policy.standing(project, now) if project.attached else 0.0 for project in client.all_projects]
+        recorder.levels(now, buffered, standing)
+        step = recorder.sample_secs
+        return (int(now / step) + 1) * step

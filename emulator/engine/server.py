@@ -1,0 +1,143 @@
+"""A project's server: which jobs it sends for a request (emulator document, section 5).
+
+It always has jobs of all applications, unless it ran dry, and refuses a version of which a job would not be done
+by its deadline: by the simple check (the client's busy time, plus what was just sent, plus the job), or by a
+simulation of all the client's jobs in order of their deadlines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heapreplace
+from typing import Final
+
+from emulator.engine.chance import standard_normal
+from emulator.engine.policy import WorkRequest
+from emulator.engine.quirks import Quirks
+from emulator.engine.scenario import LEAST_JOB_FLOP, Normal
+from emulator.engine.state import Job, Offer, ProjectState
+
+MOST_JOBS_PER_RPC: Final = 20_000
+MOST_JOBS_ON_HOST: Final = 100_000
+
+
+class Server:
+    """Makes jobs for requests. One serves all projects; each project draws from its own stream."""
+
+    def __init__(self, quirks: Quirks, instances: list[float], up_fraction: list[float]) -> None:
+        self._quirks = quirks
+        self._instances = instances
+        self._up_fraction = up_fraction  # per kind: part of the time in which it computes, as the client reports it
+        self._next_id = 0
+
+    def job(self, offer: Offer, size_flop: float, estimate_flop: float, now: float, deadline_secs: float) -> Job:
+        """A job of that version, arrived now."""
+        factor = 2.0 if self._quirks.doubled_elapsed and offer.project.project.uses_dcf else 1.0
+        job = Job(self._next_id, offer, size_flop / offer.flops, factor * estimate_flop / offer.flops)
+        self._next_id += 1
+        job.arrived_secs = now
+        job.deadline_secs = deadline_secs
+        return job
+
+    def send(
+        self, project: ProjectState, request: WorkRequest, now: float, present: Callable[[], list[Job]]
+    ) -> tuple[list[Job], set[int]]:
+        """The jobs for a request, and the kinds of which a version was refused for its deadline.
+
+        `present()` is what the client has, asked for only when the workload check needs it.
+        """
+        sent: list[Job] = []
+        refused: set[Offer] = set()
+        if not project.has_work:
+            return sent, set()
+        secs, instances = list(request.secs), list(request.instances)
+        delays = list(request.delays_secs or [0.0] * len(secs))
+        load = _Workload(present(), self._instances[0]) if project.project.workload_check else None
+        while len(sent) < MOST_JOBS_PER_RPC:
+            needed = [secs[kind] > 0 or instances[kind] > 0 for kind in range(len(secs))]
+            offer = self._pick(project, needed, refused)
+            if offer is None:
+                break
+            job = self._draw(offer, now)
+            if load is not None:
+                fits = load.add(job)
+            else:
+                fits = delays[offer.kind] + job.estimate_secs <= offer.app.app.latency_bound_secs
+            if not fits:
+                refused.add(offer)
+                continue
+            sent.append(job)
+            expected_secs = job.estimate_secs / self._up_fraction[offer.kind]
+            for kind, usage in ((offer.kind, offer.usage), (0, offer.cpus if offer.kind else 0.0)):
+                secs[kind] -= expected_secs * usage
+                instances[kind] -= usage
+            delays[offer.kind] += expected_secs * offer.usage / self._instances[offer.kind]
+        return sent, {offer.kind for offer in refused}
+
+    def _pick(self, project: ProjectState, needed: list[bool], refused: set[Offer]) -> Offer | None:
+        """An application at random by weight, among those with a version needed; its fastest such version."""
+        able: list[tuple[float, Offer]] = []
+        for app in project.apps:
+            best = None
+            for offer in app.offers:
+                if needed[offer.kind] and offer not in refused and (best is None or offer.flops > best.flops):
+                    best = offer
+            if best is not None and app.app.weight > 0:
+                able.append((app.app.weight, best))
+        if not able:
+            return None
+        if len(able) == 1:
+            return able[0][1]
+        point = project.draws.random() * sum(weight for weight, _ in able)
+        for weight, offer in able:
+            point -= weight
+            if point < 0:
+                return offer
+        return able[-1][1]
+
+    def _draw(self, offer: Offer, now: float) -> Job:
+        app = offer.app.app
+        size, estimate = (app.estimate, app.size) if self._quirks.estimate_sampled else (app.size, app.estimate)
+        return self.job(
+            offer,
+            _flop(size, offer.project),
+            _flop(estimate, offer.project),
+            now,
+            now + app.latency_bound_secs,
+        )
+
+
+def _flop(normal: Normal, project: ProjectState) -> float:
+    if not normal.std_dev:
+        return normal.mean
+    return max(LEAST_JOB_FLOP, normal.mean + normal.std_dev * standard_normal(project.draws))
+
+
+class _Workload:
+    """The client's jobs in order of deadline, on its CPUs (GPU jobs as if they were CPU jobs; section 5)."""
+
+    def __init__(self, jobs: Iterable[Job], cpus: float) -> None:
+        self._cpus = max(1, int(cpus))
+        self._jobs = [(job.deadline_secs, job.id, job.left * job.bias, job.arrived_secs) for job in jobs]
+        self._late: dict[int, float] | None = None
+
+    def add(self, job: Job) -> bool:
+        """Adds it if it would be done in time, and nothing else become late, or later than it is."""
+        if self._late is None:
+            self._late = self._lateness(self._jobs, job.arrived_secs)
+        jobs = [*self._jobs, (job.deadline_secs, job.id, job.estimate_secs, job.arrived_secs)]
+        late = self._lateness(jobs, job.arrived_secs)
+        if any(secs > self._late.get(number, 0.0) + 1e-6 for number, secs in late.items()):
+            return False
+        self._jobs, self._late = jobs, late
+        return True
+
+    def _lateness(self, jobs: list[tuple[float, int, float, float]], now: float) -> dict[int, float]:
+        free = [0.0] * self._cpus
+        late = {}
+        for deadline, number, secs, _ in sorted(jobs):
+            end = now + free[0] + secs
+            heapreplace(free, free[0] + secs)
+            if end > deadline:
+                late[number] = end - deadline
+        return late

@@ -1,0 +1,165 @@
+"""What the client has: jobs and projects, as they are at this moment (policy.JobView and policy.ProjectView)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from emulator.engine.scenario import App, Project, Version
+
+if TYPE_CHECKING:
+    import random
+
+    from emulator.engine.availability import UpDown
+
+NEVER = float("inf")
+
+
+class Job:
+    """A job the client has. Durations are run times at full speed.
+
+    Estimates: the client blends the server's estimate with what elapsed time and fraction done say, weighted by
+    the fraction done: (1-f) * estimate + f * (elapsed / f) - elapsed = (1-f) * estimate. So what is estimated to be
+    left falls in a line from the estimate to 0, which it reaches when the job ends.
+    """
+
+    __slots__ = (
+        "app",
+        "arrived_secs",
+        "bias",
+        "by_deadline",
+        "counted_flops",
+        "cpus",
+        "deadline_secs",
+        "done",
+        "end_secs",
+        "estimate_secs",
+        "flagged_secs",
+        "id",
+        "kind",
+        "lanes",
+        "left",
+        "project",
+        "rate",
+        "running",
+        "settled_secs",
+        "since_secs",
+        "size_secs",
+        "slice_secs",
+        "started",
+        "usage",
+    )
+
+    def __init__(self, number: int, offer: Offer, size_secs: float, estimate_secs: float) -> None:
+        self.id = number
+        self.project = offer.project
+        self.app = offer.app
+        self.kind = offer.kind
+        self.usage = offer.usage
+        self.cpus = offer.cpus
+        self.counted_flops = offer.counted_flops
+        self.size_secs = size_secs
+        self.estimate_secs = estimate_secs
+        self.bias = estimate_secs / size_secs
+        self.left = size_secs  # real run time left at settled_secs
+        self.rate = 0.0  # run time per second: 0, 1, or less where CPUs are overcommitted
+        self.settled_secs = 0.0
+        self.arrived_secs = 0.0
+        self.deadline_secs = 0.0
+        self.since_secs = 0.0  # start of the present stretch
+        self.slice_secs = 0.0  # start of the present time slice
+        self.end_secs = NEVER
+        self.flagged_secs = -NEVER  # when it was last found to miss its deadline (quirk)
+        self.started = False
+        self.running = False
+        self.done = False
+        self.by_deadline = False
+        self.lanes: tuple[int, ...] = ()
+
+    def left_secs(self, now: float) -> float:
+        """Estimated run time left."""
+        if self.running:
+            return (self.left - (now - self.settled_secs) * self.rate) * self.bias
+        return self.left * self.bias
+
+    @property
+    def done_flop(self) -> float:
+        """Counted FLOP done, as of settled_secs."""
+        return (self.size_secs - self.left) * self.counted_flops
+
+
+class AppState:
+    """An application as its server sees it: how many of its jobs run, and what it can offer."""
+
+    __slots__ = ("app", "offers", "running")
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.running = 0
+        self.offers: list[Offer] = []
+
+
+class Offer:
+    """A version that this computer can run: what one of its jobs occupies and counts for."""
+
+    __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "project", "usage")
+
+    def __init__(
+        self,
+        project: ProjectState,
+        app: AppState,
+        number: int,
+        version: Version,
+        kind: int,
+        instance_flops: list[float],
+    ) -> None:
+        self.project = project
+        self.app = app
+        self.number = number
+        self.kind = kind
+        self.flops = version.flops
+        self.cpus = version.cpus
+        self.usage = version.gpus if kind else version.cpus
+        self.counted_flops = version.cpus * instance_flops[0] + (version.gpus * instance_flops[kind] if kind else 0.0)
+
+
+class ProjectState:
+    """A project: what the client knows of it, its jobs, and what was got from it."""
+
+    def __init__(self, index: int, project: Project, kinds: int) -> None:
+        self.index = index
+        self.project = project
+        self.name = project.name
+        self.share = project.share
+        self.attached = project.attached
+        self.suspended = project.suspended
+        self.no_new_tasks = project.no_new_tasks
+        self.has_work = project.has_work
+        self.forced_down = False
+        self.apps: list[AppState] = []
+        self.can_supply = [False] * kinds
+        # Jobs.
+        self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]
+        self.begun: list[list[Job]] = [[] for _ in range(kinds)]
+        self.waiting_secs = [0.0] * kinds
+        self.ready: list[Job] = []  # finished, not yet reported
+        self.report_at_secs = NEVER
+        self.running = 0
+        self.busy = [0.0] * kinds
+        self.busy_flops = 0.0
+        # RPCs.
+        self.rpc_allowed_secs = 0.0
+        self.failures = 0
+        self.master_fetches = 0
+        self.looked_secs = 0.0
+        self.backoff_until_secs = [0.0] * kinds
+        self.backoff_interval_secs = [0.0] * kinds
+        self.server: UpDown
+        self.draws: random.Random
+        # Accounts.
+        self.used_flop = 0.0
+        self.wasted_flop = 0.0
+        self.instance_secs = [0.0] * kinds
+        self.sent = self.met = self.late = self.rpcs = 0
+        self.gap_from_secs = 0.0  # since when none of its jobs runs
+        self.gap_cubes = 0.0  # of the gaps so far
