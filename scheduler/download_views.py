@@ -1,0 +1,89 @@
+"""Downloads of programs and input files, with ranges: a client goes on where a broken download stopped.
+
+In production nginx sends the bytes (docs/deploy.md); this view then only says which file it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import IO, Final
+from urllib.parse import quote
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.views.decorators.http import require_safe
+
+from scheduler.models import StoredFile
+
+_CHUNK_NBYTES: Final = 256 * 1024
+_RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
+
+
+@require_safe
+def download(request: HttpRequest, name: str) -> HttpResponseBase:
+    """A stored file by its name, which never stands for another content."""
+    file = StoredFile.objects.filter(name=name, deleted_at=None).first()
+    if file is None:
+        raise Http404("no such file")
+    return send(request, file.path, file.name, file.nbytes, file.md5, is_public=True)
+
+
+def send(
+    request: HttpRequest, path: str, name: str, nbytes: int, md5: str, *, is_public: bool = False
+) -> HttpResponseBase:
+    """A file of the default storage, whole or the range asked for; Http404 if the storage has lost it.
+
+    ``path``: where the storage keeps it; ``name``: what it is called in a download folder; ``nbytes``, ``md5``: of the
+    whole file. Answers 206 or 416 to a range of bytes, and the whole file to what it does not understand (RFC 9110).
+    """
+    headers = {
+        "Content-Type": "application/octet-stream",
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "ETag": f'"{md5}"',
+        "Cache-Control": "public, max-age=31536000, immutable" if is_public else "private",
+        "Accept-Ranges": "bytes",
+    }
+    if settings.DOWNLOAD_ACCEL_PREFIX:
+        return HttpResponse(headers=headers | {"X-Accel-Redirect": settings.DOWNLOAD_ACCEL_PREFIX + quote(path)})
+    wanted = _wanted(request, nbytes, headers["ETag"])
+    if wanted is None:
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{nbytes}"})
+    first, last = wanted
+    status = 200
+    if last - first + 1 != nbytes:
+        status = 206
+        headers["Content-Range"] = f"bytes {first}-{last}/{nbytes}"
+    headers["Content-Length"] = str(last - first + 1)
+    if request.method == "HEAD":
+        return HttpResponse(status=status, headers=headers)
+    try:
+        content = default_storage.open(path, "rb")
+    except FileNotFoundError as error:
+        raise Http404("the storage does not have it") from error
+    return StreamingHttpResponse(_chunks(content, first, last - first + 1), status=status, headers=headers)
+
+
+def _wanted(request: HttpRequest, nbytes: int, etag: str) -> tuple[int, int] | None:
+    """First and last byte to send; None if the range has nothing of the file in it."""
+    whole = 0, nbytes - 1
+    match = _RANGE.fullmatch(request.headers.get("Range", "").strip())
+    if match is None or match[0] == "bytes=-" or request.headers.get("If-Range", etag) != etag:
+        return whole
+    first, last = match[1], match[2]
+    if not first:
+        found = max(0, nbytes - int(last)), nbytes - 1
+    else:
+        found = int(first), min(int(last), nbytes - 1) if last else nbytes - 1
+        if last and int(last) < int(first):
+            return whole
+    return found if found[0] <= found[1] else None
+
+
+def _chunks(content: IO[bytes], first: int, nbytes: int) -> Iterator[bytes]:
+    with content:
+        content.seek(first)
+        while nbytes > 0 and (chunk := content.read(min(_CHUNK_NBYTES, nbytes))):
+            nbytes -= len(chunk)
+            yield chunk

@@ -1,0 +1,217 @@
+"""Receive one output file: who may upload what, the bytes to disk, and the finished file into the storage.
+
+A file on its way lies in ``settings.UPLOADS_DIR`` under its own name; its length is how much of it is here, so a broken
+upload goes on where it stopped. Whoever writes it holds a lock on it; a second upload of the same name is told to come
+later. What is whole and has the right MD5 moves into the default storage and never changes again.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedRandom
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import connection
+from django.utils import timezone
+
+from credit.models import FileDeleteState, Outcome, Result, ServerState, WorkunitError
+from scheduler.keys import is_certified
+from scheduler.models import Upload
+from scheduler.outputs import split_upload_name
+from scheduler.upload_protocol import REFUSED, TRY_AGAIN, FileUpload
+
+CHUNK_NBYTES: Final = 256 * 1024
+SPARE_NBYTES: Final = 64 * 1024 * 1024
+"""Free space that uploads leave on their disk."""
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_HERE: Final = "This file is not one that this project waits for."
+
+Read = Callable[[int], bytes]
+
+
+class UploadError(Exception):
+    """An upload that is not taken. ``status``: TRY_AGAIN or REFUSED."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A file that a result delivers: of which result, how large it may be, and the upload if there has been one."""
+
+    result: Result
+    max_nbytes: int
+    upload: Upload | None
+
+
+class _Arrived(File):  # type: ignore[type-arg]  # generic in the stubs only
+    """A whole file: the storage takes it as it lies on the disk, without a copy where it can."""
+
+    def __init__(self, file: BufferedRandom, path: Path) -> None:
+        super().__init__(file, name=path.name)
+        self._path = path
+
+    def temporary_file_path(self) -> str:
+        return str(self._path)
+
+
+def received_nbytes(name: str) -> int:
+    """How much of the file is here. UploadError if nobody has to deliver a file of this name."""
+    place = _find(name)
+    if place.upload is not None and place.upload.is_complete:
+        return place.upload.nbytes
+    path = _path(name)
+    return path.stat().st_size if path.exists() else 0
+
+
+def receive(asked: FileUpload, read: Read) -> None:
+    """Take the bytes of a file from ``asked.offset`` on; ``read(n)`` hands out up to n of them, none at the end.
+
+    Returns once the whole file is in the storage, now or before. Raises UploadError; OSError of ``read`` passes, and
+    what had come until then stays.
+    """
+    place = _find(asked.name)
+    _check(place, asked)
+    if place.upload is not None and place.upload.is_complete:
+        if (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
+            raise UploadError(REFUSED, "Another file has been uploaded under this name.")
+        return
+    with _locked(_path(asked.name)) as file:
+        upload = _note_start(place, asked, file)
+        _write(upload, asked, file, read)
+        if upload.received_nbytes < asked.nbytes:
+            raise UploadError(TRY_AGAIN, "The upload ended before the file did.")
+        _check_md5(upload, asked, file)
+        _store(upload, file)
+
+
+def _find(name: str) -> _Place:
+    parts = split_upload_name(name)
+    if parts is None:
+        raise UploadError(REFUSED, _NOT_HERE)
+    result = Result.objects.filter(name=parts[0]).select_related("workunit").first()
+    if result is None or result.server_state == ServerState.UNSENT or parts[1] >= len(result.workunit.output_files):
+        raise UploadError(REFUSED, _NOT_HERE)
+    max_nbytes = int(result.workunit.output_files[parts[1]]["max_nbytes"])
+    return _Place(result, max_nbytes, Upload.objects.filter(name=name).first())
+
+
+def _check(place: _Place, asked: FileUpload) -> None:
+    if not is_certified(asked.name, asked.max_nbytes, asked.certificate):
+        raise UploadError(REFUSED, "The certificate of this file is not one of this project's.")
+    if asked.nbytes > min(asked.max_nbytes, place.max_nbytes):
+        raise UploadError(
+            REFUSED, f"The file has {asked.nbytes} bytes; the limit is {min(asked.max_nbytes, place.max_nbytes)}."
+        )
+    if not (place.upload is not None and place.upload.is_complete) and not _is_wanted(place.result):
+        raise UploadError(REFUSED, "The task of this file is over: it is not needed any more.")
+
+
+def _is_wanted(result: Result) -> bool:
+    """Of a running task, and of one that is late but can still count."""
+    if result.workunit.error_mask & WorkunitError.CANCELLED:
+        return False
+    if result.server_state == ServerState.IN_PROGRESS:
+        return True
+    can_count = result.file_delete_state == result.workunit.file_delete_state == FileDeleteState.INIT
+    return result.outcome == Outcome.NO_REPLY and can_count
+
+
+def _path(name: str) -> Path:
+    """Where a file on its way lies: names have no slash (`_find` knows the result), and few share a folder."""
+    return Path(settings.UPLOADS_DIR) / _shard(name) / name
+
+
+def _shard(name: str) -> str:
+    return hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[BufferedRandom]:
+    """The file, open for reading and writing, as long as nobody else has it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_same = os.fstat(file.fileno()).st_ino == path.stat().st_ino
+        except (BlockingIOError, FileNotFoundError):
+            is_same = False
+        if not is_same:
+            raise UploadError(TRY_AGAIN, "Another upload of this file is going on.")
+        yield file
+
+
+def _note_start(place: _Place, asked: FileUpload, file: BufferedRandom) -> Upload:
+    """The upload's row. What is here of another content of the same name is dropped: it was never whole."""
+    upload = Upload.objects.filter(name=asked.name).first()
+    if upload is not None and upload.is_complete:
+        raise UploadError(TRY_AGAIN, "The file has just been completed by another upload.")
+    if upload is None:
+        upload = Upload.objects.create(result=place.result, name=asked.name, nbytes=asked.nbytes, md5=asked.md5)
+    elif (upload.md5, upload.nbytes) != (asked.md5, asked.nbytes):
+        file.truncate(0)
+        upload.md5, upload.nbytes, upload.received_nbytes = asked.md5, asked.nbytes, 0
+        upload.save(update_fields=["md5", "nbytes", "received_nbytes"])
+    here = os.fstat(file.fileno()).st_size
+    if asked.offset > here:
+        raise UploadError(TRY_AGAIN, f"The upload begins at byte {asked.offset}, but only {here} bytes are here.")
+    return upload
+
+
+def _write(upload: Upload, asked: FileUpload, file: BufferedRandom, read: Read) -> None:
+    """Bytes to disk, a chunk at a time; however it ends, the row says how much is here."""
+    wanted = asked.nbytes - asked.offset
+    if shutil.disk_usage(settings.UPLOADS_DIR).free < wanted + SPARE_NBYTES:
+        raise UploadError(TRY_AGAIN, "The disk of this project is full. Your client will try again.")
+    file.truncate(asked.offset)
+    file.seek(asked.offset)
+    if not connection.in_atomic_block:
+        connection.close()  # whoever sends slowly must not keep a connection of the pool
+    try:
+        while wanted and (chunk := read(min(CHUNK_NBYTES, wanted))):
+            file.write(chunk)
+            wanted -= len(chunk)
+        file.flush()
+    except OSError as error:
+        if error.errno in _FULL:
+            raise UploadError(TRY_AGAIN, "The disk of this project is full. Your client will try again.") from error
+        raise
+    finally:
+        upload.received_nbytes = asked.nbytes - wanted
+        Upload.objects.filter(pk=upload.pk).update(received_nbytes=upload.received_nbytes)
+
+
+def _check_md5(upload: Upload, asked: FileUpload, file: BufferedRandom) -> None:
+    file.seek(0)
+    if hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest() == asked.md5:
+        return
+    file.truncate(0)
+    Upload.objects.filter(pk=upload.pk).update(received_nbytes=0)
+    if asked.offset:
+        # A part from before may be at fault: once more from the beginning.
+        raise UploadError(TRY_AGAIN, "The parts do not make up the file with the announced MD5. Please send it anew.")
+    raise UploadError(REFUSED, "The file does not have the announced MD5.")
+
+
+def _store(upload: Upload, file: BufferedRandom) -> None:
+    """Into the storage, then into the row: killed in between, the file is simply uploaded once more."""
+    os.fsync(file.fileno())
+    file.seek(0)
+    path, wanted = _path(upload.name), f"outputs/{_shard(upload.name)}/{upload.name}"
+    default_storage.delete(wanted)
+    saved: Any = default_storage.save(wanted, _Arrived(file, path))
+    Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=timezone.now())
+    path.unlink(missing_ok=True)
