@@ -14,18 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from emulator.engine.client import Client
 from emulator.engine.forecast import Forecast
 from emulator.engine.policy import Choice
 from emulator.engine.reasons import Reason
-from emulator.engine.state import NEVER, Job, ProjectState
+from emulator.engine.state import Job, ProjectState
 
 if TYPE_CHECKING:
     from emulator.engine.policy import JobView, ProjectView
 
-LEAST_MARGIN_SECS = 60.0
+LEAST_MARGIN_SECS: Final = 60.0
+_NO_REASONS: Final[list[Reason]] = []
 
 
 class Chooser:
@@ -43,49 +44,56 @@ class Chooser:
         self._forecast = forecast
         self._rank = rank
         self._step_cost = step_cost
+        self._kinds = range(len(client.kinds))
         self._gpus = range(1, len(client.kinds))
-        self._slice_end: dict[int, float] = {}  # by job that runs
+        self._first_end = 0.0  # of the time slices of what runs
         self._taken: set[int] = set()
-        self._costs: dict[int, float] = {}
-        self._concurrent: dict[int, int] = {}
+        self._full_at_moves = -1  # no instance was free, when so many jobs had stopped
 
     def choose(self, now: float) -> Choice:
         """The jobs to run now, and when to choose again: the end of a time slice, or before a deadline is missed."""
         client = self._client
+        forecast = self._forecast
+        endangered = False
+        for kind in self._kinds:
+            if forecast.in_danger(kind, now):
+                endangered = True
+        if not endangered and now < self._first_end and self._full_at_moves == client.moves:
+            return Choice(client.running, _NO_REASONS, self._first_end)
         self._free = [n if active else 0.0 for n, active in zip(client.instances, client.kind_active, strict=True)]
-        self._jobs: list[JobView] = []
+        self._jobs: list[Job] = []
         self._reasons: list[Reason] = []
         self._taken.clear()
-        self._costs.clear()
-        again = NEVER
-        forecast = self._forecast
-        for kind in range(len(client.kinds)):
-            if forecast.in_danger(kind, now):
-                missed = forecast.missed(now)
-                if forecast.margin_secs < NEVER:
-                    again = now + max(LEAST_MARGIN_SECS, forecast.margin_secs)
-                for gpu in self._gpus:
-                    self._by_deadline(gpu, missed[gpu], Reason.GPU_DEADLINE)
-                self._by_deadline(0, missed[0], Reason.CPU_DEADLINE)
-                break
+        if endangered:
+            missed = forecast.missed(now)
+            for gpu in self._gpus:
+                self._by_deadline(gpu, missed[gpu], Reason.GPU_DEADLINE)
+            self._by_deadline(0, missed[0], Reason.CPU_DEADLINE)
         for gpu in self._gpus:
             self._by_priority(gpu, now, Reason.GPU_PRIORITY)
         self._by_priority(0, now, Reason.CPU_PRIORITY)
-        return Choice(self._jobs, self._reasons, min(again, self._end_slices(now)))
+        again = self._first_end = self._end_slices(now)
+        if endangered:
+            self._full_at_moves = -1
+            for margin, job in forecast.margins:
+                if job.id not in self._taken:
+                    again = min(again, now + max(LEAST_MARGIN_SECS, margin))
+        elif max(self._free) > 1e-9:
+            self._full_at_moves = -1
+        else:
+            # Applying the choice stops those that run and were not taken.
+            self._full_at_moves = client.moves + sum([job.id not in self._taken for job in client.running])
+        return Choice(self._jobs, self._reasons, again)
 
     def _end_slices(self, now: float) -> float:
         """Gives those chosen a new slice if theirs is over; returns when the first one ends."""
-        before, after = self._slice_end, {}
-        first = NEVER
-        period = self._client.period_secs
+        first = new_end = now + self._client.period_secs
         for job in self._jobs:
-            end = before.get(job.id, 0.0) if job.running else 0.0
-            if end <= now:
-                end = now + period
-            after[job.id] = end
-            if end < first:
+            end = job.slice_end_secs
+            if end <= now or not job.running:
+                job.slice_end_secs = new_end
+            elif end < first:
                 first = end
-        self._slice_end = after
         return first
 
     def _fits(self, job: Job) -> bool:
@@ -99,21 +107,17 @@ class Chooser:
         limit = job.app.app.max_concurrent
         if limit or job.project.project.max_concurrent:
             mine = sum(1 for other in self._jobs if other.project is job.project)
-            same = sum(1 for other in self._jobs if isinstance(other, Job) and other.app is job.app)
+            same = sum(1 for other in self._jobs if other.app is job.app)
             return not (limit and same >= limit) and not 0 < job.project.project.max_concurrent <= mine
         return True
 
-    def _take(self, job: Job, reason: Reason) -> float:
+    def _take(self, job: Job, reason: Reason) -> None:
         self._free[job.kind] -= job.usage
         if job.kind:
             self._free[0] -= job.cpus
         self._jobs.append(job)
         self._reasons.append(reason)
         self._taken.add(job.id)
-        index = job.project.index
-        cost = self._step_cost(job)
-        self._costs[index] = self._costs.get(index, 0.0) + cost
-        return cost
 
     def _by_deadline(self, kind: int, missed: list[Job], reason: Reason) -> None:
         for job in missed:
@@ -127,27 +131,34 @@ class Chooser:
         free = self._free
         if free[kind] <= 1e-9:
             return
-        slice_end = self._slice_end
         taken = self._taken
         for job in client.running:
-            if job.kind == kind and slice_end.get(job.id, 0.0) > now and job.id not in taken and self._fits(job):
+            if job.kind == kind and job.slice_end_secs > now and job.id not in taken and self._fits(job):
                 self._take(job, Reason.SLICE)
         if free[kind] <= 1e-9:
             return
-        costs = self._costs
+        costs: dict[int, float] = {}
+        for job in self._jobs:
+            index = job.project.index
+            costs[index] = costs.get(index, 0.0) + self._step_cost(job)
+        rank = self._rank
         heap = [
-            (self._rank(project) + costs.get(project.index, 0.0), project.index, self._offers(project, kind))
+            (rank(project) + costs.get(project.index, 0.0), project.index, project)
             for project in client.projects
             if (project.waiting[kind] or project.begun[kind]) and not project.suspended
         ]
         heapify(heap)
+        offers: dict[int, Iterator[Job]] = {}
         while heap and free[kind] > 1e-9:
-            rank, index, offers = heap[0]
-            job_or_none = next(offers, None)
-            if job_or_none is None:
+            height, index, project = heap[0]
+            if index not in offers:
+                offers[index] = self._offers(project, kind)
+            offered = next(offers[index], None)
+            if offered is None:
                 heappop(heap)
-            elif self._fits(job_or_none):
-                heapreplace(heap, (rank + self._take(job_or_none, reason), index, offers))
+            elif self._fits(offered):
+                self._take(offered, reason)
+                heapreplace(heap, (height + self._step_cost(offered), index, project))
 
     def _offers(self, project: ProjectState, kind: int) -> Iterator[Job]:
         """A project's jobs, the one to prefer first."""

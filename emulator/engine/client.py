@@ -71,7 +71,13 @@ class Client:
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
         self.longest_secs = [0.0] * len(processors)  # longest estimate of any job so far
         self.plain = [True] * len(processors)  # per kind: all jobs so far occupy one whole instance, no CPU beside
+        self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
+        self.moves = 0  # counts jobs that stopped running
+        # Estimated instance-seconds of all unfinished jobs per kind, at a time, and how fast they are worked off.
+        self._work = [0.0] * len(processors)
+        self._work_at = [0.0] * len(processors)
+        self._work_rate = [0.0] * len(processors)
         first = 0
         self.lanes = []
         for count in self.count:
@@ -119,12 +125,26 @@ class Client:
         project = job.project
         project.waiting[kind].append(job)
         project.waiting_secs[kind] += job.estimate_secs * job.usage
+        self._work[kind] += job.estimate_secs * job.usage
         heappush(self.deadlines[kind], (job.deadline_secs, job.id, job))
         if job.estimate_secs > self.longest_secs[kind]:
             self.longest_secs[kind] = job.estimate_secs
-        if job.usage != 1.0 or (kind and job.cpus >= 1.0):
+        if job.cpus != 1.0 or kind:
+            self.uneven = True
+        if job.usage != 1.0 or (kind and job.cpus * self.instances[kind] >= 1.0):
             self.plain[kind] = self.plain[0] = False
         self.version += 1
+
+    def work_secs(self, kind: int, now: float) -> float:
+        """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
+        return self._work[kind] - self._work_rate[kind] * (now - self._work_at[kind])
+
+    def _work_off(self, job: Job, rate: float, now: float) -> None:
+        """The job is worked off so much faster from now on."""
+        kind = job.kind
+        self._work[kind] -= self._work_rate[kind] * (now - self._work_at[kind])
+        self._work_at[kind] = now
+        self._work_rate[kind] += rate * job.usage * job.bias
 
     def earliest_deadline(self, kind: int) -> float:
         """Of all unfinished jobs of that kind; infinity without any."""
@@ -146,18 +166,22 @@ class Client:
         """Runs what the policy chose: preempts what is not in it, starts what does not run, sets the CPUs' speed."""
         chosen = choice.jobs
         running = self.running
-        if len(chosen) != len(running) or any(not job.running for job in chosen):
+        if chosen is running:
+            return
+        if chosen[: len(running)] != running:
             wanted = {job.id for job in chosen}
             for job in running:
                 if job.id not in wanted:
                     self.stop(job, now, Reason.PREEMPTED)
             self.running = running = [job for job in running if job.running]
+        if len(chosen) > len(running):
             for view, reason in zip(chosen, choice.reasons, strict=True):
                 if not view.running:
                     assert isinstance(view, Job)
                     self._start(view, now, reason)
                     running.append(view)
-        self.set_cpu_rate(now)
+        if self.uneven or len(running) > self.instances[0]:
+            self.set_cpu_rate(now)
 
     def _start(self, job: Job, now: float, reason: Reason) -> None:
         kind = job.kind
@@ -176,11 +200,12 @@ class Client:
         job.running = True
         job.app.running += 1
         job.rate = self.cpu_rate if kind == 0 else 1.0
-        job.settled_secs = job.since_secs = job.slice_secs = now
+        job.settled_secs = job.since_secs = now
         job.end_secs = now + job.left / job.rate
         heappush(self.ends, (job.end_secs, job.id, job))
         job.lanes = self.lanes[kind].take(job.usage)
         self._add_busy(job, job.rate)
+        self._work_off(job, job.rate, now)
         project.running += 1
         if project.running == 1:
             gap = now - project.gap_from_secs
@@ -216,6 +241,8 @@ class Client:
         self.settle(job, now)
         project = job.project
         self._add_busy(job, -job.rate)
+        self._work_off(job, -job.rate, now)
+        self.moves += 1
         job.running = False
         job.app.running -= 1
         job.rate = 0.0
@@ -274,6 +301,7 @@ class Client:
             if job.kind == 0 and job.rate != rate:
                 self.settle(job, now)
                 self._add_busy(job, rate - job.rate)
+                self._work_off(job, rate - job.rate, now)
                 job.rate = rate
                 job.end_secs = now + job.left / rate
                 heappush(self.ends, (job.end_secs, job.id, job))
@@ -286,6 +314,7 @@ class Client:
         dropped = [job for jobs in (*project.begun, *project.waiting) for job in jobs]
         for job in dropped:
             job.done = True
+            self._work[job.kind] -= job.left_secs(now) * job.usage
         for kind in range(len(self.kinds)):
             project.begun[kind].clear()
             project.waiting[kind].clear()

@@ -1,8 +1,8 @@
 """RPCs of the emulated client: when finished jobs are reported, whom it can reach, and the back-offs that follow.
 
 Emulator document, sections 4 to 6 and 8. A project is contacted to report its finished jobs when the oldest has
-waited an hour, when a deadline is near, or when many wait; a work request is added if the policy has one. Otherwise
-the policy's own requests are made.
+waited two hours (docs/emulator.md says why not one), when a deadline is near, or when many wait; a work request is
+added if the policy has one. Otherwise the policy's own requests are made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from emulator.engine.scenario import DAY_SECS
 from emulator.engine.state import NEVER, Job, ProjectState
 
 POLL_SECS: Final = 5.0  # least time between two RPCs
-REPORT_DELAY_SECS: Final = 3600.0
+REPORT_DELAY_SECS: Final = 2 * 3600.0
+BOINC_REPORT_DELAY_SECS: Final = 3600.0
 MOST_READY: Final = 64
 BACKOFF_FIRST_SECS: Final = 600.0
 BACKOFF_MOST_SECS: Final = DAY_SECS
@@ -35,6 +36,7 @@ class Contact:
         self._client = client
         self._policy = policy
         self._waits = chance.stream(client.seed, "waits")
+        self._report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
         self.rpcs = 0
         self.sent = 0
         self.free_secs = 0.0  # no RPC before
@@ -45,7 +47,7 @@ class Contact:
         project = job.project
         project.ready.append(job)
         before_deadline = job.deadline_secs - max(DAY_SECS, self._client.buffer_min_secs)
-        due = min(now + REPORT_DELAY_SECS, max(now, before_deadline))
+        due = min(now + self._report_delay_secs, max(now, before_deadline))
         if self._client.report_at_once or len(project.ready) >= MOST_READY:
             due = now
         if due < project.report_at_secs:
@@ -81,7 +83,7 @@ class Contact:
             reason = Reason.REPORT_AT_ONCE
         elif len(due.ready) >= MOST_READY:
             reason = Reason.REPORT_MANY
-        elif now < due.ready[0].end_secs + REPORT_DELAY_SECS:
+        elif now < due.ready[0].end_secs + self._report_delay_secs:
             reason = Reason.REPORT_DEADLINE
         self._client.log.add(now, Kind.ASK, reason, due.index)
         self.rpc(due, request, now)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from emulator.engine.policy import ProjectView
 
 LATE: Final = 1e-6  # a job late by less is not: rounding
+SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
 
 
@@ -55,18 +56,9 @@ class Forecast:
         self._outlook = Outlook([], [], [])
         self._judged: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
-        self.margin_secs = NEVER  # the least time by which a job in danger, but not late, made it
+        self.margins: list[tuple[float, Job]] = []  # jobs in danger but not late, and by how much they make it
 
     # Bounds, in constant time.
-
-    def work_secs(self, kind: int, now: float) -> float:
-        """Estimated instance-seconds of all jobs of that kind."""
-        work = 0.0
-        for project in self._client.projects:
-            work += project.waiting_secs[kind]
-            for job in project.begun[kind]:
-                work += job.left_secs(now) * job.usage
-        return work
 
     def surely_saturated_secs(self, kind: int, now: float) -> float:
         """A time up to which all instances of that kind are busy for certain, or 0."""
@@ -74,8 +66,8 @@ class Forecast:
         if not client.plain[kind]:
             return 0.0
         n = client.instances[kind]
-        work = self.work_secs(kind, now) - (n - 1) * client.longest_secs[kind]
-        return max(0.0, work / n / client.up_fraction[kind])
+        work = client.work_secs(kind, now) - (n - 1) * client.longest_secs[kind]
+        return max(0.0, (work / n - SLACK_SECS) / client.up_fraction[kind])
 
     def in_danger(self, kind: int, now: float) -> bool:
         """Whether a job of that kind might miss its deadline; False is certain."""
@@ -87,8 +79,13 @@ class Forecast:
             return True
         if client.quirks.buffer_before_deadline:
             deadline -= client.buffer_min_secs
-        latest = self.work_secs(kind, now) / client.instances[kind] + client.longest_secs[kind]
-        return now + latest / client.up_fraction[kind] > deadline
+        return now + self._all_done_secs(kind, now) > deadline
+
+    def _all_done_secs(self, kind: int, now: float) -> float:
+        """A time after which all jobs of that kind are done for certain, whatever their order."""
+        client = self._client
+        latest = client.work_secs(kind, now) / client.instances[kind] + client.longest_secs[kind] + SLACK_SECS
+        return latest / client.up_fraction[kind]
 
     # Results.
 
@@ -101,7 +98,7 @@ class Forecast:
                 self._outlook = self._dealt(now, horizon_secs)
             else:
                 slices = Slices(self._client, self._rank, self._unit, now)
-                slices.go_on(horizon_secs, ())
+                slices.go_on(horizon_secs)
                 self._outlook = slices.outlook
         return self._outlook
 
@@ -116,17 +113,14 @@ class Forecast:
     def _judge(self, now: float) -> list[list[Job]]:
         client = self._client
         missed: list[list[Job]] = [[] for _ in self._kinds]
-        self.margin_secs = NEVER
+        self.margins = []
         kinds = [kind for kind in self._kinds if self.in_danger(kind, now)]
         if not kinds:
             return missed
         early = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
-        latest = [
-            self.work_secs(kind, now) / client.instances[kind] + client.longest_secs[kind] for kind in self._kinds
-        ]
         endangered = {}
         for kind in kinds:
-            bound = now + latest[kind] / client.up_fraction[kind] if client.plain[kind] else NEVER
+            bound = now + self._all_done_secs(kind, now) if client.plain[kind] else NEVER
             for project in client.projects:
                 for jobs in (project.begun[kind], project.waiting[kind]):
                     for job in jobs:
@@ -134,13 +128,13 @@ class Forecast:
                             endangered[job.id] = job
         slices = Slices(client, self._rank, self._unit, now)
         horizon = max((job.deadline_secs - early for job in endangered.values()), default=now) - now
-        slices.go_on(max(0.0, horizon), endangered.keys())
+        slices.go_on(max(0.0, horizon), set(endangered))
         for job in endangered.values():
             end = slices.ends.get(job.id, NEVER)
             if end > job.deadline_secs - early + LATE:
                 missed[job.kind].append(job)
             else:
-                self.margin_secs = min(self.margin_secs, job.deadline_secs - early - end)
+                self.margins.append((job.deadline_secs - early - end, job))
         for jobs in missed:
             jobs.sort(key=_by_deadline)
         return missed
@@ -250,8 +244,8 @@ class Slices:
                 for job in jobs:
                     self._left[job.id] = job.left_secs(self._now) / client.up_fraction[kind]
 
-    def go_on(self, horizon_secs: float, until_ended: object) -> None:
-        """Simulates up to the horizon, or until nothing is left."""
+    def go_on(self, horizon_secs: float, watched: set[int] | None = None) -> None:
+        """Simulates up to the horizon, or until nothing is left, or nothing of the watched jobs."""
         client = self._client
         at = 0.0
         outlook = self.outlook
@@ -274,6 +268,8 @@ class Slices:
                 break
             at += step
             self._advance(active, step, at)
+            if watched is not None and len(self.ends) >= len(watched) and watched <= self.ends.keys():
+                return
         for kind in self._order:
             outlook.saturated_secs[kind] = min(outlook.saturated_secs[kind], max(at, horizon_secs))
 

@@ -131,11 +131,12 @@ class Choice:
 
     Together they must fit: per GPU kind at most its instances; CPU jobs may overcommit the CPUs (they are then
     slowed). `reasons[i]` says why `jobs[i]`. If nothing else happens, `choose` is called again at
-    `look_again_secs` (end of a time slice or period; infinity for never).
+    `look_again_secs` (end of a time slice or period; infinity for never). `jobs` may be `client.running` itself:
+    nothing changes.
     """
 
-    jobs: list[JobView]
-    reasons: list[Reason]
+    jobs: Sequence[JobView]
+    reasons: Sequence[Reason]
     look_again_secs: float
 
 

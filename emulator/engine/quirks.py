@@ -26,6 +26,7 @@ class Quirks:
     overcounted_misses: bool = False  # as many earliest jobs as a project has misses, not the missed jobs
     jobs_kept_by_deadline: bool = False  # jobs once run for their deadline stay so while the project has misses
     share_of_instances: bool = False  # asks for at least the project's share of the instances
+    reports_after_an_hour: bool = False  # reports finished jobs after one hour instead of two
     wasted_when_reported: bool = False  # late work counts when it is reported, not when it is finished
 
 

@@ -76,7 +76,7 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.SERVER_DEADLINE: "{project} sends no more: a job for the {kind} would not be done by its deadline",
     Reason.DETACHED: "{job} is dropped: {project} is left",
     Reason.REPORT_DEADLINE: "{project} is contacted: a finished job's deadline is near",
-    Reason.REPORT_HOUR: "{project} is contacted: a job has been finished for an hour",
+    Reason.REPORT_HOUR: "{project} is contacted: a job has been finished for some time",
     Reason.REPORT_MANY: "{project} is contacted: many finished jobs wait",
     Reason.REPORT_AT_ONCE: "{project} is contacted: finished jobs are reported at once",
     Reason.JOB_MET: "{job} is finished in time",

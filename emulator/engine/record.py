@@ -6,12 +6,14 @@ from array import array
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from emulator.engine.reasons import Reason
 from emulator.engine.results import (
     BINS,
     MOST_BLOCKS,
     MOST_DECISIONS,
+    NO_LANE,
     Bins,
     Blocks,
     Decisions,
@@ -32,9 +34,6 @@ MOST_STATES: Final = 1_000_000
 SAMPLES: Final = 512
 MOST_LEVEL_CELLS: Final = 1_000_000
 
-# start, end, lane, project, job, usage, by deadline, kind
-BlockRow = tuple[float, float, int, int, int, float, bool, int]
-
 
 class Sums:
     """Seconds of use per row and bin, from stretches (start, end, row, usage): exact, in fixed memory.
@@ -49,11 +48,11 @@ class Sums:
         self._within = np.zeros(rows * bins)
         self._after = np.zeros(rows * bins)
 
-    def add(self, start: Floats, end: Floats, row: Floats, usage: Floats) -> None:
+    def add(self, start: Floats, end: Floats, row: npt.NDArray[np.int64], usage: Floats) -> None:
         """Adds stretches; all columns have the same length."""
         for at, sign in ((start, 1.0), (end, -1.0)):
             bin_ = np.minimum((at / self._width_secs).astype(np.int64), self._bins - 1)
-            place = row.astype(np.int64) * self._bins + bin_
+            place = row * self._bins + bin_
             part = sign * usage
             size = len(self._within)
             self._within += np.bincount(place, part * ((bin_ + 1) * self._width_secs - at), size)
@@ -80,7 +79,8 @@ class Recorder:
         bins = max(16, min(BINS, MOST_BIN_CELLS // (len(kinds) * len(projects))))
         self._width_secs = duration_secs / bins
         self._busy = Sums(len(kinds) * len(projects), bins, self._width_secs)
-        self._rows: list[BlockRow] = []
+        self._batch = Blocks()
+        self._kind_of = array("b")
         self._blocks = Blocks()
         self._rpcs = Rpcs()
         self._misses = Misses()
@@ -98,41 +98,52 @@ class Recorder:
 
     def block(self, job: Job, start: float, end: float) -> None:
         """A stretch in which a job ran unchanged."""
-        rows = self._rows
         lanes = job.lanes
         kind = job.kind
         if len(lanes) == 1:
-            usage = job.usage * job.rate
-            rows.append((start, end, lanes[0], job.project.index, job.id, usage, job.by_deadline, kind))
+            self._row(job, start, end, lanes[0], job.usage * job.rate, kind)
         else:
             left = job.usage
             for lane in lanes:
                 part = min(left, 1.0)
                 left -= part
-                rows.append((start, end, lane, job.project.index, job.id, part * job.rate, job.by_deadline, kind))
+                self._row(job, start, end, lane, part * job.rate, kind)
         if kind and job.cpus:
-            rows.append((start, end, -1, job.project.index, job.id, job.cpus, job.by_deadline, 0))
-        if len(rows) >= BATCH_ROWS:
+            self._row(job, start, end, NO_LANE, job.cpus, 0)
+
+    def _row(self, job: Job, start: float, end: float, lane: int, usage: float, kind: int) -> None:
+        batch = self._batch
+        batch.start_secs.append(start)
+        batch.end_secs.append(end)
+        batch.lane.append(lane)
+        batch.project.append(job.project.index)
+        batch.job.append(job.id)
+        batch.usage.append(usage)
+        batch.by_deadline.append(job.by_deadline)
+        self._kind_of.append(kind)
+        if len(self._kind_of) >= BATCH_ROWS:
             self._fold()
 
     def _fold(self) -> None:
-        rows, self._rows = self._rows, []
-        if not rows:
+        """Adds the batch to the bins and, while there is room, to the blocks."""
+        batch, kinds = self._batch, self._kind_of
+        if not kinds:
             return
-        table = np.array(rows, dtype=np.float64).T
-        start, end, lane, project, job, usage, by_deadline, kind = table
-        self._busy.add(start, end, kind * len(self._projects) + project, usage)
+        self._batch, self._kind_of = Blocks(), array("b")
+        row = np.frombuffer(kinds, dtype=np.int8).astype(np.int64) * len(self._projects)
+        row += np.frombuffer(batch.project, dtype=np.int32)
+        self._busy.add(np.frombuffer(batch.start_secs), np.frombuffer(batch.end_secs), row, np.frombuffer(batch.usage))
         blocks = self._blocks
         room = MOST_BLOCKS - len(blocks)
-        if room < len(rows):
+        if room < len(kinds):
             blocks.complete = False
-        blocks.start_secs.extend(start[:room])
-        blocks.end_secs.extend(end[:room])
-        blocks.lane.frombytes(lane[:room].astype(np.int32).tobytes())
-        blocks.project.frombytes(project[:room].astype(np.int32).tobytes())
-        blocks.job.frombytes(job[:room].astype(np.int64).tobytes())
-        blocks.usage.extend(usage[:room])
-        blocks.by_deadline.frombytes(by_deadline[:room].astype(np.int8).tobytes())
+        blocks.start_secs.extend(batch.start_secs[:room])
+        blocks.end_secs.extend(batch.end_secs[:room])
+        blocks.lane.extend(batch.lane[:room])
+        blocks.project.extend(batch.project[:room])
+        blocks.job.extend(batch.job[:room])
+        blocks.usage.extend(batch.usage[:room])
+        blocks.by_deadline.extend(batch.by_deadline[:room])
 
     def rpc(self, now: float, project: int, asked_secs: float, got: int, reported: int, answered: bool) -> None:
         """One RPC."""
@@ -171,7 +182,7 @@ class Recorder:
         self._off.add(
             np.full(count, self._since),
             np.full(count, now),
-            np.array(off, dtype=np.float64),
+            np.array(off, dtype=np.int64),
             np.array([self._instances[kind] for kind in off], dtype=np.float64),
         )
 

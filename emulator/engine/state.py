@@ -34,7 +34,6 @@ class Job:
         "done",
         "end_secs",
         "estimate_secs",
-        "flagged_secs",
         "id",
         "kind",
         "lanes",
@@ -45,7 +44,7 @@ class Job:
         "settled_secs",
         "since_secs",
         "size_secs",
-        "slice_secs",
+        "slice_end_secs",
         "started",
         "usage",
     )
@@ -67,9 +66,8 @@ class Job:
         self.arrived_secs = 0.0
         self.deadline_secs = 0.0
         self.since_secs = 0.0  # start of the present stretch
-        self.slice_secs = 0.0  # start of the present time slice
+        self.slice_end_secs = 0.0  # of the present time slice; kept by the policy (choosing.Chooser)
         self.end_secs = NEVER
-        self.flagged_secs = -NEVER  # when it was last found to miss its deadline (quirk)
         self.started = False
         self.running = False
         self.done = False

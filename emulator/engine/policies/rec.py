@@ -57,11 +57,24 @@ class Rec:
         projects = self._client.all_projects
         total = sum(project.share for project in projects if project.attached)
         self._inverse = [total / project.share if project.share else 1.0 for project in projects]
+        kinds = range(len(self._client.kinds))
+        self._supplied = [kind for kind in kinds if any(p.can_supply[kind] for p in self._client.projects)]
         self._offset = [0.0 if project.share else LAST_RANK for project in projects]
 
     def accrue(self, now: float) -> None:
         exponent = self._decay * (now - self._accrued_secs)
         self._accrued_secs = now
+        if exponent <= 0.0:
+            return
+        if exponent < 0.01 and self._growth < RESCALE:
+            # As below; the usual case in one step.
+            grown = self._growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
+            rec = self._rec
+            for project in self._client.projects:
+                if project.running:
+                    rec[project.index] += project.busy_flops * grown
+            self._growth += grown
+            return
         while exponent > 0.0:
             step = min(exponent, LONGEST_STEP)
             exponent -= step
@@ -109,14 +122,21 @@ class Rec:
 
     def fetch(self, now: float) -> Fetch:
         client = self._client
-        kinds = [kind for kind in range(len(client.kinds)) if any(p.can_supply[kind] for p in client.projects)]
+        kinds = self._supplied
         low_mark = client.buffer_min_secs
-        saturated = {kind: self._forecast.surely_saturated_secs(kind, now) for kind in kinds}
-        if any(secs < low_mark for secs in saturated.values()):
-            outlook = self._outlook(now)
-            saturated = {kind: outlook.saturated_secs[kind] for kind in kinds}
+        again = NEVER
+        surely_saturated_secs = self._forecast.surely_saturated_secs
+        for kind in kinds:
+            secs = surely_saturated_secs(kind, now)
+            if secs < low_mark:
+                break
+            again = min(again, now + secs - low_mark)
+        else:
+            return Fetch(None, again)
+        outlook = self._outlook(now)
+        saturated = outlook.saturated_secs
         low = [kind for kind in kinds if saturated[kind] < low_mark]
-        again = min((now + secs - low_mark for kind, secs in saturated.items() if kind not in low), default=NEVER)
+        again = min([now + saturated[kind] - low_mark for kind in kinds if kind not in low], default=NEVER)
         if not low:
             return Fetch(None, again)
         order = self._order(now)
