@@ -1,5 +1,24 @@
-"""Addresses of this room."""
+"""Addresses of the emulator. ``key`` is an experiment's number, for its owner, or its share token, for anybody."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from emulator import views
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", views.overview, name="emulator"),
+    path("new/form/", views.from_form, name="emulate_form"),
+    path("new/files/", views.from_files, name="emulate_files"),
+    path("new/example/<slug:key>/", views.from_preset, name="emulate_preset"),
+    path("new/computer/<int:pk>/", views.from_computer, name="emulate_computer"),
+    path("<int:pk>/", views.experiment, name="experiment"),
+    path("<int:pk>/change/", views.change, name="experiment_change"),
+    path("<int:pk>/cancel/", views.cancel, name="experiment_cancel"),
+    path("<int:pk>/share/", views.share, name="experiment_share"),
+    path("<int:pk>/delete/", views.delete, name="experiment_delete"),
+    path("shared/<str:key>/", views.shared, name="experiment_shared"),
+    path("<str:key>/runs/<int:number>/", views.run, name="emulator_run"),
+    path("<str:key>/runs/<int:number>/window/", views.run_window, name="emulator_window"),
+    path("<str:key>/runs/<int:number>/decisions/", views.run_decisions, name="emulator_decisions"),
+    path("<str:key>/runs/<int:number>/result.json", views.run_json, name="emulator_json"),
+    path("<str:key>/runs/<int:number>/<slug:what>.csv", views.run_csv, name="emulator_csv"),
+]

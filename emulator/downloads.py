@@ -1,0 +1,90 @@
+"""A run as JSON and CSV, for other programs. Pure but for the row that it is given."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any, Final
+
+from emulator.engine.reasons import SENTENCES, Reason
+from emulator.models import Run
+from emulator.packing import Packed
+
+CHUNK_ROWS: Final = 5000
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+_BLOCKS: Final = ("start_secs", "end_secs", "lane", "project", "job", "usage", "by_deadline")
+_RPCS: Final = ("at_secs", "project", "asked_secs", "got", "reported", "answered")
+
+
+def as_json(run: Run) -> dict[str, Any]:
+    """What was run, and the figures: those of ``manage.py emulate --json``, with all that is known of each project."""
+    return {
+        "experiment": run.experiment.title,
+        "variant": run.variant,
+        "policy": run.policy,
+        "quirks": run.has_quirks,
+        "parameters": run.parameters,
+        "seed": run.seed,
+        "days": run.experiment.days,
+        "figures_of_merit": run.figures,
+        "projects": run.projects,
+        "cpu_secs": run.cpu_secs,
+        "scenario": run.experiment.scenario,
+    }
+
+
+def blocks_csv(packed: Packed) -> Iterator[str]:
+    """What ran when on which processor: one line per stretch."""
+    lanes = [f"{kind} {number}" for kind, number in packed.texts["lanes"]]
+    yield "start_secs,end_secs,processor,project,job,usage,by_deadline\r\n"
+    for row in _rows(packed, "blocks", _BLOCKS):
+        start, end, lane, project, job, usage, by_deadline = row
+        where = lanes[lane] if lane >= 0 else "beside a GPU job"
+        yield _line([start, end, where, packed.texts["projects"][project], job, usage, by_deadline])
+
+
+def rpcs_csv(packed: Packed) -> Iterator[str]:
+    """Contacts with projects."""
+    yield "at_secs,project,asked_secs,jobs_got,jobs_reported,answered\r\n"
+    for at, project, asked, got, reported, answered in _rows(packed, "rpcs", _RPCS):
+        yield _line([at, packed.texts["projects"][project], asked, got, reported, answered])
+
+
+def decisions_csv(packed: Packed) -> Iterator[str]:
+    """Why each thing was done."""
+    yield "at_secs,project,job,processor,why\r\n"
+    for number in range(len(packed["decisions.at_secs"])):
+        row = decision(packed, number)
+        yield _line([row["at_secs"], row["project"], row["job"], row["processor"], row["why"]])
+
+
+def decision(packed: Packed, number: int) -> dict[str, Any]:
+    """A decision in words."""
+    kind = packed.texts["kinds"][int(packed["decisions.processor"][number])]
+    project = packed.texts["projects"][int(packed["decisions.project"][number])]
+    job, amount = int(packed["decisions.job"][number]), float(packed["decisions.amount"][number])
+    sentence = SENTENCES[Reason(int(packed["decisions.reason"][number]))]
+    return {
+        "at_secs": float(packed["decisions.at_secs"][number]),
+        "project": project,
+        "project_number": int(packed["decisions.project"][number]),
+        "job": job if job >= 0 else "",
+        "processor": kind,
+        "why": sentence.format(
+            job=f"Job {job}", project=project, kind=kind, amount=f"{amount:.0f}", time=f"{amount:.0f} s"
+        ),
+    }
+
+
+def _rows(packed: Packed, group: str, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    columns = [packed[f"{group}.{name}"] for name in names]
+    for first in range(0, len(columns[0]), CHUNK_ROWS):
+        yield from zip(*(column[first : first + CHUNK_ROWS].tolist() for column in columns), strict=True)
+
+
+def _line(values: list[Any]) -> str:
+    """Names come from uploaded files: a spreadsheet must not take one for a formula."""
+    out = io.StringIO()
+    csv.writer(out).writerow([f"'{value}" if str(value)[:1] in FORMULA_STARTS else value for value in values])
+    return out.getvalue()

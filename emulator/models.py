@@ -1,0 +1,116 @@
+"""The emulator's tables: experiments, their runs, and what came of each.
+
+An experiment is a scenario and what was tried with it: one run, several policies or values side by side, each with
+one seed or more. It belongs to one volunteer, and to nobody else unless its owner shares it by an unguessable link.
+"""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+
+from portal.models import User
+
+DAYS_MAX = 36_525.0
+
+
+class Policy(models.TextChoices):
+    """By the names that ``manage.py emulate`` takes."""
+
+    REC = "rec", "recent estimated credit (today's clients)"
+    LTD = "ltd", "long-term debt per processor type (client 6.6)"
+    LTD_SINGLE = "ltd-single", "one long-term debt, CPU time only (before 6.6)"
+    DEBT = "debt", "debt with preemption (2005)"
+
+
+class Experiment(models.Model):
+    """A scenario, for how long it runs, and whether others may see it."""
+
+    owner = models.ForeignKey(User, models.CASCADE, related_name="experiments")
+    title = models.CharField(max_length=100)
+    origin = models.CharField("where its scenario is from", max_length=200, blank=True)
+    # NULL while uploaded files wait to be read, and if they could not be
+    scenario = models.JSONField(null=True)
+    fault = models.CharField("why it has no scenario", max_length=500, blank=True)
+    days = models.FloatField(default=30, validators=[MinValueValidator(0.01), MaxValueValidator(DAYS_MAX)])
+    # What is varied from run to run, for the axis of a chart; empty: policies, or nothing
+    parameter = models.CharField(max_length=40, blank=True)
+    share_token = models.CharField(max_length=32, null=True, blank=True, unique=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    started_at = models.DateTimeField("runs asked for", null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [CheckConstraint(condition=Q(days__gt=0, days__lte=DAYS_MAX), name="experiment_days_range")]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Upload(models.Model):
+    """Files that a scenario is read from, as a zip; gone when they have been read."""
+
+    experiment = models.OneToOneField(Experiment, models.CASCADE, primary_key=True, related_name="upload")
+    files = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"files of {self.experiment}"
+
+
+class RunState(models.TextChoices):
+    QUEUED = "queued", "waits for a worker"
+    RUNNING = "running", "is being computed"
+    DONE = "done", "done"
+    FAILED = "failed", "failed"
+    CANCELLED = "cancelled", "cancelled"
+
+
+class Run(models.Model):
+    """One policy, one set of parameters, one seed. What came of it is in columns of JSON; the timeline apart."""
+
+    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs", db_index=False)
+    number = models.PositiveSmallIntegerField("place in the experiment, from 1")
+    variant = models.CharField("what it is called in comparisons", max_length=100)
+    policy = models.CharField(max_length=16, choices=Policy)
+    has_quirks = models.BooleanField("as BOINC's code deviates", default=False)
+    # What differs from the defaults: {"half_life_days": …, "work_buf_min_days": …, …}
+    parameters = models.JSONField(default=dict, blank=True)
+    value = models.FloatField("value of what is varied", null=True, blank=True)
+    seed = models.BigIntegerField(default=1)
+    keeps_timeline = models.BooleanField(default=True)
+
+    state = models.CharField(max_length=10, choices=RunState, default=RunState.QUEUED)
+    progress = models.FloatField(default=0)
+    cancel_asked = models.BooleanField(default=False)
+    fault = models.CharField("why it failed", max_length=300, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    heard_of_at = models.DateTimeField("last sign of its worker", null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    cpu_secs = models.FloatField(null=True, blank=True)
+    figures = models.JSONField(default=dict, blank=True)
+    projects = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        ordering = ["experiment", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["experiment", "number"], name="run_experiment_number"),
+            CheckConstraint(condition=Q(progress__gte=0, progress__lte=1), name="run_progress_range"),
+        ]
+        indexes = [
+            models.Index(fields=["state"], condition=Q(state__in=["queued", "running"]), name="run_unfinished"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.experiment} · {self.variant}"
+
+
+class RunTimeline(models.Model):
+    """The timeline and the decisions of a run: compressed columns (emulator.packing)."""
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="timeline")
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return str(self.run)

@@ -1,0 +1,88 @@
+// Draws the comparison of variants from the numbers in the page (emulator/pages.py): bars, or lines over a sweep.
+(() => {
+  const charts = [];
+
+  // Tokens such as light-dark(…) are resolved by the browser, on an element.
+  function token(name) {
+    const probe = document.createElement("span");
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const colour = getComputedStyle(probe).color;
+    probe.remove();
+    return colour;
+  }
+
+  // From the least to the greatest of the seeds, a line through each point.
+  function whiskers(rows, colour) {
+    return {
+      id: "whiskers",
+      afterDatasetsDraw(chart) {
+        const { ctx, scales } = chart;
+        ctx.save();
+        ctx.strokeStyle = colour;
+        chart.data.datasets.forEach((set, number) => {
+          chart.getDatasetMeta(number).data.forEach((element, index) => {
+            const [, low, high] = rows[set.rows[index]];
+            if (high - low < 1e-12) return;
+            ctx.beginPath();
+            ctx.moveTo(element.x, scales.y.getPixelForValue(low));
+            ctx.lineTo(element.x, scales.y.getPixelForValue(high));
+            ctx.stroke();
+          });
+        });
+        ctx.restore();
+      },
+    };
+  }
+
+  function datasets(data, rows) {
+    if (!data.values) {
+      const all = rows.map((_, index) => index);
+      const colours = all.map((index) => token(`--data-${index % 8}`));
+      return [{ data: rows.map((row) => row[0]), rows: all, backgroundColor: colours, maxBarThickness: 48 }];
+    }
+    return [...new Set(data.policies)].map((policy, number) => {
+      const mine = data.policies.flatMap((name, index) => (name === policy ? [index] : []));
+      const shade = token(`--data-${number % 8}`);
+      const points = mine.map((index) => ({ x: data.values[index], y: rows[index][0] }));
+      return { label: policy, data: points, rows: mine, borderColor: shade, backgroundColor: shade, pointRadius: 4 };
+    });
+  }
+
+  function options(data, name, sets) {
+    const text = token("--text");
+    const axis = { ticks: { color: text, maxRotation: 40 }, grid: { color: token("--line") } };
+    const x = data.values
+      ? { ...axis, type: "linear", title: { display: true, text: data.axis, color: text } }
+      : { ...axis, grid: { display: false } };
+    const y = { ...axis, beginAtZero: true, title: { display: true, text: data.names[name], color: text } };
+    return {
+      animation: false,
+      maintainAspectRatio: false,
+      scales: { x, y },
+      plugins: { legend: { display: sets.length > 1, labels: { color: text, boxWidth: 12 } } },
+    };
+  }
+
+  function draw() {
+    charts.splice(0).forEach((chart) => chart.destroy());
+    const data = JSON.parse(document.getElementById("compare-data").textContent);
+    document.querySelectorAll("canvas[data-figure]").forEach((canvas) => {
+      const name = canvas.dataset.figure;
+      const rows = data.series[name];
+      const sets = datasets(data, rows);
+      const chart = new Chart(canvas, {
+        type: data.values ? "line" : "bar",
+        data: { labels: data.values ? undefined : data.labels, datasets: sets },
+        options: options(data, name, sets),
+        plugins: [whiskers(rows, token("--text"))],
+      });
+      charts.push(chart);
+    });
+    document.documentElement.dataset.compared = "yes";
+  }
+
+  document.addEventListener("DOMContentLoaded", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+})();
