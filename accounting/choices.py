@@ -84,7 +84,8 @@ class Wish:
     """What the owner wants of one computer at one project; all are sent with the next reply.
 
     ``no_rsc``: resources that it must not use, by BOINC's names ("CPU", "NVIDIA", …). ``update_asked``: the
-    client shall contact the project at once.
+    client shall contact the project at once. ``drop_waiting``: jobs that have not begun are dropped, once no new ones
+    are wanted.
     """
 
     suspended: bool = False
@@ -92,10 +93,11 @@ class Wish:
     excluded: bool = False
     no_rsc: tuple[str, ...] = ()
     update_asked: bool = False
+    drop_waiting: bool = False
 
 
 NO_WISH = Wish()
-_WISH_COLUMNS = ["suspended", "no_new_work", "excluded", "no_rsc", "update_asked"]
+_WISH_COLUMNS = ["suspended", "no_new_work", "excluded", "no_rsc", "update_asked", "drop_waiting"]
 
 
 def save_wishes(host: Host, wishes: Mapping[int, Wish]) -> None:
@@ -124,6 +126,7 @@ def save_wishes(host: Host, wishes: Mapping[int, Wish]) -> None:
                     excluded=wish.excluded,
                     no_rsc=list(wish.no_rsc),
                     update_asked=wish.update_asked,
+                    drop_waiting=wish.drop_waiting,
                 )
                 for project_id, wish in sorted(wishes.items())
                 if project_id in known or wish != NO_WISH

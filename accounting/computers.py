@@ -247,7 +247,7 @@ def _line(project: Project, row: HostProject | None, today_ec: int, share: float
         today_ec=today_ec,
         waiting_ec=row.pending[0] + row.pending[1],
         remarks=_remarks(row, share),
-        wish=Wish(row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked),
+        wish=Wish(row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked, row.drop_waiting),
         share=share,
         is_listed=row.listed,
     )

@@ -90,6 +90,8 @@ def _account(entry: AccountEntry, known: Mapping[str, Known], met: Mapping[int, 
         said["suspend"] = entry.suspend
     if entry.dont_request_more_work:
         said["no_new_work"] = True
+    if entry.abort_not_started:
+        said["drop_waiting"] = True
     if entry.update:
         said["update"] = True
     if entry.no_rsc:

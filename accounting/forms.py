@@ -43,6 +43,7 @@ class WishForm(forms.Form):
     excluded = forms.BooleanField(label="Not on this computer", required=False)
     suspended = forms.BooleanField(label="Suspend", required=False)
     no_new_work = forms.BooleanField(label="No new jobs", required=False)
+    drop_waiting = forms.BooleanField(label="Drop jobs that have not begun", required=False)
     update_asked = forms.BooleanField(label="Contact the project at once", required=False)
 
     def __init__(self, line: ProjectLine, resources: Iterable[str], data: QueryDict | None = None) -> None:
@@ -55,6 +56,7 @@ class WishForm(forms.Form):
                 "suspended": wish.suspended,
                 "no_new_work": wish.no_new_work,
                 "update_asked": wish.update_asked,
+                "drop_waiting": wish.drop_waiting,
                 "no_rsc": list(wish.no_rsc),
             },
         )
@@ -68,7 +70,7 @@ class WishForm(forms.Form):
 
     @property
     def switches(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("excluded", "suspended", "no_new_work", "update_asked")]
+        return [self[name] for name in ("excluded", "suspended", "no_new_work", "drop_waiting", "update_asked")]
 
     def wish(self) -> Wish:
         """The wish, once ``is_valid()``."""
@@ -79,6 +81,7 @@ class WishForm(forms.Form):
             excluded=given["excluded"],
             no_rsc=tuple(given.get("no_rsc", ())),
             update_asked=given["update_asked"],
+            drop_waiting=given["drop_waiting"],
         )
 
 

@@ -37,7 +37,7 @@ from accounting.store import Account, Wishes, to_us
 MAX_UNKNOWN: Final = 50
 NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
-NO_WISHES: Final = Wishes(False, False, False, False, (), False)
+NO_WISHES: Final = Wishes(False, False, False, False, (), False, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,14 @@ def reply_to(
         signing_key=signing_key_text(str(settings.AM_SIGNING_KEY_PUBLIC)),
         repeat_secs=_repeat_secs(account, outcome, now),
         user_name=account.user_name,
+        team_name=account.team_name,
         messages=_messages(outcome, now),
         host_token=account.token,
         keywords_yes=account.keywords_yes,
         keywords_no=account.keywords_no,
         global_preferences=_preferences(account),
         host_venue=account.venue,
+        no_project_notices=account.no_project_notices,
         rss_feeds=(RssFeed(f"{settings.SITE_URL}notices.rss", NOTICES_POLL_SECS),),
         accounts=tuple(_accounts(request, account, outcome)),
     )
@@ -142,7 +144,10 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
     for id_, reported in outcome.listed.items():
         wanted = id_ in outcome.shares and not account.wishes.get(id_, NO_WISHES).excluded
         if not wanted and reported.attached_via_acct_mgr:
-            entries.append(AccountEntry(url=projects.by_id[id_].url, detach_when_done=True))
+            drop_waiting = account.wishes.get(id_, NO_WISHES).drop_waiting
+            entries.append(
+                AccountEntry(url=projects.by_id[id_].url, detach_when_done=True, abort_not_started=drop_waiting)
+            )
     return entries + _unknown(request, projects)
 
 
@@ -164,6 +169,8 @@ def _entry(
         update=wishes.update_asked,
         suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
         dont_request_more_work=wishes.no_new_work,
+        # Without the other it would fetch jobs to drop them, again and again.
+        abort_not_started=wishes.drop_waiting and wishes.no_new_work,
         no_rsc=tuple(dict.fromkeys((*wishes.no_rsc, *account.excluded_types))),
         user_total_ec=user_total / MICRO,
         user_avg_ec=user_avg,
@@ -236,6 +243,10 @@ def _preferences(account: Account) -> Preferences | None:
         return None
     return Preferences(
         mod_time=int(account.preferences_at.timestamp()),
-        general=PreferenceSet(preferences.complete(account.preferences)),
-        venues={name: PreferenceSet(own) for name, own in preferences.venue_sets(account.preferences).items()},
+        general=_preference_set(account.preferences),
+        venues={name: _preference_set(own) for name, own in preferences.own_venues(account.preferences).items()},
     )
+
+
+def _preference_set(chosen: Mapping[str, object]) -> PreferenceSet:
+    return PreferenceSet(preferences.complete(chosen), preferences.days_of(chosen))

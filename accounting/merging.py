@@ -182,6 +182,7 @@ def _move_totals(older: Host, newer: Host) -> None:
             no_new_work=old.no_new_work,
             excluded=old.excluded,
             no_rsc=old.no_rsc,
+            drop_waiting=old.drop_waiting,
         )
         row.credited = _added(row.credited, old.credited)
         row.pending = _added(row.pending, old.pending)

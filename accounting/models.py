@@ -193,12 +193,15 @@ class AccountSettings(models.Model):
     """What a volunteer's clients are told besides projects: preferences and keywords."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="account_settings")
-    # {element: number, …, "venues": {"home": {element: number, …}, …}}, sets complete (accounting/preferences.py);
-    # empty: the client keeps its own.
+    # {element: number, …, "days": {"0": {"start_hour": number, …}, …}, "venues": {"home": {the same}, …}}, the sets
+    # complete (accounting/preferences.py); empty: the client keeps its own.
     preferences = models.JSONField(default=dict, blank=True)
     preferences_at = models.DateTimeField("preferences saved at", null=True, blank=True)
     keywords_yes = ArrayField(models.PositiveIntegerField(), default=list, blank=True)
     keywords_no = ArrayField(models.PositiveIntegerField(), default=list, blank=True)
+    # What BOINC shows: the name of a team, and the notices of projects.
+    team_name = models.CharField(max_length=100, blank=True)
+    no_project_notices = models.BooleanField(default=False)
 
     class Meta:
         verbose_name_plural = "account settings"
@@ -277,6 +280,7 @@ class HostProject(models.Model):
     excluded = models.BooleanField("not on this computer", default=False)
     no_rsc = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     update_asked = models.BooleanField("contact the project at once", default=False)
+    drop_waiting = models.BooleanField("drop jobs that have not begun", default=False)
 
     class Meta:
         constraints = [

@@ -93,12 +93,51 @@ PRESETS: Final[dict[str, dict[str, float]]] = {
 """Where a preset differs from the defaults."""
 
 
-def venue_sets(chosen: Mapping[str, object]) -> dict[str, dict[str, float]]:
-    """The complete sets of the places that have one of their own."""
+# Pairs of elements that single days may have of their own: the hours to compute in, and those to use the network in.
+DAY_HOURS: Final = (("start_hour", "end_hour"), ("net_start_hour", "net_end_hour"))
+WEEKDAYS: Final = range(7)
+"""Days as clients number them: 0 is Sunday."""
+
+
+def days_of(chosen: Mapping[str, object]) -> dict[int, dict[str, float]]:
+    """The days of a set that have hours of their own, each pair whole and within its limits."""
+    days = chosen.get("days")
+    if not isinstance(days, Mapping):
+        return {}
+    found = {}
+    for day in WEEKDAYS:
+        own = days.get(str(day))
+        if isinstance(own, Mapping) and (hours := _hours(own)):
+            found[day] = hours
+    return found
+
+
+def _hours(own: Mapping[str, object]) -> dict[str, float]:
+    return {
+        name: _within(own[name], PREFERENCES[name])
+        for pair in DAY_HOURS
+        if all(name in own for name in pair)
+        for name in pair
+    }
+
+
+def whole(chosen: Mapping[str, object]) -> dict[str, object]:
+    """A set as it is stored: complete, with its days, if any differ."""
+    days = {str(day): hours for day, hours in days_of(chosen).items()}
+    return {**complete(chosen), "days": days} if days else {**complete(chosen)}
+
+
+def own_venues(chosen: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+    """The sets of the places that have one of their own, as stored."""
     venues = chosen.get("venues")
     if not isinstance(venues, Mapping):
         return {}
-    return {name: complete(venues[name]) for name in VENUES if isinstance(venues.get(name), Mapping)}
+    return {name: venues[name] for name in VENUES if isinstance(venues.get(name), Mapping)}
+
+
+def venue_sets(chosen: Mapping[str, object]) -> dict[str, dict[str, float]]:
+    """The complete sets of the places that have one of their own."""
+    return {name: complete(own) for name, own in own_venues(chosen).items()}
 
 
 def complete(chosen: Mapping[str, object]) -> dict[str, float]:
@@ -113,6 +152,9 @@ def faults(chosen: Mapping[str, object]) -> list[str]:
         if name == "venues":
             found += _venue_faults(value)
             continue
+        if name == "days":
+            found += _day_faults(value)
+            continue
         limits = PREFERENCES.get(name)
         if limits is None:
             found.append(f"{name} is no preference that clients know")
@@ -120,6 +162,24 @@ def faults(chosen: Mapping[str, object]) -> list[str]:
             found.append(f"{name} must be a number")
         elif not limits.low <= value <= limits.high:
             found.append(f"{name} must be from {limits.low:g} to {limits.high:g}")
+    return found
+
+
+def _day_faults(days: object) -> list[str]:
+    if not isinstance(days, Mapping):
+        return ["days must be hours by the number of the day"]
+    found = [f"{day} is no day: 0 is Sunday, 6 is Saturday" for day in days if day not in map(str, WEEKDAYS)]
+    hours = {name for pair in DAY_HOURS for name in pair}
+    for day in WEEKDAYS:
+        own = days.get(str(day), {})
+        if not isinstance(own, Mapping):
+            found.append(f"day {day} must have hours")
+            continue
+        found += [f"day {day}: {name} is none of a day's hours" for name in own if name not in hours]
+        found += [
+            f"day {day}: {start} and {end} go together" for start, end in DAY_HOURS if (start in own) != (end in own)
+        ]
+        found += [f"day {day}: {fault}" for fault in faults({name: own[name] for name in own if name in hours})]
     return found
 
 

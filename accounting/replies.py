@@ -105,8 +105,6 @@ class AccountManagerReply:
     host_venue: str | None = None
     rss_feeds: Iterable[RssFeed] = ()
     no_project_notices: bool = False
-    send_tasks_active: bool = False
-    send_tasks_all: bool = False
     accounts: Iterable[AccountEntry] = ()
 
 
@@ -263,10 +261,6 @@ def _add_options(parts: list[str], reply: AccountManagerReply) -> None:
         parts.append(f"<rss_feeds>\n{feeds}</rss_feeds>\n")
     if reply.no_project_notices:
         parts.append("<no_project_notices/>\n")
-    if reply.send_tasks_active:
-        parts.append("<send_tasks_active/>\n")
-    if reply.send_tasks_all:
-        parts.append("<send_tasks_all/>\n")
 
 
 def _feed(feed: RssFeed) -> str:

@@ -31,12 +31,13 @@ SELECT u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs, enco
        h.platform_name, array_to_json(l.excluded_types), l.answer_digest, l.answers_logged, l.same_answers, {key},
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
                p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
-               p.state->'troubles', p.state->'at'))
+               p.drop_waiting, p.state->'troubles', p.state->'at'))
           FROM accounting_hostproject p WHERE p.host_id = h.id),
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
                c.total_ec, c.avg_ec))
           FROM accounting_userproject c WHERE c.user_id = u.id),
-       (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no)
+       (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no, s.team_name,
+               s.no_project_notices)
           FROM accounting_accountsettings s WHERE s.user_id = u.id)
   FROM {source}
   JOIN accounting_hostledger l ON l.host_id = h.id
@@ -72,10 +73,11 @@ host AS (
     FROM ledger WHERE h.id = ledger.host_id),
 projects AS (
   INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, high, handed, credited, pending, dropped,
-         listed, state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked)
+         listed, state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked,
+         drop_waiting)
   SELECT ledger.host_id, n.id, n.reported::numeric[], n.high::numeric[], n.handed::bigint[], n.credited::bigint[],
          n.pending::bigint[], n.dropped::numeric[], n.listed, coalesce(n.state, '{{}}')::jsonb,
-         false, false, false, false, '{{}}', false
+         false, false, false, false, '{{}}', false, false
     FROM ledger, unnest(%(ids)s::bigint[], %(reported)s::text[], %(high)s::text[], %(handed)s::text[],
          %(credited)s::text[], %(pending)s::text[], %(dropped)s::text[], %(listed)s::boolean[], %(states)s::text[])
          AS n(id, reported, high, handed, credited, pending, dropped, listed, state)
@@ -154,6 +156,7 @@ class Wishes:
     excluded: bool
     no_rsc: tuple[str, ...]
     update_asked: bool
+    drop_waiting: bool
 
 
 @dataclass(slots=True)
@@ -190,6 +193,8 @@ class Account:
     preferences_at: dt.datetime | None = None
     keywords_yes: tuple[int, ...] = ()
     keywords_no: tuple[int, ...] = ()
+    team_name: str = ""
+    no_project_notices: bool = False
 
 
 def read_by_key(key_hash: bytes, token: str) -> Account | None:
@@ -237,7 +242,7 @@ def _account(row: list[Any] | None) -> Account | None:
     if choices:
         _take_choices(account, json.loads(choices))
     if settings:
-        account.preferences, at, yes, no = json.loads(settings)
+        account.preferences, at, yes, no, account.team_name, account.no_project_notices = json.loads(settings)
         account.preferences_at = dt.datetime.fromisoformat(at) if at else None
         account.keywords_yes, account.keywords_no = tuple(yes), tuple(no)
     return account
@@ -272,8 +277,8 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             _totals(handed),
             listed,
         )
-        suspended, told, no_new_work, excluded, no_rsc, update_asked, troubles, at_secs = wishes
-        account.wishes[id_] = Wishes(suspended, told, no_new_work, excluded, tuple(no_rsc), update_asked)
+        suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs = wishes
+        account.wishes[id_] = Wishes(suspended, told, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting)
         if troubles:
             account.met[id_] = troubles, at_secs
 

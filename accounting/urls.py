@@ -32,6 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("history/history.csv", views_history.download, {"kind": "csv"}, name="history_csv"),
     path("history/history.json", views_history.download, {"kind": "json"}, name="history_json"),
     path("account/preferences/", views_preferences.preferences, name="preferences"),
+    path("account/preferences/shown/", views_preferences.preferences_shown, name="preferences_shown"),
     path("account/email-preferences/", views_mails.mail_preferences, name="mail_preferences"),
     path("mails/end/<str:token>/", views_mails.unsubscribe_here, name="unsubscribe"),
     path("account/data/", views_leaving.data, name="data"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -12,9 +13,19 @@ from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
-from accounting.preference_choices import EVERYWHERE, NothingForEverywhere, forget_set, read_sets, save_set
+from accounting.day_forms import DaysForm
+from accounting.models import AccountSettings
+from accounting.preference_choices import (
+    EVERYWHERE,
+    NothingForEverywhere,
+    Saved,
+    forget_set,
+    read_saved,
+    save_set,
+    save_shown,
+)
 from accounting.preference_texts import GROUPS, PRESET_WORDS, Words
 from accounting.preferences import PREFERENCES, PRESETS, complete
 from portal.access import own_hosts, signed_in
@@ -72,48 +83,89 @@ def preferences(request: HttpRequest) -> HttpResponse:
     venue = request.GET.get("place", EVERYWHERE)
     if venue not in _PLACES:
         raise Http404
-    sets = read_sets(user)
-    form = PreferencesForm(values=sets.get(venue) or sets.get(EVERYWHERE) or complete({}))
+    sets = read_saved(user)
+    shown = sets.get(venue) or sets.get(EVERYWHERE) or Saved(complete({}), {})
+    bound = Forms(PreferencesForm(values=shown.values), DaysForm(days=shown.days))
     if request.method == "POST":
-        done, form = _act(request, user, venue, form)
+        done, bound = _act(request, user, venue, bound)
         if done:
             messages.success(request, done)
             return redirect(_address(venue))
-    return render(request, "accounting/preferences.html", _context(user, venue, sets, form))
+    return render(request, "accounting/preferences.html", _context(user, venue, sets, bound))
 
 
-def _act(request: HttpRequest, user: User, venue: str, form: PreferencesForm) -> tuple[str, PreferencesForm]:
-    """Do what the pressed button says: the sentence to show, or none and the form with what is wrong."""
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """The two forms that make a set: its numbers and switches, and the days that differ."""
+
+    values: PreferencesForm
+    days: DaysForm
+
+    def are_valid(self) -> bool:
+        return all([self.values.is_valid(), self.days.is_valid()])
+
+
+def _act(request: HttpRequest, user: User, venue: str, bound: Forms) -> tuple[str, Forms]:
+    """Do what the pressed button says: the sentence to show, or none and the forms with what is wrong."""
     place = "everywhere" if venue == EVERYWHERE else f"“{_PLACES[venue]}”"
     if "forget" in request.POST:
         forget_set(user, venue)
         if venue == EVERYWHERE:
-            return "Removed. Your computers keep the preferences that they have; change them in BOINC itself.", form
-        return f"Removed. Computers at {place} follow the preferences for everywhere.", form
+            return "Removed. Your computers keep the preferences that they have; change them in BOINC itself.", bound
+        return f"Removed. Computers at {place} follow the preferences for everywhere.", bound
     preset = request.POST.get("preset", "")
+    days: Mapping[int, Mapping[str, float]] = {}
     if preset in PRESETS:
         values: Mapping[str, float] = PRESETS[preset]
     else:
-        form = PreferencesForm(request.POST, values={})
-        if not form.is_valid():
-            return "", form
-        values = form.chosen
+        bound = Forms(PreferencesForm(request.POST, values={}), DaysForm(request.POST))
+        if not bound.are_valid():
+            return "", bound
+        values, days = bound.values.chosen, bound.days.chosen
     try:
-        save_set(user, venue, values)
+        save_set(user, venue, values, days)
     except NothingForEverywhere:
         raise Http404 from None
-    return f"Saved for {place}. Each computer gets it at its next contact.", form
+    return f"Saved for {place}. Each computer gets it at its next contact.", bound
 
 
 def _address(venue: str) -> str:
     return reverse("preferences") + (f"?place={venue}" if venue else "")
 
 
-def _context(user: User, venue: str, sets: Mapping[str, object], form: PreferencesForm) -> dict[str, Any]:
+class ShownForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+    """What BOINC shows on the volunteer's computers."""
+
+    class Meta:
+        model = AccountSettings
+        fields = ("team_name", "no_project_notices")
+        labels = {"team_name": "Team", "no_project_notices": "Leave out the notices of projects"}
+        help_texts = {
+            "team_name": "A name that BOINC shows beside yours. Nobody else sees it.",
+            "no_project_notices": "Only the news of this site are shown.",
+        }
+
+
+@require_POST
+@login_required
+def preferences_shown(request: HttpRequest) -> HttpResponse:
+    """Keep what BOINC shows on my computers."""
+    form = ShownForm(request.POST)
+    if form.is_valid():
+        save_shown(signed_in(request), **form.cleaned_data)
+        messages.success(request, "Saved. Each computer shows it from its next contact on.")
+    else:
+        messages.error(request, "Nothing was saved: the name of a team has 100 characters at most.")
+    return redirect("preferences")
+
+
+def _context(user: User, venue: str, sets: Mapping[str, object], bound: Forms) -> dict[str, Any]:
     here = own_hosts(user).filter(retired_at=None)
     numbers = dict(here.order_by().values_list("venue").annotate(number=Count("pk")))
     return {
-        "form": form,
+        "form": bound.values,
+        "days_form": bound.days,
+        "shown_form": ShownForm(instance=AccountSettings.objects.filter(user=user).first()) if not venue else None,
         "venue": venue,
         "place": _PLACES[venue],
         "has_own": venue in sets,

@@ -175,9 +175,9 @@ def test_preferences_are_ones_own(browser: Client, alice: User, bob: User, opera
 def test_the_page_counts_the_computers_of_a_place_at_no_cost(
     browser: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    # Session, user; settings, computers by place; whether the address is confirmed.
+    # Session, user; preferences, what BOINC shows, computers by place; whether the address is confirmed.
     for _ in range(2):
-        with django_assert_num_queries(5):
+        with django_assert_num_queries(6):
             browser.get(PAGE)
         for number in range(3):
             make_host(alice, f"node-{number}", venue="home")

@@ -149,8 +149,6 @@ def test_everything_that_a_reply_can_say() -> None:
     body = rendered(
         host_venue="home",
         no_project_notices=True,
-        send_tasks_active=True,
-        send_tasks_all=True,
         rss_feeds=[RssFeed("https://example.org/notices.rss", 86_400.0)],
         messages=["one", "two"],
         global_preferences=Preferences(
@@ -161,8 +159,6 @@ def test_everything_that_a_reply_can_say() -> None:
     assert set(flat(body)) >= {
         ("/host_venue", "home"),
         ("/no_project_notices", "1"),
-        ("/send_tasks_active", "1"),
-        ("/send_tasks_all", "1"),
         ("/rss_feeds/rss_feed/url", "https://example.org/notices.rss"),
         ("/rss_feeds/rss_feed/poll_interval", "86400"),
         ("/message", "one"),
