@@ -24,7 +24,7 @@ def deployed_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts) 
     if record is None:
         return default_claim(ClaimRule.NO_VERSION, app, workunit, result)
     elapsed = _elapsed(result)
-    peak, _ = _peak_flops(result, app.rules)
+    peak, _ = reckoned_peak_flops(result, app.rules)
     raw = (elapsed - result.partial_elapsed_secs) * peak
     distrusted = app.host_scale_check and record.consecutive_valid < app.rules.trusted_after_valid
     if not -inf < raw < inf:
@@ -97,7 +97,7 @@ def _elapsed(result: ResultFacts) -> float:
     return result.cpu_secs if elapsed < LEAST_ELAPSED_SECS else elapsed
 
 
-def _peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
+def reckoned_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
     """The speed to reckon with, and whether it stands in for one that is not known."""
     peak = result.peak_flops
     if rules.substitute_peak_flops is not None and (peak <= 0 or peak == rules.unknown_peak_flops):
@@ -114,7 +114,7 @@ def add_deployed_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultF
     if record is None or claim.claim_rule in (ClaimRule.LEFT_OUT, ClaimRule.IMPOSSIBLE):
         return
     rules = app.rules
-    peak, is_substitute = _peak_flops(result, rules)
+    peak, is_substitute = reckoned_peak_flops(result, rules)
     if is_substitute or (result.is_runtime_outlier and rules.skips_runtime_outliers):
         return
     est = workunit.fpops_est

@@ -95,7 +95,8 @@ def _deployed(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
         key = (version.platform_id, version.plan_class)
         if not version.is_deprecated and (key not in newest or newest[key].version_num < version.version_num):
             newest[key] = version
-    counted = _above(newest.values(), rules.min_version_samples + rules.extra_samples_in_mean)
+    threshold = rules.min_version_samples + rules.extra_samples_in_mean
+    counted = [version for version in newest.values() if version.pfc.n >= threshold]
     cpu = [version for version in counted if not version.is_gpu]
     gpu = [version for version in counted if version.is_gpu]
     found = Normalisation()

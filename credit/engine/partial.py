@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from credit.engine.claims import published_claim
-from credit.engine.deployed import deployed_claim
+from credit.engine.deployed import deployed_claim, reckoned_peak_flops
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
 from credit.engine.granting import MAX_CREDIT
@@ -37,9 +37,10 @@ def claim_part(
     """
     if app.credit_system is not CreditSystem.CREDITNEW or not 0 <= elapsed_secs < inf:
         return None
-    if not 0 < result.peak_flops < inf:
+    peak, _ = reckoned_peak_flops(result, app.rules)
+    if not 0 < peak < inf:
         return None
-    elapsed = min(elapsed_secs, now - result.sent_at, workunit.fpops_bound / result.peak_flops)
+    elapsed = min(elapsed_secs, now - result.sent_at, workunit.fpops_bound / peak)
     if not elapsed > result.partial_elapsed_secs:
         return None
     so_far = replace(result, elapsed_secs=elapsed, received_at=now, partial_credit=0.0)
