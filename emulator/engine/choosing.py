@@ -23,7 +23,7 @@ from emulator.engine.reasons import Reason
 from emulator.engine.state import Job, ProjectState
 
 if TYPE_CHECKING:
-    from emulator.engine.policy import JobView, ProjectView
+    from emulator.engine.policy import ProjectView
 
 LEAST_MARGIN_SECS: Final = 60.0
 _NO_REASONS: Final[list[Reason]] = []
@@ -54,10 +54,7 @@ class Chooser:
         """The jobs to run now, and when to choose again: the end of a time slice, or before a deadline is missed."""
         client = self._client
         forecast = self._forecast
-        endangered = False
-        for kind in self._kinds:
-            if forecast.in_danger(kind, now):
-                endangered = True
+        endangered = forecast.danger(now)
         if not endangered and now < self._first_end and self._full_at_moves == client.moves:
             return Choice(client.running, _NO_REASONS, self._first_end)
         self._free = [n if active else 0.0 for n, active in zip(client.instances, client.kind_active, strict=True)]
@@ -81,8 +78,9 @@ class Chooser:
         elif max(self._free) > 1e-9:
             self._full_at_moves = -1
         else:
-            # Applying the choice stops those that run and were not taken.
-            self._full_at_moves = client.moves + sum([job.id not in self._taken for job in client.running])
+            # Applying the choice stops those whose slice is over and that were not chosen again.
+            stops = sum([job.slice_end_secs <= now for job in client.running])
+            self._full_at_moves = client.moves + stops
         return Choice(self._jobs, self._reasons, again)
 
     def _end_slices(self, now: float) -> float:
@@ -131,45 +129,62 @@ class Chooser:
         free = self._free
         if free[kind] <= 1e-9:
             return
-        taken = self._taken
-        for job in client.running:
-            if job.kind == kind and job.slice_end_secs > now and job.id not in taken and self._fits(job):
-                self._take(job, Reason.SLICE)
+        self._keep(kind, now)
         if free[kind] <= 1e-9:
             return
+        rank, step_cost = self._rank, self._step_cost
         costs: dict[int, float] = {}
         for job in self._jobs:
             index = job.project.index
-            costs[index] = costs.get(index, 0.0) + self._step_cost(job)
-        rank = self._rank
+            costs[index] = costs.get(index, 0.0) + step_cost(job)
         heap = [
             (rank(project) + costs.get(project.index, 0.0), project.index, project)
             for project in client.projects
             if (project.waiting[kind] or project.begun[kind]) and not project.suspended
         ]
-        heapify(heap)
+        if len(heap) > 1:
+            heapify(heap)
         offers: dict[int, Iterator[Job]] = {}
         while heap and free[kind] > 1e-9:
             height, index, project = heap[0]
             if index not in offers:
-                offers[index] = self._offers(project, kind)
+                offers[index] = self._offers(project, kind, now)
             offered = next(offers[index], None)
             if offered is None:
                 heappop(heap)
             elif self._fits(offered):
                 self._take(offered, reason)
-                heapreplace(heap, (height + self._step_cost(offered), index, project))
+                heapreplace(heap, (height + step_cost(offered), index, project))
 
-    def _offers(self, project: ProjectState, kind: int) -> Iterator[Job]:
-        """A project's jobs, the one to prefer first."""
+    def _keep(self, kind: int, now: float) -> None:
+        """Takes the running jobs whose time slice is not over."""
+        jobs, free = self._jobs, self._free
+        before = len(jobs)
+        for job in self._client.running:
+            # They fit unless something was taken for its deadline, or beside a GPU.
+            if job.slice_end_secs > now and job.kind == kind and (not before or self._may_keep(job)):
+                free[kind] -= job.usage
+                if kind:
+                    free[0] -= job.cpus
+                jobs.append(job)
+        if self._taken:
+            self._taken.update([job.id for job in jobs])
+        self._reasons.extend([Reason.SLICE] * (len(jobs) - before))
+
+    def _may_keep(self, job: Job) -> bool:
+        return job.id not in self._taken and self._fits(job)
+
+    def _offers(self, project: ProjectState, kind: int, now: float) -> Iterator[Job]:
+        """A project's jobs that were not kept, the one to prefer first."""
         taken = self._taken
         begun = project.begun[kind]
-        for job in begun:
-            if job.running and job.id not in taken:
-                yield job
-        for job in begun:
-            if not job.running and job.id not in taken:
-                yield job
+        if begun:
+            for job in begun:
+                if job.running and job.slice_end_secs <= now and job.id not in taken:
+                    yield job
+            for job in begun:
+                if not job.running and job.id not in taken:
+                    yield job
         for job in project.waiting[kind]:
             if job.id not in taken:
                 yield job

@@ -7,7 +7,7 @@ and a policy decides. Policies see it as policy.ClientView.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from emulator.engine import chance
 from emulator.engine.availability import UpDown
@@ -20,6 +20,9 @@ from emulator.engine.results import Kind
 from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
 from emulator.engine.server import Server
 from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LEAST_BUFFER_SECS: Final = 180.0
 LEAST_UP_FRACTION: Final = 0.01
@@ -164,22 +167,25 @@ class Client:
 
     def apply(self, choice: Choice, now: float) -> None:
         """Runs what the policy chose: preempts what is not in it, starts what does not run, sets the CPUs' speed."""
-        chosen = choice.jobs
+        chosen = cast("Sequence[Job]", choice.jobs)  # the only jobs there are
         running = self.running
         if chosen is running:
             return
-        if chosen[: len(running)] != running:
+        if list(chosen[: len(running)]) != running:
             wanted = {job.id for job in chosen}
             for job in running:
                 if job.id not in wanted:
                     self.stop(job, now, Reason.PREEMPTED)
             self.running = running = [job for job in running if job.running]
-        if len(chosen) > len(running):
-            for view, reason in zip(chosen, choice.reasons, strict=True):
-                if not view.running:
-                    assert isinstance(view, Job)
-                    self._start(view, now, reason)
-                    running.append(view)
+            for job, reason in zip(chosen, choice.reasons, strict=True):
+                if not job.running:
+                    self._start(job, now, reason)
+                    running.append(job)
+        elif len(chosen) > len(running):
+            first = len(running)
+            for job, reason in zip(chosen[first:], choice.reasons[first:], strict=True):
+                self._start(job, now, reason)
+                running.append(job)
         if self.uneven or len(running) > self.instances[0]:
             self.set_cpu_rate(now)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heapreplace
+from heapq import heappop, heapreplace
 from typing import TYPE_CHECKING, Final
 
 from emulator.engine.client import Client
@@ -69,6 +69,23 @@ class Forecast:
         work = client.work_secs(kind, now) - (n - 1) * client.longest_secs[kind]
         return max(0.0, (work / n - SLACK_SECS) / client.up_fraction[kind])
 
+    def danger(self, now: float) -> bool:
+        """Whether any job might miss its deadline; False is certain."""
+        client = self._client
+        for kind in self._kinds:
+            heap = client.deadlines[kind]
+            while heap and heap[0][2].done:
+                heappop(heap)
+            if heap and (
+                not client.plain[kind] or now + self._all_done_secs(kind, now) > heap[0][0] - self._early_secs()
+            ):
+                return True
+        return False
+
+    def _early_secs(self) -> float:
+        client = self._client
+        return client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
+
     def in_danger(self, kind: int, now: float) -> bool:
         """Whether a job of that kind might miss its deadline; False is certain."""
         client = self._client
@@ -77,9 +94,7 @@ class Forecast:
             return False
         if not client.plain[kind]:
             return True
-        if client.quirks.buffer_before_deadline:
-            deadline -= client.buffer_min_secs
-        return now + self._all_done_secs(kind, now) > deadline
+        return now + self._all_done_secs(kind, now) > deadline - self._early_secs()
 
     def _all_done_secs(self, kind: int, now: float) -> float:
         """A time after which all jobs of that kind are done for certain, whatever their order."""
@@ -117,7 +132,7 @@ class Forecast:
         kinds = [kind for kind in self._kinds if self.in_danger(kind, now)]
         if not kinds:
             return missed
-        early = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
+        early = self._early_secs()
         endangered = {}
         for kind in kinds:
             bound = now + self._all_done_secs(kind, now) if client.plain[kind] else NEVER
@@ -255,7 +270,8 @@ class Slices:
             step = min((self._left[job.id] for job in active), default=NEVER)
             period = client.period_secs
             if step > LONGEST_STEP_PARTS * period:
-                step /= LONGEST_STEP_PARTS
+                # Not past the end of a short job that waits for its turn: it would seem to wait for days.
+                step = max(period, min(step / LONGEST_STEP_PARTS, self._shortest_left()))
             elif step > period:
                 step = period
             step = min(step, horizon_secs - at)
@@ -272,6 +288,9 @@ class Slices:
                 return
         for kind in self._order:
             outlook.saturated_secs[kind] = min(outlook.saturated_secs[kind], max(at, horizon_secs))
+
+    def _shortest_left(self) -> float:
+        return min(self._left[job.id] for queue in self._queues for jobs in queue.values() for job in jobs)
 
     def _fill(self, first: bool) -> list[Job]:
         client = self._client

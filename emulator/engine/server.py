@@ -53,47 +53,35 @@ class Server:
         secs, instances = list(request.secs), list(request.instances)
         delays = list(request.delays_secs or [0.0] * len(secs))
         load = _Workload(present(), self._instances[0]) if project.project.workload_check else None
+        needed: list[bool] = []
+        able: list[tuple[float, Offer]] = []
         while len(sent) < MOST_JOBS_PER_RPC:
-            needed = [secs[kind] > 0 or instances[kind] > 0 for kind in range(len(secs))]
-            offer = self._pick(project, needed, refused)
-            if offer is None:
+            now_needed = [s > 0 or n > 0 for s, n in zip(secs, instances, strict=True)]
+            if now_needed != needed:
+                needed = now_needed
+                able = _able(project, needed, refused)
+            if not able:
                 break
+            offer = able[0][1] if len(able) == 1 else _any_by_weight(project, able)
             job = self._draw(offer, now)
+            kind = offer.kind
             if load is not None:
                 fits = load.add(job)
             else:
-                fits = delays[offer.kind] + job.estimate_secs <= offer.app.app.latency_bound_secs
+                fits = delays[kind] + job.estimate_secs <= offer.app.app.latency_bound_secs
             if not fits:
                 refused.add(offer)
+                needed = []
                 continue
             sent.append(job)
-            expected_secs = job.estimate_secs / self._up_fraction[offer.kind]
-            for kind, usage in ((offer.kind, offer.usage), (0, offer.cpus if offer.kind else 0.0)):
-                secs[kind] -= expected_secs * usage
-                instances[kind] -= usage
-            delays[offer.kind] += expected_secs * offer.usage / self._instances[offer.kind]
+            expected_secs = job.estimate_secs / self._up_fraction[kind]
+            secs[kind] -= expected_secs * offer.usage
+            instances[kind] -= offer.usage
+            if kind:
+                secs[0] -= expected_secs * offer.cpus
+                instances[0] -= offer.cpus
+            delays[kind] += expected_secs * offer.usage / self._instances[kind]
         return sent, {offer.kind for offer in refused}
-
-    def _pick(self, project: ProjectState, needed: list[bool], refused: set[Offer]) -> Offer | None:
-        """An application at random by weight, among those with a version needed; its fastest such version."""
-        able: list[tuple[float, Offer]] = []
-        for app in project.apps:
-            best = None
-            for offer in app.offers:
-                if needed[offer.kind] and offer not in refused and (best is None or offer.flops > best.flops):
-                    best = offer
-            if best is not None and app.app.weight > 0:
-                able.append((app.app.weight, best))
-        if not able:
-            return None
-        if len(able) == 1:
-            return able[0][1]
-        point = project.draws.random() * sum(weight for weight, _ in able)
-        for weight, offer in able:
-            point -= weight
-            if point < 0:
-                return offer
-        return able[-1][1]
 
     def _draw(self, offer: Offer, now: float) -> Job:
         app = offer.app.app
@@ -105,6 +93,28 @@ class Server:
             now,
             now + app.latency_bound_secs,
         )
+
+
+def _able(project: ProjectState, needed: list[bool], refused: set[Offer]) -> list[tuple[float, Offer]]:
+    """Of each application with a version that is needed, the fastest such version; with the application's weight."""
+    able = []
+    for app in project.apps:
+        best = None
+        for offer in app.offers:
+            if needed[offer.kind] and offer not in refused and (best is None or offer.flops > best.flops):
+                best = offer
+        if best is not None and app.app.weight > 0:
+            able.append((app.app.weight, best))
+    return able
+
+
+def _any_by_weight(project: ProjectState, able: list[tuple[float, Offer]]) -> Offer:
+    point = project.draws.random() * sum(weight for weight, _ in able)
+    for weight, offer in able:
+        point -= weight
+        if point < 0:
+            return offer
+    return able[-1][1]
 
 
 def _flop(normal: Normal, project: ProjectState) -> float:

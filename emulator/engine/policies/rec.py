@@ -109,10 +109,11 @@ class Rec:
         return self._decay * self._growth * self._inverse[project.index]
 
     def _step_cost(self, job: JobView) -> float:
+        """What a job's choice adds to its project's rank: as if it had run for one scheduling period."""
         client = self._client
         index = job.project.index
         if client.quirks.hour_of_day_bump:
-            return job.counted_flops / client.host_flops * sum(self._rec) / 24 * self._inverse[index]
+            return sum(self._rec) / 24 / client.host_flops * self._inverse[index] * job.counted_flops
         return self._decay * self._growth * self._inverse[index] * job.counted_flops * client.period_secs
 
     def choose(self, now: float) -> Choice:
