@@ -23,7 +23,7 @@ from emulator.engine.reasons import Reason
 from emulator.engine.state import Job, ProjectState
 
 if TYPE_CHECKING:
-    from emulator.engine.policy import ProjectView
+    from emulator.engine.policy import JobView, ProjectView
 
 LEAST_MARGIN_SECS: Final = 60.0
 _NO_REASONS: Final[list[Reason]] = []
