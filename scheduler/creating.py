@@ -1,0 +1,70 @@
+"""Rows of workunits and results in bulk: what both the submission of jobs and the transitioner make."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from django.db import connection, models
+from django.db.backends.utils import CursorWrapper
+
+from credit.models import Result, Workunit
+
+# Columns of a result that come from its workunit; all others have their model's defaults.
+_FROM_WORKUNIT = {
+    "workunit_id": "w.id",
+    "app_id": "w.app_id",
+    "name": "w.name || '_' || number",
+    # A replacement goes out before new work, so that its workunit ends soon.
+    "priority": "LEAST(32767, w.priority + CASE WHEN number >= w.target_nresults THEN 1 ELSE 0 END)",
+    "created_at": "%(now)s",
+}
+
+
+def create_results(cursor: CursorWrapper, wanted: Sequence[tuple[int, int, int]], now: dt.datetime) -> None:
+    """Make results of workunits: (workunit id, number of the first, how many) of each. One statement.
+
+    The workunits are locked by the caller, or not visible to anybody else yet: the numbers are parts of names.
+    """
+    defaults = _defaults(Result)
+    columns = [*_FROM_WORKUNIT, *(name for name in defaults if name not in _FROM_WORKUNIT)]
+    values = [_FROM_WORKUNIT.get(name, f"%({name})s") for name in columns]
+    cursor.execute(
+        f"""
+        INSERT INTO credit_result ({", ".join(columns)})
+        SELECT {", ".join(values)}
+          FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
+          JOIN credit_workunit w ON w.id = wanted.id,
+               generate_series(wanted.first, wanted.first + wanted.n - 1) AS number
+         ORDER BY w.id, number
+        """,
+        {
+            **defaults,
+            "now": now,
+            "ids": [id_ for id_, _, _ in wanted],
+            "firsts": [first for _, first, _ in wanted],
+            "counts": [count for _, _, count in wanted],
+        },
+    )
+
+
+def copy_workunits(cursor: CursorWrapper, workunits: Iterable[Workunit]) -> None:
+    """Write new workunits by COPY: a tenth of what INSERT costs. Their ids are the database's."""
+    fields = [field for field in Workunit._meta.concrete_fields if not field.primary_key]
+    columns = ", ".join(str(field.column) for field in fields)
+    with cursor.copy(f"COPY credit_workunit ({columns}) FROM STDIN") as copy:
+        for workunit in workunits:
+            copy.write_row([_value(field, getattr(workunit, field.attname)) for field in fields])
+
+
+@cache
+def _defaults(model: type[models.Model]) -> dict[str, Any]:
+    """The value of each column of a new row, by the column's name."""
+    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
+    return {str(field.column): _value(field, field.get_default()) for field in fields}
+
+
+def _value(field: models.Field[Any, Any], value: Any) -> Any:
+    return field.get_db_prep_save(value, connection)
