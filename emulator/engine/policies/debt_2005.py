@@ -57,7 +57,8 @@ class WorkNeed:
     few_tasks: bool
     busy_cpus: int
     work_secs: Mapping[int, float]  # per project, not capped
-    spare_secs: float  # how much work may be done before condition 1 or 2 comes true
+    spare_secs: float  # how much work may be done before condition 1 or 2 can come true
+    lack_secs: float  # how much there is less than the least buffer on all CPUs
 
     def __bool__(self) -> bool:
         return self.buffer_short or self.project_short or self.few_tasks
@@ -79,7 +80,8 @@ def need_to_get_work(
 
     `results` are (project, estimated CPU-seconds left). They are packed into bins of one CPU each, longest first; a
     bin that holds the least buffer is a busy CPU. Then all work is counted, each project's up to its share of
-    the least buffer of all CPUs.
+    the least buffer of all CPUs: that sum is short exactly when one project is short of its part. `share_fractions`
+    has every project, and sums to 1.
     """
     work_secs = dict.fromkeys(share_fractions, 0.0)
     heap: list[float] = []
@@ -94,17 +96,17 @@ def need_to_get_work(
             busy_cpus, bin_secs = busy_cpus + 1, 0.0
     needed_secs = min_buffer_secs * cpus
     total_secs = sum(work_secs.values())
-    capped_secs = sum(min(work_secs[index], fraction * needed_secs) for index, fraction in share_fractions.items())
-    # The shares' rounding must not count as a project without work.
-    tolerance_secs = 1e-9 * needed_secs
-    buffer_short = total_secs < needed_secs - tolerance_secs
+    # The most lacking project's work beyond its part. The shares' rounding must not count as a project without work.
+    beyond_secs = min((work_secs[index] - part * needed_secs for index, part in share_fractions.items()), default=0.0)
+    buffer_short = total_secs < needed_secs
     return WorkNeed(
         buffer_short=buffer_short,
-        project_short=not buffer_short and capped_secs < needed_secs - tolerance_secs,
+        project_short=not buffer_short and beyond_secs < -1e-9 * needed_secs,
         few_tasks=not buffer_short and busy_cpus < cpus,
         busy_cpus=busy_cpus,
         work_secs=work_secs,
-        spare_secs=min(total_secs, capped_secs) - needed_secs,
+        spare_secs=min(total_secs - needed_secs, beyond_secs),
+        lack_secs=max(0.0, needed_secs - total_secs),
     )
 
 
@@ -191,7 +193,7 @@ class Debt2005:
             self._book(task)
         cpus = self._client.instances[0]
         total_secs = sum(self._done_secs.values())
-        self._debts = settle_debts(self._debts, self._share_fractions(), self._done_secs)
+        self._debts = settle_debts(self._debts, _share_fractions(self._client.projects), self._done_secs)
         self._pay_off_secs = total_secs / cpus if total_secs > 0 else self._client.period_secs
         self._done_secs = {}
         self._period_from = now
@@ -231,20 +233,17 @@ class Debt2005:
             future[project.index] = future.get(project.index, 0.0) - expected_secs
             free_cpus -= job.cpus
 
-    def _share_fractions(self) -> dict[int, float]:
-        total = sum(project.share for project in self._client.projects)
-        return {project.index: project.share / total if total else 0.0 for project in self._client.projects}
-
     def _need(self, now: float) -> WorkNeed:
-        results: list[tuple[int, float]] = []
-        for project in self._client.projects:
-            if _runnable(project):
-                for job in (*project.begun[0], *project.waiting[0]):
-                    # A job of several CPUs keeps so many busy: it counts as one result for each.
-                    whole = max(1, int(job.cpus))
-                    results += [(project.index, job.left_secs(now) * job.cpus / whole)] * whole
-        cpus = int(self._client.instances[0])
-        return need_to_get_work(results, self._share_fractions(), max(1, cpus), self._client.buffer_min_secs)
+        client, results = self._client, list[tuple[int, float]]()
+        projects = [project for project in client.projects if _runnable(project)]
+        for project in projects:
+            for job in (*project.begun[0], *project.waiting[0]):
+                # A job of several CPUs keeps so many busy: it counts as one result for each.
+                whole = max(1, int(job.cpus))
+                results += [(project.index, job.left_secs(now) * job.cpus / whole)] * whole
+        return need_to_get_work(
+            results, _share_fractions(projects), max(1, int(client.instances[0])), client.buffer_min_secs
+        )
 
     def fetch(self, now: float) -> Fetch:
         if now >= self._look_at:
@@ -269,7 +268,8 @@ class Debt2005:
 
     def _request(self, need: WorkNeed, now: float) -> WorkRequest | None:
         """Whom to ask: shortest of its cap, then largest debt. Others only when the computer as a whole is short."""
-        client, fractions = self._client, self._share_fractions()
+        client = self._client
+        fractions = _share_fractions([project for project in client.projects if _runnable(project)])
         cpus = client.instances[0]
         best: tuple[tuple[float, float, int], ProjectView] | None = None
         for project in client.projects:
@@ -287,7 +287,7 @@ class Debt2005:
         project = best[1]
         secs = fractions[project.index] * client.buffer_total_secs * cpus - need.work_secs[project.index]
         if need.buffer_short or need.few_tasks:
-            secs = max(secs, -need.spare_secs, (cpus - need.busy_cpus) * client.buffer_min_secs)
+            secs = max(secs, need.lack_secs, (cpus - need.busy_cpus) * client.buffer_min_secs)
         empty = [0.0] * len(client.kinds)
         return WorkRequest(project, [max(secs, 1.0), *empty[1:]], empty, need.reason)
 
@@ -301,6 +301,11 @@ class Debt2005:
 
     def standing(self, project: ProjectView, now: float) -> float:
         return self._debts.get(project.index, 0.0)
+
+
+def _share_fractions(projects: Sequence[ProjectView]) -> dict[int, float]:
+    total = sum(project.share for project in projects)
+    return {project.index: project.share / total if total else 0.0 for project in projects}
 
 
 def _runnable(project: ProjectView) -> bool:
