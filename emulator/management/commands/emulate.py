@@ -1,0 +1,74 @@
+"""`manage.py emulate`: run a scenario of files under a policy, and print what comes of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from emulator.engine.quirks import BOINC, Quirks
+from emulator.engine.results import Result
+from emulator.engine.run import run
+from emulator.engine.scenario import ScenarioError
+from emulator.policies import NAMES, make_policy
+from emulator.scenario_files import read_folder
+
+MOST_DAYS = 1_000_000
+
+
+class Command(BaseCommand):
+    help = (
+        "Emulate what a client does for some days under a scheduling policy: the computer, its projects and its "
+        "preferences are read from a folder with client_state.xml and global_prefs.xml (or from the former alone). "
+        "The same seed gives the same result on any machine. Needs no database."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("path", type=Path, help="the folder, or its client_state.xml")
+        parser.add_argument("--policy", choices=NAMES, default="rec", help="default: rec, the present client's")
+        parser.add_argument("--quirks", choices=["boinc"], help="do as BOINC's own emulator where it differs")
+        parser.add_argument("--days", type=float, default=10.0, help="simulated days; default: 10")
+        parser.add_argument("--seed", type=int, default=1, help="of all random numbers; default: 1")
+        parser.add_argument("--half-life", type=float, default=10.0, help="of REC, in days; default: 10")
+        parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+        parser.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
+
+    def handle(self, *args: Any, path: Path, days: float, half_life: float, **options: Any) -> None:
+        if not 0 < days <= MOST_DAYS or not math.isfinite(half_life) or not 0.001 <= half_life <= MOST_DAYS:
+            raise CommandError(f"--days and --half-life take numbers above 0, up to {MOST_DAYS}")
+        started = time.process_time()
+        try:
+            scenario = read_folder(path)
+            policy = make_policy(options["policy"], scenario, {"half_life_days": half_life})
+            quirks = BOINC if options["quirks"] else Quirks()
+            result = run(scenario, policy, days, options["seed"], quirks, timeline=False)
+        except (OSError, ScenarioError) as error:
+            raise CommandError(str(error)) from error
+        cpu_secs = time.process_time() - started
+        if options["json"]:
+            self.stdout.write(json.dumps({**result.as_json(), "cpu_secs": round(cpu_secs, 6)}))
+            return
+        for note in scenario.notes:
+            self.stdout.write(f"note: {note}")
+        self._table(result, cpu_secs)
+        for row in range(min(options["explain"], len(result.decisions))):
+            at = result.decisions.at_secs[row]
+            names = tuple(project.name for project in scenario.projects)
+            kinds = tuple(processor.kind for processor in scenario.host.processors)
+            self.stdout.write(f"{at:14.1f} s  {result.decisions.sentence(row, names, kinds)}")
+
+    def _table(self, result: Result, cpu_secs: float) -> None:
+        figures = result.as_json()["figures_of_merit"]
+        for name, value in figures.items():
+            self.stdout.write(f"{name:<28}{value:.6f}")
+        self.stdout.write(f"\n{'project':<24}{'share':>9}{'got':>9}{'jobs':>9}{'late':>7}{'RPCs':>7}")
+        for row in result.projects:
+            self.stdout.write(
+                f"{row.name[:23]:<24}{row.share:>9.2%}{row.got_fraction:>9.2%}{row.jobs:>9}{row.late:>7}{row.rpcs:>7}"
+            )
+        self.stdout.write(f"\n{result.days:g} days in {cpu_secs:.3f} CPU seconds")
