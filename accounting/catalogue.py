@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 import time
 from dataclasses import dataclass
 
@@ -42,20 +43,42 @@ class Catalogue:
 
 
 _kept: tuple[float, Catalogue] | None = None
+# One thread reads; the others go on with what there is, or wait if there is nothing.
+_reading = threading.Lock()
+_changes = 0
 
 
 def current() -> Catalogue:
-    """The catalogue, at most ``KEPT_SECS`` old."""
-    global _kept
+    """The catalogue, at most ``KEPT_SECS`` old, and the time that it takes one thread to read it."""
     kept = _kept
-    if kept is None or time.monotonic() - kept[0] > KEPT_SECS:
-        kept = _kept = (time.monotonic(), _load())
-    return kept[1]
+    if kept is not None and time.monotonic() - kept[0] <= KEPT_SECS:
+        return kept[1]
+    if not _reading.acquire(blocking=kept is None):
+        assert kept is not None
+        return kept[1]
+    try:
+        # Whoever waited finds what the other one read.
+        if _kept is not None and _kept is not kept:
+            return _kept[1]
+        return _read()
+    finally:
+        _reading.release()
+
+
+def _read() -> Catalogue:
+    global _kept
+    changes = _changes
+    read = (time.monotonic(), _load())
+    # What was changed in the meantime may not be in it.
+    if changes == _changes:
+        _kept = read
+    return read[1]
 
 
 def forget() -> None:
     """Read the projects again at the next request; called by whatever changes one."""
-    global _kept
+    global _kept, _changes
+    _changes += 1
     _kept = None
 
 

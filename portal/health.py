@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import structlog
-from django.core.cache import cache
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from portal.cache import valkey
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +55,7 @@ def _check_database() -> None:
 
 
 def _check_cache() -> None:
+    cache = valkey()
     cache.set("readyz", 1, timeout=60)
     if cache.get("readyz") != 1:
         raise NotReady("the cache does not keep what is put into it")

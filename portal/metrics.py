@@ -16,7 +16,6 @@ from typing import Any
 import structlog
 from amqp.exceptions import ChannelError
 from django.conf import settings
-from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -30,6 +29,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from portal.cache import valkey
 from portal.celery import app
 
 log = structlog.get_logger(__name__)
@@ -66,6 +66,7 @@ def count_task(task: str, succeeded: bool) -> None:
     """Count one run of a background task and keep when it last succeeded."""
     outcome = "succeeded" if succeeded else "failed"
     key = _TASK_KEY.format(task, outcome)
+    cache = valkey()
     cache.add(key, 0, timeout=None)
     cache.incr(key)
     if succeeded:
@@ -89,7 +90,7 @@ class _Background(Collector):
             "cobblestone_task_last_success_seconds", "When the task last succeeded, Unix time.", labels=["task"]
         )
         tasks = sorted({str(entry["task"]) for entry in settings.CELERY_BEAT_SCHEDULE.values()})
-        kept = cache.get_many(
+        kept = valkey().get_many(
             [_TASK_KEY.format(task, what) for task in tasks for what in ("succeeded", "failed", "last")]
         )
         for task in tasks:

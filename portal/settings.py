@@ -133,7 +133,7 @@ DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "portal.cache.ForgivingCache",
         "LOCATION": CACHE_URL,
         "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
     }
@@ -158,6 +158,10 @@ if "account_manager" in ROOMS:
         "roll-up": {"task": "accounting.tasks.roll_up", "schedule": 600},
         "send-mails": {"task": "accounting.tasks.send_mails", "schedule": 3600},
         "send-concerns": {"task": "accounting.tasks.send_concerns", "schedule": 6 * 3600},
+    }
+if "emulator" in ROOMS:
+    CELERY_BEAT_SCHEDULE |= {
+        "look-after-runs": {"task": "emulator.tasks.look_after_runs", "schedule": 120},
     }
 
 # --- Django -----------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_days_go_from_the_page_to_the_client(browser: Client, alice: User, proje
 
 
 def test_the_form_shows_what_is_saved_and_saves_it_again(browser: Client, alice: User) -> None:
-    days = {
+    days: dict[int, dict[str, float]] = {
         5: {"start_hour": 9.5, "end_hour": 17, "net_start_hour": 0, "net_end_hour": 24},
         0: {"net_start_hour": 24, "net_end_hour": 0},
     }

@@ -1,0 +1,85 @@
+"""The cache in Valkey, and one in this process's memory while Valkey is away.
+
+What people need to sign in (django-allauth's limits, codes used already) goes on then, counted in each process by
+itself. Whoever wants to know of Valkey's state, or counts for all processes together, uses `valkey()`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+import structlog
+from django.core.cache import caches
+from django.core.cache.backends.base import BaseCache
+from django.core.cache.backends.locmem import LocMemCache
+from django.core.cache.backends.redis import RedisCache
+from redis import RedisError
+
+log = structlog.get_logger("cache")
+
+# So long nobody waits for it again.
+ASKED_AGAIN_SECS: Final = 5.0
+_MAX_ENTRIES: Final = 10_000
+# When each Valkey that was away is asked again, by its address.
+_away_until: dict[str, float] = {}
+
+
+class ForgivingCache(RedisCache):
+    """Django's cache in Valkey whose failures nobody sees."""
+
+    def __init__(self, server: str, params: dict[str, Any]) -> None:
+        super().__init__(server, params)
+        self.strict = RedisCache(server, params)
+        self._server = server
+        self._stand_in = LocMemCache(f"instead of {server}", {"OPTIONS": {"MAX_ENTRIES": _MAX_ENTRIES}})
+
+    def _ask(self, method: str, *args: Any, **options: Any) -> Any:
+        if time.monotonic() >= _away_until.get(self._server, 0.0):
+            try:
+                return getattr(self.strict, method)(*args, **options)
+            except RedisError as error:
+                _away_until[self._server] = time.monotonic() + ASKED_AGAIN_SECS
+                log.warning("cache_in_memory", reason=type(error).__name__)
+        return getattr(self._stand_in, method)(*args, **options)
+
+    def add(self, key: Any, value: Any, *args: Any, **options: Any) -> bool:
+        return bool(self._ask("add", key, value, *args, **options))
+
+    def get(self, key: Any, *args: Any, **options: Any) -> Any:
+        return self._ask("get", key, *args, **options)
+
+    def set(self, key: Any, value: Any, *args: Any, **options: Any) -> None:
+        self._ask("set", key, value, *args, **options)
+
+    def touch(self, key: Any, *args: Any, **options: Any) -> bool:
+        return bool(self._ask("touch", key, *args, **options))
+
+    def delete(self, key: Any, *args: Any, **options: Any) -> bool:
+        return bool(self._ask("delete", key, *args, **options))
+
+    def get_many(self, keys: Iterable[Any], *args: Any, **options: Any) -> dict[Any, Any]:
+        return cast(dict[Any, Any], self._ask("get_many", list(keys), *args, **options))
+
+    def has_key(self, key: Any, *args: Any, **options: Any) -> bool:
+        return bool(self._ask("has_key", key, *args, **options))
+
+    def incr(self, key: Any, *args: Any, **options: Any) -> int:
+        return int(self._ask("incr", key, *args, **options))
+
+    def set_many(self, data: Mapping[Any, Any], *args: Any, **options: Any) -> list[Any]:
+        return cast(list[Any], self._ask("set_many", data, *args, **options))
+
+    def delete_many(self, keys: Iterable[Any], *args: Any, **options: Any) -> None:
+        self._ask("delete_many", list(keys), *args, **options)
+
+    def clear(self) -> None:
+        self._ask("clear")
+        self._stand_in.clear()
+
+
+def valkey() -> BaseCache:
+    """The cache in Valkey itself; raises RedisError while it is away."""
+    cache = caches["default"]
+    return cache.strict if isinstance(cache, ForgivingCache) else cache
