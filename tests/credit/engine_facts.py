@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.decide import Decision, decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
@@ -18,6 +20,11 @@ BOUND = 1e14
 PEAK = 1e9
 CREDIT_OF_EST = 2.314814814814815
 """1e12 × 200 / 86400e9."""
+
+
+def about(value: float, rel: float | None = None, abs: float | None = None) -> Any:
+    """A number that equals others near it, wherever a number may stand."""
+    return pytest.approx(value, rel=rel, abs=abs)
 
 
 def app(rules: Rules | None = None, **fields: Any) -> AppFacts:

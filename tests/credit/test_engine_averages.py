@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from credit.engine.averages import SAMPLE_LIMIT, Average, AverageRules, AverageWithVariance
 from credit.engine.rules import Rules
+from tests.credit.engine_facts import about
 
 HOST = Rules.published().host_average
 VERSION = Rules.published().version_average
@@ -36,7 +37,7 @@ def test_nothing_measured_is_none() -> None:
 
 def test_the_first_samples_count_evenly() -> None:
     # (1 + 2 + 3) / 3
-    assert averaged(HOST, 1, 2, 3) == Average(3, pytest.approx(2))
+    assert averaged(HOST, 1, 2, 3) == Average(3, about(2))
 
 
 @pytest.mark.parametrize(
@@ -50,28 +51,28 @@ def test_the_first_samples_count_evenly() -> None:
 def test_a_host_averages_ten_samples_evenly(n: int, expected: float) -> None:
     average = Average(n, 1.0)
     average.add(2.0, HOST)
-    assert average == Average(n + 1, pytest.approx(expected, rel=1e-15))
+    assert average == Average(n + 1, about(expected, rel=1e-15))
 
 
 @pytest.mark.parametrize(("n", "expected"), [(99, 1 + 1 / 100), (100, 1.001), (101, 1.001)])
 def test_a_version_averages_a_hundred_samples_evenly(n: int, expected: float) -> None:
     average = Average(n, 1.0)
     average.add(2.0, VERSION)
-    assert average == Average(n + 1, pytest.approx(expected, rel=1e-15))
+    assert average == Average(n + 1, about(expected, rel=1e-15))
 
 
 @pytest.mark.parametrize(("n", "expected"), [(18, 1 + 1 / 19), (19, 1.01), (20, 1.01)])
 def test_deployed_hosts_weight_the_twentieth_sample_already(n: int, expected: float) -> None:
     average = Average(n, 1.0)
     average.add(2.0, Rules.deployed().host_average)
-    assert average.avg == pytest.approx(expected, rel=1e-15)
+    assert average.avg == about(expected, rel=1e-15)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(98, 1 + 1 / 99), (99, 1.001)])
 def test_deployed_versions_weight_the_hundredth_sample_already(n: int, expected: float) -> None:
     average = Average(n, 1.0)
     average.add(2.0, Rules.deployed().version_average)
-    assert average.avg == pytest.approx(expected, rel=1e-15)
+    assert average.avg == about(expected, rel=1e-15)
 
 
 def test_the_first_sample_is_taken_as_it_is() -> None:
@@ -97,15 +98,15 @@ def test_an_average_of_zero_caps_nothing() -> None:
 def test_variance_of_even_samples_is_that_of_the_samples() -> None:
     # mean 4, deviations -2, 0, 2: squares add up to 8; 8 / 3
     average = with_variance(HOST, 2, 4, 6)
-    assert (average.avg, average.q) == (pytest.approx(4), pytest.approx(8))
-    assert average.var == pytest.approx(8 / 3)
+    assert (average.avg, average.q) == (about(4), about(8))
+    assert average.var == about(8 / 3)
 
 
 def test_variance_of_later_samples_has_the_weight() -> None:
     # d = 6 - 4 = 2; avg 4 + 0.01 × 2; var 1 + 0.01 × (2² - 1); q stays
     average = AverageWithVariance(10, 4.0, 1.0, 10.0)
     average.add(6.0, HOST)
-    assert average == AverageWithVariance(11, pytest.approx(4.02), pytest.approx(1.03), 10.0)
+    assert average == AverageWithVariance(11, about(4.02), about(1.03), 10.0)
 
 
 @pytest.mark.parametrize("sample", [nan, inf, -inf, -1.0, -1e-300, 1e304, SAMPLE_LIMIT])
@@ -134,8 +135,8 @@ def test_averages_stay_finite_whatever_comes(samples: list[float]) -> None:
 def test_even_samples_give_mean_and_variance(samples: list[float]) -> None:
     average = with_variance(HOST, *samples)
     mean = sum(samples) / len(samples)
-    assert average.avg == pytest.approx(mean)
-    assert average.var == pytest.approx(sum((s - mean) ** 2 for s in samples) / len(samples), abs=1e-9)
+    assert average.avg == about(mean)
+    assert average.var == about(sum((s - mean) ** 2 for s in samples) / len(samples), abs=1e-9)
 
 
 @given(st.floats(0.1, 10), st.lists(st.floats(0, 1e9), min_size=1, max_size=5))

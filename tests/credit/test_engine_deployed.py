@@ -16,6 +16,7 @@ from tests.credit.engine_facts import (
     CREDIT_OF_EST,
     DAY,
     EST,
+    about,
     anonymous,
     app,
     decide,
@@ -43,9 +44,9 @@ def approximate(elapsed_secs: float, **fields: Any) -> ResultFacts:
 
 def test_values_are_averaged_about_the_anchor() -> None:
     # anchor 10: weights 1 / (1 + 0) and 1 / (1 + 9); (10 × 1 + 19 × 0.1) / 1.1
-    assert pegged_mean([10.0, 19.0], 10.0, 0.1) == pytest.approx(11.9 / 1.1)
+    assert pegged_mean([10.0, 19.0], 10.0, 0.1) == about(11.9 / 1.1)
     assert pegged_mean([7.0], 10.0, 0.1) == 7.0
-    assert pegged_mean([0.0, 5.0], 0.0, 0.1) == pytest.approx(0.0)
+    assert pegged_mean([0.0, 5.0], 0.0, 0.1) == about(0.0)
     with pytest.raises(ValueError, match="nothing"):
         pegged_mean([], 1.0, 0.1)
 
@@ -53,20 +54,20 @@ def test_values_are_averaged_about_the_anchor() -> None:
 def test_two_normal_claims_leave_the_approximate_ones_out() -> None:
     # 1 and 3 estimates about 1: weights 1 / 0.1 and 1 / 2.1
     granted = decide(deployed(), normal(500.0), normal(1500.0), approximate(20_000.0)).grant
-    assert granted.credit / CREDIT_OF_EST == pytest.approx((1 / 0.1 + 3 / 2.1) / (1 / 0.1 + 1 / 2.1))
+    assert granted.credit / CREDIT_OF_EST == about((1 / 0.1 + 3 / 2.1) / (1 / 0.1 + 1 / 2.1))
     assert granted.rule is GrantRule.PEGGED_MEAN
 
 
 def test_one_normal_claim_counts_twice_among_the_approximate() -> None:
     granted = decide(deployed(), normal(1500.0), approximate(500.0)).grant
-    assert granted.credit / CREDIT_OF_EST == pytest.approx((2 * 3 / 2.1 + 1 / 0.1) / (2 / 2.1 + 1 / 0.1))
+    assert granted.credit / CREDIT_OF_EST == about((2 * 3 / 2.1 + 1 / 0.1) / (2 / 2.1 + 1 / 0.1))
 
 
 def test_claims_are_cut_to_the_bound_for_the_grant_only() -> None:
     given = approximate(1e6)
     decision = decide(deployed(), given)
     assert decision.claims[0].claimed_pfc == 1e6 * PEAK
-    assert decision.grant.credit == pytest.approx(BOUND / EST * CREDIT_OF_EST)
+    assert decision.grant.credit == about(BOUND / EST * CREDIT_OF_EST)
     # Nor does it keep the sample out: 1e6 × 2e9 / 1e12
     assert given.version is not None and given.version.samples == [2000.0]
     assert given.version.grants == [(given.sent_at, decision.claims[0].claimed_credit)]
@@ -74,9 +75,9 @@ def test_claims_are_cut_to_the_bound_for_the_grant_only() -> None:
 
 def test_a_claim_above_the_maximum_is_left_out() -> None:
     facts = app(Rules.deployed().with_limits(max_granted_credit=5.0))
-    assert decide(facts, normal(500.0), normal(50_000.0)).grant.credit == pytest.approx(CREDIT_OF_EST)
+    assert decide(facts, normal(500.0), normal(50_000.0)).grant.credit == about(CREDIT_OF_EST)
     # None is left: the estimate is granted.
-    assert decide(facts, normal(50_000.0)).grant.credit == pytest.approx(CREDIT_OF_EST)
+    assert decide(facts, normal(50_000.0)).grant.credit == about(CREDIT_OF_EST)
 
 
 @pytest.mark.parametrize(("valid", "host_scale"), [(9, None), (10, 3.0)])
@@ -96,7 +97,7 @@ def test_anonymous_platform_is_never_normal_and_has_no_cap() -> None:
     host = record(10, 0.1)
     [claim] = decide(deployed(min_avg_pfc=5.0), anonymous(host, 500.0, peak_flops=PEAK)).claims
     # 1e12 × 5 / 0.1
-    assert (claim.claimed_pfc, claim.is_approximate) == (pytest.approx(50 * EST), True)
+    assert (claim.claimed_pfc, claim.is_approximate) == (about(50 * EST), True)
 
 
 def test_anonymous_platform_without_a_least_average_claims_nothing() -> None:
@@ -108,10 +109,10 @@ def test_a_version_without_a_row_is_left_out_and_gets_the_credit_of_the_others()
     host = record()
     decision = decide(deployed(), normal(500.0), result(host, None, 9000.0))
     assert (decision.claims[1].claim_rule, decision.claims[1].claimed_pfc) == (ClaimRule.LEFT_OUT, None)
-    assert decision.grant.credit == pytest.approx(CREDIT_OF_EST)
+    assert decision.grant.credit == about(CREDIT_OF_EST)
     assert (host.pfc.n, host.et.n, host.consecutive_valid) == (0, 0, 0)  # a single result of a replicated app
     # Alone, it gets the estimate.
-    assert decide(deployed(), result(host, None, 9000.0)).grant.credit == pytest.approx(CREDIT_OF_EST)
+    assert decide(deployed(), result(host, None, 9000.0)).grant.credit == about(CREDIT_OF_EST)
 
 
 def test_without_a_record_the_estimate_is_claimed() -> None:

@@ -13,7 +13,7 @@ from credit.engine.clamping import Ceilings, GpuUse, peak_flops
 from credit.engine.estimates import deployed_projected_flops, projected_flops
 from credit.engine.recent_credit import add_credit, add_credit_as_deployed, decayed
 from credit.engine.rules import LIMITS, Rules, RulesError
-from tests.credit.engine_facts import DAY, NOW, WEEK
+from tests.credit.engine_facts import DAY, NOW, WEEK, about
 
 RULES = Rules.published()
 DEPLOYED = Rules.deployed()
@@ -27,13 +27,13 @@ def et(n: int, avg: float | None) -> AverageWithVariance:
 @pytest.mark.parametrize(("n", "expected"), [(9, 5e9), (10, 4e9), (11, 4e9)])
 def test_the_hosts_own_run_times_are_used_from_ten_samples_on(n: int, expected: float) -> None:
     # 1 / 2.5e-10 = 4e9; below the threshold 10e9 × 0.5
-    assert projected_flops(et(n, 2.5e-10), None, PEAK, False, RULES) == pytest.approx(expected)
+    assert projected_flops(et(n, 2.5e-10), None, PEAK, False, RULES) == about(expected)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(99, 5e9), (100, 2.5e9), (101, 2.5e9)])
 def test_the_versions_average_is_used_from_a_hundred_samples_on(n: int, expected: float) -> None:
     # 10e9 / 4
-    assert projected_flops(et(9, 2.5e-10), Average(n, 4.0), PEAK, False, RULES) == pytest.approx(expected)
+    assert projected_flops(et(9, 2.5e-10), Average(n, 4.0), PEAK, False, RULES) == about(expected)
 
 
 def test_a_guess_says_how_efficient_programs_are() -> None:
@@ -55,7 +55,7 @@ def test_averages_of_zero_or_none_estimate_nothing() -> None:
 def test_deployed_thresholds_are_to_be_exceeded(et_n: int, version_n: int, expected: float) -> None:
     # else benchmark × (CPUs + 10 GPUs): 3e9 × (2 + 10)
     flops = deployed_projected_flops(et(et_n, 2.5e-10), Average(version_n, 4.0), PEAK, 3e9, 2, 1, DEPLOYED)
-    assert flops == pytest.approx(expected)
+    assert flops == about(expected)
 
 
 def test_deployed_an_estimate_is_at_most_250_times_the_plan_classs() -> None:
@@ -69,7 +69,7 @@ def test_deployed_an_estimate_is_at_most_250_times_the_plan_classs() -> None:
 def test_peak_flops_are_of_all_devices_used() -> None:
     # 0.5 × 4e9 + 2 × 5e12
     gpus = [GpuUse(2, 5e12, 1e12)]
-    assert peak_flops(0.5, 4e9, gpus, Ceilings()) == pytest.approx(10.002e12)
+    assert peak_flops(0.5, 4e9, gpus, Ceilings()) == about(10.002e12)
 
 
 def test_the_higher_of_single_and_double_precision_counts() -> None:
@@ -108,19 +108,19 @@ def test_a_first_grant_is_spread_over_a_second_at_least() -> None:
 def test_after_a_week_half_is_left() -> None:
     # 8 × 0.5 + 0.5 × (14 / 7)
     average, at = add_credit(8.0, NOW - WEEK, NOW, 14.0, NOW, RULES)
-    assert (average, at) == (pytest.approx(5.0), NOW)
-    assert decayed(8.0, NOW - WEEK, NOW, RULES) == pytest.approx(4.0)
+    assert (average, at) == (about(5.0), NOW)
+    assert decayed(8.0, NOW - WEEK, NOW, RULES) == about(4.0)
 
 
 def test_several_grants_at_once_add_up_by_the_limit() -> None:
     average, at = add_credit(8.0, NOW, NOW, 14.0, NOW, RULES)
-    assert (average, at) == (pytest.approx(8 + log(2) * 14 / 7), NOW)
+    assert (average, at) == (about(8 + log(2) * 14 / 7), NOW)
     assert decayed(8.0, NOW, NOW, RULES) == 8.0
 
 
 def test_a_microsecond_is_next_to_no_time() -> None:
     average, _ = add_credit(8.0, NOW - 1e-6, NOW, 14.0, NOW, RULES)
-    assert average == pytest.approx(8 + log(2) * 14 / 7, rel=1e-9)
+    assert average == about(8 + log(2) * 14 / 7, rel=1e-9)
 
 
 def test_a_clock_set_back_counts_as_no_time() -> None:
@@ -131,14 +131,14 @@ def test_a_steady_income_becomes_the_average() -> None:
     average, at = add_credit(0.0, None, NOW, 100.0, NOW - DAY, RULES)
     for day in range(1, 100):
         average, at = add_credit(average, at, NOW + day * DAY, 100.0, NOW, RULES)
-    assert average == pytest.approx(100)
+    assert average == about(100)
 
 
 def test_deployed_the_limit_is_used_while_next_to_nothing_is_lost() -> None:
     half_a_second = add_credit_as_deployed(8.0, NOW - 0.5, NOW, 14.0, NOW, DEPLOYED)
     # 1 - 0.5^(0.5 / 604800) = 5.7e-7 < 1e-6
-    assert half_a_second == pytest.approx(8 * 0.5 ** (0.5 / WEEK) + log(2) * 2, rel=1e-12)
-    assert add_credit_as_deployed(8.0, NOW - WEEK, NOW, 14.0, NOW, DEPLOYED) == pytest.approx(5.0)
+    assert half_a_second == about(8 * 0.5 ** (0.5 / WEEK) + log(2) * 2, rel=1e-12)
+    assert add_credit_as_deployed(8.0, NOW - WEEK, NOW, 14.0, NOW, DEPLOYED) == about(5.0)
     assert add_credit_as_deployed(0.0, None, NOW, 10.0, NOW - 2 * DAY, DEPLOYED) == 5.0
     assert add_credit_as_deployed(0.0, None, NOW, 10.0, NOW, DEPLOYED) == 0.0
 

@@ -11,7 +11,7 @@ from credit.engine.explanation import ClaimRule, GrantRule, grant_rule_of
 from credit.engine.facts import ResultFacts
 from credit.engine.granting import MAX_CREDIT, due
 from credit.engine.rules import Rules
-from tests.credit.engine_facts import CREDIT_OF_EST, EST, NOW, app, decide, record, result, version, workunit
+from tests.credit.engine_facts import CREDIT_OF_EST, EST, NOW, about, app, decide, record, result, version, workunit
 
 RUN_TIMES = (1000.0, 3000.0)
 
@@ -28,25 +28,25 @@ def approximate(elapsed_secs: float) -> ResultFacts:
 def test_a_single_claim_is_granted_approximate_or_not() -> None:
     for single in (normal(3000.0), approximate(3000.0)):
         granted = decide(app(), single).grant
-        assert granted.credit == pytest.approx(3 * CREDIT_OF_EST)
+        assert granted.credit == about(3 * CREDIT_OF_EST)
         assert granted.rule is GrantRule.SINGLE_CLAIM
 
 
 def test_replicas_get_the_mean_of_claims_that_are_not_approximate() -> None:
     # (1 + 3) / 2; the approximate 50 does not count
     granted = decide(app(), normal(1000.0), approximate(50_000.0), normal(3000.0)).grant
-    assert granted.credit == pytest.approx(2 * CREDIT_OF_EST)
+    assert granted.credit == about(2 * CREDIT_OF_EST)
     assert granted.rule is GrantRule.MEAN_OF_NORMAL
 
 
 def test_one_normal_claim_among_replicas_is_granted() -> None:
-    assert decide(app(), normal(3000.0), approximate(1000.0)).grant.credit == pytest.approx(3 * CREDIT_OF_EST)
+    assert decide(app(), normal(3000.0), approximate(1000.0)).grant.credit == about(3 * CREDIT_OF_EST)
 
 
 @pytest.mark.parametrize(("min_avg_pfc", "expected"), [(None, 1.0), (2.5, 2.5)])
 def test_replicas_with_approximate_claims_only_get_the_default(min_avg_pfc: float | None, expected: float) -> None:
     granted = decide(app(min_avg_pfc=min_avg_pfc), approximate(9000.0), approximate(7000.0)).grant
-    assert granted.credit == pytest.approx(expected * CREDIT_OF_EST)
+    assert granted.credit == about(expected * CREDIT_OF_EST)
     assert granted.rule is GrantRule.DEFAULT
 
 
@@ -62,7 +62,7 @@ def test_an_app_cuts_grants_to_its_maximum() -> None:
     assert (granted.credit, granted.is_cut) == (5, True)
     assert grant_rule_of(granted.code) == (GrantRule.SINGLE_CLAIM, True)
     granted = decide(facts, normal(1000.0)).grant
-    assert (granted.credit, granted.is_cut) == (pytest.approx(CREDIT_OF_EST), False)
+    assert (granted.credit, granted.is_cut) == (about(CREDIT_OF_EST), False)
     assert grant_rule_of(granted.code) == (GrantRule.SINGLE_CLAIM, False)
 
 
@@ -89,16 +89,16 @@ def test_a_versions_recent_average_is_of_what_was_granted() -> None:
     ran = version()
     first, second = result(record(), ran, 9000.0), result(record(), ran, 100.0)
     decide(app(), first, second)
-    assert ran.grants == [(first.sent_at, pytest.approx(CREDIT_OF_EST))] * 2
+    assert ran.grants == [(first.sent_at, about(CREDIT_OF_EST))] * 2
 
 
 def test_wrong_results_are_counted_and_claim_nothing() -> None:
     wrong = record(consecutive_valid=5)
     decision = decide_set(app(), workunit(), [normal(1000.0)], [wrong, None], NOW)
     assert len(decision.claims) == 1
-    assert (wrong.consecutive_valid, wrong.error_rate, wrong.pfc.n) == (0, pytest.approx(0.2), 0)
+    assert (wrong.consecutive_valid, wrong.error_rate, wrong.pfc.n) == (0, about(0.2), 0)
     count_only_invalid(app(), [wrong, None])
-    assert wrong.error_rate == pytest.approx(0.3)
+    assert wrong.error_rate == about(0.3)
 
 
 def test_validity_is_counted_before_claims() -> None:
@@ -123,5 +123,5 @@ def test_the_cheat_of_one_replica_does_not_touch_the_other() -> None:
     honest = normal(1000.0)
     decision = decide(app(min_avg_pfc=1.0), honest, approximate(1e300))
     assert [claim.claim_rule for claim in decision.claims] == [ClaimRule.VERSION_AND_HOST, ClaimRule.ABOVE_BOUND]
-    assert due(decision.grant, honest) == pytest.approx(CREDIT_OF_EST)
+    assert due(decision.grant, honest) == about(CREDIT_OF_EST)
     assert decision.claims[1].claimed_pfc == EST

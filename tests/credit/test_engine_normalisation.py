@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,17 +11,17 @@ from hypothesis import strategies as st
 from credit.engine.facts import VersionFacts
 from credit.engine.normalisation import normalise, sample_median
 from credit.engine.rules import Rules
-from tests.credit.engine_facts import version
+from tests.credit.engine_facts import about, version
 
 RULES = Rules.published()
 DEPLOYED = Rules.deployed()
 
 
-def cpu(id: int, n: int, avg: float | None, **fields: object) -> VersionFacts:
+def cpu(id: int, n: int, avg: float | None, **fields: Any) -> VersionFacts:
     return version(n, avg, id=id, **fields)
 
 
-def gpu(id: int, n: int, avg: float | None, **fields: object) -> VersionFacts:
+def gpu(id: int, n: int, avg: float | None, **fields: Any) -> VersionFacts:
     return version(n, avg, id=id, processor_type="NVIDIA", **fields)
 
 
@@ -38,7 +40,7 @@ def test_x_of_gpu_versions_is_their_mean_too() -> None:
 def test_x_of_both_kinds_is_the_smaller_mean(gpu_avg: float, expected: float) -> None:
     found = normalise([cpu(1, 100, 2.0), cpu(2, 100, 4.0), gpu(3, 100, gpu_avg)], RULES)
     assert found.min_avg_pfc == expected
-    assert found.scales[3] == pytest.approx(expected / gpu_avg)
+    assert found.scales[3] == about(expected / gpu_avg)
 
 
 @pytest.mark.parametrize(("n", "is_counted"), [(99, False), (100, True), (101, True)])
@@ -76,14 +78,14 @@ def test_without_any_samples_the_app_keeps_what_it_has() -> None:
 def test_a_cross_project_factor_wins_in_an_app_with_gpu_versions_only() -> None:
     found = normalise([gpu(1, 100, 20.0, cross_project_scale=0.1), gpu(2, 300, 40.0, cross_project_scale=0.2)], RULES)
     # (100 × 0.1 × 20 + 300 × 0.2 × 40) / 400 = 6.5
-    assert found.min_avg_pfc == pytest.approx(6.5)
+    assert found.min_avg_pfc == about(6.5)
     assert found.scales == {1: 0.1, 2: 0.2}
 
 
 def test_versions_without_such_a_factor_are_scaled_to_those_with_one() -> None:
     found = normalise([gpu(1, 100, 20.0, cross_project_scale=0.1), gpu(2, 100, 8.0)], RULES)
-    assert found.min_avg_pfc == pytest.approx(2)
-    assert found.scales == {1: 0.1, 2: pytest.approx(0.25)}
+    assert found.min_avg_pfc == about(2)
+    assert found.scales == {1: 0.1, 2: about(0.25)}
 
 
 def test_a_cross_project_factor_holds_from_the_first_job_on() -> None:
@@ -113,7 +115,7 @@ def test_scaled_averages_are_all_the_same(rows: list[tuple[bool, int, float]]) -
     scales = {facts.id: found.scales[facts.id] or 0.0 for facts in above}
     if set(scales.values()) != {1.0}:
         for facts in above:
-            assert scales[facts.id] * (facts.pfc.avg or 0.0) == pytest.approx(found.min_avg_pfc)
+            assert scales[facts.id] * (facts.pfc.avg or 0.0) == about(found.min_avg_pfc)
 
 
 def test_the_median_of_hosts_averages_ignores_what_one_cheat_claims() -> None:
@@ -128,8 +130,8 @@ def test_the_median_of_hosts_averages_ignores_what_one_cheat_claims() -> None:
 
 def test_deployed_one_gpu_version_is_enough_at_a_tenth() -> None:
     found = normalise([gpu(1, 101, 16.0)], DEPLOYED)
-    assert found.min_avg_pfc == pytest.approx(1.6)
-    assert found.scales == {1: pytest.approx(0.1)}
+    assert found.min_avg_pfc == about(1.6)
+    assert found.scales == {1: about(0.1)}
 
 
 def test_deployed_a_single_cpu_version_never_gets_a_scale() -> None:

@@ -19,6 +19,7 @@ from tests.credit.engine_facts import (
     DAY,
     EST,
     NOW,
+    about,
     app,
     decide,
     record,
@@ -43,7 +44,7 @@ def second(**fields: Any) -> AppFacts:
 def test_the_first_system_claims_benchmark_times_cpu_time() -> None:
     decision = decide(app(credit_system=PEAK_FLOPS), counted())
     # 2e9 × 500 = 1e12
-    assert decision.grant.credit == pytest.approx(CREDIT_OF_EST)
+    assert decision.grant.credit == about(CREDIT_OF_EST)
     assert decision.claims[0].claim_rule is ClaimRule.PEAK_FLOPS
 
 
@@ -56,20 +57,20 @@ def test_the_first_system_grants_the_mean_or_the_least_of_the_claims(
 ) -> None:
     facts = app(credit_system=PEAK_FLOPS, replica_rule=rule)
     granted = decide(facts, counted(), counted(cpu_secs=1500.0)).grant
-    assert granted.credit == pytest.approx(expected * CREDIT_OF_EST)
+    assert granted.credit == about(expected * CREDIT_OF_EST)
     assert granted.rule is grant_rule
 
 
 def test_the_third_system_never_grants_the_least() -> None:
     facts = app(replica_rule=ReplicaRule.MINIMUM)
     one, three = (result(record(99, 1.0), version(999, 1.0, 1.0), secs) for secs in (1000.0, 3000.0))
-    assert decide(facts, one, three).grant.credit == pytest.approx(2 * CREDIT_OF_EST)
+    assert decide(facts, one, three).grant.credit == about(2 * CREDIT_OF_EST)
 
 
 def test_the_first_system_claims_no_more_than_the_devices_can_do() -> None:
     # out for 100 s with 1 GFLOPS: 1e11 of the claimed 1e12
     [claim] = decide(app(credit_system=PEAK_FLOPS), counted(sent_at=NOW - 100, elapsed_secs=50.0)).claims
-    assert claim.claimed_pfc == pytest.approx(EST / 10)
+    assert claim.claimed_pfc == about(EST / 10)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_the_first_system_claims_no_more_than_the_devices_can_do() -> None:
 )
 def test_the_second_system_takes_the_best_count_there_is(fields: dict[str, float], rule: ClaimRule, pfc: float) -> None:
     [claim] = decide(second(), counted(**fields)).claims
-    assert (claim.claim_rule, claim.claimed_pfc) == (rule, pytest.approx(pfc))
+    assert (claim.claim_rule, claim.claimed_pfc) == (rule, about(pfc))
 
 
 @pytest.mark.parametrize("system", [PEAK_FLOPS, ACTUAL_FLOPS])
@@ -104,7 +105,7 @@ def test_the_sanity_check_holds_for_the_older_systems(
 ) -> None:
     decision = decide(app(credit_system=system), counted(**fields))
     assert decision.claims[0].claim_rule is rule
-    assert decision.grant.credit == pytest.approx(CREDIT_OF_EST)
+    assert decision.grant.credit == about(CREDIT_OF_EST)
 
 
 def test_a_count_of_flops_above_the_bound_is_not_believed() -> None:
@@ -129,7 +130,7 @@ def test_a_fixed_amount_is_granted_exactly() -> None:
 def test_a_fixed_amount_may_be_per_flop_estimated() -> None:
     decision = decide(app(credit_system=CreditSystem.FIXED, fixed_credit_per_flop=2e-12), counted())
     # 1e12 × 2e-12
-    assert decision.grant.credit == pytest.approx(2)
+    assert decision.grant.credit == about(2)
     assert decision.claims[0].claim_rule is ClaimRule.FIXED_PER_FLOP
 
 
@@ -151,12 +152,12 @@ def test_a_trickle_claims_what_is_new_in_it() -> None:
     first = claim_part(app(), workunit(), long_job(), 1000.0, NOW)
     assert first is not None
     # 1000 s × 1 GFLOPS × 0.5
-    assert first.grant.credit == pytest.approx(CREDIT_OF_EST / 2)
+    assert first.grant.credit == about(CREDIT_OF_EST / 2)
     assert (first.grant.rule, first.credited_elapsed_secs) == (GrantRule.PARTIAL, 1000)
     job = long_job(partial_elapsed_secs=1000.0, partial_credit=first.grant.credit)
     more = claim_part(app(), workunit(), job, 1500.0, NOW)
     assert more is not None
-    assert more.grant.credit == pytest.approx(CREDIT_OF_EST / 4)
+    assert more.grant.credit == about(CREDIT_OF_EST / 4)
 
 
 @pytest.mark.parametrize("elapsed", [nan, inf, -inf, -1.0, 0.0, 999.0, 1000.0])
@@ -185,7 +186,7 @@ def test_all_parts_together_stay_within_the_bound(rules: Rules) -> None:
             total += part.grant.credit
             job = replace(job, partial_elapsed_secs=part.credited_elapsed_secs, partial_credit=total)
     # The bound × 0.5, whatever speed the rules take 1 GFLOPS for.
-    assert total == pytest.approx(credit_of(BOUND / 2))
+    assert total == about(credit_of(BOUND / 2))
 
 
 def test_the_final_report_brings_the_rest_and_one_sample_of_the_whole() -> None:
@@ -193,15 +194,15 @@ def test_the_final_report_brings_the_rest_and_one_sample_of_the_whole() -> None:
     job = long_job(elapsed_secs=3000.0, partial_elapsed_secs=1000.0, partial_credit=paid)
     decision = decide(app(), job)
     # 3000 s × 0.5 in all, of which 1000 s are credited
-    assert decision.grant.credit == pytest.approx(1.5 * CREDIT_OF_EST)
-    assert due(decision.grant, job) == pytest.approx(CREDIT_OF_EST)
+    assert decision.grant.credit == about(1.5 * CREDIT_OF_EST)
+    assert due(decision.grant, job) == about(CREDIT_OF_EST)
     assert job.version is not None and job.version.samples == [3.0]
 
 
 def test_parts_that_brought_more_than_the_grant_are_not_taken_back() -> None:
     job = long_job(elapsed_secs=100.0, partial_elapsed_secs=1000.0, partial_credit=5.0)
     decision = decide(app(), job)
-    assert (decision.grant.credit, due(decision.grant, job)) == (pytest.approx(5.0), 0.0)
+    assert (decision.grant.credit, due(decision.grant, job)) == (about(5.0), 0.0)
 
 
 def test_replicas_compare_whole_jobs_whatever_trickles_brought() -> None:
@@ -209,8 +210,8 @@ def test_replicas_compare_whole_jobs_whatever_trickles_brought() -> None:
     with_parts = long_job(partial_elapsed_secs=1000.0, partial_credit=paid)
     without = long_job(elapsed_secs=1000.0)
     decision = decide(app(), with_parts, without)
-    assert decision.grant.credit == pytest.approx(paid)
-    assert (due(decision.grant, with_parts), due(decision.grant, without)) == (pytest.approx(0), pytest.approx(paid))
+    assert decision.grant.credit == about(paid)
+    assert (due(decision.grant, with_parts), due(decision.grant, without)) == (about(0), about(paid))
 
 
 def test_nothing_is_granted_by_trickle_where_the_claim_would_be_the_default() -> None:
