@@ -134,8 +134,9 @@ def read_sections(source: Source, root: str, schema: Schema, bytes_max: int) -> 
     try:
         yield from _top_sections(scanner, source, root, schema)
     except ProtocolError as error:
-        tag = "" if error.field == "elements" else error.field
-        raise source.error(tag, scanner.start, error.limit_or_reason) from None
+        if error.field == "elements":
+            raise source.error("", scanner.start, f"{error.limit_or_reason} elements") from None
+        raise source.error(error.field, scanner.start, error.limit_or_reason) from None
 
 
 def _top_sections(scanner: TagScanner, source: Source, root: str, schema: Schema) -> Iterator[Section]:

@@ -16,14 +16,15 @@ NAMES = ("rec", "ltd", "ltd-single", "debt")
 
 
 def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) -> Policy:
-    """A policy for one run of the scenario. ``parameters``: ``half_life_days`` of ``rec``.
+    """A policy for one run of the scenario. ``parameters``: ``half_life_days`` of ``rec``; ``eligibility_rule``
+    of ``ltd``, False to let a project that is backed off collect debt.
 
     Raises ScenarioError for a name that is none of `NAMES`.
     """
     if name == "rec":
         return Rec(float(parameters.get("half_life_days", HALF_LIFE_DAYS)))
     if name == "ltd":
-        return LongTermDebt(scenario)
+        return LongTermDebt(scenario, eligibility_rule=bool(parameters.get("eligibility_rule", True)))
     if name == "ltd-single":
         return SingleDebt(scenario)
     if name == "debt":
