@@ -6,8 +6,10 @@ Source: BOINC protocol, web RPCs and account-manager request (``password_hash``,
 from __future__ import annotations
 
 import hashlib
+import hmac
 import secrets
 
+from django.conf import settings
 from django.contrib.auth.hashers import check_password, make_password
 
 
@@ -34,3 +36,17 @@ def new_client_key() -> str:
 def key_hash(key: str) -> bytes:
     """What is stored and looked up: the keys are random, so a fast hash without salt is enough."""
     return hashlib.sha256(key.encode()).digest()
+
+
+def weak_key(user_id: int, hash_of_key: bytes) -> str:
+    """The weak form of a client key, for projects of this very site: computers may use it, and nothing can be changed
+    with it. It can be made of the hash that is stored, and is valid as long as the key itself.
+
+    ``<user id>_`` and 32 hex digits (BOINC protocol, identifiers): clients replace such keys when they are told.
+    """
+    return f"{user_id}_{hashlib.md5((hash_of_key.hex() + weak_key_pepper()).encode()).hexdigest()}"
+
+
+def weak_key_pepper() -> str:
+    """What the digest of a weak key has in it beside the key's hash: a copy of the database makes no keys."""
+    return hmac.new(settings.ACCOUNT_KEY_SECRET.encode(), b"weak client keys", hashlib.sha256).hexdigest()

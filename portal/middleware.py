@@ -137,7 +137,7 @@ def _read_body(request: HttpRequest, limit: int) -> None:
     """Have the body read with a limit of its own, beside that of all other requests."""
     if _length(request) > limit:
         raise RequestDataTooBig
-    request._body = request.read(limit)  # type: ignore[attr-defined]  # what HttpRequest.body keeps it in
+    request._body = request.read(limit)  # what HttpRequest.body keeps it in
 
 
 def _length(request: HttpRequest) -> int:

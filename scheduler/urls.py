@@ -6,11 +6,14 @@ from django.views.generic import RedirectView
 
 from portal import web_rpc
 from scheduler import views
+from scheduler.api import ProjectConfigView, SchedulerView
 from scheduler.download_views import download
 from scheduler.upload_views import upload
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("project/", views.master_page, name="project_page"),
+    path("project/scheduler", SchedulerView.as_view(), name="scheduler"),
+    path("project/get_project_config.php", ProjectConfigView.as_view()),
     path("project/file_upload_handler", upload),
     path("project/download/<str:name>", download, name="download"),
     path("project/lookup_account.php", web_rpc.LookUpAccountView.as_view()),

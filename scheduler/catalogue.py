@@ -1,0 +1,156 @@
+"""Apps, versions, plan classes and the heads of queues, as every RPC needs them: kept in this process for seconds.
+
+Three statements per reading, whatever the number of jobs that wait.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.db import connection
+
+from credit.engine.averages import Average
+from credit.engine.rules import LIMITS, Rules
+from credit.models import App, AppVersion
+from scheduler import addresses
+from scheduler.engine.facts import AppFacts, PlanClass, Version
+from scheduler.models import PlanClass as PlanClassRow
+from scheduler.replies import VersionFile, render_app, render_version_files
+
+KEPT_SECS: Final = 5.0
+"""After a release or a change in the admin, other processes follow within this time."""
+LOOKED_AT: Final = 100
+"""Waiting jobs by which the usual size of an app's jobs is estimated."""
+
+# Of each app's first jobs: the usual size, and the ids between which those of the highest priority lie.
+_QUEUES: Final = """
+SELECT a.id, q.typical, q.first_id,
+       (SELECT l.id FROM credit_result l
+         WHERE l.app_id = a.id AND l.server_state = 2 AND l.priority = q.priority ORDER BY l.id DESC LIMIT 1)
+  FROM credit_app a
+ CROSS JOIN LATERAL (
+       SELECT avg(w.fpops_est) AS typical, max(r.priority) AS priority, min(r.id) AS first_id
+         FROM (SELECT id, priority, workunit_id FROM credit_result
+                WHERE app_id = a.id AND server_state = 2 ORDER BY priority DESC, id LIMIT %s) r
+         JOIN credit_workunit w ON w.id = r.workunit_id) q
+ WHERE NOT a.is_deprecated
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """``app_xml`` and ``version_xml``: what a reply says of them, by id; of a version its files."""
+
+    apps: dict[int, AppFacts] = field(default_factory=dict)
+    versions: dict[int, Version] = field(default_factory=dict)
+    versions_by_app: dict[int, list[Version]] = field(default_factory=dict)
+    plan_classes: dict[str, PlanClass] = field(default_factory=dict)
+    app_names: dict[int, str] = field(default_factory=dict)
+    app_xml: dict[int, str] = field(default_factory=dict)
+    version_files: dict[int, list[VersionFile]] = field(default_factory=dict)
+    version_xml: dict[int, str] = field(default_factory=dict)
+    trickle_functions: dict[int, str] = field(default_factory=dict)
+
+
+_kept: tuple[float, Catalogue] | None = None
+
+
+def current() -> Catalogue:
+    """The catalogue, at most ``KEPT_SECS`` old."""
+    global _kept
+    kept = _kept
+    if kept is None or time.monotonic() - kept[0] > KEPT_SECS:
+        kept = _kept = (time.monotonic(), _load())
+    return kept[1]
+
+
+def forget() -> None:
+    """Read it again at the next request; called by whatever changes an app or a version."""
+    global _kept
+    _kept = None
+
+
+def _load() -> Catalogue:
+    catalogue = Catalogue()
+    with connection.cursor() as cursor:
+        cursor.execute(_QUEUES, [LOOKED_AT])
+        queues = {row[0]: row[1:] for row in cursor.fetchall()}
+    for app in App.objects.all():
+        catalogue.app_names[app.pk] = app.name
+        catalogue.app_xml[app.pk] = render_app(app.name, app.user_friendly_name, app.is_non_cpu_intensive)
+        catalogue.trickle_functions[app.pk] = app.trickle_function
+        if not app.is_deprecated:
+            catalogue.apps[app.pk] = _app(app, queues.get(app.pk, (None, None, None)))
+    rows = AppVersion.objects.select_related("platform", "app").prefetch_related("files__file")
+    for row in rows:
+        version = _version(row)
+        catalogue.versions[row.pk] = version
+        catalogue.versions_by_app.setdefault(row.app_id, []).append(version)
+        files = [
+            VersionFile(
+                each.file.name,
+                each.file.nbytes,
+                each.file.md5,
+                each.file.signature,
+                each.file.is_executable or each.is_main_program,
+                each.open_name,
+                each.is_main_program,
+                each.is_copied,
+            )
+            for each in row.files.all()
+        ]
+        catalogue.version_files[row.pk] = files
+        catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))
+    for plan in PlanClassRow.objects.all():
+        catalogue.plan_classes[plan.name] = _plan_class(plan)
+    return catalogue
+
+
+def _app(app: App, queue: tuple[float | None, int | None, int | None]) -> AppFacts:
+    typical, first_id, last_id = queue
+    return AppFacts(
+        id=app.pk,
+        name=app.name,
+        weight=app.weight,
+        max_jobs_per_day_init=app.max_jobs_per_day_init,
+        rules=Rules.of(app.rule_set).with_limits(**{name: getattr(app, name) for name in LIMITS}),
+        is_adaptive=app.adaptive_replication,
+        one_result_per_user=app.one_result_per_user,
+        typical_fpops=typical,
+        first_id=first_id or 0,
+        last_id=last_id or 0,
+    )
+
+
+def _version(row: AppVersion) -> Version:
+    return Version(
+        id=row.pk,
+        app_id=row.app_id,
+        platform=row.platform.name,
+        version_num=row.version_num,
+        plan_class=row.plan_class,
+        processor_type=row.processor_type,
+        avg_ncpus=row.avg_ncpus,
+        gpu_usage=row.gpu_usage,
+        min_gpu_ram_bytes=row.min_gpu_ram_bytes,
+        is_deprecated=row.is_deprecated or row.platform.is_deprecated,
+        pfc=Average(row.pfc_n, row.pfc_avg),
+    )
+
+
+def _plan_class(row: PlanClassRow) -> PlanClass:
+    return PlanClass(
+        name=row.name,
+        processor_type=row.processor_type,
+        min_ncpus=row.min_ncpus,
+        max_ncpus=row.max_ncpus,
+        cpu_features=frozenset(row.cpu_features.replace(",", " ").split()),
+        min_gpu_ram_bytes=row.min_gpu_ram_bytes,
+        min_driver=row.min_driver_version,
+        min_capability=row.min_compute_capability,
+        needs_opencl=row.needs_opencl,
+        avg_ncpus=row.avg_ncpus,
+        gpu_usage=row.gpu_usage,
+    )

@@ -1,0 +1,201 @@
+"""Choose jobs for a computer: what it can run, what it wants, what waits, and what of that suits.
+
+The rules are in scheduler/engine; docs/scheduler.md tells them. Jobs are picked by one statement and sent by another
+(scheduler/store.py), however many there are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.conf import settings
+
+from credit.engine.clamping import Ceilings
+from scheduler.catalogue import Catalogue
+from scheduler.engine import filling, versions
+from scheduler.engine.facts import Choice, Computer, RecordKey, Usage
+from scheduler.engine.filling import Filling, Limits
+from scheduler.engine.needs import Needs
+from scheduler.engine.reasons import Reason, sentence
+from scheduler.engine.versions import Choices
+from scheduler.messages import CPU, SchedulerRequest
+from scheduler.store import Account, Ask, KnownResult, Waiting
+
+NO_LIMIT: Final = 1e300
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """A request for work on its way: what fits the computer, and what has been found so far."""
+
+    catalogue: Catalogue
+    computer: Computer
+    filling: Filling
+    lost: list[KnownResult] = field(default_factory=list)
+    again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
+
+
+def computer_of(request: SchedulerRequest) -> Computer:
+    """The computer as its client describes it at this request."""
+    host = request.host
+    on, active, gpu_active = request.available_fractions
+    disk, used = request.disk_usage.get("d_project_share"), request.disk_usage.get("d_boinc_used_project", 0.0)
+    free = host.d_free if disk is None or disk <= 0 else max(0.0, disk - max(used, 0.0))
+    return Computer(
+        ncpus=min(host.ncpus, settings.AM_MAX_NCPUS),
+        p_fpops=host.p_fpops,
+        gpus={gpu.type: gpu for gpu in request.gpus},
+        features=host.p_features,
+        ram_bytes=None if host.m_nbytes is None else host.m_nbytes * request.ram_fraction,
+        disk_bytes=free,
+        cpu_availability=on * active,
+        gpu_availability=on * gpu_active,
+    )
+
+
+def ceilings() -> Ceilings:
+    """What a computer may claim to be at most: the same as for the account manager."""
+    return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
+
+
+def begin(
+    request: SchedulerRequest,
+    account: Account,
+    catalogue: Catalogue,
+    in_progress: Iterable[KnownResult],
+    today: dt.date,
+) -> Dispatch:
+    """Choose the versions for what is wanted. ``in_progress``: jobs that stay on the computer."""
+    computer = computer_of(request)
+    wishes = {type_: wish for type_, wish in request.wishes.items() if type_ not in request.refused_types}
+    needs = Needs({} if request.sends_no_work else wishes, computer)
+    counts = {False: 0, True: 0}
+    for known in in_progress:
+        counts[known.processor_type != CPU] += 1
+    fill = Filling(
+        needs,
+        computer,
+        {},
+        catalogue.apps,
+        account.records,
+        Limits(settings.MAX_JOBS_IN_PROGRESS, settings.MAX_GPU_JOBS_IN_PROGRESS, settings.MAX_JOBS_PER_RPC),
+        today,
+        counts,
+        disk_bytes=computer.disk_bytes,
+    )
+    wanted = needs.wanted()
+    if request.sends_no_work:
+        fill.reasons.add(Reason.NOT_WANTED)
+    elif not wanted and any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values()):
+        fill.reasons.add(Reason.REFUSED_TYPE)
+    if wanted:
+        fill.choices = _choices(request, catalogue, fill, wanted)
+    return Dispatch(catalogue, computer, fill)
+
+
+def _choices(request: SchedulerRequest, catalogue: Catalogue, fill: Filling, wanted: list[str]) -> dict[int, Choices]:
+    """The best versions of each app, by app and processor type."""
+    chosen: dict[int, Choices] = {}
+    any_version = False
+    most = ceilings()
+    for app in catalogue.apps.values():
+        if request.is_anonymous:
+            any_version = any_version or any(own.app_name == app.name for own in request.client_versions)
+            choices, reasons = versions.choose_own(
+                app, request.client_versions, fill.computer, wanted, fill.records, fill.today, most
+            )
+        else:
+            usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms)
+            any_version = any_version or bool(usable)
+            choices, reasons = versions.choose(
+                app, usable, catalogue.plan_classes, fill.computer, wanted, fill.records, fill.today, most
+            )
+        fill.reasons |= reasons
+        if choices:
+            chosen[app.id] = choices
+    if not any_version:
+        fill.reasons.add(Reason.NO_CLIENT_VERSION if request.is_anonymous else Reason.NO_APP)
+    return chosen
+
+
+def send_again(dispatch: Dispatch, request: SchedulerRequest, lost: Iterable[KnownResult], now: dt.datetime) -> None:
+    """Sort lost jobs: those to send again as they were, and those that are given up.
+
+    Again only to the same installation, in time for their deadline, on the version that they were sent for.
+    """
+    platforms = request.platforms
+    for known in lost:
+        version = dispatch.catalogue.versions.get(known.version_id or 0)
+        is_usable = (
+            version is not None
+            and known.job is not None
+            and version.platform in platforms
+            and not request.is_anonymous
+            and not request.sends_no_work
+            and not known.is_decided
+            and not known.error_mask
+            and known.projected_flops
+            and known.deadline_at is not None
+            and known.deadline_at > now.timestamp()
+        )
+        if not is_usable or version is None:
+            dispatch.lost.append(known)
+            continue
+        usage = versions.usage_of(
+            version, dispatch.catalogue.plan_classes.get(version.plan_class), dispatch.computer, ceilings()
+        ) or Usage(version.avg_ncpus, version.gpu_usage, known.peak_flops or 0.0)
+        key = RecordKey(known.app_id, version.id, known.processor_type)
+        dispatch.again.append((known, Choice(key, usage, known.projected_flops or 0.0, version)))
+
+
+def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
+    """What to look for in the queues of which apps."""
+    fill = dispatch.filling
+    apps = [dispatch.catalogue.apps[app_id] for app_id in fill.choices]
+    wanted = filling.jobs_wanted(fill, apps)
+    if apps and not wanted:
+        fill.reasons.add(Reason.IN_PROGRESS)
+    found = []
+    for app_id, most in filling.shares(apps, wanted, draw).items():
+        app = dispatch.catalogue.apps[app_id]
+        choices = fill.choices[app_id].values()
+        fastest = max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices)
+        delay_secs = min(need.delay_secs for need in fill.needs.by_type.values() if need.is_open)
+        ram, disk = dispatch.computer.ram_bytes, fill.disk_bytes
+        found.append(
+            Ask(
+                app_id,
+                most,
+                fastest,
+                delay_secs,
+                NO_LIMIT if ram is None else ram,
+                NO_LIMIT if disk is None else disk,
+                app.one_result_per_user,
+                draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id,
+            )
+        )
+    return found
+
+
+def messages(fill: Filling, waiting: Waiting | None) -> list[str]:
+    """Why nothing was sent, most telling first. ``waiting``: what was found in the queues that were looked at."""
+    if Reason.NOT_WANTED in fill.reasons:
+        return []
+    reasons = set(fill.reasons)
+    if waiting is not None:
+        reasons |= _reasons_of(waiting)
+    if fill.choices:
+        # Something could have been sent: what other versions lack does not matter.
+        reasons -= {Reason.NO_APP, Reason.PLAN_CLASS, Reason.NO_TYPE}
+    return [sentence(reason) for reason in Reason if reason in reasons]
+
+
+def _reasons_of(waiting: Waiting) -> set[Reason]:
+    if not waiting.njobs:
+        return {Reason.NO_JOBS}
+    counts = {Reason.MEMORY: waiting.memory, Reason.DISK: waiting.disk, Reason.DEADLINE: waiting.deadline}
+    return {reason for reason, count in counts.items() if count} or {Reason.ONE_PER_USER}

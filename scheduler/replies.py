@@ -1,0 +1,261 @@
+"""The scheduler reply as clients read it (BOINC protocol, scheduler reply and job description). Pure: values to bytes.
+
+Clients read line by line and unescape little: names and addresses here have no characters that need it, texts have them
+escaped. An object comes before what refers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+SCHEDULER_VERSION: Final = 720
+MAX_MESSAGE: Final = 900
+"""Characters of a message; the client's own buffer has 1,024 bytes."""
+REFUSED_WAIT_SECS: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence for the client's log or, as a notice, for its owner's eyes."""
+
+    text: str
+    is_notice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The account, with credit in Cobblestones and per day; times in Unix seconds."""
+
+    id: int
+    name: str
+    email_hash: str
+    cross_project_id: str
+    created_at: float
+    total_credit: float
+    expavg_credit: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostCard:
+    """The computer. ``id`` is named only if the client does not know it yet: another one makes it a new computer."""
+
+    id: int
+    is_new_to_client: bool
+    venue: str
+    created_at: float
+    total_credit: float
+    expavg_credit: float
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFile:
+    """A file of an app version, as clients download and use it."""
+
+    name: str
+    nbytes: int
+    md5: str
+    signature: str
+    is_executable: bool
+    open_name: str
+    is_main_program: bool
+    is_copied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VersionCard:
+    """An app version of a reply; ``files_xml``: its <file_info> elements."""
+
+    app_name: str
+    version_num: int
+    platform: str
+    plan_class: str
+    avg_ncpus: float
+    flops: float
+    gpu_type: str
+    gpu_usage: float
+    files: Sequence[VersionFile]
+    files_xml: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobCard:
+    """A job of a reply. ``inputs``, ``outputs``: as in the workunit's columns; ``certificates``: one per output."""
+
+    result_name: str
+    workunit_name: str
+    app_name: str
+    version_num: int
+    platform: str
+    plan_class: str
+    deadline_at: float
+    fpops_est: float
+    fpops_bound: float
+    memory_bytes: int
+    disk_bytes: int
+    command_line: str
+    inputs: Sequence[dict[str, Any]]
+    outputs: Sequence[dict[str, Any]]
+    certificates: Sequence[str]
+
+
+@dataclass(slots=True)
+class SchedulerReply:
+    """All that one reply says."""
+
+    project_name: str
+    master_url: str
+    download_url: str
+    upload_url: str
+    request_delay_secs: int
+    person: Person
+    host: HostCard
+    notices: list[Notice] = field(default_factory=list)
+    result_acks: list[str] = field(default_factory=list)
+    aborts: list[str] = field(default_factory=list)
+    aborts_if_not_started: list[str] = field(default_factory=list)
+    acks_messages: bool = False
+    code_sign_key: str = ""
+    apps_xml: list[str] = field(default_factory=list)
+    versions: list[VersionCard] = field(default_factory=list)
+    jobs: list[JobCard] = field(default_factory=list)
+
+
+def render_reply(reply: SchedulerReply) -> bytes:
+    person, host = reply.person, reply.host
+    parts = [
+        f"""<scheduler_reply>
+<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>
+<dont_use_dcf/>
+<master_url>{reply.master_url}</master_url>
+<request_delay>{reply.request_delay_secs}</request_delay>
+<project_name>{escape(reply.project_name)}</project_name>
+{"".join(map(_notice, reply.notices))}<userid>{person.id}</userid>
+<user_name>{escape(person.name)}</user_name>
+<user_total_credit>{person.total_credit:.6f}</user_total_credit>
+<user_expavg_credit>{person.expavg_credit:.6f}</user_expavg_credit>
+<user_create_time>{person.created_at:.0f}</user_create_time>
+<email_hash>{person.email_hash}</email_hash>
+<cross_project_id>{person.cross_project_id}</cross_project_id>
+""",
+        f"<hostid>{host.id}</hostid>\n" if host.is_new_to_client else "",
+        f"""<host_total_credit>{host.total_credit:.6f}</host_total_credit>
+<host_expavg_credit>{host.expavg_credit:.6f}</host_expavg_credit>
+<host_venue>{escape(host.venue)}</host_venue>
+<host_create_time>{host.created_at:.0f}</host_create_time>
+""",
+    ]
+    parts += [f"<result_ack>\n<name>{escape(name)}</name>\n</result_ack>\n" for name in reply.result_acks]
+    parts += [f"<result_abort>\n<name>{escape(name)}</name>\n</result_abort>\n" for name in reply.aborts]
+    parts += [
+        f"<result_abort_if_not_started>\n<name>{escape(name)}</name>\n</result_abort_if_not_started>\n"
+        for name in reply.aborts_if_not_started
+    ]
+    if reply.acks_messages:
+        parts.append("<message_ack/>\n")
+    if reply.code_sign_key:
+        parts.append(f"<code_sign_key>\n{reply.code_sign_key.strip()}\n</code_sign_key>\n")
+    parts += reply.apps_xml
+    parts += [_version(version) for version in reply.versions]
+    known: set[str] = set()
+    for job in reply.jobs:
+        _add_job(parts, job, reply, known)
+    parts.append("</scheduler_reply>\n")
+    return "".join(parts).encode()
+
+
+def render_refusal(text: str, wait_secs: int = REFUSED_WAIT_SECS) -> bytes:
+    """A reply that does nothing but say why, and when to come again."""
+    return (
+        f"<scheduler_reply>\n<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n"
+        f"{_notice(Notice(text, is_notice=True))}<request_delay>{wait_secs}</request_delay>\n</scheduler_reply>\n"
+    ).encode()
+
+
+def render_app(name: str, user_friendly_name: str, is_non_cpu_intensive: bool) -> str:
+    return (
+        f"<app>\n<name>{name}</name>\n<user_friendly_name>{escape(user_friendly_name)}</user_friendly_name>\n"
+        f"<non_cpu_intensive>{int(is_non_cpu_intensive)}</non_cpu_intensive>\n</app>\n"
+    )
+
+
+def render_version_files(files: Iterable[VersionFile], download_url: str) -> str:
+    """The <file_info> elements of a version's files."""
+    return "".join(
+        f"<file_info>\n<name>{file.name}</name>\n<url>{download_url}{file.name}</url>\n"
+        f"{'<executable/>' if file.is_executable else ''}\n"
+        f"<file_signature>\n{file.signature.strip()}\n</file_signature>\n"
+        f"<md5_cksum>{file.md5}</md5_cksum>\n<nbytes>{file.nbytes}</nbytes>\n</file_info>\n"
+        for file in files
+    )
+
+
+def _notice(notice: Notice) -> str:
+    text = " ".join(notice.text.split())[:MAX_MESSAGE]
+    return f'<message priority="{"notice" if notice.is_notice else "low"}">{escape(text)}</message>\n'
+
+
+def _version(version: VersionCard) -> str:
+    coproc = ""
+    if version.gpu_type:
+        coproc = f"<coproc>\n<type>{version.gpu_type}</type>\n<count>{version.gpu_usage:g}</count>\n</coproc>\n"
+    return "".join(
+        (
+            version.files_xml,
+            f"<app_version>\n<app_name>{version.app_name}</app_name>\n<version_num>{version.version_num}</version_num>\n",
+            *(_file_ref(f.name, f.open_name, f.is_copied, f.is_main_program) for f in version.files),
+            f"<platform>{version.platform}</platform>\n<plan_class>{version.plan_class}</plan_class>\n"
+            f"<avg_ncpus>{version.avg_ncpus:g}</avg_ncpus>\n<flops>{version.flops:.6f}</flops>\n{coproc}</app_version>\n",
+        )
+    )
+
+
+def _file_ref(name: str, open_name: str, is_copied: bool, is_main_program: bool = False) -> str:
+    return (
+        f"<file_ref>\n<file_name>{name}</file_name>\n"
+        f"{f'<open_name>{escape(open_name)}</open_name>' + chr(10) if open_name else ''}"
+        f"{'<copy_file/>' + chr(10) if is_copied else ''}{'<main_program/>' + chr(10) if is_main_program else ''}"
+        "</file_ref>\n"
+    )
+
+
+def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, known: set[str]) -> None:
+    """Inputs but for those that the reply has already, workunit, outputs, result.
+
+    Files are copied to and from the program's folder: it need not be one that is linked with BOINC's library, which
+    alone could follow a link.
+    """
+    parts += [
+        f"<file_info>\n<name>{file['name']}</name>\n<url>{reply.download_url}{file['name']}</url>\n"
+        f"<md5_cksum>{file['md5']}</md5_cksum>\n<nbytes>{int(file['nbytes'])}</nbytes>\n</file_info>\n"
+        for file in job.inputs
+        if file["name"] not in known
+    ]
+    known.update(file["name"] for file in job.inputs)
+    parts.append(
+        f"<workunit>\n<name>{job.workunit_name}</name>\n<app_name>{job.app_name}</app_name>\n"
+        f"<version_num>{job.version_num}</version_num>\n<rsc_fpops_est>{job.fpops_est:.6f}</rsc_fpops_est>\n"
+        f"<rsc_fpops_bound>{job.fpops_bound:.6f}</rsc_fpops_bound>\n"
+        f"<rsc_memory_bound>{job.memory_bytes}</rsc_memory_bound>\n<rsc_disk_bound>{job.disk_bytes}</rsc_disk_bound>\n"
+        f"<command_line>{escape(job.command_line)}</command_line>\n"
+    )
+    parts += [_file_ref(file["name"], file.get("open_name", ""), True) for file in job.inputs]
+    parts.append("</workunit>\n")
+    refs = []
+    for number, (file, certificate) in enumerate(zip(job.outputs, job.certificates, strict=True)):
+        name = f"{job.result_name}_{number}"
+        parts.append(
+            f"<file_info>\n<name>{name}</name>\n<generated_locally/>\n<upload_when_present/>\n"
+            f"<max_nbytes>{int(file['max_nbytes'])}</max_nbytes>\n<url>{reply.upload_url}</url>\n"
+            f"<xml_signature>\n{certificate.strip()}\n</xml_signature>\n</file_info>\n"
+        )
+        optional = "<optional/>\n</file_ref>" if file.get("optional") else "</file_ref>"
+        refs.append(_file_ref(name, file.get("open_name", ""), True).replace("</file_ref>", optional))
+    parts.append(
+        f"<result>\n<name>{job.result_name}</name>\n<wu_name>{job.workunit_name}</wu_name>\n"
+        f"<report_deadline>{job.deadline_at:.0f}</report_deadline>\n<platform>{job.platform}</platform>\n"
+        f"<version_num>{job.version_num}</version_num>\n<plan_class>{job.plan_class}</plan_class>\n"
+        f"{''.join(refs)}</result>\n"
+    )

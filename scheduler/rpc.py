@@ -1,0 +1,240 @@
+"""The scheduler RPC as one use case and one transaction: who asks, what came back, what goes out.
+
+Locks, in the order of all parts of the project server: the computer; workunits of reported results by id, then these
+results; the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a reply that is
+lost on its way is healed at the next request, which does not name the jobs that were in it, and reports again what was
+not acknowledged. At most eight statements, whatever the number of jobs: begin, lock, read, report, pick, diagnose if
+nothing was found, write, commit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import random
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from credit.engine import probation
+from credit.engine.facts import HostVersionFacts
+from credit.engine.recent_credit import decayed
+from credit.engine.rules import Rules
+from portal.accounts import ClientAuthError
+from portal.boinc_errors import ERR_GENERIC
+from portal.models import ClientKey, User
+from scheduler import addresses, catalogue, describing, dispatch, keys, lookup, replies, reports, store, trickles
+from scheduler.catalogue import Catalogue
+from scheduler.dispatch import Dispatch
+from scheduler.engine.facts import Choice, Job, RecordKey
+from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
+from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
+from scheduler.store import Account, Changes, KnownHost
+
+log = structlog.get_logger("scheduler")
+
+_PUBLISHED: Final = Rules.published()
+KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
+_DRAW: Final = random.Random()
+
+
+def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
+    """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
+    known = catalogue.current()
+    host_id = request.hostid
+    for _ in range(3):
+        try:
+            with transaction.atomic():
+                account = lookup.find(request, host_id)
+                reply = _answer(request, account, known, now, draw)
+            break
+        except lookup.UnknownHost as unknown:
+            host_id = lookup.enrol(unknown, request, now)
+    else:
+        raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
+    _note_key_use(account, host_id, now)
+    _converge(request, account)
+    return replies.render_reply(reply)
+
+
+def _answer(
+    request: SchedulerRequest, account: Account, known: Catalogue, now: dt.datetime, draw: random.Random
+) -> SchedulerReply:
+    host = account.host
+    assert host is not None  # lookup.find sees to that
+    reported = reports.judge(account, host.id, request, now)
+    lost = reports.lost(account, host.id, request)
+    gone = {report.known.id for report in reported} | {each.id for each in lost}
+    stays = [r for r in account.results.values() if r.host_id == host.id and r.server_state == 4 and r.id not in gone]
+    work = dispatch.begin(request, account, known, stays, now.date())
+    if host.id == request.hostid:
+        dispatch.send_again(work, request, lost, now)
+    else:
+        work.lost = lost
+    changes = Changes(trickles=trickles.rows(request, account, host.id))
+    rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
+    counted = store.report(host.id, rows, now) if rows else set()
+    for each, choice in work.again:
+        assert each.job is not None  # send_again sees to that
+        work.filling.count(each.job, choice)
+    asks = dispatch.asks(work, draw)
+    if asks or counted:
+        work.filling.records, jobs = store.pick(host.id, account.user_id, asks)
+        changed = reports.count(
+            [r for r in reported if r.known.id in counted], known.apps, work.filling.records, work.computer, now
+        )
+        for job in jobs:
+            work.filling.offer(job)
+        _send(work, changes, changed, now)
+    waiting = store.diagnose(asks) if asks and not work.filling.sent and not work.again else None
+    words = [] if work.filling.sent or work.again else dispatch.messages(work.filling, waiting)
+    describing.describe(request, host, words, changes)
+    sent = store.write(host.id, account.user_id, changes, now)
+    reply = _reply(request, account, host, words, now)
+    _add_jobs(reply, request, work, known, sent, now)
+    if request.messages:
+        reply.acks_messages = True
+    reply.aborts, reply.aborts_if_not_started = reports.unneeded(account, host.id, request)
+    log_facts = {"sent": len(sent), "again": len(work.again), "lost": len(work.lost), "reported": len(counted)}
+    log.debug("scheduler rpc", host=host.id, user=account.user_id, **log_facts)
+    return reply
+
+
+def _send(work: Dispatch, changes: Changes, changed: set[RecordKey], now: dt.datetime) -> None:
+    """What is stored of the jobs that go out, and of the records that reports or jobs changed."""
+    fill = work.filling
+    for each in fill.sent:
+        record = fill.records.setdefault(each.choice.key, HostVersionFacts())
+        app = fill.apps[each.job.app_id]
+        probation.count_sent(record, now.timestamp(), each.job.delay_bound_secs, fill.today)
+        changed.add(each.choice.key)
+        changes.jobs.append(
+            store.job_row(
+                each.job,
+                each.choice,
+                now + dt.timedelta(seconds=each.job.delay_bound_secs),
+                one_per_user=app.one_result_per_user,
+                must_replicate=each.must_replicate,
+            )
+        )
+    changes.records = [store.record_row(key, fill.records[key]) for key in sorted(changed)]
+
+
+def _reply(
+    request: SchedulerRequest, account: Account, host: KnownHost, words: list[str], now: dt.datetime
+) -> SchedulerReply:
+    """Everything but jobs: account, computer, acknowledgements, and why nothing was sent."""
+
+    def recent(credit: store.Credit) -> float:
+        return decayed(credit.expavg, credit.expavg_at, now.timestamp(), _PUBLISHED)
+
+    key = keys.code_signing_key_text()
+    return SchedulerReply(
+        project_name=settings.SITE_NAME,
+        master_url=settings.PROJECT_URL,
+        download_url=addresses.download_url(""),
+        upload_url=addresses.upload_url(),
+        request_delay_secs=settings.SCHEDULER_REQUEST_DELAY_SECS,
+        person=Person(
+            account.user_id,
+            account.user_name,
+            hashlib.md5(account.email.lower().encode()).hexdigest(),
+            account.cross_project_id,
+            account.created_at,
+            account.credit.total,
+            recent(account.credit),
+        ),
+        host=HostCard(
+            host.id, host.id != request.hostid, host.venue, host.created_at, host.credit.total, recent(host.credit)
+        ),
+        notices=[Notice(f"No jobs sent: {text[0].lower()}{text[1:]}") for text in words],
+        result_acks=list(dict.fromkeys(result.name for result in request.results)),
+        # Clients refuse another key than theirs unless the old one has signed it.
+        code_sign_key="" if request.code_sign_key.strip() else key,
+    )
+
+
+def _add_jobs(
+    reply: SchedulerReply,
+    request: SchedulerRequest,
+    work: Dispatch,
+    known: Catalogue,
+    sent: set[int],
+    now: dt.datetime,
+) -> None:
+    """The jobs that were really sent, and those that are sent again, with their apps and versions, each once."""
+    jobs = [
+        (each.job, each.choice, now.timestamp() + each.job.delay_bound_secs)
+        for each in work.filling.sent
+        if each.job.id in sent
+    ]
+    jobs += [(each.job, choice, each.deadline_at or 0.0) for each, choice in work.again if each.job is not None]
+    apps = dict.fromkeys(job.app_id for job, _, _ in jobs)
+    reply.apps_xml = [known.app_xml[app_id] for app_id in apps]
+    chosen = {choice.key.version_id: choice for _, choice, _ in jobs if choice.version is not None}
+    reply.versions = [_version_card(choice, known) for choice in chosen.values()]
+    reply.jobs = [_job_card(job, choice, deadline_at, known) for job, choice, deadline_at in jobs]
+
+
+def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
+    version = choice.version
+    assert version is not None  # anonymous platform: the client has its versions
+    return VersionCard(
+        app_name=known.app_names[version.app_id],
+        version_num=version.version_num,
+        platform=version.platform,
+        plan_class=version.plan_class,
+        avg_ncpus=choice.usage.ncpus,
+        flops=choice.flops,
+        gpu_type=version.processor_type if version.processor_type != CPU else "",
+        gpu_usage=choice.usage.gpus,
+        files=known.version_files[version.id],
+        files_xml=known.version_xml[version.id],
+    )
+
+
+def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) -> JobCard:
+    what = choice.version or choice.client_version
+    assert what is not None  # one or the other
+    details: store.JobDetails = job.details
+    return JobCard(
+        result_name=job.name,
+        workunit_name=details.workunit_name,
+        app_name=known.app_names[job.app_id],
+        version_num=what.version_num,
+        platform=what.platform or ANONYMOUS,
+        plan_class=what.plan_class,
+        deadline_at=deadline_at,
+        fpops_est=job.fpops_est,
+        fpops_bound=job.fpops_bound,
+        memory_bytes=job.memory_bytes,
+        disk_bytes=job.disk_bytes,
+        command_line=details.command_line,
+        inputs=details.input_files,
+        outputs=details.output_files,
+        certificates=[
+            keys.upload_certificate(f"{job.name}_{number}", int(file["max_nbytes"]))
+            for number, file in enumerate(details.output_files)
+        ],
+    )
+
+
+def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> None:
+    """Once a day is enough for the owner's list of keys, and spares every other request a write."""
+    used = account.key_used_at
+    if used is None or now.timestamp() - used > KEY_USE_NOTED_EVERY_SECS:
+        ClientKey.objects.filter(pk=account.key_id).update(last_used_at=now, host_id=host_id)
+
+
+def _converge(request: SchedulerRequest, account: Account) -> None:
+    """Take over the person's cross-project id that the client found at an older account of theirs.
+
+    Only from a strong key: weak ones are handed to computers that need not be trusted with the account.
+    """
+    said = request.cross_project_id.lower()
+    if said == account.cross_project_id or "_" in request.authenticator:
+        return
+    if len(said) == 32 and set(said) <= set("0123456789abcdef"):
+        User.objects.filter(pk=account.user_id).update(cross_project_id=said)
