@@ -190,6 +190,10 @@ def shared(request: HttpRequest, key: str) -> HttpResponse:
 def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
     runs = pages.read_runs(found)
     unfinished = pages.is_unfinished(runs)
+    asks_progress = request.headers.get("HX-Target") == "progress"
+    if asks_progress and not unfinished:
+        # The page has more to show than the progress now.
+        return HttpResponse(headers={"HX-Refresh": "true"})
     rows = pages.variants(runs)
     is_owner = request.user.is_authenticated and found.owner_id == request.user.pk
     if not unfinished and len(runs) == 1 and runs[0].state == RunState.DONE:
@@ -208,12 +212,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "processors": pages.processors_text(pages.scenario_of(found)),
         "share_url": _share_url(request, found),
     }
-    template = "emulator/_progress.html" if request.headers.get("HX-Target") == "progress" else "emulator/results.html"
-    response = render(request, template, context)
-    if template.endswith("_progress.html") and not unfinished:
-        # The page has more to show than the progress now.
-        response["HX-Refresh"] = "true"
-    return response
+    return render(request, "emulator/_progress.html" if asks_progress else "emulator/results.html", context)
 
 
 def _share_url(request: HttpRequest, found: Experiment) -> str:

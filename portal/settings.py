@@ -72,6 +72,15 @@ DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
 # No further request before; the client may ask sooner if its owner wishes.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 
+# Workunits that a validator judges in one transaction; fewer where it has to read their output files.
+VALIDATOR_BATCH = env.integer("VALIDATOR_BATCH", 2000, low=1, high=20_000)
+VALIDATOR_FILES_BATCH = env.integer("VALIDATOR_FILES_BATCH", 100, low=1, high=20_000)
+# How often beat looks for work of the validators, and how long one of them goes on before it makes room for others.
+VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
+VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
+# Apps whose validators have a queue of their own, validator.<short name of the app>: start workers for them.
+VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
+
 # Requests to the REST API, per volunteer.
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 120, low=1, high=1_000_000)
 
