@@ -81,7 +81,8 @@ UPDATE credit_hostappversion v
 
 _CHANGE_WORKUNITS: Final = """
 UPDATE credit_workunit w
-   SET transition_at = NULL, need_validate = w.need_validate OR n.need_validate, error_mask = n.error_mask,
+   SET transition_at = NULL, need_validate = (w.need_validate OR n.need_validate) AND n.error_mask = 0,
+       error_mask = n.error_mask,
        assimilate_state = n.assimilate_state, file_delete_state = n.file_delete_state
   FROM unnest(%(ids)s::bigint[], %(need_validate)s::boolean[], %(error_mask)s::smallint[],
               %(assimilate_state)s::smallint[], %(file_delete_state)s::smallint[])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,16 +202,11 @@ def apply(state: WorkunitState, rows: list[ResultState], decision: Decision) -> 
         for row in rows
     ]  # fmt: skip
     after += [ResultState(len(rows) + number, UNSENT) for number in range(decision.nnew)]
-    new = WorkunitState(
-        state.min_quorum,
-        state.target_nresults,
-        state.max_error_results,
-        state.max_total_results,
-        state.max_success_results,
-        decision.error_mask,
-        state.has_canonical,
-        decision.assimilate_state,
-        decision.file_delete_state,
+    new = replace(
+        state,
+        error_mask=decision.error_mask,
+        assimilate_state=decision.assimilate_state,
+        file_delete_state=decision.file_delete_state,
     )
     return new, after
 
@@ -262,8 +258,7 @@ def happen(
     if need_validate:
         checked = VALID if step == "t" else INCONCLUSIVE
         rows = [ResultState(r.id, r.server_state, r.outcome, checked if r.outcome == SUCCESS else 0) for r in rows]
-        agreed = WorkunitState(*[getattr(state, name) for name in state.__slots__[:6]], has_canonical=checked == VALID)
-        return agreed, rows
+        return replace(state, has_canonical=checked == VALID), rows
     outcome = {"s": SUCCESS, "t": SUCCESS, "e": CLIENT_ERROR, "n": NO_REPLY, "d": CLIENT_DETACHED, "x": VALIDATE_ERROR}
     for index, row in enumerate(rows):
         if row.server_state != OVER:

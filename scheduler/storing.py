@@ -1,0 +1,65 @@
+"""Put a program or input file into the storage: once under a name, never changed afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from django.core.exceptions import ValidationError
+from django.core.files import File
+from django.core.files.storage import default_storage
+
+from credit.models import SAFE_NAME, Batch
+from scheduler.models import StoredFile
+
+MAX_NAME_CHARS: Final = 200
+
+
+class StoringError(Exception):
+    """A file that cannot be stored; the message says which and why."""
+
+
+def store_file(
+    name: str, content: File[bytes], *, signature: str = "", is_executable: bool = False, batch: Batch | None = None
+) -> StoredFile:
+    """Store ``content`` under ``name`` for good; the one that is there if it was stored before. Safe to repeat.
+
+    ``signature``: the code-signing signature of a program; ``batch``: an input that goes when this batch is done.
+    Raises StoringError for another content under a name that was used, and for a name that clients cannot have.
+    """
+    check_name(name)
+    digest = hashlib.md5(usedforsecurity=False)
+    for chunk in content.chunks():
+        digest.update(chunk)
+    md5, nbytes = digest.hexdigest(), content.size
+    found = StoredFile.objects.filter(name=name).first()
+    if found is not None:
+        if found.md5 != md5 or found.is_executable != is_executable or found.deleted_at is not None:
+            raise StoringError(
+                f"{name}: a file of this name was stored before, with other content."
+                " Clients would never fetch the new one. Give it a new name."
+            )
+        return found
+    wanted = f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
+    default_storage.delete(wanted)  # of a run that was cut off: no row knows it
+    content.seek(0)
+    path = default_storage.save(wanted, content)
+    return StoredFile.objects.create(
+        name=name,
+        path=path,
+        nbytes=nbytes,
+        md5=md5,
+        signature=signature,
+        is_executable=is_executable,
+        batch=batch,
+    )
+
+
+def check_name(name: str) -> None:
+    """Raises StoringError for what cannot be the name of a file (BOINC protocol, job description)."""
+    try:
+        SAFE_NAME(name)
+    except ValidationError as error:
+        raise StoringError(f"{name[:MAX_NAME_CHARS]!r} is no name for a file: {error.message}") from error
+    if len(name) > MAX_NAME_CHARS or ".." in name:
+        raise StoringError(f"{name[:MAX_NAME_CHARS]}: at most {MAX_NAME_CHARS} characters, and no two dots together.")
