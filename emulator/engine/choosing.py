@@ -20,7 +20,7 @@ from emulator.engine.client import Client
 from emulator.engine.forecast import Forecast
 from emulator.engine.policy import Choice
 from emulator.engine.reasons import Reason
-from emulator.engine.state import Job, ProjectState
+from emulator.engine.state import NEVER, Job, ProjectState
 
 if TYPE_CHECKING:
     from emulator.engine.policy import JobView, ProjectView
@@ -56,7 +56,7 @@ class Chooser:
         forecast = self._forecast
         endangered = forecast.danger(now)
         if not endangered and now < self._first_end and self._full_at_moves == client.moves:
-            return Choice(client.running, _NO_REASONS, self._first_end)
+            return Choice(client.running, _NO_REASONS, self._first_end if self._rivals() else NEVER)
         self._free = [n if active else 0.0 for n, active in zip(client.instances, client.kind_active, strict=True)]
         self._jobs: list[Job] = []
         self._reasons: list[Reason] = []
@@ -69,7 +69,8 @@ class Chooser:
         for gpu in self._gpus:
             self._by_priority(gpu, now, Reason.GPU_PRIORITY)
         self._by_priority(0, now, Reason.CPU_PRIORITY)
-        again = self._first_end = self._end_slices(now)
+        self._first_end = self._end_slices(now)
+        again = self._first_end if endangered or self._rivals() else NEVER
         if endangered:
             self._full_at_moves = -1
             for margin, job in forecast.margins:
@@ -82,6 +83,18 @@ class Chooser:
             stops = sum([job.slice_end_secs <= now for job in client.running])
             self._full_at_moves = client.moves + stops
         return Choice(self._jobs, self._reasons, again)
+
+    def _rivals(self) -> bool:
+        """Whether two projects have jobs for the same kind of processor, so that the end of a time slice matters."""
+        projects = self._client.projects
+        for kind in self._kinds:
+            some = False
+            for project in projects:
+                if project.waiting[kind] or project.begun[kind]:
+                    if some:
+                        return True
+                    some = True
+        return False
 
     def _end_slices(self, now: float) -> float:
         """Gives those chosen a new slice if theirs is over; returns when the first one ends."""

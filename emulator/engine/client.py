@@ -6,7 +6,7 @@ and a policy decides. Policies see it as policy.ClientView.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final, cast
 
 from emulator.engine import chance
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LEAST_BUFFER_SECS: Final = 180.0
 LEAST_UP_FRACTION: Final = 0.01
+LEAST_HEAP: Final = 1000
 
 
 class Client:
@@ -73,6 +74,7 @@ class Client:
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
         self.longest_secs = [0.0] * len(processors)  # longest estimate of any job so far
+        self._compact_at = [LEAST_HEAP] * len(processors)  # lengths of these heaps
         self.plain = [True] * len(processors)  # per kind: all jobs so far occupy one whole instance, no CPU beside
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
@@ -129,7 +131,12 @@ class Client:
         project.waiting[kind].append(job)
         project.waiting_secs[kind] += job.estimate_secs * job.usage
         self._work[kind] += job.estimate_secs * job.usage
-        heappush(self.deadlines[kind], (job.deadline_secs, job.id, job))
+        heap = self.deadlines[kind]
+        heappush(heap, (job.deadline_secs, job.id, job))
+        if len(heap) > self._compact_at[kind]:
+            heap[:] = [entry for entry in heap if not entry[2].done]
+            heapify(heap)
+            self._compact_at[kind] = 2 * len(heap) + LEAST_HEAP
         if job.estimate_secs > self.longest_secs[kind]:
             self.longest_secs[kind] = job.estimate_secs
         if job.cpus != 1.0 or kind:
@@ -207,8 +214,7 @@ class Client:
         job.app.running += 1
         job.rate = self.cpu_rate if kind == 0 else 1.0
         job.settled_secs = job.since_secs = now
-        job.end_secs = now + job.left / job.rate
-        heappush(self.ends, (job.end_secs, job.id, job))
+        self._will_end(job, now)
         job.lanes = self.lanes[kind].take(job.usage)
         self._add_busy(job, job.rate)
         self._work_off(job, job.rate, now)
@@ -217,6 +223,14 @@ class Client:
             gap = now - project.gap_from_secs
             project.gap_cubes += gap * gap * gap
         self.log.add(now, Kind.RUN, reason, project.index, job.id, kind)
+
+    def _will_end(self, job: Job, now: float) -> None:
+        job.end_secs = now + job.left / job.rate
+        ends = self.ends
+        heappush(ends, (job.end_secs, job.id, job))
+        if len(ends) > LEAST_HEAP + 4 * len(self.running):
+            ends[:] = [entry for entry in ends if entry[2].end_secs == entry[0]]
+            heapify(ends)
 
     def _add_busy(self, job: Job, rate: float) -> None:
         """Adds (or takes away, below 0) a running job's load to its project's."""
@@ -309,8 +323,7 @@ class Client:
                 self._add_busy(job, rate - job.rate)
                 self._work_off(job, rate - job.rate, now)
                 job.rate = rate
-                job.end_secs = now + job.left / rate
-                heappush(self.ends, (job.end_secs, job.id, job))
+                self._will_end(job, now)
 
     def drop(self, project: ProjectState, now: float, reason: Reason) -> list[Job]:
         """Forgets all its jobs; they count as neither met nor late."""
