@@ -257,6 +257,8 @@ class Run:
                 self._recorder.state(now, state)
         client = self._client
         client.kind_active = [active] + [gpu] * (len(client.kinds) - 1)
+        # Whoever was full or empty until now may not be any more: no choice made before counts.
+        client.moves += 1
         for job in client.running:
             if not client.kind_active[job.kind]:
                 client.stop(job, now, Reason.UNAVAILABLE)
