@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 import structlog
+from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -32,6 +33,8 @@ class CatalogueProject:
     facts: ProjectFacts
     per_user: bool
     shared_account_key: str | None
+    # The project server of this very site: every volunteer has an account there
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,13 @@ def _entry(project: Project) -> CatalogueProject:
         facts=facts_of(project),
         per_user=project.account_mode == Project.Account.PER_USER,
         shared_account_key=_readable(project),
+        is_own=is_own(project.master_url),
     )
+
+
+def is_own(master_url: str) -> bool:
+    """Whether this is the address of the site's own project server."""
+    return master_url == settings.PROJECT_URL and "project" in settings.ROOMS
 
 
 def _readable(project: Project) -> str | None:

@@ -32,6 +32,7 @@ from accounting.protocol import (
     canonical_url,
 )
 from accounting.store import Account, Wishes, to_us
+from portal.credentials import weak_key
 
 # Detach orders for projects that we do not know; a client with more gets the rest next time.
 MAX_UNKNOWN: Final = 50
@@ -95,6 +96,8 @@ def _troubles(account: Account, met: Mapping[int, Stored], now: dt.datetime) -> 
 
 def _account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:
     """The account key at a project; None if the volunteer has no account there."""
+    if project.is_own:
+        return weak_key(account.user_id, account.key_hash) if account.key_hash else None
     if not project.per_user:
         return project.shared_account_key
     token = account.account_keys.get(project.id)

@@ -81,22 +81,24 @@ def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: st
             host, created = recognise(caller.user_id, appearance_of(request), now)
         except User.DoesNotExist:
             raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
-        for _ in range(MAX_ATTEMPTS):
-            account = store.read_by_host(host.pk)
-            if account is None:
-                HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
-            elif (done := _settle_and_write(request, account, now, first_contact=created)) is not None:
-                break
-        else:
-            raise _overtaken()
-        key = None
+        key = request.authenticator
         if caller.by_password:
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
+        for _ in range(MAX_ATTEMPTS):
+            account = store.read_by_host(host.pk)
+            if account is None:
+                HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
+                continue
+            account.key_hash = credentials.key_hash(key)
+            if (done := _settle_and_write(request, account, now, first_contact=created)) is not None:
+                break
+        else:
+            raise _overtaken()
     log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
     # Handed over for all later requests
-    done.authenticator = key or ""
+    done.authenticator = key if caller.by_password else ""
     return render_reply(done)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
-from accounting.catalogue import facts_of, with_facts
+from accounting.catalogue import facts_of, is_own, with_facts
 from accounting.choice_facts import CPU, Choice, Computer, Volunteer, Wish
 from accounting.choosing import choose
 from accounting.host_memory import recall
@@ -59,6 +59,8 @@ class Selection:
 
 
 def _lacks_account(project: Project, row: UserProject | None) -> bool:
+    if is_own(project.master_url):
+        return False
     if project.account_mode == Project.Account.SHARED:
         return not project.shared_account_key
     return row is None or not row.account_key

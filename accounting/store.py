@@ -175,6 +175,8 @@ class Account:
     key_id: int | None
     key_host_id: int | None
     key_used_at: dt.datetime | None
+    # Of the key that its client comes with, or is handed now; the key for the site's own project is made of it.
+    key_hash: bytes = b""
     # What it runs: BOINC's names of its platform and of the types of its devices; and those that it may not use.
     platform: str = ""
     device_types: tuple[str, ...] = ()
@@ -199,7 +201,10 @@ class Account:
 
 def read_by_key(key_hash: bytes, token: str) -> Account | None:
     """The account that a client's key and host token name; None if either is unknown or they don't fit together."""
-    return _account(READ_BY_KEY.fetch_one({"key_hash": f"\\x{key_hash.hex()}", "token": token}))
+    account = _account(READ_BY_KEY.fetch_one({"key_hash": f"\\x{key_hash.hex()}", "token": token}))
+    if account is not None:
+        account.key_hash = key_hash
+    return account
 
 
 def read_by_host(host_id: int) -> Account | None:

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from accounting import demo as demo_data
-from accounting import keys, partitions
+from accounting import keys, own_project, partitions
 from portal.models import User
 
 
@@ -31,6 +31,8 @@ class Command(BaseCommand):
         partitions.create_months(today, today + dt.timedelta(days=92))
         if (demo or settings.DEMO) and not User.objects.exists():
             self._make_demo()
+        if own_project.create_if_missing(is_active=demo or settings.DEMO):
+            self.stdout.write(f"This site's own project is in the list of projects: {settings.PROJECT_URL}")
 
     def _make_demo(self) -> None:
         self.stdout.write("Making a demo volunteer with ninety days of history…")
