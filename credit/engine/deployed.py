@@ -117,15 +117,15 @@ def add_deployed_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultF
     peak, is_substitute = reckoned_peak_flops(result, rules)
     if is_substitute or (result.is_runtime_outlier and rules.skips_runtime_outliers):
         return
-    est = workunit.fpops_est
+    est = workunit.fpops_est if 0 < workunit.fpops_est < inf else nan
     elapsed = _elapsed(result)
-    sample = elapsed * peak / est if est else nan
+    sample = elapsed * peak / est
     average = rules.host_average
     if rules.min_sample <= sample <= rules.max_sample:
         if result.version is not None:
             result.version.samples.append(sample)
         record.pfc.add(sample, average)
-    record.et.add(elapsed / est if est else nan, average)
+    record.et.add(elapsed / est, average)
     record.turnaround.add(result.received_at - result.sent_at, average)
 
 

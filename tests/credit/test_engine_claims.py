@@ -247,10 +247,11 @@ def test_times_that_are_not_known_cut_nothing() -> None:
 
 @pytest.mark.parametrize("est", [nan, inf, -1.0, 0.0])
 def test_a_workunit_without_an_estimate_is_decided_all_the_same(est: float) -> None:
-    host = record()
-    decision = decide(app(), result(host, version(), 0.0), job=workunit(fpops_est=est))
-    assert decision.grant.credit == 0
-    assert host.pfc.n == 0
+    for facts in (app(), app(Rules.deployed())):
+        host = record()
+        assert decide(facts, result(host, version(), 0.0), job=workunit(fpops_est=est)).grant.credit == 0
+        decide(facts, result(host, version(), 1000.0, peak_flops=2e9), job=workunit(fpops_est=est))
+        assert (host.pfc.n, host.et.n) == (0, 0)
 
 
 def test_samples_are_relative_to_the_estimate() -> None:

@@ -115,7 +115,7 @@ def test_scaled_averages_are_all_the_same(rows: list[tuple[bool, int, float]]) -
     scales = {facts.id: found.scales[facts.id] or 0.0 for facts in above}
     if set(scales.values()) != {1.0}:
         for facts in above:
-            assert scales[facts.id] * (facts.pfc.avg or 0.0) == about(found.min_avg_pfc)
+            assert scales[facts.id] * (facts.pfc.avg or 0.0) == about(found.min_avg_pfc or 0.0)
 
 
 def test_the_median_of_hosts_averages_ignores_what_one_cheat_claims() -> None:
