@@ -6,3 +6,9 @@ from django.apps import AppConfig
 class CreditConfig(AppConfig):
     name = "credit"
     verbose_name = "Validated credit"
+
+    def ready(self) -> None:
+        from credit.pass_counts import Passes
+        from portal.metrics import app_collectors
+
+        app_collectors.append(Passes())

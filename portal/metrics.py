@@ -73,6 +73,10 @@ def count_task(task: str, succeeded: bool) -> None:
         cache.set(_TASK_KEY.format(task, "last"), time.time(), timeout=None)
 
 
+# What apps have to tell besides, each asked at each reading; an app adds its own when it is ready.
+app_collectors: list[Collector] = []
+
+
 class _Background(Collector):
     """Tasks and queues, looked up when somebody reads the metrics. What cannot be reached is left out and logged."""
 
@@ -139,4 +143,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     background = CollectorRegistry()
     background.register(_Background())
+    for collector in app_collectors:
+        background.register(collector)
     return HttpResponse(generate_latest(registry) + generate_latest(background), content_type=CONTENT_TYPE_LATEST)

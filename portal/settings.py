@@ -72,12 +72,16 @@ DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
 # No further request before; the client may ask sooner if its owner wishes.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 
+# How often beat looks for results that are late or reported, and, at a third of that rate, for finished workunits.
+TRANSITIONER_EVERY_SECS = env.integer("TRANSITIONER_EVERY_SECS", 5, low=1, high=3600)
 # Workunits that a validator judges in one transaction; fewer where it has to read their output files.
 VALIDATOR_BATCH = env.integer("VALIDATOR_BATCH", 2000, low=1, high=20_000)
 VALIDATOR_FILES_BATCH = env.integer("VALIDATOR_FILES_BATCH", 100, low=1, high=20_000)
 # How often beat looks for work of the validators, and how long one of them goes on before it makes room for others.
 VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
 VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
+# Validators that may work on one app at the same time.
+VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a queue of their own, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
 
@@ -172,6 +176,16 @@ if "emulator" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {
         "look-after-runs": {"task": "emulator.tasks.look_after_runs", "schedule": 120},
     }
+if "project" in ROOMS:
+    CELERY_BEAT_SCHEDULE |= {
+        "start-validators": {"task": "credit.tasks.start_validators", "schedule": VALIDATOR_EVERY_SECS},
+        "feed": {"task": "credit.tasks.feed", "schedule": 600},
+        "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
+        "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
+        "archive": {"task": "scheduler.tasks.archive", "schedule": 3600},
+    }
+    if DEMO:
+        CELERY_BEAT_SCHEDULE["top-up"] = {"task": "scheduler.tasks.top_up", "schedule": 60}
 
 # --- Django -----------------------------------------------------------------------------------------
 INSTALLED_APPS = [

@@ -1,0 +1,200 @@
+"""Columns of thousands of rows between NumPy and PostgreSQL: arrays in its binary format, and statements on them.
+
+A row at a time costs Python more than the row's whole validation may take. So a statement aggregates what it reads
+into one array a column, and what it writes comes as one array a column, past psycopg's adaptation. NaN stands for
+NULL in arrays of floats, `NO_TIME` in arrays of times, which are microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from django.db import connection
+from psycopg import pq
+from psycopg.errors import error_from_result
+
+# Type -> its number, that of its array, and the NumPy type of its bytes.
+_TYPES: Final[dict[str, tuple[int, int, np.dtype[Any]]]] = {
+    "bool": (16, 1000, np.dtype("u1")),
+    "int2": (21, 1005, np.dtype(">i2")),
+    "int8": (20, 1016, np.dtype(">i8")),
+    "float8": (701, 1022, np.dtype(">f8")),
+    "timestamptz": (1184, 1185, np.dtype(">i8")),
+}
+_HEADER: Final = struct.Struct(">iiIii")  # dimensions, NULLs or none, type, length, first index
+_DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+# PostgreSQL counts microseconds from 2000.
+_YEAR_2000_US: Final = 946_684_800_000_000
+NO_TIME: Final = -(2**63)
+
+Column = npt.NDArray[Any]
+# Which statements a connection has prepared already.
+_prepared: WeakKeyDictionary[psycopg.Connection[Any], set[bytes]] = WeakKeyDictionary()
+
+
+def encode(values: Sequence[Any] | Column, type_: str, nullable: bool = False) -> bytes:
+    """An array parameter. What stands for NULL becomes NULL; ``nullable``: NaN and None do in every type."""
+    oid, _, dtype = _TYPES[type_]
+    numbers = np.asarray(values, np.float64 if nullable else dtype.newbyteorder("="))
+    elements = np.empty(len(numbers), np.dtype([("size", ">i4"), ("value", dtype)]))
+    elements["size"] = dtype.itemsize
+    missing: Column | None = None
+    if type_ == "timestamptz":
+        missing = numbers == NO_TIME
+        elements["value"] = np.where(missing, 0, numbers - _YEAR_2000_US)
+    else:
+        if type_ == "float8" or nullable:
+            missing = np.isnan(numbers)
+        elements["value"] = numbers if missing is None or type_ == "float8" else np.where(missing, 0, numbers)
+    if missing is None or not missing.any():
+        return _HEADER.pack(1, 0, oid, len(numbers), 1) + elements.tobytes()
+    # A NULL is a length of -1 and nothing after it.
+    elements["size"][missing] = -1
+    octets = elements.view(np.uint8).reshape(len(numbers), elements.dtype.itemsize)
+    kept = np.ones(octets.shape, bool)
+    kept[missing, 4:] = False
+    return _HEADER.pack(1, 1, oid, len(numbers), 1) + octets[kept].tobytes()
+
+
+def encode_one(value: float, type_: str) -> bytes:
+    """A parameter that is one number or time."""
+    if type_ == "timestamptz":
+        value = int(value) - _YEAR_2000_US
+    return bytes(np.asarray(value, _TYPES[type_][2]).tobytes())
+
+
+def decode(data: bytes | None, type_: str) -> Column:
+    """An array without NULLs as NumPy's own numbers; empty for NULL, which is an aggregate of no rows.
+
+    A time of -infinity becomes `NO_TIME`.
+    """
+    oid, _, dtype = _TYPES[type_]
+    native = dtype.newbyteorder("=")
+    if data is None:
+        return np.empty(0, native)
+    _, has_nulls, found, count, _ = _HEADER.unpack_from(data)
+    if has_nulls or found != oid:
+        raise TypeError(f"an array of {type_} without NULLs was wanted, not of type {found} (NULLs: {bool(has_nulls)})")
+    numbers = np.frombuffer(data, np.dtype([("size", ">i4"), ("value", dtype)]), count, _HEADER.size)["value"]
+    if type_ != "timestamptz":
+        return numbers.astype(native)
+    times = numbers.astype(native)
+    return np.where(times == NO_TIME, NO_TIME, times + _YEAR_2000_US)
+
+
+def decode_bytes(data: bytes | None) -> list[bytes | None]:
+    """An array of bytea or text, NULLs included."""
+    if data is None:
+        return []
+    count, place = _HEADER.unpack_from(data)[3], _HEADER.size
+    values: list[bytes | None] = []
+    for _ in range(count):
+        size = int.from_bytes(data[place : place + 4], signed=True)
+        place += 4
+        if size < 0:
+            values.append(None)
+            continue
+        values.append(data[place : place + size])
+        place += size
+    return values
+
+
+class Statement:
+    """A statement on Django's own connection, in the transaction that has begun there; prepared at its first use.
+
+    ``types`` are those of its parameters $1, $2, …, with blanks between: ``int8`` for one value, ``int8[]`` for an
+    array, ``int8?[]`` for an array in which NaN or None stands for NULL. Raises psycopg's errors.
+    """
+
+    def __init__(self, sql: str, types: str) -> None:
+        self.sql = sql.encode()
+        self.types = types.split()
+        self.name = b"cobblestone_" + hashlib.md5(self.sql).hexdigest().encode()
+
+    def run(self, *values: Any) -> list[bytes | None]:
+        """Run it; the columns of its first row, none if there is no row."""
+        raw = self.prepare()
+        result = raw.pgconn.exec_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
+        _check(raw, result)
+        return [result.get_value(0, column) for column in range(result.nfields)] if result.ntuples else []
+
+    def prepare(self) -> psycopg.Connection[Any]:
+        """See that the connection knows it; the connection."""
+        raw: psycopg.Connection[Any] = connection.connection
+        known = _prepared.setdefault(raw, set())
+        if self.name not in known:
+            _check(raw, raw.pgconn.prepare(self.name, self.sql, [_oid(type_) for type_ in self.types]))
+            known.add(self.name)
+        return raw
+
+    def send(self, raw: psycopg.Connection[Any], values: Sequence[Any]) -> None:
+        """Send it without waiting, on a connection in pipeline mode that knows it."""
+        raw.pgconn.send_query_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
+        raw.pgconn.flush()
+
+    @property
+    def _formats(self) -> list[int]:
+        return [pq.Format.BINARY] * len(self.types)
+
+    def _encoded(self, values: Sequence[Any]) -> list[bytes]:
+        return [_parameter(value, type_) for value, type_ in zip(values, self.types, strict=True)]
+
+
+@contextmanager
+def queued(*statements: Statement) -> Iterator[Callable[..., None]]:
+    """Statements to be sent one after the other while the server works on those before: ``send(statement, *values)``.
+
+    Only these statements may be used inside. At the end all have been done, or the first error is raised.
+    """
+    raw: psycopg.Connection[Any] = connection.connection
+    for statement in statements:
+        statement.prepare()
+    raw.pgconn.enter_pipeline_mode()
+    try:
+        try:
+            yield lambda statement, *values: statement.send(raw, values)
+        finally:
+            failed = _drain(raw)
+    finally:
+        raw.pgconn.exit_pipeline_mode()
+    if failed is not None:
+        raise error_from_result(failed, encoding=raw.info.encoding)
+
+
+def _drain(raw: psycopg.Connection[Any]) -> pq.abc.PGresult | None:
+    """Wait until the server has done all that was sent; the first failure."""
+    failed: pq.abc.PGresult | None = None
+    raw.pgconn.pipeline_sync()
+    while True:
+        result = raw.pgconn.get_result()
+        if result is None:
+            continue
+        if result.status == pq.ExecStatus.PIPELINE_SYNC:
+            return failed
+        if result.status not in _DONE and failed is None:
+            failed = result
+            if raw.pgconn.status == pq.ConnStatus.BAD:
+                return failed
+
+
+def _oid(type_: str) -> int:
+    name = type_.rstrip("[]?")
+    return _TYPES[name][0] if name == type_ else _TYPES[name][1]
+
+
+def _parameter(value: Any, type_: str) -> bytes:
+    name = type_.rstrip("[]?")
+    return encode_one(value, name) if name == type_ else encode(value, name, nullable="?" in type_)
+
+
+def _check(raw: psycopg.Connection[Any], result: pq.abc.PGresult) -> None:
+    if result.status not in _DONE:
+        raise error_from_result(result, encoding=raw.info.encoding)

@@ -1,0 +1,185 @@
+"""How outputs of replicas are compared: to the bit, as numbers within a tolerance, or by a project's own function.
+
+The digest of a result's outputs is equal exactly if all of them are, so equal digests need no reading. Files are read
+through Django's default storage, with limits. What is wrong with one result's outputs makes that result unfit; what is
+wrong with the storage or with the project's function raises `ComparisonError`, and then nobody's result is judged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from django.core.files.storage import default_storage
+from django.utils.module_loading import import_string
+
+from credit.models import App, Comparison
+
+MAX_FILES: Final = 100
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+MAX_TOTAL_BYTES: Final = 64 * 1024 * 1024
+_DIGEST_BYTES: Final = 16
+
+
+class ComparisonError(Exception):
+    """Outputs could not be compared, by no fault of who delivered them."""
+
+
+class UnfitOutputError(Exception):
+    """A result's outputs are missing, too large, or not what the comparison reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output file: ``number`` is its place in the workunit's list; ``path`` that of the default storage."""
+
+    number: int
+    path: str
+    nbytes: int
+    md5: str
+
+    def read(self) -> bytes:
+        """Its bytes. Raises UnfitOutputError if it is missing or too large, OSError if the storage fails."""
+        try:
+            with default_storage.open(self.path, "rb") as file:
+                data: bytes = file.read(MAX_FILE_BYTES + 1)
+        except FileNotFoundError as error:
+            raise UnfitOutputError(f"{self.path} is not in store") from error
+        if len(data) > MAX_FILE_BYTES:
+            raise UnfitOutputError(f"{self.path} has more than {MAX_FILE_BYTES} bytes")
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What a result delivered, as a project's function sees it."""
+
+    result_id: int
+    digest: bytes | None
+    outputs: tuple[Output, ...]
+
+
+class Comparer(Protocol):
+    """Whether two results agree. Asked about one and the same, it says whether that result is fit at all.
+
+    A project's function has this form too. It may raise `UnfitOutputError` about a result compared with itself.
+    """
+
+    def __call__(self, first: Delivered, second: Delivered) -> bool: ...
+
+
+def comparer_of(app: App) -> Comparer:
+    """The app's way to compare; raises ComparisonError if its function cannot be found."""
+    if app.comparison == Comparison.TOLERANCE:
+        return WithinTolerance(app.comparison_tolerance, app.comparison_absolute_tolerance)
+    if app.comparison == Comparison.CUSTOM:
+        return _function(app.comparison_function)
+    return to_the_bit
+
+
+def needs_files(app: App) -> bool:
+    """Whether its results are compared by more than their digests."""
+    return app.comparison != Comparison.BITWISE
+
+
+def to_the_bit(first: Delivered, second: Delivered) -> bool:
+    return first.digest is not None and first.digest == second.digest
+
+
+def delivered(result_id: int, digest: bytes | None, outputs: Any) -> Delivered:
+    """From the result's column ``outputs``; what is not of its form is left out."""
+    files = outputs if isinstance(outputs, list) else []
+    return Delivered(
+        result_id,
+        digest if digest is not None and len(digest) == _DIGEST_BYTES else None,
+        tuple(
+            Output(_number(file, place), str(file.get("path", "")), int(file.get("nbytes") or 0), str(file.get("md5")))
+            for place, file in enumerate(files[:MAX_FILES])
+            if isinstance(file, dict)
+        ),
+    )
+
+
+def agree(comparer: Comparer, first: Delivered, second: Delivered) -> bool:
+    """Whether two results agree by this comparison; ComparisonError if that cannot be found out."""
+    try:
+        return bool(comparer(first, second))
+    except UnfitOutputError:
+        return False
+    except ComparisonError:
+        raise
+    except Exception as error:
+        # A project's function may raise anything, a storage its own errors.
+        raise ComparisonError(f"{type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class WithinTolerance:
+    """Text files of numbers, separated by white space or commas; what is no number has to be equal as it stands.
+
+    Numbers are equal if they differ by at most ``relative`` times the larger one, or by ``absolute``. One that is not
+    a number or infinite makes its result unfit: a diverged computation agrees with nothing.
+    """
+
+    relative: float
+    absolute: float
+
+    def __call__(self, first: Delivered, second: Delivered) -> bool:
+        if first.result_id == second.result_id:
+            _check_total(first)
+            for output in first.outputs:
+                for _ in _words(output):
+                    pass
+            return first.digest is not None
+        if to_the_bit(first, second):
+            return True
+        mine = {output.number: output for output in first.outputs}
+        theirs = {output.number: output for output in second.outputs}
+        return mine.keys() == theirs.keys() and all(self._files_agree(mine[n], theirs[n]) for n in mine)
+
+    def _files_agree(self, mine: Output, theirs: Output) -> bool:
+        if mine.md5 == theirs.md5 and mine.nbytes == theirs.nbytes:
+            return True
+        left, right = list(_words(mine)), list(_words(theirs))
+        return len(left) == len(right) and all(map(self._equal, left, right))
+
+    def _equal(self, left: float | bytes, right: float | bytes) -> bool:
+        if isinstance(left, float) and isinstance(right, float):
+            return math.isclose(left, right, rel_tol=self.relative, abs_tol=self.absolute)
+        return left == right
+
+
+def _words(output: Output) -> Iterator[float | bytes]:
+    for word in output.read().replace(b",", b" ").split():
+        try:
+            number = float(word)
+        except ValueError:
+            yield word
+            continue
+        if not math.isfinite(number):
+            raise UnfitOutputError(f"{output.path} has a number that is none: {word[:20]!r}")
+        yield number
+
+
+def _check_total(result: Delivered) -> None:
+    if sum(output.nbytes for output in result.outputs) > MAX_TOTAL_BYTES:
+        raise UnfitOutputError(f"result {result.result_id} has more than {MAX_TOTAL_BYTES} bytes of output")
+
+
+def _function(path: str) -> Comparer:
+    try:
+        function = import_string(path)
+    except Exception as error:
+        # Importing a project's module may raise anything.
+        raise ComparisonError(f"the function {path} cannot be imported: {error}") from error
+    if not callable(function):
+        raise ComparisonError(f"{path} is no function")
+    return function  # type: ignore[no-any-return]  # whatever it is, its result is taken as a truth value
+
+
+def _number(file: dict[str, Any], place: int) -> int:
+    """The n of ``<result name>_<n>``: an optional file may be missing, so places do not tell."""
+    tail = str(file.get("name", "")).rpartition("_")[2]
+    return int(tail) if tail.isdecimal() and len(tail) < 4 else place

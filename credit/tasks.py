@@ -1,0 +1,38 @@
+"""Background tasks of validated credit; each may run twice."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.conf import settings
+from django.utils import timezone
+
+from credit import feeder, working
+from credit.models import App
+
+
+@shared_task
+def start_validators() -> None:
+    """Every few seconds: a validator for each place of each app that has work; those in vain end at once."""
+    for app in working.waiting_apps(timezone.now()):
+        for _ in range(settings.VALIDATORS_PER_APP):
+            _start(app)
+
+
+@shared_task
+def validate(app_id: int) -> None:
+    """Passes of an app's validator until nothing waits; after a while it queues up again behind other tasks."""
+    app = App.objects.filter(pk=app_id).first()
+    if app is not None and working.work_off(app, settings.VALIDATOR_RUN_SECS):
+        _start(app)
+
+
+@shared_task
+def feed() -> None:
+    """Every ten minutes."""
+    feeder.feed(timezone.now())
+
+
+def _start(app: App) -> None:
+    """What no worker took until the next start is not needed any more."""
+    queue = f"validator.{app.name}" if app.name in settings.VALIDATOR_QUEUES else validate.app.conf.task_default_queue
+    validate.apply_async((app.pk,), expires=max(60, settings.VALIDATOR_EVERY_SECS), queue=queue)

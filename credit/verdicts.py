@@ -1,0 +1,88 @@
+"""Which of a workunit's results agree: pure, but for the comparison it is given.
+
+Credit document, "Claimed and granted credit" speaks of valid results; how results become valid is docs/validator.md's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+INIT: Final = 0
+VALID: Final = 1
+INVALID: Final = 2
+INCONCLUSIVE: Final = 4
+TOO_LATE: Final = 5
+
+Equal = Callable[[int, int], bool]
+"""Whether the outputs of two results, by their places, agree; a result that does not agree with itself is none."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """``states``: the validate state of each result, in order. ``canonical``: the place of the one that stands for all.
+
+    ``unfit``: places of results that failed their own check: their outputs are not there or make no sense.
+    """
+
+    states: list[int]
+    canonical: int | None = None
+    unfit: tuple[int, ...] = ()
+
+
+def judge(count: int, min_quorum: int, equal: Equal) -> Verdict:
+    """A first decision about so many results, in the order of their ids.
+
+    The largest group of results that agree with one of them makes that one canonical, if it is of at least
+    ``min_quorum`` and no other group is as large. Else what is fit is inconclusive, and more results are wanted; too
+    few fit results to ask are left as they are.
+    """
+    fit = [place for place in range(count) if equal(place, place)]
+    unfit = tuple(place for place in range(count) if place not in fit)
+    states = [INVALID] * count
+    if len(fit) < min_quorum:
+        for place in fit:
+            states[place] = INIT
+        return Verdict(states, None, unfit)
+    groups = _groups(fit, equal)
+    best = max(groups, key=len)
+    # Results that agree with each other have the same group; another one, of the same size, is a tie.
+    is_tie = any(len(group) == len(best) and group != best for group in groups)
+    if len(best) < min_quorum or is_tie:
+        for place in fit:
+            states[place] = INCONCLUSIVE
+        return Verdict(states, None, unfit)
+    for place in best:
+        states[place] = VALID
+    # The one that the others agree with: the first whose group this is.
+    return Verdict(states, fit[groups.index(best)], unfit)
+
+
+def judge_late(count: int, canonical: int, equal: Equal) -> Verdict:
+    """Results that came after the decision, each against the canonical one, whose place is among ``count``."""
+    states = []
+    unfit = []
+    for place in range(count):
+        if place == canonical:
+            states.append(VALID)
+        elif not equal(place, place):
+            states.append(INVALID)
+            unfit.append(place)
+        else:
+            states.append(VALID if equal(canonical, place) else INVALID)
+    return Verdict(states, canonical, tuple(unfit))
+
+
+def judge_too_late(count: int) -> Verdict:
+    """Results that came when the canonical one was no longer there to compare with."""
+    return Verdict([TOO_LATE] * count)
+
+
+def _groups(fit: Sequence[int], equal: Equal) -> list[tuple[int, ...]]:
+    """For each result those that agree with it, itself included."""
+    agree: dict[tuple[int, int], bool] = {}
+    for number, one in enumerate(fit):
+        for other in fit[number + 1 :]:
+            agree[one, other] = agree[other, one] = equal(one, other)
+    return [tuple(other for other in fit if other == one or agree[one, other]) for one in fit]
