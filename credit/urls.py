@@ -1,5 +1,13 @@
-"""Addresses of this room."""
+"""Addresses of validated credit: tasks, workunits, apps."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from credit import views
+
+urlpatterns = [
+    path("tasks/", views.tasks, name="tasks"),
+    path("tasks/<int:pk>/", views.task, name="task"),
+    path("workunits/<int:pk>/", views.workunit, name="workunit"),
+    path("apps/", views.apps, name="apps"),
+    path("apps/<str:name>/", views.app, name="app"),
+]
