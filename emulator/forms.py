@@ -29,7 +29,15 @@ def _number(label: str, low: float, high: float, initial: float, help_text: str 
     return forms.FloatField(label=label, min_value=low, max_value=high, initial=initial, help_text=help_text)
 
 
-class ComputerForm(forms.Form):
+class PlainForm(forms.Form):
+    """Labels without a colon."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+
+
+class ComputerForm(PlainForm):
     """A computer, up to five projects, and the work buffer."""
 
     title = forms.CharField(label="Name", max_length=100, initial="My experiment")
@@ -89,7 +97,7 @@ def _optional(label: str, low: float, high: float, initial: float | None) -> for
     return forms.FloatField(label=label, min_value=low, max_value=high, initial=initial, required=False)
 
 
-class UploadForm(forms.Form):
+class UploadForm(PlainForm):
     """A client's files. They are read by a worker, so here only their sizes are looked at."""
 
     client_state = forms.FileField(label="client_state.xml", help_text="Up to 16 MiB.")
@@ -111,7 +119,7 @@ class UploadForm(forms.Form):
         return {f"{name}.xml": file.read() for name, file in self.cleaned_data.items() if file is not None}
 
 
-class TrialForm(forms.Form):
+class TrialForm(PlainForm):
     """What to change of a scenario, and what to try with it."""
 
     title = forms.CharField(label="Name", max_length=100)
@@ -133,10 +141,10 @@ class TrialForm(forms.Form):
     parameter = forms.ChoiceField(
         label="Vary",
         required=False,
-        choices=[("", "nothing"), *((name, f"{row[0]} ({row[1]})") for name, row in PARAMETERS.items())],
+        choices=[("", "Nothing"), *((name, f"{row[0]} ({row[1]})") for name, row in PARAMETERS.items())],
     )
     values = forms.CharField(
-        label="over the values",
+        label="Over the values",
         required=False,
         max_length=200,
         help_text=f"Up to {VARIANTS_MAX}, such as 0.1 0.5 2 10.",
@@ -219,12 +227,12 @@ class TrialForm(forms.Form):
         data = self.cleaned_data
         chosen = [(Policy(name).label.split(" (")[0], name, False) for name in data["policies"]]
         if data["quirks"]:
-            chosen.append(("as BOINC’s code", str(Policy.REC), True))
+            chosen.append(("As BOINC’s code", str(Policy.REC), True))
         parameter = data["parameter"]
         if not parameter:
-            return [Variant(_sentence_case(label), policy, quirks) for label, policy, quirks in chosen]
+            return [Variant(label, policy, quirks) for label, policy, quirks in chosen]
         return [
-            Variant(f"{_sentence_case(label)}, {value:g}", policy, quirks, {parameter: value}, value)
+            Variant(f"{label}, {value:g}", policy, quirks, {parameter: value}, value)
             for label, policy, quirks in chosen
             for value in data["values"]
         ]
@@ -232,7 +240,3 @@ class TrialForm(forms.Form):
     def seeds(self) -> list[int]:
         first: int = self.cleaned_data["seed"]
         return list(range(first, first + self.cleaned_data["nseeds"]))
-
-
-def _sentence_case(text: str) -> str:
-    return text[:1].upper() + text[1:]

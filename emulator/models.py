@@ -19,10 +19,10 @@ DAYS_MAX = 36_525.0
 class Policy(models.TextChoices):
     """By the names that ``manage.py emulate`` takes."""
 
-    REC = "rec", "recent estimated credit (today's clients)"
-    LTD = "ltd", "long-term debt per processor type (client 6.6)"
-    LTD_SINGLE = "ltd-single", "one long-term debt, CPU time only (before 6.6)"
-    DEBT = "debt", "debt with preemption (2005)"
+    REC = "rec", "Recent estimated credit (today’s clients)"
+    LTD = "ltd", "Long-term debt per processor type (client 6.6)"
+    LTD_SINGLE = "ltd-single", "One long-term debt, CPU time only (before 6.6)"
+    DEBT = "debt", "Debt with preemption (2005)"
 
 
 class Experiment(models.Model):
