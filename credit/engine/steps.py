@@ -91,14 +91,33 @@ def recomputed_pfc(claim: Explanation, workunit: WorkunitFacts, partial_credit: 
 _ANY_RULES: Final = Rules.published()
 
 
-def claim_steps(claim: Explanation, workunit: WorkunitFacts, partial_credit: float = 0.0) -> list[Step]:
-    """How this claim came about, from the run time to Cobblestones."""
+def used_elapsed_secs(
+    raw_pfc: float | None, peak_flops: float | None, reported_secs: float | None, partial_elapsed_secs: float = 0.0
+) -> float | None:
+    """The run time that a stored claim of the third system reckoned with: less than reported if it was cut.
+
+    What trickles had credited is part of it. Only the claim's FLOPs are stored; dividing them may round in the last
+    digit, which is no cut.
+    """
+    if raw_pfc is None or not peak_flops or reported_secs is None:
+        return reported_secs
+    used = raw_pfc / peak_flops + partial_elapsed_secs
+    return used if used < reported_secs * (1 - 1e-9) else reported_secs
+
+
+def claim_steps(
+    claim: Explanation, workunit: WorkunitFacts, partial_credit: float = 0.0, reported_secs: float | None = None
+) -> list[Step]:
+    """How this claim came about, from the run time to Cobblestones; ``reported_secs`` tells that it was cut."""
     rule = claim.claim_rule
     if rule is ClaimRule.LEFT_OUT:
         return [Step("Claim", None, "The version is not known any more: this result claims nothing of its own.")]
     steps = []
     if claim.elapsed_secs is not None and rule < ClaimRule.PEAK_FLOPS:
-        steps.append(Step("Run time (s)", claim.elapsed_secs, "The run time that was reckoned with."))
+        sentence = "The run time that was reckoned with."
+        if reported_secs is not None and reported_secs > claim.elapsed_secs:
+            sentence = f"The time that the job was out: the {reported_secs:.6g} s reported are more than that."
+        steps.append(Step("Run time (s)", claim.elapsed_secs, sentence))
     if claim.raw_pfc is not None:
         sentence = RAW_SENTENCES.get(rule, "Run time × peak speed of the processors that the job was given.")
         if rule is not ClaimRule.FIXED_PER_JOB:

@@ -15,7 +15,7 @@ from credit.engine.explanation import CUT, DEFAULT_RULES, ClaimRule, Explanation
 from credit.engine.facts import AppFacts, CreditSystem, HostVersionFacts, ReplicaRule, ResultFacts, VersionFacts
 from credit.engine.granting import MAX_CREDIT
 from credit.engine.rules import Rules
-from credit.engine.steps import claim_steps, grant_steps, recomputed_credit, recomputed_pfc
+from credit.engine.steps import claim_steps, grant_steps, recomputed_credit, recomputed_pfc, used_elapsed_secs
 from tests.credit.engine_facts import EST, NOW, WEEK, anonymous, app, decide, record, result, version, workunit
 
 wild = st.one_of(
@@ -174,6 +174,25 @@ def test_the_steps_of_a_default_claim() -> None:
         ("Claim (credit)", pytest.approx(4.6296296)),
     ]
     assert "2 × the job's estimate" in steps[3].sentence
+
+
+def test_a_cut_run_time_is_told() -> None:
+    given = result(record(50, 1.0), version(500, 2.0, 0.5), 2000.0, sent_at=NOW - 700)
+    [claim] = decide(app(), given).claims
+    assert used_elapsed_secs(claim.raw_pfc, given.peak_flops, given.elapsed_secs) == claim.elapsed_secs == 700
+    step = claim_steps(claim, workunit(), reported_secs=given.elapsed_secs)[0]
+    assert (step.number, step.sentence) == (
+        700,
+        "The time that the job was out: the 2000 s reported are more than that.",
+    )
+
+
+def test_a_run_time_that_was_not_cut_is_the_one_reported() -> None:
+    given = result(record(50, 1.0), version(500, 2.0, 0.5), 1000 / 3, peak_flops=7e9, partial_elapsed_secs=100.0)
+    [claim] = decide(app(), given).claims
+    assert used_elapsed_secs(claim.raw_pfc, 7e9, 1000 / 3, 100.0) == 1000 / 3
+    assert used_elapsed_secs(None, 7e9, 5.0) == used_elapsed_secs(1.0, None, 5.0) == 5.0
+    assert used_elapsed_secs(1e9, 1e9, None) is None
 
 
 def test_probation_is_told() -> None:

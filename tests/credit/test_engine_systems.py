@@ -205,6 +205,15 @@ def test_parts_that_brought_more_than_the_grant_are_not_taken_back() -> None:
     assert (decision.grant.credit, due(decision.grant, job)) == (about(5.0), 0.0)
 
 
+def test_trickles_that_brought_more_than_the_replicas_mean_are_kept() -> None:
+    paid = 10 * CREDIT_OF_EST
+    with_parts = long_job(elapsed_secs=20_000.0, partial_elapsed_secs=20_000.0, partial_credit=paid)
+    decision = decide(app(), with_parts, long_job(elapsed_secs=1000.0))
+    # (10 + 0.5) / 2 are less than the 10 that were paid
+    assert decision.grant.credit == about(5.25 * CREDIT_OF_EST)
+    assert due(decision.grant, with_parts) == 0
+
+
 def test_replicas_compare_whole_jobs_whatever_trickles_brought() -> None:
     paid = CREDIT_OF_EST / 2
     with_parts = long_job(partial_elapsed_secs=1000.0, partial_credit=paid)
