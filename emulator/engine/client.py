@@ -6,7 +6,7 @@ and a policy decides. Policies see it as policy.ClientView.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappush
 from typing import TYPE_CHECKING, Final, cast
 
 from emulator.engine import chance
@@ -73,9 +73,11 @@ class Client:
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
-        self.longest_secs = [0.0] * len(processors)  # longest estimate of any job so far
+        self.longest_secs = [0.0] * len(processors)  # no present job's estimate is longer
         self._compact_at = [LEAST_HEAP] * len(processors)  # lengths of these heaps
-        self.plain = [True] * len(processors)  # per kind: all jobs so far occupy one whole instance, no CPU beside
+        self.usage_most = [1.0] * len(processors)  # largest and least usage of any job so far
+        self.usage_least = [1.0] * len(processors)
+        self._beside = [0.0] * len(processors)  # per kind of GPU: most CPUs per instance that its jobs take
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
         self.moves = 0  # counts jobs that stopped running
@@ -141,8 +143,10 @@ class Client:
             self.longest_secs[kind] = job.estimate_secs
         if job.cpus != 1.0 or kind:
             self.uneven = True
-        if job.usage != 1.0 or (kind and job.cpus * self.instances[kind] >= 1.0):
-            self.plain[kind] = self.plain[0] = False
+            self.usage_most[kind] = max(self.usage_most[kind], job.usage)
+            self.usage_least[kind] = min(self.usage_least[kind], job.usage)
+            if kind:
+                self._beside[kind] = max(self._beside[kind], job.cpus / job.usage)
         self.version += 1
 
     def work_secs(self, kind: int, now: float) -> float:
@@ -156,12 +160,14 @@ class Client:
         self._work_at[kind] = now
         self._work_rate[kind] += rate * job.usage * job.bias
 
-    def earliest_deadline(self, kind: int) -> float:
-        """Of all unfinished jobs of that kind; infinity without any."""
-        heap = self.deadlines[kind]
-        while heap and heap[0][2].done:
-            heappop(heap)
-        return heap[0][0] if heap else NEVER
+    def look_for_longest(self, kind: int) -> None:
+        """Finds the longest estimate among the present jobs of that kind."""
+        jobs = (job for project in self.projects for job in (*project.begun[kind], *project.waiting[kind]))
+        self.longest_secs[kind] = max((job.estimate_secs for job in jobs), default=0.0)
+
+    def cpus_beside(self) -> float:
+        """The most CPUs that GPU jobs may take."""
+        return sum([cpus * n for cpus, n in zip(self._beside, self.instances, strict=True)])
 
     def jobs(self) -> list[Job]:
         """All unfinished jobs, in order of project, kind and start or arrival."""

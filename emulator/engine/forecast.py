@@ -5,17 +5,19 @@ It tells per kind of processor the idle instances now, the time up to which all 
 shortfall up to the end of the buffer; and which jobs would miss their deadline. A second simulation of those, by
 earliest deadline, tells how long all instances are busy with them ("busy time").
 
-Two ways lead to it. Jobs that occupy one whole instance and are in no danger are dealt to the instances without
-preemption, in the order in which round-robin picks them: a sort and one heap operation per job. Otherwise the time
-slices are gone through. Danger is excluded by a bound that holds for every order in which no instance idles while
-jobs wait: all are done after (work / instances + longest job).
+The first results need no time slices: jobs are dealt to the instances in the order in which round-robin picks them,
+a sort and a heap operation per job. A job of several instances (or of a part of one) is dealt as that many equal
+pieces (one piece, as much shorter). Only for jobs that may miss their deadline the slices are gone through, as far
+as needed. Most often danger is excluded by a bound that holds for every order in which no instance idles while a
+job waits for it: all jobs are done after (work / instances + longest job).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heappop, heapreplace
+from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING, Final
 
 from emulator.engine.client import Client
@@ -52,6 +54,7 @@ class Forecast:
         self._rank = rank
         self._unit = unit
         self._kinds = range(len(client.kinds))
+        self._early_secs = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
         self._looked: tuple[float, int, float] | None = None
         self._outlook = Outlook([], [], [])
         self._judged: tuple[float, int] | None = None
@@ -61,45 +64,39 @@ class Forecast:
     # Bounds, in constant time.
 
     def surely_saturated_secs(self, kind: int, now: float) -> float:
-        """A time up to which all instances of that kind are busy for certain, or 0."""
+        """A time up to which all instances of that kind are busy for certain, or 0: dealt to n instances, no two of
+        them differ by more than the longest job."""
         client = self._client
-        if not client.plain[kind]:
-            return 0.0
-        n = client.instances[kind]
-        work = client.work_secs(kind, now) - (n - 1) * client.longest_secs[kind]
-        return max(0.0, (work / n - SLACK_SECS) / client.up_fraction[kind])
+        work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind]
+        return max(0.0, (work_secs - SLACK_SECS) / client.up_fraction[kind])
 
     def danger(self, now: float) -> bool:
         """Whether any job might miss its deadline; False is certain."""
-        client = self._client
+        deadlines = self._client.deadlines
         for kind in self._kinds:
-            heap = client.deadlines[kind]
+            heap = deadlines[kind]
             while heap and heap[0][2].done:
                 heappop(heap)
-            if heap and (
-                not client.plain[kind] or now + self._all_done_secs(kind, now) > heap[0][0] - self._early_secs()
-            ):
+            if heap and now + self._all_done_secs(kind, now) > heap[0][0] - self._early_secs:
                 return True
         return False
 
-    def _early_secs(self) -> float:
-        client = self._client
-        return client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
-
-    def in_danger(self, kind: int, now: float) -> bool:
-        """Whether a job of that kind might miss its deadline; False is certain."""
-        client = self._client
-        deadline = client.earliest_deadline(kind)
-        if deadline == NEVER:
-            return False
-        if not client.plain[kind]:
-            return True
-        return now + self._all_done_secs(kind, now) > deadline - self._early_secs()
-
     def _all_done_secs(self, kind: int, now: float) -> float:
-        """A time after which all jobs of that kind are done for certain, whatever their order."""
+        """A time after which all jobs of that kind are done for certain, in whatever order they run."""
         client = self._client
-        latest = client.work_secs(kind, now) / client.instances[kind] + client.longest_secs[kind] + SLACK_SECS
+        n = client.instances[kind]
+        longest = client.longest_secs[kind]
+        if client.uneven:
+            most, least = client.usage_most[kind], client.usage_least[kind]
+            if kind:
+                # While a job of the largest usage waits, this many instances are busy at least.
+                n = max(n - most + min(1.0, least), least)
+            else:
+                n -= client.cpus_beside()
+                if n < 1.0:
+                    return NEVER
+                longest *= 1 + most / n  # CPUs are overcommitted by one job, and all are slowed
+        latest = client.work_secs(kind, now) / n + longest + SLACK_SECS
         return latest / client.up_fraction[kind]
 
     # Results.
@@ -109,12 +106,7 @@ class Forecast:
         key = (now, self._client.version, horizon_secs)
         if self._looked != key:
             self._looked = key
-            if all(self._client.plain):
-                self._outlook = self._dealt(now, horizon_secs)
-            else:
-                slices = Slices(self._client, self._rank, self._unit, now)
-                slices.go_on(horizon_secs)
-                self._outlook = slices.outlook
+            self._outlook = self._dealt(now, horizon_secs)
         return self._outlook
 
     def missed(self, now: float) -> list[list[Job]]:
@@ -129,21 +121,21 @@ class Forecast:
         client = self._client
         missed: list[list[Job]] = [[] for _ in self._kinds]
         self.margins = []
-        kinds = [kind for kind in self._kinds if self.in_danger(kind, now)]
-        if not kinds:
-            return missed
-        early = self._early_secs()
-        endangered = {}
-        for kind in kinds:
-            bound = now + self._all_done_secs(kind, now) if client.plain[kind] else NEVER
+        early = self._early_secs
+        endangered: dict[int, Job] = {}
+        horizon = 0.0
+        for kind in self._kinds:
+            bound = now + self._all_done_secs(kind, now)
             for project in client.projects:
                 for jobs in (project.begun[kind], project.waiting[kind]):
                     for job in jobs:
                         if job.deadline_secs - early < bound:
                             endangered[job.id] = job
+                            horizon = max(horizon, job.deadline_secs - early - now)
+        if not endangered:
+            return missed
         slices = Slices(client, self._rank, self._unit, now)
-        horizon = max((job.deadline_secs - early for job in endangered.values()), default=now) - now
-        slices.go_on(max(0.0, horizon), set(endangered))
+        slices.go_on(horizon, set(endangered))
         for job in endangered.values():
             end = slices.ends.get(job.id, NEVER)
             if end > job.deadline_secs - early + LATE:
@@ -173,47 +165,78 @@ class Forecast:
     def _dealt(self, now: float, horizon_secs: float) -> Outlook:
         client = self._client
         idle, saturated, shortfall = [], [], []
-        for kind in self._kinds:
+        beside = 0.0  # CPUs that GPU jobs take
+        for kind in reversed(self._kinds):
             up = client.up_fraction[kind]
             horizon = horizon_secs * up
-            loads = [0.0] * int(client.instances[kind])
-            for secs in self._in_order(kind, now):
-                least = loads[0]
-                if least >= horizon:
-                    break
-                heapreplace(loads, least + secs)
-            idle.append(float(loads.count(0.0)))
-            saturated.append(loads[0] / up)
-            shortfall.append(sum([horizon - load for load in loads if load < horizon]) / up)
-        return Outlook(idle, saturated, shortfall)
+            n = client.instances[kind]
+            if not kind and beside:
+                n = max(1.0, float(int(n - beside + 1e-9)))
+            loads = [0.0] * int(n)
+            if client.uneven:
+                wanted, cpus = self._deal_pieces(kind, now, loads, horizon)
+                beside += cpus
+                free = max(0.0, n - wanted)
+            else:
+                for _, secs, _ in self._in_order(kind, now):
+                    least = loads[0]
+                    if least >= horizon:
+                        break
+                    heapreplace(loads, least + secs)
+                free = float(loads.count(0.0))
+            idle.append(free)
+            saturated.append(loads[0] / up if free <= 1e-9 else 0.0)
+            short = sum([horizon - load for load in loads if load < horizon])
+            shortfall.append(max(short, free * horizon if free < 1.0 else 0.0) / up)
+        return Outlook(idle[::-1], saturated[::-1], shortfall[::-1])
 
-    def _in_order(self, kind: int, now: float) -> list[float]:
-        """Durations in the order in which round-robin picks the jobs: always one of the project whose priority is
-        then the highest. A project's rank grows with what was picked, so sorting by the rank at each pick is it."""
+    def _deal_pieces(self, kind: int, now: float, loads: list[float], horizon: float) -> tuple[float, float]:
+        """Deals jobs that do not all occupy one instance; returns how many instances they want in all, and how many
+        CPUs those take that run first."""
+        wanted = cpus = 0.0
+        n = self._client.instances[kind]
+        for _, secs, job in self._in_order(kind, now):
+            if kind and wanted < n:
+                cpus += job.cpus
+            wanted += job.usage
+            pieces = max(1, math.ceil(job.usage - 1e-9))
+            for _ in range(pieces):
+                heapreplace(loads, loads[0] + secs * job.usage / pieces)
+            if loads[0] >= horizon:
+                break
+        return wanted, cpus
+
+    def _in_order(self, kind: int, now: float) -> list[tuple[float, float, Job]]:
+        """Jobs with their durations, in the order in which round-robin picks them: always one of the project whose
+        priority is then the highest. A project's rank grows with what was picked of it, so sorting by the rank at
+        each pick is the same."""
         client = self._client
-        picks: list[tuple[float, float]] = []
+        picks: list[tuple[float, float, Job]] = []
+        projects = 0
         for project in client.projects:
             begun, waiting = project.begun[kind], project.waiting[kind]
             if not begun and not waiting:
                 continue
+            projects += 1
             if client.quirks.last_project_first:
                 rank, unit = float(-project.index), 0.0
             else:
                 rank, unit = self._rank(project), self._unit(project)
             for job in begun:
                 secs = job.left_secs(now)
-                picks.append((rank, secs))
+                picks.append((rank, secs, job))
                 rank += unit * job.counted_flops * secs
             for job in waiting:
                 secs = job.estimate_secs
-                picks.append((rank, secs))
+                picks.append((rank, secs, job))
                 rank += unit * job.counted_flops * secs
-        picks.sort(key=_first)
-        return [secs for _, secs in picks]
+        if projects > 1:
+            picks.sort(key=_first)
+        return picks
 
 
-def _first(pair: tuple[float, float]) -> float:
-    return pair[0]
+def _first(pick: tuple[float, float, Job]) -> float:
+    return pick[0]
 
 
 def _by_deadline(job: Job) -> tuple[float, bool, int]:
@@ -237,13 +260,12 @@ class Slices:
         self._order = [*range(1, kinds), 0]
         self._ranks: dict[int, float] = {}
         self._units: dict[int, float] = {}
-        # Per kind and project: jobs to run, latest arrived first, and what is left of each.
+        # Per kind and project: jobs to run in order of arrival, and what is left of each.
         self._queues: list[dict[int, list[Job]]] = [{} for _ in range(kinds)]
         self._left: dict[int, float] = {}
         for project in client.projects:
             self._take_in(project, rank(project), unit(project))
         self.ends: dict[int, float] = {}  # by job, time from the start of the run
-        self.outlook = Outlook([0.0] * kinds, [NEVER] * kinds, [0.0] * kinds)
 
     def _take_in(self, project: ProjectState, rank: float, unit: float) -> None:
         client = self._client
@@ -254,68 +276,63 @@ class Slices:
         for kind in self._order:
             jobs = [*project.begun[kind], *project.waiting[kind]]
             if jobs:
-                jobs.sort(key=_id, reverse=True)
+                jobs.sort(key=_id)
                 self._queues[kind][project.index] = jobs
                 for job in jobs:
                     self._left[job.id] = job.left_secs(self._now) / client.up_fraction[kind]
 
-    def go_on(self, horizon_secs: float, watched: set[int] | None = None) -> None:
-        """Simulates up to the horizon, or until nothing is left, or nothing of the watched jobs."""
-        client = self._client
+    def go_on(self, horizon_secs: float, watched: set[int]) -> None:
+        """Simulates up to the horizon, or until all watched jobs have ended."""
         at = 0.0
-        outlook = self.outlook
-        first = True
-        while at < horizon_secs or first:
-            active = self._fill(first)
-            step = min((self._left[job.id] for job in active), default=NEVER)
-            period = client.period_secs
+        period = self._client.period_secs
+        left = self._left
+        while at < horizon_secs:
+            active = self._fill()
+            if not active:
+                return
+            step = min([left[job.id] for job in active])
             if step > LONGEST_STEP_PARTS * period:
                 # Not past the end of a short job that waits for its turn: it would seem to wait for days.
                 step = max(period, min(step / LONGEST_STEP_PARTS, self._shortest_left()))
             elif step > period:
                 step = period
-            step = min(step, horizon_secs - at)
-            for kind in self._order:
-                if self._free[kind] > 1e-9:
-                    outlook.saturated_secs[kind] = min(outlook.saturated_secs[kind], at)
-                    outlook.shortfall_secs[kind] += self._free[kind] * step
-            first = False
-            if not active or step <= 0.0:
-                break
             at += step
             self._advance(active, step, at)
-            if watched is not None and len(self.ends) >= len(watched) and watched <= self.ends.keys():
+            if len(self.ends) >= len(watched) and watched <= self.ends.keys():
                 return
-        for kind in self._order:
-            outlook.saturated_secs[kind] = min(outlook.saturated_secs[kind], max(at, horizon_secs))
 
     def _shortest_left(self) -> float:
-        return min(self._left[job.id] for queue in self._queues for jobs in queue.values() for job in jobs)
+        return min(
+            (self._left[job.id] for queue in self._queues for jobs in queue.values() for job in jobs), default=NEVER
+        )
 
-    def _fill(self, first: bool) -> list[Job]:
+    def _fill(self) -> list[Job]:
+        """The jobs of the next step."""
         client = self._client
-        self._free = list(client.instances)
+        free = list(client.instances)
         active: list[Job] = []
-        bumped = dict(self._ranks)
+        ranks = dict(self._ranks)
+        period = client.period_secs
         for kind in self._order:
-            places = {index: len(jobs) for index, jobs in self._queues[kind].items()}
-            while self._free[kind] > 1e-9 and places:
-                index = min(places, key=lambda index: (bumped[index], index))
-                jobs = self._queues[kind][index]
-                place = places[index] = places[index] - 1
-                if not place:
-                    del places[index]
+            queues = self._queues[kind]
+            heap = [(ranks[index], index, 0) for index in queues]
+            if len(heap) > 1:
+                heapify(heap)
+            while heap and free[kind] > 1e-9:
+                rank, index, place = heap[0]
+                jobs = queues[index]
                 job = jobs[place]
-                if kind and job.usage > self._free[kind] + 1e-9:
-                    continue
-                self._free[kind] -= job.usage
-                if kind:
-                    self._free[0] -= job.cpus
-                active.append(job)
-                bumped[index] += self._units[index] * job.counted_flops * client.period_secs
-            self._free[kind] = max(0.0, self._free[kind])
-            if first:
-                self.outlook.idle[kind] = self._free[kind]
+                if not kind or job.usage <= free[kind] + 1e-9:
+                    free[kind] -= job.usage
+                    if kind:
+                        free[0] -= job.cpus
+                    active.append(job)
+                    rank += self._units[index] * job.counted_flops * period
+                    ranks[index] = rank
+                if place + 1 < len(jobs):
+                    heapreplace(heap, (rank, index, place + 1))
+                else:
+                    heappop(heap)
         return active
 
     def _advance(self, active: list[Job], step: float, at: float) -> None:
