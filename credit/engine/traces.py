@@ -196,8 +196,9 @@ def _phase(fields: _Fields) -> TracePhase:
 
 def _max_granted_credit(fields: _Fields) -> float | None:
     """From the validator's arguments; None if they do not say."""
-    arguments = fields.values.get("args")
-    words = [word for argument in arguments for word in str(argument).split()] if isinstance(arguments, list) else []
+    arguments = fields.values.get("args") or []
+    given = arguments if isinstance(arguments, list) else [arguments]
+    words = [word for argument in given for word in str(argument).replace("=", " ").split()]
     for name, value in pairwise(words):
         if name.lstrip("-") == "max_granted_credit":
             try:

@@ -206,6 +206,15 @@ def test_the_command_fails_when_one_grant_differs_in_the_eighth_digit(tmp_path: 
         output(altered(tmp_path / "altered", "inputs.jsonl", change))
 
 
+@pytest.mark.parametrize("arguments", ['["--max_granted_credit=70"]', '"--max_granted_credit 70"'])
+def test_the_maximum_is_found_however_the_validators_arguments_are_written(tmp_path: Path, arguments: str) -> None:
+    def change(text: str) -> str:
+        assert '["--max_granted_credit", "70"]' in text
+        return text.replace('["--max_granted_credit", "70"]', arguments)
+
+    assert "worst relative" in output(altered(tmp_path / "altered", "phases.jsonl", change))
+
+
 def test_a_row_that_is_missing_is_a_difference(tmp_path: Path) -> None:
     def change(text: str) -> str:
         lines = text.splitlines(keepends=True)
