@@ -108,7 +108,7 @@ class UploadForm(PlainForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        for name, file in cleaned.items():
+        for name, file in list(cleaned.items()):
             limit = STATE_BYTES_MAX if name == "client_state" else SETTINGS_BYTES_MAX
             if file is not None and file.size > limit:
                 self.add_error(name, f"This file has {file.size:,} bytes; {limit:,} are the most that can be read.")
