@@ -208,13 +208,14 @@ class ClientKey(models.Model):
 
 
 class ApiToken(models.Model):
-    """A token for the REST API; only its hash is kept. It reads what its scopes name, and nothing else."""
+    """A token for the REST API; only its hash is kept. It gives access to what its scopes name, and nothing else."""
 
     class Scope(models.TextChoices):
         HISTORY = "read:history", "daily history and its sums"
         HOSTS = "read:hosts", "computers"
         PROJECTS = "read:projects", "projects and my part in them"
         NOTES = "read:notes", "notes on reports"
+        JOBS = "write:jobs", "submitting, following and cancelling jobs"
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
     name = models.CharField("what it is for", max_length=100)

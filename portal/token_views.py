@@ -27,10 +27,10 @@ class TokenForm(forms.Form):
         label="What is it for?", max_length=100, help_text="So that you know it again, for example “spreadsheet”."
     )
     scopes = forms.MultipleChoiceField(
-        label="It may read",
+        label="It gives access to",
         choices=ApiToken.Scope.choices,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one thing that the token may read."},
+        error_messages={"required": "Choose at least one thing that the token gives access to."},
     )
     days = forms.ChoiceField(label="It is valid for", choices=list(_LIFETIMES.items()), required=False, initial="365")
 

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
+from rest_framework.request import Request
 
 from scheduler.models import StoredFile
 
@@ -31,7 +32,7 @@ def download(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def send(
-    request: HttpRequest, path: str, name: str, nbytes: int, md5: str, *, is_public: bool = False
+    request: HttpRequest | Request, path: str, name: str, nbytes: int, md5: str, *, is_public: bool = False
 ) -> HttpResponseBase:
     """A file of the default storage, whole or the range asked for; Http404 if the storage has lost it.
 
@@ -65,7 +66,7 @@ def send(
     return StreamingHttpResponse(_chunks(content, first, last - first + 1), status=status, headers=headers)
 
 
-def _wanted(request: HttpRequest, nbytes: int, etag: str) -> tuple[int, int] | None:
+def _wanted(request: HttpRequest | Request, nbytes: int, etag: str) -> tuple[int, int] | None:
     """First and last byte to send; None if the range has nothing of the file in it."""
     whole = 0, nbytes - 1
     match = _RANGE.fullmatch(request.headers.get("Range", "").strip())

@@ -5,7 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
 from portal import web_rpc
-from scheduler import views
+from scheduler import batch_views, rest, views
 from scheduler.api import ProjectConfigView, SchedulerView
 from scheduler.download_views import download
 from scheduler.upload_views import upload
@@ -16,6 +16,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("project/get_project_config.php", ProjectConfigView.as_view()),
     path("project/file_upload_handler", upload),
     path("project/download/<str:name>", download, name="download"),
+    path("project/batches/", batch_views.batch_list, name="batches"),
+    path("project/batches/<int:pk>/", batch_views.batch_page, name="batch"),
+    path("project/batches/<int:pk>/cancel/", batch_views.cancel_batch, name="cancel_batch"),
+    path("project/batches/<int:pk>/outputs/<int:output_id>/", batch_views.output, name="output"),
+    path("api/v1/batches/", rest.BatchesView.as_view(), name="api_batches"),
+    path("api/v1/batches/<int:pk>/", rest.BatchView.as_view(), name="api_batch"),
+    path("api/v1/batches/<int:pk>/cancel/", rest.CancelView.as_view(), name="api_cancel_batch"),
+    path("api/v1/batches/<int:pk>/outputs/", rest.OutputsView.as_view(), name="api_outputs"),
+    path("api/v1/batches/<int:pk>/outputs/<int:output>/", rest.OutputView.as_view(), name="api_output"),
     path("project/lookup_account.php", web_rpc.LookUpAccountView.as_view()),
     path("project/create_account.php", web_rpc.CreateAccountView.as_view()),
 ]

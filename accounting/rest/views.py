@@ -22,9 +22,9 @@ from accounting.history import By, Cell, read_cells
 from accounting.models import Note, Project, UserProject
 from accounting.periods import MAX_YEARS, Period, Step, next_start
 from accounting.rest import results
-from accounting.rest.base import MAX_ID, ApiView, PageQuery, page_of, read_id_cursor
 from portal.access import own_hosts
 from portal.models import ApiToken
+from portal.rest_api import MAX_ID, ApiView, PageQuery, page_of, read_id_cursor
 
 DEFAULT_DAYS: Final = 30
 MAX_SUMS: Final = 10_000

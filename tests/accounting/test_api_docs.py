@@ -15,9 +15,9 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from accounting.models import Day
-from accounting.rest.base import DEFAULT_LIMIT, MAX_LIMIT
 from portal.api_tokens import issue_token
 from portal.models import ApiToken, User
+from portal.rest_api import DEFAULT_LIMIT, MAX_LIMIT
 from tests.accounting.factories import credit, make_host, make_note, make_project
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text()

@@ -7,6 +7,7 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
@@ -17,7 +18,7 @@ from portal.models import User
 
 class Command(BaseCommand):
     help = (
-        "Make the signing key and the partitions of the coming months if they are missing and, where the site runs on"
+        "Make the signing keys and the partitions of the coming months if they are missing and, where the site runs on"
         " its own embedded database and has no account yet, demo data. Safe to repeat."
     )
 
@@ -27,6 +28,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
         if keys.make_if_missing():
             self.stdout.write(f"Made a signing key: {settings.AM_SIGNING_KEY}. Keep a copy; clients accept no other.")
+        if "project" in settings.ROOMS:
+            call_command("prepare_project", demo=demo, stdout=self.stdout)
         today = timezone.now().date()
         partitions.create_months(today, today + dt.timedelta(days=92))
         if (demo or settings.DEMO) and not User.objects.exists():

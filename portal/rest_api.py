@@ -1,6 +1,7 @@
 """What all views of the REST API share: who asks, what they may read, how often, and pages along a key.
 
-Read only. A request names a token in its Authorization header, or comes from somebody signed in on the site.
+A request names a token in its Authorization header, or comes from somebody signed in on the site. Views read only,
+unless they say otherwise.
 """
 
 from __future__ import annotations

@@ -1,0 +1,120 @@
+"""Batches: how far they are, what they found, and an end before their time."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+from django.core.files.storage import default_storage
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from credit.models import Batch, WorkunitError
+from portal.models import User
+from scheduler.models import KeptOutput
+
+_PROGRESS: Final = """
+SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0) + coalesce(a.nfailed, 0),
+       coalesce(w.nready, 0) + coalesce(a.ndone, 0) + coalesce(a.nfailed, 0),
+       coalesce(r.nunsent, 0), coalesce(r.nout, 0), coalesce(r.nover, 0),
+       (SELECT count(*) FROM scheduler_keptoutput k WHERE k.batch_id = b.id)
+  FROM credit_batch b
+  LEFT JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE canonical_result_id IS NOT NULL) AS ndone,
+              count(*) FILTER (WHERE error_mask > 0 AND canonical_result_id IS NULL) AS nfailed,
+              count(*) FILTER (WHERE assimilate_state = 2) AS nready
+         FROM credit_workunit WHERE batch_id = b.id) w ON true
+  LEFT JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE error_mask = 0) AS ndone, count(*) FILTER (WHERE error_mask > 0) AS nfailed
+         FROM scheduler_archivedworkunit WHERE batch_id = b.id) a ON true
+  LEFT JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE r.server_state = 2) AS nunsent, count(*) FILTER (WHERE r.server_state = 4) AS nout,
+              count(*) FILTER (WHERE r.server_state = 5) AS nover
+         FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id WHERE w.batch_id = b.id) r ON true
+ WHERE b.id = ANY(%(ids)s)
+"""
+# Workunits in order of their ids, as everybody locks them; the transitioner withdraws what is unsent, and the
+# scheduler tells clients to abort what is out.
+_CANCEL: Final = """
+WITH open AS (
+  SELECT id FROM credit_workunit
+   WHERE batch_id = %(batch)s AND canonical_result_id IS NULL AND error_mask = 0
+   ORDER BY id FOR NO KEY UPDATE)
+UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
+  FROM open WHERE w.id = open.id
+"""
+
+
+class NotFinished(Exception):
+    """A batch that still has jobs to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a batch is. Workunits: ``ndone`` with a result, ``nfailed`` without, ``nfinished`` assimilated.
+
+    Results (of what is not archived yet): unsent, out, over. ``noutputs``: files to be fetched.
+    """
+
+    nworkunits: int
+    ndone: int = 0
+    nfailed: int = 0
+    nfinished: int = 0
+    nunsent: int = 0
+    nout: int = 0
+    nover: int = 0
+    noutputs: int = 0
+
+    @property
+    def nopen(self) -> int:
+        return self.nworkunits - self.ndone - self.nfailed
+
+    @property
+    def is_finished(self) -> bool:
+        return self.nfinished >= self.nworkunits
+
+
+def may_submit(user: User) -> bool:
+    """Operators, and whom they gave the permission to add batches."""
+    return user.is_active and user.has_perm("credit.add_batch")
+
+
+def visible_batches(user: User) -> QuerySet[Batch]:
+    """The user's own; operators see all. The newest first."""
+    batches = Batch.objects.select_related("app", "owner")
+    return batches if user.is_staff else batches.filter(owner=user)
+
+
+def read_progress(batches: list[Batch]) -> list[Progress]:
+    """How far each is, in the order given. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PROGRESS, {"ids": [batch.pk for batch in batches]})
+        rows = {row[0]: row[1:] for row in cursor.fetchall()}
+    return [Progress(batch.nworkunits, *rows[batch.pk]) for batch in batches]
+
+
+def read_outputs(batch: Batch, *, after: int = 0, limit: int) -> list[KeptOutput]:
+    """Output files of its validated workunits, in the order they were kept, with ids above ``after``."""
+    return list(KeptOutput.objects.filter(batch=batch, pk__gt=after).order_by("pk")[:limit])
+
+
+@transaction.atomic
+def cancel(batch: Batch, now: dt.datetime) -> int:
+    """End a batch before its time; how many workunits that ends. What is validated stays. Safe to repeat."""
+    Batch.objects.filter(pk=batch.pk, cancelled_at=None).update(cancelled_at=now)
+    with connection.cursor() as cursor:
+        cursor.execute(_CANCEL, {"batch": batch.pk, "now": now, "cancelled": int(WorkunitError.CANCELLED)})
+        return int(cursor.rowcount)
+
+
+def retire(batch: Batch) -> int:
+    """Delete the kept outputs of a finished batch; how many. Raises NotFinished. Safe to repeat."""
+    if not read_progress([batch])[0].is_finished:
+        raise NotFinished(f"Batch {batch.pk} still has jobs to do.")
+    count = 0
+    for output in KeptOutput.objects.filter(batch=batch).iterator():
+        default_storage.delete(output.path)
+        output.delete()
+        count += 1
+    return count

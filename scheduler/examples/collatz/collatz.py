@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Find the numbers of a range that take the most Collatz steps: a job program without any library of BOINC's.
+
+    collatz.py FIRST COUNT
+
+Writes "out": the records of the range, one "number steps" a line, and the sum of all steps. The same range always gives
+the same bytes, so replicas can be compared bit by bit. It ends as BOINC clients want it: with a file
+boinc_finish_called; a range that makes no sense ends with exit code 2.
+"""
+
+import sys
+
+
+def steps_of(number, known):
+    """Steps from number down to one; known[n] has those of the first numbers."""
+    steps = 0
+    while number >= len(known):
+        number = number >> 1 if number % 2 == 0 else 3 * number + 1
+        steps += 1
+    return steps + known[number]
+
+
+def main():
+    try:
+        first, count = int(sys.argv[1]), int(sys.argv[2])
+    except (IndexError, ValueError):
+        sys.exit("usage: collatz.py FIRST COUNT")
+    if first < 1 or not 1 <= count <= 10**9:
+        print(f"no range: {first} {count}", file=sys.stderr)
+        sys.exit(2)
+    known = [0, 0]
+    while len(known) < 1 << 16:
+        known.append(steps_of(len(known), known))
+    best = total = 0
+    with open("out", "w") as out:
+        for number in range(first, first + count):
+            steps = steps_of(number, known)
+            total += steps
+            if steps > best:
+                best = steps
+                out.write(f"{number} {steps}\n")
+        out.write(f"sum {total}\n")
+    with open("boinc_finish_called", "w") as done:
+        done.write("0\n")
+
+
+main()

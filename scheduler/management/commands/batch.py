@@ -1,0 +1,62 @@
+"""Follow a batch of jobs, fetch its outputs, cancel or retire it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from django.core.files.storage import default_storage
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from credit.models import Batch
+from scheduler import batches
+
+
+class Command(BaseCommand):
+    help = "Say how far a batch of jobs is. Exit code 0 also while it is not finished."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("batch", type=int)
+        parser.add_argument("--fetch", type=Path, metavar="FOLDER", help="copy the outputs there: WORKUNIT/FILE")
+        parser.add_argument("--cancel", action="store_true", help="end it: nothing more is sent, what runs is aborted")
+        parser.add_argument("--retire", action="store_true", help="delete the outputs of a finished batch")
+
+    def handle(self, *args: Any, batch: int, fetch: Path | None, **options: Any) -> None:
+        found = Batch.objects.select_related("app").filter(pk=batch).first()
+        if found is None:
+            raise CommandError(f"There is no batch {batch}.")
+        if options["cancel"]:
+            self.stdout.write(f"{batches.cancel(found, timezone.now())} workunits cancelled.")
+        [progress] = batches.read_progress([found])
+        self.stdout.write(
+            f"{found.name}: {progress.nworkunits} workunits, {progress.ndone} done, {progress.nfailed} failed,"
+            f" {progress.nopen} open; results: {progress.nunsent} unsent, {progress.nout} out, {progress.nover} over;"
+            f" {progress.noutputs} output files."
+        )
+        if fetch is not None:
+            self.stdout.write(f"{_fetch(found, fetch)} files copied to {fetch}.")
+        if options["retire"]:
+            try:
+                self.stdout.write(f"{batches.retire(found)} output files deleted.")
+            except batches.NotFinished as error:
+                raise CommandError(str(error)) from error
+
+
+def _fetch(batch: Batch, folder: Path) -> int:
+    """Copy what is not there yet; how many files."""
+    count = after = 0
+    while page := batches.read_outputs(batch, after=after, limit=1000):
+        after = page[-1].pk
+        for output in page:
+            target = folder / output.workunit_name / output.name
+            if target.exists():
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_name(f"{target.name}.part")
+            with default_storage.open(output.path, "rb") as source, part.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+            part.rename(target)
+            count += 1
+    return count

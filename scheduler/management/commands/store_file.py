@@ -1,0 +1,27 @@
+"""Store input files that many jobs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.files import File
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from scheduler.storing import StoringError, store_file
+
+
+class Command(BaseCommand):
+    help = "Store an input file that jobs can name. Safe to repeat; a changed file needs a new name."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("path", type=Path)
+        parser.add_argument("--name", help="what jobs call it; default: its own name")
+
+    def handle(self, *args: Any, path: Path, name: str | None, **options: Any) -> None:
+        try:
+            with path.open("rb") as content:
+                stored = store_file(name or path.name, File(content))
+        except (OSError, StoringError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{stored.name}: {stored.nbytes} bytes, MD5 {stored.md5}.")

@@ -1,0 +1,35 @@
+"""Background tasks of the project server; each may run twice, or beside another run of itself."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.utils import timezone
+
+from scheduler import assimilator, demo, file_deleter, purge, transitioner
+
+
+@shared_task
+def transition() -> None:
+    """Time results out, make further ones, and pass workunits on."""
+    transitioner.run(timezone.now())
+
+
+@shared_task
+def finish() -> None:
+    """Keep what finished workunits found, and delete the files that nobody needs any more."""
+    now = timezone.now()
+    if assimilator.run(now):
+        transitioner.run(now)
+    file_deleter.run(now)
+
+
+@shared_task
+def archive() -> None:
+    """Purge what has been finished for long enough."""
+    purge.run(timezone.now())
+
+
+@shared_task
+def top_up() -> None:
+    """Demo: keep a few jobs in the queue."""
+    demo.top_up(timezone.now())
