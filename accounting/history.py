@@ -13,13 +13,14 @@ from enum import StrEnum
 from typing import Final
 
 from django.contrib.postgres.aggregates import BitOr
-from django.db.models import BigIntegerField, DateField, F, QuerySet, Sum
+from django.db.models import BigIntegerField, Case, DateField, F, QuerySet, Sum, Value
 from django.db.models.functions import Cast, Trunc
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
 from accounting.engine.states import plus
 from accounting.models import Day, Project
 from accounting.periods import Period, Step, earliest_for, next_start
+from accounting.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
 from portal.models import Host, User
 
 MAX_SERIES: Final = 8
@@ -42,12 +43,10 @@ class By(StrEnum):
     PROCESSOR = "processor"
 
 
-# For a quantity, where its two halves are among the six amounts, and what they are called.
-_HALVES: Final = {
-    Show.CREDIT: ((0, "CPU", "0"), (1, "GPU", "1")),
-    Show.TIME: ((2, "CPU", "0"), (3, "GPU", "1")),
-    Show.JOBS: ((4, "Succeeded", "2"), (5, "Failed", "5")),
-}
+# What the sums of a history are grouped by.
+_PLACE: Final[list[str]] = ["start", "key"]
+# For a quantity, where its two halves are among the six amounts: CPU and GPU, or jobs that succeeded and failed.
+_HALVES: Final = {Show.CREDIT: (0, 1), Show.TIME: (2, 3), Show.JOBS: (4, 5)}
 
 # What the owner should know of a day (accounting rules); the marked ones get a sign in the chart.
 _FLAG_WORDS: Final = {
@@ -151,15 +150,20 @@ def flag_words(flags: int) -> list[str]:
 
 def quantity(amounts: Totals, show: Show) -> int:
     """The chosen quantity of six amounts: credit, run time or jobs, both halves together."""
-    return sum(amounts[index] for index, _, _ in _HALVES[show])
+    return sum(amounts[index] for index in _HALVES[show])
 
 
 def read_history(user: User, period: Period, show: Show, by: By, today: dt.date) -> History:
-    """The history of ``user``; two statements (the days, and the names of what they are split by), or one."""
-    cells = read_cells(user, period, by)
-    if by is By.PROCESSOR:
-        series, parts = _halves(cells, show)
+    """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three."""
+    if by is By.PROCESSOR and show is not Show.JOBS:
+        kinds = read_gpu_kinds(user)
+        cells = _sums(user, period, kinds.number)
+        series, parts = _processors(cells, show, kinds)
+    elif by is By.PROCESSOR:
+        cells = read_cells(user, period, by)
+        series, parts = _outcomes(cells)
     else:
+        cells = read_cells(user, period, by)
         series, parts = _stack(cells, show, _names(user, by, {cell.key for cell in cells}))
     return _lay_out(period, show, by, today, cells, series, parts)
 
@@ -172,12 +176,16 @@ def read_first_day(user: User, today: dt.date) -> dt.date | None:
 
 def read_cells(user: User, period: Period, by: By, limit: int | None = None) -> list[Cell]:
     """The sums per step and project or computer, at most ``limit``; one statement, in the order of time."""
+    key = {By.PROJECT: F("project_id"), By.COMPUTER: F("host_id")}.get(by)
+    return _sums(user, period, key, limit)
+
+
+def _sums(user: User, period: Period, key: F | Case | None, limit: int | None = None) -> list[Cell]:
     rows: QuerySet[Day] = Day.objects.filter(user=user, day__range=(period.first, period.last))
-    key = {By.PROJECT: "project_id", By.COMPUTER: "host_id"}.get(by)
     start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
     found = (
-        rows.annotate(start=start)
-        .values("start", *([key] if key else []))
+        rows.annotate(start=start, key=key or Value(0))
+        .values(*_PLACE)
         .annotate(
             **{f"sum_{kind}": Cast(Sum(kind), BigIntegerField()) for kind in KINDS},
             all_flags=BitOr("flags"),
@@ -187,7 +195,7 @@ def read_cells(user: User, period: Period, by: By, limit: int | None = None) -> 
     return [
         Cell(
             start=row["start"],
-            key=row[key] if key else 0,
+            key=row["key"],
             amounts=(
                 row["sum_cpu_ec"],
                 row["sum_gpu_ec"],
@@ -214,11 +222,29 @@ def _names(user: User, by: By, keys: Iterable[int]) -> dict[int, tuple[str, int]
 Parts = dict[dt.date, list[int]]
 
 
-def _halves(cells: Sequence[Cell], show: Show) -> tuple[list[tuple[str, str]], Parts]:
-    """The two layers of a quantity by itself: CPU and GPU, or jobs that succeeded and failed."""
-    halves = _HALVES[show]
-    parts = {cell.start: [cell.amounts[index] for index, _, _ in halves] for cell in cells}
-    return [(name, colour) for _, name, colour in halves], parts
+def _outcomes(cells: Sequence[Cell]) -> tuple[list[tuple[str, str]], Parts]:
+    """Jobs that succeeded and failed: of which processors they were, clients do not say."""
+    parts = {cell.start: [cell.amounts[4], cell.amounts[5]] for cell in cells}
+    return [("Succeeded", "2"), ("Failed", "5")], parts
+
+
+def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[list[tuple[str, str]], Parts]:
+    """Processors, and each kind of GPU that did anything, the one with most first; "GPU" if none did."""
+    cpu, gpu = _HALVES[show]
+    sums: dict[int, int] = {}
+    for cell in cells:
+        if amount := cell.amounts[gpu]:
+            sums[cell.key] = sums.get(cell.key, 0) + amount
+    shown = sorted(sums, key=lambda kind: (-sums[kind], kind)) or [UNKNOWN]
+    places = {kind: place for place, kind in enumerate(shown, 1)}
+    parts: Parts = {}
+    for cell in cells:
+        values = parts.setdefault(cell.start, [0] * (len(shown) + 1))
+        values[0] += cell.amounts[cpu]
+        if cell.amounts[gpu]:
+            values[places[cell.key]] += cell.amounts[gpu]
+    names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
+    return [("CPU", "0"), *names], parts
 
 
 def _stack(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]) -> tuple[list[tuple[str, str]], Parts]:

@@ -136,6 +136,6 @@ def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dic
         "by_choices": [
             (By.PROJECT, "project"),
             (By.COMPUTER, "computer"),
-            (By.PROCESSOR, "outcome" if show is Show.JOBS else "CPU/GPU"),
+            (By.PROCESSOR, "outcome" if show is Show.JOBS else "processor type"),
         ],
     }
