@@ -26,7 +26,7 @@ WITH wanted AS (
   SELECT k.host, nullif(k.version, 0) AS version, k.type FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
          AS k(host, version, type)),
 older AS (
-  SELECT DISTINCT ON (w.host, w.version) w.host, w.version, {_STATISTICS}
+  SELECT DISTINCT ON (w.host, w.version) w.host, w.version, h.*
     FROM wanted w JOIN credit_appversion v ON v.id = w.version
     JOIN credit_appversion o ON o.app_id = v.app_id AND o.platform_id = v.platform_id AND o.plan_class = v.plan_class
      AND o.version_num < v.version_num

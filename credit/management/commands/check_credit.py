@@ -1,0 +1,24 @@
+"""Check validated credit's invariants: a line per difference, exit code 1 if there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from credit import credit_check
+
+
+class Command(BaseCommand):
+    help = (
+        "Derive the totals of volunteers and computers, the canonical results and all stored claims anew, and report"
+        " every difference; exit code 1 if there is one."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = list(credit_check.differences())
+        for line in found:
+            self.stdout.write(line)
+        if found:
+            raise CommandError(f"{len(found)} differences", returncode=1)
+        self.stdout.write("Validated credit is consistent.")
