@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounting import rpc
 from accounting.protocol import parse_request
@@ -17,10 +17,10 @@ class AccountManagerView(ProtocolView):
 
     root = "acct_mgr_reply"
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         return error_reply(self.root, ERR_GENERIC, "This address is for BOINC clients, which POST their requests.")
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         # The raw body whatever its label: clients call it a form, newer ones XML.
         message = parse_request(request.body)
         return xml_reply(rpc.answer(message, now=timezone.now(), address=request.META.get("REMOTE_ADDR", "")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from django.conf import settings
@@ -43,6 +43,19 @@ class Catalogue:
     by_url: dict[str, CatalogueProject]
     # (title, urgent until) of announcements that replies carry
     urgent: tuple[tuple[str, dt.datetime], ...]
+    # What the choice is made from, by id
+    facts: tuple[ProjectFacts, ...] = field(init=False)
+    # Projects where each volunteer has a key of their own; and others that have no account to share
+    with_own_keys: tuple[CatalogueProject, ...] = field(init=False)
+    without_account: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        projects = sorted(self.by_id.values(), key=lambda project: project.id)
+        object.__setattr__(self, "facts", tuple(project.facts for project in projects))
+        own = tuple(project for project in projects if project.per_user or project.is_own)
+        object.__setattr__(self, "with_own_keys", own)
+        lacking = (p.id for p in projects if p not in own and p.shared_account_key is None)
+        object.__setattr__(self, "without_account", frozenset(lacking))
 
 
 _kept: tuple[float, Catalogue] | None = None

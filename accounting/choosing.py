@@ -62,11 +62,14 @@ _ALSO_RUNS: Final[Mapping[str, str]] = {
 class _Entrant:
     """A project that may be chosen: ``could`` serve these types, ``serves`` those of them now.
 
-    ``rank``: the smaller the better.
+    ``rank``: the smaller the better. ``points``: of `Score`, its base, need, stay and draw.
     """
 
     project: ProjectFacts
-    score: Score
+    liking: float
+    because: tuple[int, ...]
+    points: tuple[float, float, float, float]
+    troubles: tuple[Trouble, ...]
     rank: tuple[float, float, int]
     weight: float
     could: frozenset[str]
@@ -171,9 +174,9 @@ def _entrant(
     weight = max(LEAST_WEIGHT, project.share * boost)
     base, need = log(max(LEAST_WEIGHT, project.share)), log(boost)
     stay, draw = STAY_POINTS if is_here else 0.0, _draw(computer.id, project.id)
-    score = Score(project.id, Verdict.CROWDED_OUT, None, liking, because, base, need, stay, draw, (), troubles)
     rank = -liking, -(base + need + stay + draw), project.id
-    return _Entrant(project, score, rank, weight, could, serves, is_well)
+    points = base, need, stay, draw
+    return _Entrant(project, liking, because, points, troubles, rank, weight, could, serves, is_well)
 
 
 def _at_work(
@@ -233,7 +236,7 @@ def _select(entrants: Sequence[_Entrant], types: Sequence[str]) -> list[Score]:
     chosen: dict[int, _Entrant] = {}
     covers = _cover(entrants, types, chosen)
     well = [entrant for entrant in entrants if entrant.is_well]
-    liked = [entrant for entrant in well if entrant.score.liking > 0]
+    liked = [entrant for entrant in well if entrant.liking > 0]
     pool = liked or well
     for entrant in pool:
         if len(chosen) >= USUAL_PROJECTS:
@@ -250,13 +253,25 @@ def _select(entrants: Sequence[_Entrant], types: Sequence[str]) -> list[Score]:
     scores = []
     for entrant in entrants:
         id_ = entrant.project.id
-        if id_ not in chosen:
-            scores.append(entrant.score._replace(verdict=_why_not(entrant, bool(liked))))
-            continue
-        share = _share(entrant, chances.get(id_, 1.0), beside_liked=bool(liked))
-        verdict = _why(entrant, pool, spare)
-        scores.append(entrant.score._replace(verdict=verdict, share=share, covers=tuple(covers.get(id_, ()))))
+        if id_ in chosen:
+            share = _share(entrant, chances.get(id_, 1.0), beside_liked=bool(liked))
+            scores.append(_score(entrant, _why(entrant, pool, spare), share, tuple(covers.get(id_, ()))))
+        else:
+            scores.append(_score(entrant, _why_not(entrant, bool(liked)), None, ()))
     return scores
+
+
+def _score(entrant: _Entrant, verdict: Verdict, share: float | None, covers: tuple[str, ...]) -> Score:
+    return Score(
+        entrant.project.id,
+        verdict,
+        share,
+        entrant.liking,
+        entrant.because,
+        *entrant.points,
+        covers,
+        entrant.troubles,
+    )
 
 
 def _cover(entrants: Sequence[_Entrant], types: Sequence[str], chosen: dict[int, _Entrant]) -> dict[int, list[str]]:
@@ -285,9 +300,9 @@ def _chances(pool: Sequence[_Entrant]) -> dict[int, float]:
     """
     if len(pool) <= USUAL_PROJECTS:
         return {}
-    liking = pool[USUAL_PROJECTS - 1].score.liking
-    rivals = [entrant for entrant in pool if entrant.score.liking == liking]
-    places = USUAL_PROJECTS - sum(entrant.score.liking > liking for entrant in pool)
+    liking = pool[USUAL_PROJECTS - 1].liking
+    rivals = [entrant for entrant in pool if entrant.liking == liking]
+    places = USUAL_PROJECTS - sum(entrant.liking > liking for entrant in pool)
     if places >= len(rivals):
         return {}
     time = _time_until(places, tuple(entrant.weight for entrant in rivals))
@@ -312,7 +327,7 @@ def _share(entrant: _Entrant, chance: float, *, beside_liked: bool) -> float:
     """The resource share; a project that wins a place on few computers gets the more on each."""
     if entrant.project.share <= 0:
         return 0.0
-    liking = entrant.score.liking
+    liking = entrant.liking
     part = max(FILLS, min(1.0, liking)) if beside_liked else 1.0
     share = min(MAX_SHARE, part * entrant.weight / max(chance, 1e-3))
     # Three digits are enough, and keep clients from being told of changes that nobody would notice.
@@ -320,7 +335,7 @@ def _share(entrant: _Entrant, chance: float, *, beside_liked: bool) -> float:
 
 
 def _why(entrant: _Entrant, pool: Sequence[_Entrant], spare: set[int]) -> Verdict:
-    if entrant.score.liking > 0:
+    if entrant.liking > 0:
         return Verdict.LIKED
     if entrant.project.id in spare:
         return Verdict.SPARE
@@ -330,4 +345,4 @@ def _why(entrant: _Entrant, pool: Sequence[_Entrant], spare: set[int]) -> Verdic
 def _why_not(entrant: _Entrant, some_are_liked: bool) -> Verdict:
     if not entrant.is_well:
         return Verdict.PASSED_OVER
-    return Verdict.LESS_LIKED if some_are_liked and entrant.score.liking <= 0 else Verdict.CROWDED_OUT
+    return Verdict.LESS_LIKED if some_are_liked and entrant.liking <= 0 else Verdict.CROWDED_OUT

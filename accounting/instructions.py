@@ -43,12 +43,13 @@ NO_WISHES: Final = Wishes(False, False, False, False, (), False, False)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a request: the settlement, the host's rows after it, what it listed, and the chosen shares."""
+    """What came of a request: the settlement, the host's rows after it, what it listed, the chosen shares, of what."""
 
     settlement: Settlement
     rows: dict[int, ProjectState]
     listed: dict[int, ReportedProject]
     shares: dict[int, float]
+    projects: catalogue.Catalogue
     first_contact: bool
 
 
@@ -60,22 +61,29 @@ def choose_for(
     now: dt.datetime,
 ) -> Choice:
     """The projects of the account's computer; ``met``: what it met at those that the request lists."""
+    without_account = projects.without_account
+    if lacking := [p.id for p in projects.with_own_keys if _account_key(account, p) is None]:
+        without_account = without_account.union(lacking)
+    excluded, resting, barred = [], [], {}
+    for id_, wishes in account.wishes.items():
+        if wishes.excluded:
+            excluded.append(id_)
+        if wishes.suspended or wishes.no_new_work:
+            resting.append(id_)
+        if wishes.no_rsc:
+            barred[id_] = frozenset(wishes.no_rsc)
+    types = [type_ for type_ in (CPU, *account.device_types) if type_ not in account.excluded_types]
     return choose(
-        [project.facts for project in projects.by_id.values()],
-        Volunteer(
-            account.choices,
-            frozenset(account.keywords_yes),
-            frozenset(account.keywords_no),
-            frozenset(p.id for p in projects.by_id.values() if _account_key(account, p) is None),
-        ),
+        projects.facts,
+        Volunteer(account.choices, frozenset(account.keywords_yes), frozenset(account.keywords_no), without_account),
         Computer(
             account.host_id,
-            tuple(type_ for type_ in (CPU, *account.device_types) if type_ not in account.excluded_types),
+            tuple(types),
             account.platform,
             frozenset(listed),
-            frozenset(id_ for id_, wishes in account.wishes.items() if wishes.excluded),
-            {id_: frozenset(wishes.no_rsc) for id_, wishes in account.wishes.items() if wishes.no_rsc},
-            frozenset(id_ for id_, wishes in account.wishes.items() if wishes.suspended or wishes.no_new_work),
+            frozenset(excluded),
+            barred,
+            frozenset(resting),
             _troubles(account, met, now),
         ),
         now,
@@ -136,7 +144,7 @@ def reply_to(
 
 
 def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome) -> list[AccountEntry]:
-    projects = catalogue.current()
+    projects = outcome.projects
     entries = []
     for id_, share in outcome.shares.items():
         project = projects.by_id[id_]
@@ -228,7 +236,7 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
 
 def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
     """Sentences for the client's log: urgent announcements, and what its owner should act upon."""
-    projects = catalogue.current()
+    projects = outcome.projects
     announcements = [title for title, until in projects.urgent if now < until]
     if not outcome.shares:
         announcements.append(f"No project is left for this computer to work for; {settings.SITE_URL}projects/ says why")

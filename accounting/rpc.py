@@ -31,6 +31,7 @@ from portal import credentials
 from portal.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 from portal.models import ClientKey, User
+from portal.prepared import one_connection
 from portal.recognition import recognise
 
 log = structlog.get_logger("rpc")
@@ -58,22 +59,36 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
     """
     # Before any transaction: a new partition locks the table, and must stay if the request fails.
     ensure_month(now.date())
+    projects = catalogue.current()
     if request.authenticator and request.host_token:
         key_hash = credentials.key_hash(request.authenticator)
+        known = _answer_known(request, key_hash, request.host_token, projects, now)
+        if known is not None:
+            reply, account = known
+            _note_key_use(account, now)
+            return render_reply(reply)
+    return _answer_slowly(request, projects, now, address)
+
+
+def _answer_known(
+    request: AccountManagerRequest, key_hash: bytes, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
+) -> tuple[AccountManagerReply, store.Account] | None:
+    """The way of a computer that we know: by its key and its id. None if they don't fit together."""
+    # Nothing in here may ask Django for a connection: if all of the pool's were held here, it would get none.
+    with one_connection():
         for _ in range(MAX_ATTEMPTS):
-            account = store.read_by_key(key_hash, request.host_token)
+            account = store.read_by_key(key_hash, host_token)
             if account is None:
-                break
-            done = _settle_and_write(request, account, now, first_contact=False)
+                return None
+            done = _settle_and_write(request, account, projects, now, first_contact=False)
             if done is not None:
-                _note_key_use(account, now)
-                return render_reply(done)
-        else:
-            raise _overtaken()
-    return _answer_slowly(request, now, address)
+                return done, account
+    raise _overtaken()
 
 
-def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: str) -> bytes:
+def _answer_slowly(
+    request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
+) -> bytes:
     """The way of first contacts and password logins: recognise the computer, then as always."""
     caller = _caller(request, address)
     with transaction.atomic():
@@ -92,7 +107,7 @@ def _answer_slowly(request: AccountManagerRequest, now: dt.datetime, address: st
                 HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
                 continue
             account.key_hash = credentials.key_hash(key)
-            if (done := _settle_and_write(request, account, now, first_contact=created)) is not None:
+            if (done := _settle_and_write(request, account, projects, now, first_contact=created)) is not None:
                 break
         else:
             raise _overtaken()
@@ -130,12 +145,12 @@ def _caller(request: AccountManagerRequest, address: str) -> Caller:
 def _settle_and_write(
     request: AccountManagerRequest,
     account: store.Account,
+    projects: catalogue.Catalogue,
     now: dt.datetime,
     *,
     first_contact: bool,
 ) -> AccountManagerReply | None:
     """Settle and store the request's totals, with what is answered; None if another request of the host was faster."""
-    projects = catalogue.current()
     listed = _listed(request, projects)
     now_us = store.to_us(now)
     is_same = description_digest(request) == account.hardware_digest
@@ -162,7 +177,7 @@ def _settle_and_write(
     }
     shares = instructions.choose_for(account, listed, met, projects, now).shares
     after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
-    outcome = instructions.Outcome(settlement, after, listed, shares, first_contact)
+    outcome = instructions.Outcome(settlement, after, listed, shares, projects, first_contact)
     reply = instructions.reply_to(request, account, outcome, now=now)
     if settlement.stale:
         return reply

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -23,6 +25,51 @@ _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 _prepared: WeakKeyDictionary[psycopg.Connection[Any], set[bytes]] = WeakKeyDictionary()
 
 
+class _Link:
+    """A connection in use, and what is known of it."""
+
+    __slots__ = ("known", "raw")
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self.raw = raw
+        self.known = _prepared.setdefault(raw, set())
+
+
+class _Thread(threading.local):
+    """This thread's link while it is in `one_connection`."""
+
+    link: _Link | None = None
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def one_connection() -> Iterator[None]:
+    """Run the statements in this block on one connection, which may not be in a transaction that begins in the block.
+
+    Django's if this thread has one, as it may be in a transaction already; else one of the pool's: what Django does at
+    the begin and end of a connection's use costs more than a statement, and taking one from the pool costs as much.
+    """
+    pool = getattr(connection, "pool", None) if connection.connection is None else None
+    if pool is None:
+        connection.ensure_connection()
+        raw = connection.connection
+    else:
+        raw = pool.getconn()
+    before, _thread.link = _thread.link, _Link(raw)
+    try:
+        yield
+    finally:
+        _thread.link = before
+        if pool is not None:
+            was_lost = raw.closed
+            pool.putconn(raw)
+            if was_lost:
+                # After a restart of the database the others that wait are lost too: not each shall fail a request.
+                pool.check()
+
+
 class Prepared:
     """One statement with named parameters, ``%(name)s``; each wants a cast in the SQL where its type is not obvious."""
 
@@ -35,32 +82,15 @@ class Prepared:
     def fetch_one(self, values: Mapping[str, str | None]) -> list[str | None] | None:
         """Run it in the present transaction, if there is one; the first row as texts, or None if there is none.
 
-        On Django's connection if this thread has one, as it may be in a transaction; else on one of the pool's: what
-        Django does at the begin and end of a connection's use costs more than the statement.
-        Raises Django's database errors.
+        On the connection of `one_connection`. Raises Django's database errors.
         """
         texts = [None if (value := values[name]) is None else value.encode() for name in self.names]
-        # A context manager for each of these would cost as much as the rest.
-        pool = getattr(connection, "pool", None) if connection.connection is None else None
-        if pool is None:
-            connection.ensure_connection()
-            return self._fetch_one(connection.connection, texts)
-        raw = pool.getconn()
+        link = _thread.link
+        if link is None:
+            with one_connection():
+                return self.fetch_one(values)
         try:
-            return self._fetch_one(raw, texts)
-        finally:
-            was_lost = raw.closed
-            pool.putconn(raw)
-            if was_lost:
-                # After a restart of the database the others that wait are lost too: not each shall fail a request.
-                pool.check()
-
-    def _fetch_one(self, raw: psycopg.Connection[Any], texts: list[bytes | None]) -> list[str | None] | None:
-        try:
-            if not raw.autocommit and raw.pgconn.transaction_status == pq.TransactionStatus.IDLE:
-                # psycopg begins a transaction with its first statement, which this one bypasses.
-                raw.execute("SELECT 1")
-            result = self._run(raw, texts)
+            result = self._run(link, texts)
         except psycopg.Error:
             with connection.wrap_database_errors:
                 raise
@@ -69,12 +99,15 @@ class Prepared:
         row = [result.get_value(0, column) for column in range(result.nfields)]
         return [None if value is None else value.decode() for value in row]
 
-    def _run(self, raw: psycopg.Connection[Any], texts: list[bytes | None]) -> pq.abc.PGresult:
-        known = _prepared.setdefault(raw, set())
-        if self.name not in known:
-            _check(raw, raw.pgconn.prepare(self.name, self.sql))
-            known.add(self.name)
-        return _check(raw, raw.pgconn.exec_prepared(self.name, cast("list[bytes]", texts)))
+    def _run(self, link: _Link, texts: list[bytes | None]) -> pq.abc.PGresult:
+        raw, pgconn = link.raw, link.raw.pgconn
+        if not raw.autocommit and pgconn.transaction_status == pq.TransactionStatus.IDLE:
+            # psycopg begins a transaction with its first statement, which this one bypasses.
+            raw.execute("SELECT 1")
+        if self.name not in link.known:
+            _check(raw, pgconn.prepare(self.name, self.sql))
+            link.known.add(self.name)
+        return _check(raw, pgconn.exec_prepared(self.name, cast("list[bytes]", texts)))
 
 
 def _check(raw: psycopg.Connection[Any], result: pq.abc.PGresult) -> pq.abc.PGresult:

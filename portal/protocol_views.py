@@ -11,14 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 from xml.sax.saxutils import escape
 
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.exceptions import APIException
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts import ClientAuthError
+from portal.boinc_errors import ERR_GENERIC
 from portal.scanner import ProtocolError
 
 XML_HEAD: Final = '<?xml version="1.0" encoding="UTF-8" ?>\n'
@@ -70,22 +73,34 @@ class ProtocolView(APIView):
     renderer_classes = (XmlRenderer,)
     content_negotiation_class = OnlyXml
 
-    def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, ClientAuthError):
-            return error_reply(self.root, exc.error_num, exc.message)
-        if isinstance(exc, ProtocolError):
-            return error_reply(self.root, exc.error_num, str(exc))
-        return super().handle_exception(exc)
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """DRF's own, without what is empty here: negotiation, authentication, permissions, throttles, versions."""
+        self.request = Request(request, negotiator=_ONLY_XML)
+        try:
+            # The middleware lets GET and POST through alone.
+            handler = getattr(self, "post" if request.method == "POST" else "get", self.http_method_not_allowed)
+            response: HttpResponseBase = handler(self.request, *args, **kwargs)
+        except ClientAuthError as error:
+            return error_reply(self.root, error.error_num, error.message)
+        except ProtocolError as error:
+            return error_reply(self.root, error.error_num, str(error))
+        except APIException as error:
+            # DRF's own, such as that the view does not know the method.
+            return error_reply(self.root, ERR_GENERIC, str(error.detail))
+        return response
 
 
-def xml_reply(body: bytes | str) -> Response:
+_ONLY_XML: Final = OnlyXml()
+
+
+def xml_reply(body: bytes | str) -> HttpResponse:
     """A reply that is ready to send."""
-    return Response(body)
+    return HttpResponse(body, content_type="text/xml; charset=utf-8")
 
 
-def error_reply(root: str, error_num: int, message: str) -> Response:
+def error_reply(root: str, error_num: int, message: str) -> HttpResponse:
     """A refusal: BOINC's error number, and a sentence that clients show."""
-    response = Response(document(root, {"error_num": error_num, "error_msg": message}))
+    response = xml_reply(document(root, {"error_num": error_num, "error_msg": message}))
     # The middleware counts and logs refusals by their number.
     response.error_num = error_num  # type: ignore[attr-defined]
     return response

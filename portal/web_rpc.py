@@ -10,9 +10,8 @@ from typing import Final
 from django.conf import settings
 from django.contrib.auth.password_validation import MinimumLengthValidator, get_default_password_validators
 from django.core.exceptions import TooManyFieldsSent
-from django.http import QueryDict
+from django.http import HttpResponse, QueryDict
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from portal import accounts, boinc_errors
 from portal.models import ClientKey, User
@@ -29,7 +28,7 @@ class ProjectConfigView(ProtocolView):
 
     root = "project_config"
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         return xml_reply(document(self.root, site_config() | {"account_manager": True}))
 
     post = get
@@ -54,7 +53,7 @@ def site_config() -> dict[str, str | int | bool | None]:
 class LookUpAccountView(ProtocolView):
     """Hands a fresh client key to who knows an account's password; without a password, tells whether it exists."""
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         given = _parameters(request)
         email = _email(given)
         address = request.META.get("REMOTE_ADDR", "")
@@ -69,7 +68,7 @@ class LookUpAccountView(ProtocolView):
 class CreateAccountView(ProtocolView):
     """Opens an account and hands out its first client key; the same request again gives another key."""
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         given = _parameters(request)
         user = accounts.create_account(
             _email(given),
@@ -83,7 +82,7 @@ class CreateAccountView(ProtocolView):
     post = get
 
 
-def _key_for(user: User) -> Response:
+def _key_for(user: User) -> HttpResponse:
     key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP)
     return xml_reply(document("account_out", {"authenticator": key}))
 

@@ -2,14 +2,17 @@
 
 import os
 
+import django
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
+from django.utils.module_loading import import_string
 
 from portal import metrics_folder
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 metrics_folder.join(settings.VAR_DIR / "metrics")
-application = get_wsgi_application()
+django.setup(set_prefix=False)
+# Not imported above: what it imports looks for the metrics' folder once, and for Django's models.
+application = import_string("portal.short_way.SiteHandler")()
 # Imports all views now: the first client need not wait for them, and a broken one ends the start.
 _ = get_resolver().url_patterns

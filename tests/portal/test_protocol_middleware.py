@@ -7,14 +7,20 @@ from collections.abc import Callable
 from xml.etree import ElementTree
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.core.handlers.wsgi import WSGIHandler
+from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import SimpleTemplateResponse
 from django.test import Client
 from django.urls import path
 from pytest_django import Settings
 
+from portal import metrics
+from portal.short_way import SiteHandler
+
 LogLines = Callable[[], list[dict[str, object]]]
+Handler = WSGIHandler | SiteHandler
 
 
 def answer(request: HttpRequest) -> HttpResponse:
@@ -23,6 +29,11 @@ def answer(request: HttpRequest) -> HttpResponse:
         raise ValueError(request.GET["fail"])
     seen = {"length": len(request.body), "address": request.META["REMOTE_ADDR"], "session": hasattr(request, "session")}
     return JsonResponse(seen)
+
+
+def asking(request: HttpRequest) -> HttpResponse:
+    """Needs Django's connection."""
+    return HttpResponse(str(ContentType.objects.count()))
 
 
 def rendered_late(request: HttpRequest) -> HttpResponse:
@@ -37,6 +48,7 @@ urlpatterns = [
     path("rpc.php", answer),
     path("lookup_account.php", answer),
     path("create_account.php", rendered_late),
+    path("project/lookup_account.php", asking),
     path("page", page),
 ]
 pytestmark = pytest.mark.urls(__name__)
@@ -101,7 +113,14 @@ def test_a_body_over_the_limit_is_a_protocol_error(visitor: Client, settings: Se
     assert "1000 bytes" in sentence
 
 
-def served(body: bytes, **environ: str) -> tuple[str, bytes]:
+@pytest.fixture(params=[WSGIHandler, SiteHandler])
+def handler(request: pytest.FixtureRequest) -> Handler:
+    """Django's handler, which Django's test client asks too, and the site's own, which has a short way."""
+    made: Handler = request.param()
+    return made
+
+
+def served(handler: Handler, body: bytes, **environ: str) -> tuple[str, bytes]:
     """Status and reply of the site as a WSGI server gets them, for requests that Django's client cannot send.
 
     Django closes database connections at the start of such a request, so the test must be allowed to use them.
@@ -112,7 +131,7 @@ def served(body: bytes, **environ: str) -> tuple[str, bytes]:
         status.append(line)
         return lambda _: None
 
-    reply = WSGIHandler()(
+    reply = handler(
         {
             "REQUEST_METHOD": "POST",
             "PATH_INFO": "/rpc.php",
@@ -130,25 +149,55 @@ def served(body: bytes, **environ: str) -> tuple[str, bytes]:
 
 
 @pytest.mark.django_db
-def test_a_chunked_body_is_refused_as_the_server_loses_it() -> None:
-    status, body = served(b"", HTTP_TRANSFER_ENCODING="chunked")
+def test_a_chunked_body_is_refused_as_the_server_loses_it(handler: Handler) -> None:
+    status, body = served(handler, b"", HTTP_TRANSFER_ENCODING="chunked")
     assert status == "411 Length Required"
     assert b"<error_num>-1</error_num>" in body
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("length", ["5", "99"])
-def test_a_body_that_is_cut_off_is_refused(length: str) -> None:
-    status, body = served(b"<x/>", CONTENT_LENGTH=length)
+def test_a_body_that_is_cut_off_is_refused(handler: Handler, length: str) -> None:
+    status, body = served(handler, b"<x/>", CONTENT_LENGTH=length)
     assert status == "400 Bad Request"
     assert b"<acct_mgr_reply>" in body
 
 
 @pytest.mark.django_db
-def test_a_complete_body_is_taken() -> None:
-    assert served(b"<x/>", CONTENT_LENGTH="4")[0] == "200 OK"
-    assert served(b"", CONTENT_LENGTH="0")[0] == "200 OK"
-    assert served(b"")[0] == "200 OK"
+def test_a_complete_body_is_taken(handler: Handler) -> None:
+    assert served(handler, b"<x/>", CONTENT_LENGTH="4")[0] == "200 OK"
+    assert served(handler, b"", CONTENT_LENGTH="0")[0] == "200 OK"
+    assert served(handler, b"")[0] == "200 OK"
+
+
+@pytest.mark.django_db
+def test_both_ways_answer_and_log_alike(log_lines: LogLines) -> None:
+    asked = [{}, {"QUERY_STRING": "fail=because"}, {"REQUEST_METHOD": "PUT"}, {"PATH_INFO": "/page"}]
+    answers = [
+        served(handler, b"<x/>", **{"CONTENT_LENGTH": "4", "REQUEST_METHOD": "POST"} | environ)
+        for handler in (WSGIHandler(), SiteHandler())
+        for environ in asked
+    ]
+    lines = [{**line, "ms": 0, "time": "", "request_id": ""} for line in log_lines()]
+    assert [status for status, _ in answers[:4]] == ["200 OK", "200 OK", "405 Method Not Allowed", "403 Forbidden"]
+    assert answers[:4] == answers[4:]
+    assert len(lines) % 2 == 0
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
+
+
+@pytest.mark.django_db
+def test_what_the_middleware_fails_with_is_a_server_error_on_both_ways(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(metrics, "count_rpc")
+    assert served(handler, b"", HTTP_HOST="localhost")[0] == "500 Internal Server Error"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_short_way_gives_djangos_connection_back() -> None:
+    connection.close()
+    assert served(SiteHandler(), b"", PATH_INFO="/project/lookup_account.php")[0] == "200 OK"
+    assert connection.connection is None
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"])
