@@ -16,10 +16,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import linebreaks
 
+from portal.account_forms import HouseWords
 from portal.models import CLIENT_PASSWORD_FIELDS, User
 
 
-class SignUpForm(SignupForm):
+class SignUpForm(HouseWords, SignupForm):
     """E-mail address, password, a display name if wished, and consent where the site has terms of use."""
 
     field_order = ("email", "password1", "name", "terms")
@@ -27,7 +28,7 @@ class SignUpForm(SignupForm):
         label="Display name",
         required=False,
         max_length=100,
-        help_text="Shown to you in BOINC.",
+        help_text="What this site and BOINC call you; nobody else sees it.",
         widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
     )
 
@@ -44,7 +45,7 @@ class SignUpForm(SignupForm):
         user.save(update_fields=["name", "terms_accepted_at"])
 
 
-class ChangeEmailForm(AddEmailForm):
+class ChangeEmailForm(HouseWords, AddEmailForm):
     """Ask for a new address and the password: the value that BOINC clients log in with depends on both."""
 
     user: User

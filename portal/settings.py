@@ -308,7 +308,16 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
 ACCOUNT_ADAPTER = "portal.adapter.AccountAdapter"
-ACCOUNT_FORMS = {"signup": "portal.forms.SignUpForm", "add_email": "portal.forms.ChangeEmailForm"}
+ACCOUNT_FORMS = {
+    "signup": "portal.forms.SignUpForm",
+    "add_email": "portal.forms.ChangeEmailForm",
+    "login": "portal.account_forms.LoginForm",
+    "reset_password": "portal.account_forms.ResetPasswordForm",
+    "reset_password_from_key": "portal.account_forms.ResetPasswordKeyForm",
+    "change_password": "portal.account_forms.ChangePasswordForm",
+    "set_password": "portal.account_forms.SetPasswordForm",
+    "reauthenticate": "portal.account_forms.ReauthenticateForm",
+}
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]

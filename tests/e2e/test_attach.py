@@ -36,7 +36,7 @@ def offer(site: Site, project: MiniProject, *, signed_url: str) -> None:
 def sign_up(page: Page) -> None:
     page.goto("/")
     page.get_by_role("link", name="Create an account").click()
-    page.get_by_label("Email").fill(EMAIL)
+    page.get_by_label("E-mail address").fill(EMAIL)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name=re.compile("sign up|create", re.IGNORECASE)).click()
     expect(page).to_have_url(re.compile("/home/$"))

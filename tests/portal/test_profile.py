@@ -44,3 +44,12 @@ def test_nobody_else_is_renamed(browser: Client, bob: User) -> None:
     browser.post(PAGE, {"name": "Eve", "user": str(bob.pk), "pk": str(bob.pk)})
     bob.refresh_from_db()
     assert bob.name == "Bob"
+
+
+def test_forms_speak_of_e_mail_addresses_and_repeat_nothing_in_placeholders(client: Client, browser: Client) -> None:
+    for address in ("/account/login/", "/account/signup/", "/account/password/reset/"):
+        shown = Page(Client().get(address).content.decode())
+        assert "E-mail address" in shown.words and "Email" not in shown.words, address
+        assert [e for e in shown.all("input") if "placeholder" in e.attributes] == [], address
+    words = Page(browser.get("/account/password/change/").content.decode()).words
+    assert "Present password" in words and "New password, once more" in words
