@@ -23,10 +23,13 @@ hypothesis_settings.load_profile("site")
 
 
 def pytest_configure() -> None:
-    """Cheap password hashes, static files without a manifest, and a cache of one's own per test process."""
+    """Cheap password hashes, static files without a manifest, and a cache and a queue of one's own per test process."""
     worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "")) or 0)
     location = str(settings.CACHES["default"]["LOCATION"])
-    settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={8 + worker}", location)
+    settings.CACHES["default"]["LOCATION"] = re.sub(r"db=\d+", f"db={8 + worker % 8}", location)
+    # A worker of one test process must not take what belongs to another's database.
+    settings.BROKER_URL = re.sub(r"virtual_host=\d+", f"virtual_host={4 + worker % 4}", settings.BROKER_URL)
+    settings.CELERY_BROKER_URL = settings.BROKER_URL
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
     # Nothing is collected for tests: look for files when they are asked for.

@@ -5,12 +5,15 @@ REQUIRE_E2E=1 they fail instead.
 """
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
+from tests.e2e import guard
 from tests.e2e import site as site_module
 from tests.e2e.boinc_client import BOINC, BOINCCMD, BoincClient
 from tests.e2e.site import Site
@@ -58,6 +61,25 @@ def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator
     """The real site on the test's database, which it sees as the test commits to it."""
     with Site(site_var_dir, tmp_path / "site.log") as running:
         yield running
+
+
+@pytest.fixture
+def worker(site: Site, site_var_dir: Path, tmp_path: Path) -> Iterator[None]:
+    """A Celery worker on the site's database and queue."""
+    command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal", "worker", "--pool", "solo"]
+    with (tmp_path / "worker.log").open("wb") as log:
+        process = subprocess.Popen(
+            guard.command([*command, "--without-gossip", "--without-mingle"]),
+            cwd=site_module.CHECKOUT,
+            env=site_module.environment(site_var_dir),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    yield
+    process.terminate()
+    process.wait(timeout=guard.STOP_SECS + 10)
 
 
 @pytest.fixture

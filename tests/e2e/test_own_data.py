@@ -4,38 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import subprocess
-import sys
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from portal.models import User
-from tests.e2e import guard
-from tests.e2e.site import CHECKOUT, Site, environment
+from tests.e2e.site import Site
 from tests.e2e.visitor import give_work, sign_in
-
-
-@pytest.fixture
-def worker(site: Site, site_var_dir: Path, tmp_path: Path) -> Iterator[None]:
-    """A Celery worker on the site's database and queue."""
-    command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal", "worker", "--pool", "solo"]
-    with (tmp_path / "worker.log").open("wb") as log:
-        process = subprocess.Popen(
-            guard.command([*command, "--without-gossip", "--without-mingle"]),
-            cwd=CHECKOUT,
-            env=environment(site_var_dir),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    yield
-    process.terminate()
-    process.wait(timeout=guard.STOP_SECS + 10)
 
 
 def test_a_copy_has_the_numbers_of_the_history_page(page: Page, site: Site, worker: None, alice: User) -> None:

@@ -1,0 +1,77 @@
+"""The emulator in a browser: upload a client's file, run it, look at the timeline, compare two policies."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from emulator.presets import FOLDER
+from portal.models import User
+from tests.e2e.site import Site
+from tests.e2e.visitor import sign_in
+
+RUN_MILLISECS = 60_000
+
+
+@pytest.fixture
+def emulator(page: Page, site: Site, worker: None, alice: User) -> Page:
+    sign_in(page.context, site, alice)
+    page.goto("/emulator/")
+    return page
+
+
+def drawn(page: Page) -> str:
+    """The times between which the timeline is drawn; it waits until it is."""
+    timeline = page.locator("[data-timeline][data-drawn]")
+    expect(timeline).to_be_visible(timeout=RUN_MILLISECS)
+    return timeline.get_attribute("data-drawn") or ""
+
+
+def colours(page: Page) -> int:
+    """How many different colours the timeline has."""
+    return int(
+        page.evaluate(
+            """() => {
+              const canvas = document.querySelector("[data-timeline] canvas");
+              const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+              return new Set(new Uint32Array(data.buffer)).size;
+            }"""
+        )
+    )
+
+
+def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
+    page = emulator
+    page.get_by_label("client_state.xml").set_input_files(FOLDER / "s4_shares_60_30_10" / "client_state.xml")
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("heading", name="What to try")).to_be_visible(timeout=RUN_MILLISECS)
+    page.get_by_label("Days", exact=True).fill("5")
+    page.get_by_role("button", name="Run", exact=True).click()
+    # Five days, all of them at first.
+    assert drawn(page) == f"0 {5 * 86_400}"
+    assert colours(page) > 5
+    page.get_by_role("button", name="Zoom in").click()
+    expect(page.locator("[data-timeline]")).to_have_attribute("data-drawn", f"{5 * 21_600} {5 * 64_800}")
+    page.locator("[data-timeline] canvas").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-timeline]")).to_have_attribute("data-drawn", f"{5 * 32_400} {5 * 75_600}")
+    page.get_by_text("Why each thing was done").click()
+    expect(page.locator("#decisions")).to_contain_text("is asked")
+    # A copy of it under two policies, side by side.
+    page.get_by_role("button", name="Run again with a change").click()
+    page.get_by_label("Debt with preemption (2005)").check()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_role("heading", name="Figures of merit")).to_be_visible(timeout=RUN_MILLISECS)
+    expect(page.locator("html")).to_have_attribute("data-compared", "yes")
+    table = page.get_by_role("group", name="In numbers")
+    expect(table.get_by_role("row")).to_have_count(3)
+    table.get_by_role("link", name="Open").last.click()
+    drawn(page)
+    # Whoever has the link sees it without an account.
+    page.get_by_role("button", name="Share by a link").click()
+    link = page.locator("a", has_text="/emulator/shared/").get_attribute("href")
+    assert link
+    page.context.clear_cookies()
+    page.goto(link)
+    expect(page.get_by_role("heading", name="Figures of merit")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete")).to_have_count(0)
