@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shlex
-import socket
 import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.utils import timezone
 
 from accounting import rpc
-from accounting.benchmarks import fleet, floor, load
-from accounting.benchmarks.statements import statements
+from accounting.benchmarks import fleet, floor
 from accounting.protocol import parse_request
-from portal.leash import leashed
+from portal.benchmarks import load
+from portal.benchmarks.server import server
+from portal.benchmarks.statements import statements
 
 CONCURRENCIES = (1, 4, 16)
 SECS = 4.0
@@ -33,7 +26,7 @@ def measure() -> dict[str, Any]:
     members = fleet.create()
     floor.create()
     results: dict[str, Any] = {"hosts": fleet.HOSTS, "request_bytes": len(members[0].request())}
-    with _server() as port:
+    with server() as port:
         # Each host's first contact, which stores its hardware, comes once in its life: not what is measured.
         first_contacts = load.Client(port, "/rpc.php")
         for member in members:
@@ -81,43 +74,3 @@ def _client(port: int, members: list[fleet.Member], number: int) -> Callable[[],
             raise RuntimeError(reply[:300].decode(errors="replace"))
 
     return step
-
-
-@contextmanager
-def _server() -> Iterator[int]:
-    """The site as `make run` serves it, on a free loopback port and on this database."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "PORT": str(port),
-        "DATABASE_URL": settings.DATABASE_URL,
-        "CACHE_URL": settings.CACHE_URL,
-        "BROKER_URL": settings.BROKER_URL,
-    }
-    command = [word.replace("$PORT", str(port)) for word in shlex.split(_web_command())]
-    with (settings.VAR_DIR / "bench-web.log").open("wb") as log:
-        server = subprocess.Popen(leashed([sys.executable, *command[1:]]), stdout=log, stderr=log, env=environment)
-    try:
-        _await(port, server)
-        yield port
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def _web_command() -> str:
-    lines = (settings.BASE_DIR / "Procfile").read_text().splitlines()
-    return next(line.removeprefix("web:").strip() for line in lines if line.startswith("web:"))
-
-
-def _await(port: int, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError("the web server did not start")

@@ -15,8 +15,8 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
-from accounting.benchmarks import load
 from accounting.benchmarks.fleet import HOSTS, PROJECTS
+from portal.benchmarks import load
 
 _TABLES: Final = """
 CREATE TABLE floor_user (id bigint PRIMARY KEY, key text UNIQUE);

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from accounting.benchmarks.statements import statements
 from accounting.contact_log import NOTHING_ANSWERED, SLOTS, Answered
 from accounting.models import Answer, HostLedger, HostProject, Project
+from portal.benchmarks.statements import statements
 from portal.models import User
 from tests.accounting.rpc_helpers import attach, host_of, hours_pass, make_computer, post, sync
 

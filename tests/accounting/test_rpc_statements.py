@@ -10,9 +10,9 @@ import pytest
 from django.utils import timezone
 
 from accounting import catalogue, vault
-from accounting.benchmarks.statements import sent_by, statements
 from accounting.models import Project
 from accounting.simulated_client import SimulatedComputer
+from portal.benchmarks.statements import sent_by, statements
 from portal.models import ClientKey, User
 from tests.accounting.rpc_helpers import attach, hours_pass, kinds_noted, make_computer, post, sync, with_total, work
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from accounting.benchmarks.statements import statements
 from credit.models import App
+from portal.benchmarks.statements import statements
 from portal.models import User
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import Computer, computer_of, result_xml

@@ -1,0 +1,56 @@
+"""The site as `make run` serves it, for a measurement over HTTP."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+
+from portal.leash import leashed
+
+
+@contextmanager
+def server() -> Iterator[int]:
+    """The site as `make run` serves it, on a free loopback port and on this database."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "PORT": str(port),
+        "DATABASE_URL": settings.DATABASE_URL,
+        "CACHE_URL": settings.CACHE_URL,
+        "BROKER_URL": settings.BROKER_URL,
+    }
+    command = [word.replace("$PORT", str(port)) for word in shlex.split(_web_command())]
+    with (settings.VAR_DIR / "bench-web.log").open("wb") as log:
+        web = subprocess.Popen(leashed([sys.executable, *command[1:]]), stdout=log, stderr=log, env=environment)
+    try:
+        _await(port, web)
+        yield port
+    finally:
+        web.terminate()
+        web.wait(10)
+
+
+def _web_command() -> str:
+    lines = (settings.BASE_DIR / "Procfile").read_text().splitlines()
+    return next(line.removeprefix("web:").strip() for line in lines if line.startswith("web:"))
+
+
+def _await(port: int, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError("the web server did not start")

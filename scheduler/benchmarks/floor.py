@@ -1,0 +1,80 @@
+"""The bare SQL that a scheduler RPC with two jobs cannot do without (docs/performance.md).
+
+One transaction: find the account by its key and lock the computer; pick two jobs by a partial index, skipping what
+others have; hand them out; note the contact. Plain tables beside the site's own, no other indexes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Final
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+
+from portal.benchmarks import load
+from scheduler.benchmarks.queue import HOSTS, JOBS_PER_RPC
+
+_TABLES: Final = """
+DROP TABLE IF EXISTS floor_account, floor_computer, floor_workunit, floor_job;
+CREATE TABLE floor_account (id bigint PRIMARY KEY, key text UNIQUE);
+CREATE TABLE floor_computer (id bigint PRIMARY KEY, owner bigint, contacts bigint DEFAULT 0);
+CREATE TABLE floor_workunit (id bigint PRIMARY KEY, said text);
+CREATE TABLE floor_job (id bigint PRIMARY KEY, workunit bigint, state int, computer bigint);
+INSERT INTO floor_account SELECT n, md5(n::text) FROM generate_series(1, %(hosts)s) n;
+INSERT INTO floor_computer SELECT n, n FROM generate_series(1, %(hosts)s) n;
+INSERT INTO floor_workunit SELECT n, repeat('x', 200) FROM generate_series(1, %(jobs)s / 2) n;
+INSERT INTO floor_job SELECT n, (n + 1) / 2, 2, NULL FROM generate_series(1, %(jobs)s) n;
+CREATE INDEX floor_unsent ON floor_job (id) WHERE state = 2;
+"""
+_LOCK: Final = """
+SELECT c.id FROM floor_account a JOIN floor_computer c ON c.owner = a.id
+ WHERE a.key = md5(%s::text) AND c.id = %s FOR NO KEY UPDATE OF c
+"""
+_PICK: Final = """
+SELECT j.id, w.said FROM floor_job j JOIN floor_workunit w ON w.id = j.workunit
+ WHERE j.state = 2 ORDER BY j.id LIMIT %s FOR NO KEY UPDATE OF j SKIP LOCKED
+"""
+_SEND: Final = """
+WITH sent AS (UPDATE floor_job SET state = 4, computer = %(host)s WHERE id = ANY (%(ids)s))
+UPDATE floor_computer SET contacts = contacts + 1 WHERE id = %(host)s
+"""
+
+
+def create(njobs: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_TABLES, {"hosts": HOSTS, "jobs": njobs})
+        cursor.execute("VACUUM ANALYZE floor_job")
+
+
+def measure(concurrency: int, secs: float) -> load.Measured:
+    return load.run(_prepare, concurrency, secs)
+
+
+def _prepare(number: int) -> Callable[[], None]:
+    """A connection of this thread's own; the computers in turn, each thread its own ones, so that none waits."""
+    database = settings.DATABASES["default"]
+    connected = psycopg.connect(
+        dbname=database["NAME"],
+        user=database["USER"],
+        password=database["PASSWORD"] or None,
+        host=database["HOST"] or database["OPTIONS"].get("host"),
+        port=database["PORT"] or None,
+        prepare_threshold=0,
+    )
+    hosts = itertools.cycle(range(1 + number, HOSTS + 1, 16))
+
+    def step() -> None:
+        host = next(hosts)
+        with connected.transaction(), connected.cursor() as cursor:
+            cursor.execute(_LOCK, [host, host])
+            cursor.fetchone()
+            cursor.execute(_PICK, [JOBS_PER_RPC])
+            ids = [row[0] for row in cursor.fetchall()]
+            if len(ids) != JOBS_PER_RPC:
+                raise RuntimeError("the floor ran out of jobs")
+            cursor.execute(_SEND, {"host": host, "ids": ids})
+
+    return step

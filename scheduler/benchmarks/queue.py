@@ -1,0 +1,172 @@
+"""A project to measure: an app, computers with keys, and so many jobs that wait."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.db import connection
+from django.utils import timezone
+
+from credit.models import App, AppVersion, Platform
+from portal import credentials
+from portal.models import ClientKey, Host, User
+from scheduler import keys
+from scheduler.models import StoredFile, VersionFile
+
+HOSTS: Final = 2000
+JOBS_PER_RPC: Final = 2
+PLATFORM: Final = "x86_64-pc-linux-gnu"
+FEATURES: Final = (
+    "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 " * 9
+)
+_NAMES: Final = re.compile(rb"<result>\n<name>([^<]*)<")
+
+_FILL: Final = """
+WITH w AS (
+  INSERT INTO credit_workunit (app_id, name, created_at, priority, fpops_est, fpops_bound, memory_bound_bytes,
+         disk_bound_bytes, delay_bound_secs, min_quorum, target_nresults, max_error_results, max_total_results,
+         max_success_results, command_line, input_files, output_files, need_validate, error_mask, assimilate_state,
+         file_delete_state)
+  SELECT %(app)s, %(prefix)s || n, now(), 0, 1e13, 1e15, 1e8, 1e8, 604800, 2, 2, 3, 10, 6, 'in out',
+         jsonb_build_array(jsonb_build_object('name', %(prefix)s || n || '_in', 'open_name', 'in', 'nbytes', 3,
+                                              'md5', md5('x'))),
+         '[{"open_name": "out", "max_nbytes": 100000}]', false, 0, 0, 0
+    FROM generate_series(1, %(njobs)s / 2) n
+  RETURNING id, name)
+INSERT INTO credit_result (workunit_id, app_id, name, priority, created_at, server_state, outcome, validate_state,
+       file_delete_state, processor_type, is_runtime_outlier, stderr_text, report_faults, outputs,
+       partial_elapsed_secs, partial_credit)
+SELECT w.id, %(app)s, w.name || '_' || copy, 0, now(), 2, 0, 0, 0, 'CPU', false, '', '[]', '[]', 0, 0
+  FROM w CROSS JOIN generate_series(0, 1) copy ORDER BY w.id, copy
+"""
+# What a round changed, back as it was.
+_RESET: Final = """
+UPDATE credit_result SET server_state = 2, host_id = NULL, user_id = NULL, app_version_id = NULL, sent_at = NULL,
+       deadline_at = NULL, peak_flops = NULL, projected_flops = NULL
+ WHERE server_state = 4
+"""
+
+
+@dataclass(slots=True)
+class Member:
+    """A computer of the fleet: what it has, and what it says."""
+
+    key: str
+    host_id: int
+    ncpus: int = 8
+    sent: int = 0
+    jobs: list[bytes] = field(default_factory=list)
+
+    def request(self) -> bytes:
+        """Two idle processors ask for a job each."""
+        self.sent += 1
+        others = b"".join(
+            b"    <other_result>\n        <name>%b</name>\n        <app_version>0</app_version>\n    </other_result>\n"
+            % name
+            for name in self.jobs
+        )
+        return b"%b%b</other_results>\n</scheduler_request>\n" % (self._head(), others)
+
+    def read(self, reply: bytes) -> int:
+        """How many jobs the reply brings."""
+        new = _NAMES.findall(reply)
+        self.jobs += new
+        return len(new)
+
+    def _head(self) -> bytes:
+        return f"""<scheduler_request>
+    <authenticator>{self.key}</authenticator>
+    <hostid>{self.host_id}</hostid>
+    <rpc_seqno>{self.sent}</rpc_seqno>
+    <core_client_major_version>7</core_client_major_version>
+    <core_client_minor_version>20</core_client_minor_version>
+    <core_client_release>5</core_client_release>
+    <work_req_seconds>1.000000</work_req_seconds>
+    <cpu_req_secs>1.000000</cpu_req_secs>
+    <cpu_req_instances>{JOBS_PER_RPC}</cpu_req_instances>
+    <estimated_delay>0.000000</estimated_delay>
+    <platform_name>{PLATFORM}</platform_name>
+    <code_sign_key>
+1024
+.
+</code_sign_key>
+<working_global_preferences>
+<global_preferences>
+{"   <work_buf_min_days>0.001000</work_buf_min_days>" * 40}
+</global_preferences>
+</working_global_preferences>
+<time_stats>
+    <on_frac>0.999988</on_frac>
+    <connected_frac>-1.000000</connected_frac>
+    <active_frac>1.000000</active_frac>
+    <gpu_active_frac>1.000000</gpu_active_frac>
+    <now>1795248581.085161</now>
+</time_stats>
+<host_info>
+    <timezone>0</timezone>
+    <domain_name>host{self.host_id}</domain_name>
+    <host_cpid>{self.host_id:032x}</host_cpid>
+    <p_ncpus>{self.ncpus}</p_ncpus>
+    <p_vendor>GenuineIntel</p_vendor>
+    <p_model>Test CPU</p_model>
+    <p_features>{FEATURES}</p_features>
+    <p_fpops>4000000000.000000</p_fpops>
+    <p_iops>4000000000.000000</p_iops>
+    <m_nbytes>25276514304.000000</m_nbytes>
+    <d_total>270553174016.000000</d_total>
+    <d_free>81025441792.000000</d_free>
+    <os_name>Linux Debian</os_name>
+</host_info>
+<app_versions>
+</app_versions>
+<other_results>
+""".encode()
+
+
+def create() -> tuple[App, list[Member]]:
+    """An app with a version, and computers of as many volunteers."""
+    keys.make_if_missing()
+    app = App.objects.create(name="bench", user_friendly_name="Bench", max_jobs_per_day_init=10_000)
+    platform = Platform.objects.create(name=PLATFORM)
+    version = AppVersion.objects.create(app=app, platform=platform, version_num=100)
+    file = StoredFile.objects.create(
+        name="bench_100", path="bench_100", nbytes=423, md5="d" * 32, signature="ab" * 64 + "\n.\n", is_executable=True
+    )
+    VersionFile.objects.create(app_version=version, file=file, is_main_program=True)
+    users = User.objects.bulk_create(
+        User(email=f"cruncher{number}@example.org", name=f"Cruncher {number}") for number in range(HOSTS)
+    )
+    hosts = Host.objects.bulk_create(Host(owner=user, domain_name=f"host{user.pk}") for user in users)
+    clear = [credentials.new_client_key() for _ in hosts]
+    ClientKey.objects.bulk_create(
+        ClientKey(
+            user=host.owner,
+            host=host,
+            origin=ClientKey.Origin.ATTACH,
+            key_hash=credentials.key_hash(key),
+            hint=key[:6],
+            last_used_at=timezone.now(),
+        )
+        for host, key in zip(hosts, clear, strict=True)
+    )
+    return app, [Member(key, host.pk) for host, key in zip(hosts, clear, strict=True)]
+
+
+def fill(app: App, njobs: int) -> None:
+    """Let exactly so many jobs wait."""
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE credit_result, credit_workunit, credit_hostappversion, scheduler_hostrecord CASCADE")
+        cursor.execute(_FILL, {"app": app.pk, "prefix": f"wu{njobs}_", "njobs": njobs})
+        cursor.execute("VACUUM ANALYZE credit_result")
+        cursor.execute("ANALYZE credit_workunit")
+
+
+def reset(members: list[Member]) -> None:
+    """Take all jobs back."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RESET)
+        cursor.execute("VACUUM ANALYZE credit_result")
+    for member in members:
+        member.jobs.clear()
