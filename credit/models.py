@@ -570,9 +570,8 @@ class Result(models.Model):
                 condition=~Q(outcome=Outcome.SUCCESS) | Q(received_at__isnull=False), name="result_success_was_received"
             ),
             CheckConstraint(
-                condition=Q(validate_state__in=[ValidateState.INIT, ValidateState.NO_CHECK])
-                | Q(server_state=ServerState.OVER),
-                name="result_checked_when_over",
+                condition=Q(validate_state=ValidateState.INIT) | Q(outcome=Outcome.SUCCESS),
+                name="result_checked_when_success",
             ),
             CheckConstraint(
                 condition=Q(granted_credit__isnull=True) | Q(granted_credit__gte=0, granted_credit__lte=MAX_CREDIT),

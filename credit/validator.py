@@ -24,7 +24,7 @@ from credit.engine.facts import HostVersionFacts, WorkunitFacts
 from credit.engine.granting import due
 from credit.host_records import create_missing, use_medians
 from credit.judging import Judging
-from credit.models import App, AppVersion, Outcome, Result, VersionAverage, Workunit
+from credit.models import App, AppVersion, Outcome, Result, ValidateState, VersionAverage, Workunit
 from credit.pass_facts import records_of, result_facts
 from credit.validator_rows import (
     Results,
@@ -303,7 +303,9 @@ class _Pass:
             for place in verdict.unfit
         ]
         if unfit:
-            Result.objects.filter(pk__in=unfit).update(outcome=Outcome.VALIDATE_ERROR)
+            Result.objects.filter(pk__in=unfit).update(
+                outcome=Outcome.VALIDATE_ERROR, validate_state=ValidateState.INIT
+            )
 
 
 def _by_fault(faults: dict[int, str]) -> dict[str, list[int]]:
