@@ -95,8 +95,8 @@ def _take_snapshots(app: App, versions: Sequence[AppVersion], now: dt.datetime) 
     latest = {
         snapshot.app_version_id: snapshot
         for snapshot in AppVersionSnapshot.objects.filter(app_version__in=versions)
-        .order_by("app_version", "-taken_at")
-        .distinct("app_version")
+        .order_by("app_version_id", "-taken_at")
+        .distinct("app_version_id")
     }
     rows = [
         AppVersionSnapshot(

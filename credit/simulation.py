@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
@@ -17,14 +17,28 @@ from typing import Any, Final
 from django.db import connection, models, transaction
 from psycopg.types.json import Jsonb
 
+from credit.feeder import feed
 from credit.models import App, AppVersion, Outcome, Platform, Result, ServerState, Workunit
-from credit.population import BOUND_FACTOR, KINDS, Cheats, Computer, Job, VersionKind, make_computer, make_job
+from credit.population import (
+    BOUND_FACTOR,
+    KINDS,
+    Cheats,
+    Computer,
+    Job,
+    VersionKind,
+    make_computer,
+    make_job,
+    make_report,
+)
+from credit.validator import run_pass
 from portal.models import Host, User
 
 USUAL_FPOPS: Final = 2e13
 """Two hours of a 4 GFLOPS processor at a good half of its peak."""
 MAX_COMPUTERS: Final = 100_000
 MAX_JOBS: Final = 1_000_000
+MAX_RESULTS: Final = 20
+"""Then a workunit whose results disagree is given up."""
 
 
 @dataclass(slots=True)
@@ -47,6 +61,25 @@ class World:
         jobs = [make_job(self.dice, self.computers, self.kinds, self.nreplicas, self.usual_fpops) for _ in range(njobs)]
         with transaction.atomic():
             return _insert(self, jobs, begin, end)
+
+    def ask_again(self, now: dt.datetime) -> int:
+        """One more result for each workunit whose results disagree, as the transitioner would; how many."""
+        undecided = Workunit.objects.filter(
+            app=self.app, canonical_result=None, need_validate=False, transition_at__lte=now, name__startswith="sim_"
+        )
+        workunits = list(undecided.annotate(nresults=models.Count("results")).filter(nresults__lt=MAX_RESULTS))
+        ids = iter(_next_ids(Result, len(workunits)))
+        rows = []
+        for workunit in workunits:
+            computer = self.dice.choice(self.computers)
+            report = make_report(self.dice, computer, self.kinds, workunit.fpops_est, 1.0)
+            rows.append(_result(self, workunit.pk, workunit.nresults, next(ids), report, now, now))
+        with transaction.atomic():
+            _copy(Result, rows)
+            again = [workunit.pk for workunit in workunits]
+            _know_hosts(again)
+            Workunit.objects.filter(pk__in=again).update(need_validate=True, transition_at=None)
+        return len(rows)
 
 
 def release_versions(app: App, kinds: Sequence[VersionKind] = KINDS, version_num: int = 100) -> list[AppVersion]:
@@ -229,13 +262,32 @@ def _know_hosts(workunit_ids: list[int]) -> None:
         cursor.execute(_FAILED, [workunit_ids])
 
 
-def steps(begin: dt.datetime, end: dt.datetime, step: dt.timedelta) -> Iterator[tuple[dt.datetime, dt.datetime]]:
-    """A stretch of time in steps, the last one as long as what is left."""
-    while begin < end:
-        following = min(end, begin + step)
-        yield begin, following
-        begin = following
+def run(
+    world: World,
+    njobs: int,
+    begin: dt.datetime,
+    end: dt.datetime,
+    *,
+    validates: bool = True,
+    nsteps: int = 24,
+) -> tuple[int, float]:
+    """So many jobs between two moments, in steps: reported, validated, scales renewed. Results, and credit granted."""
+    nresults = 0
+    credit = 0.0
+    for step in range(nsteps):
+        at = [begin + (end - begin) * n / nsteps for n in (step, step + 1)]
+        nresults += world.report(njobs * (step + 1) // nsteps - njobs * step // nsteps, *at)
+        if validates:
+            credit += _validate(world.app, at[1])
+            while again := world.ask_again(at[1]):
+                nresults += again
+                credit += _validate(world.app, at[1])
+            feed(at[1], world.app)
+    return nresults, credit
 
 
-def hosts_of(computers: Iterable[Computer]) -> list[int]:
-    return [computer.host_id for computer in computers]
+def _validate(app: App, now: dt.datetime) -> float:
+    credit = 0.0
+    while (report := run_pass(app.pk, now)).nworkunits:
+        credit += report.credit
+    return credit
