@@ -113,7 +113,7 @@ class Chooser:
         if kind:
             if job.usage > free[kind] + 1e-9 or free[0] - job.cpus < -1.0 - 1e-9:
                 return False
-        elif free[0] <= 1e-9 or job.cpus >= free[0] + 1.0:
+        elif free[0] <= 1e-9:  # the last one may overcommit the CPUs
             return False
         limit = job.app.app.max_concurrent
         if limit or job.project.project.max_concurrent:

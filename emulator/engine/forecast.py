@@ -93,7 +93,7 @@ class Forecast:
                 n = max(n - most + min(1.0, least), least)
             else:
                 n -= client.cpus_beside()
-                if n < 1.0:
+                if n <= 1e-9:
                     return NEVER
                 longest *= 1 + most / n  # CPUs are overcommitted by one job, and all are slowed
         latest = client.work_secs(kind, now) / n + longest + SLACK_SECS

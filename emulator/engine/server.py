@@ -72,6 +72,7 @@ class Server:
             if not fits:
                 refused.add(offer)
                 needed = []
+                self._next_id -= 1  # it was never sent
                 continue
             sent.append(job)
             expected_secs = job.estimate_secs / self._up_fraction[kind]

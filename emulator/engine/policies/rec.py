@@ -140,7 +140,7 @@ class Rec:
         again = min([now + saturated[kind] - low_mark for kind in kinds if kind not in low], default=NEVER)
         if not low:
             return Fetch(None, again)
-        order = self._order(now)
+        order = self._order(outlook, now)
         for place, project in enumerate(order):
             for kind in low:
                 if self._able(project, kind, saturated[kind], now):
@@ -158,18 +158,27 @@ class Rec:
     def _outlook(self, now: float) -> Outlook:
         return self._forecast.outlook(now, self._client.buffer_total_secs)
 
-    def _order(self, now: float) -> list[ProjectState]:
-        """Projects that may be asked, highest priority first, work in their queues counted as done."""
+    def _order(self, outlook: Outlook, now: float) -> list[ProjectState]:
+        """Projects that may be asked, highest priority first, less for work in their queues.
+
+        REC is taken as it will be when half of what is now asked for is done. A project of a small share is asked
+        seldom, and its REC then rises far above its share for a while: taken as it is at the moment of asking, its
+        lowest, it would get more than its share for ever (docs/emulator.md).
+        """
         client = self._client
         asked = [project for project in client.projects if client.can_ask(project, now)]
         over = asked if client.quirks.runnable_shares else client.projects
         total_rec = sum(self._rec[project.index] for project in over) or 1.0
         shares = sum(project.share for project in over) or 1.0
         capacity = client.buffer_total_secs * client.host_flops
+        half = 0.0
+        if not client.quirks.request_not_counted:
+            short = zip(outlook.shortfall_secs, client.instance_flops, strict=True)
+            half = self._decay * self._growth * sum([secs * flops for secs, flops in short]) / 2
         ranked = []
         for project in asked:
             index = project.index
-            part = self._rec[index] / total_rec
+            part = (self._rec[index] + half) / total_rec
             rank = part * shares / project.share if project.share else 1000.0 + part
             ranked.append((rank + self._queued_flop(project, now) / capacity, index, project))
         ranked.sort()
@@ -227,7 +236,7 @@ class Rec:
     def ask_along(self, project: ProjectView, now: float) -> WorkRequest | None:
         outlook = self._outlook(now)
         request = None
-        order = self._order(now)
+        order = self._order(outlook, now)
         for kind, shortfall in enumerate(outlook.shortfall_secs):
             if shortfall <= 0:
                 continue
