@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -124,6 +125,15 @@ def test_without_a_record_the_estimate_is_claimed() -> None:
 def test_cpu_time_stands_for_a_run_time_of_next_to_nothing(elapsed: float) -> None:
     [claim] = decide(deployed(), approximate(elapsed, cpu_secs=500.0)).claims
     assert claim.claimed_pfc == EST
+
+
+@pytest.mark.parametrize("cpu_secs", [nan, inf, -inf])
+def test_impossible_times_claim_the_default(cpu_secs: float) -> None:
+    host = record()
+    decision = decide(deployed(), result(host, version(), 0.0, peak_flops=PEAK, cpu_secs=cpu_secs))
+    assert decision.claims[0].claim_rule is ClaimRule.IMPOSSIBLE
+    assert decision.grant.credit == about(CREDIT_OF_EST)
+    assert host.turnaround.n == 0
 
 
 @pytest.mark.parametrize("peak", [0.0, -1.0, 1e9])
