@@ -140,7 +140,7 @@ class LongTermDebt:
             client,
             self._forecast,
             lambda project: -accounts.overall(project),
-            lambda project: client.period_secs,
+            lambda job: job.counted_flops * client.period_secs,
         )
 
     def _is_eligible(self, project: ProjectView, kind: int, now: float) -> bool:

@@ -52,7 +52,7 @@ class SingleDebt:
             client,
             self._forecast,
             lambda project: -accounts.of(project, 0),
-            lambda project: client.period_secs / cpu_flops,
+            lambda job: job.cpus * client.period_secs,
         )
 
     def accrue(self, now: float) -> None:
