@@ -308,7 +308,11 @@ class HostAppVersion(models.Model):
                 name="hostappversion_pfc_avg_range",
             ),
         ]
-        indexes = [models.Index(fields=["app_version"], name="hostappversion_version")]
+        indexes = [
+            models.Index(fields=["app_version"], name="hostappversion_version"),
+            # All of a computer's, at each of its scheduler requests: the unique ones above know a part each.
+            models.Index(fields=["host"], name="hostappversion_host"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.host} · {self.app_version or self.app}"
