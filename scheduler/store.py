@@ -98,21 +98,27 @@ woken AS (
 SELECT json_agg(id) FROM done
 """)
 
-_PICKED: Final = """
+# Copies of a workunit lie side by side in the queue: only the first of them is looked at, as one person gets one.
+_PICKED: Final = f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
                 w.input_files, w.output_files
-           FROM (SELECT id FROM credit_result
-                  WHERE app_id = a.app_id AND server_state = 2 {place} LIMIT {window}) c
+           FROM (SELECT id, priority FROM (
+                   SELECT id, priority, workunit_id, lag(workunit_id) OVER (ORDER BY priority DESC, id) AS one_before
+                     FROM credit_result WHERE app_id = a.app_id AND server_state = 2 {{place}}
+                    ORDER BY priority DESC, id LIMIT {WINDOW}) q
+                  WHERE one_before IS DISTINCT FROM workunit_id) c
            JOIN credit_result r ON r.id = c.id AND r.server_state = 2
            JOIN credit_workunit w ON w.id = r.workunit_id
           WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
             AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs)
             AND NOT (a.one_per_user AND EXISTS (
                 SELECT FROM credit_result o WHERE o.workunit_id = w.id AND o.user_id = %(user_id)s::bigint))
-          ORDER BY {order} LIMIT a.most
+          ORDER BY c.priority DESC, c.id LIMIT a.most
             FOR NO KEY UPDATE OF r, w SKIP LOCKED
 """
+_ELSEWHERE: Final = """AND id >= a.first_id AND priority = (
+                          SELECT max(priority) FROM credit_result WHERE app_id = a.app_id AND server_state = 2)"""
 _PICK: Final = Prepared(f"""
 WITH v AS MATERIALIZED (
   SELECT * FROM credit_hostappversion WHERE host_id = %(host_id)s::bigint ORDER BY id FOR NO KEY UPDATE)
@@ -123,20 +129,9 @@ SELECT ({_RECORDS} FROM v),
           FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
                memory_bytes float8, disk_bytes float8, one_per_user boolean, first_id bigint)
          CROSS JOIN LATERAL (
-           SELECT * FROM ({
-    _PICKED.format(place="ORDER BY priority DESC, id", order="c.id", window=WINDOW)
-    .replace("SELECT id FROM credit_result", "SELECT id, priority FROM credit_result")
-    .replace("ORDER BY c.id", "ORDER BY c.priority DESC, c.id")
-}) head
+           SELECT * FROM ({_PICKED.format(place="")}) head
             UNION ALL
-           SELECT * FROM ({
-    _PICKED.format(
-        place="AND id >= a.first_id AND priority = (SELECT max(priority) FROM credit_result"
-        " WHERE app_id = a.app_id AND server_state = 2) ORDER BY id",
-        order="c.id",
-        window=WINDOW,
-    )
-}) elsewhere
+           SELECT * FROM ({_PICKED.format(place=_ELSEWHERE)}) elsewhere
             LIMIT a.most) p)
 """)
 
