@@ -28,7 +28,7 @@ from emulator.engine.scenario import DAY_SECS, Scenario
 
 BACKOFF_MOST_SECS: Final = DAY_SECS
 LEAST_LOOK_SECS: Final = 60.0
-LEAST_SHARE_FRACTION: Final = 1e-9  # a share of 0 waits for all others in the simulation
+LEAST_SHARE_FRACTION: Final = 1e-9  # of all shares: one of 0 waits for all others in the simulation
 ANY_JOB_SECS: Final = 1.0  # asked of a starved project for a kind without a shortfall
 
 Eligible = Callable[[ProjectView, int, float], bool]
@@ -69,11 +69,15 @@ class DebtAccounts:
             {project.index: standing[project.name].get(client.kinds[kind], 0.0) for project in client.projects}
             for kind in self._kinds
         ]
+        self.share_fractions: dict[int, float] = {}
         self.projects_changed()
 
     def projects_changed(self) -> None:
         """Who has come owes nothing; who has left is forgotten; the largest debt is 0 again."""
-        attached = [project.index for project in self._client.projects]
+        projects = self._client.projects
+        total = sum(project.share for project in projects) or 1.0
+        self.share_fractions = {project.index: max(LEAST_SHARE_FRACTION, project.share / total) for project in projects}
+        attached = [project.index for project in projects]
         self.debts = [
             settle({index: of_kind.get(index, 0.0) for index in attached}, {}, {}, 0.0) for of_kind in self.debts
         ]
@@ -97,18 +101,14 @@ class DebtAccounts:
 
     def of(self, project: ProjectView, kind: int) -> float:
         """The project's debt for that kind, in instance-seconds; at most 0."""
-        return self.debts[kind].get(project.index, 0.0)
+        return self.debts[kind][project.index]
 
     def overall(self, project: ProjectView) -> float:
         """The sum over kinds, each weighted with the speed of one instance: FLOP."""
-        speeds = self._client.instance_flops
-        return sum(self.debts[kind].get(project.index, 0.0) * speeds[kind] for kind in self._kinds)
-
-
-def share_fraction(client: ClientView, project: ProjectView) -> float:
-    """The project's part of all shares, not quite 0 for a share of 0."""
-    total = sum(other.share for other in client.projects)
-    return max(LEAST_SHARE_FRACTION, project.share / total if total else 0.0)
+        index, flop = project.index, 0.0
+        for debts, speed in zip(self.debts, self._client.instance_flops, strict=False):
+            flop += debts[index] * speed
+        return flop
 
 
 class LongTermDebt:
@@ -133,8 +133,8 @@ class LongTermDebt:
         # Weighted round-robin: who has had least in proportion to its share is next.
         self._forecast = Forecast(
             client,
-            lambda project: -accounts.overall(project) / share_fraction(client, project),
-            lambda project: 1 / share_fraction(client, project),
+            lambda project: -accounts.overall(project) / accounts.share_fractions[project.index],
+            lambda project: 1 / accounts.share_fractions[project.index],
         )
         self._chooser = Chooser(
             client,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from emulator.engine.choosing import Chooser
 from emulator.engine.client import Client
 from emulator.engine.forecast import Forecast
-from emulator.engine.policies.long_term_debt import LEAST_LOOK_SECS, DebtAccounts, share_fraction
+from emulator.engine.policies.long_term_debt import LEAST_LOOK_SECS, DebtAccounts
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
 from emulator.engine.reasons import Reason
 from emulator.engine.scenario import CPU, Scenario
@@ -45,8 +45,8 @@ class SingleDebt:
         cpu_flops = client.instance_flops[0]
         self._forecast = Forecast(
             client,
-            lambda project: -accounts.of(project, 0) / share_fraction(client, project),
-            lambda project: 1 / (cpu_flops * share_fraction(client, project)),
+            lambda project: -accounts.of(project, 0) / accounts.share_fractions[project.index],
+            lambda project: 1 / (cpu_flops * accounts.share_fractions[project.index]),
         )
         self._chooser = Chooser(
             client,
