@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from credit.engine.explanation import ClaimRule, Explanation, Grant, grant_rule_of
 from credit.engine.facts import WorkunitFacts
-from credit.engine.steps import Step, claim_steps, grant_steps
+from credit.engine.steps import Step, claim_steps, grant_steps, used_elapsed_secs
 from credit.models import Result, Workunit
 
 
@@ -24,8 +24,9 @@ def stored_explanation(result: Result) -> Explanation | None:
     """What the validator kept of the claim; None if none was made."""
     if result.claim_rule is None:
         return None
+    rule = ClaimRule(result.claim_rule)
     return Explanation(
-        claim_rule=ClaimRule(result.claim_rule),
+        claim_rule=rule,
         raw_pfc=result.raw_pfc,
         claimed_pfc=result.claimed_pfc,
         claimed_credit=result.claimed_credit,
@@ -38,7 +39,9 @@ def stored_explanation(result: Result) -> Explanation | None:
         host_pfc_n=result.host_pfc_n,
         host_pfc_avg=result.host_pfc_avg,
         min_avg_pfc=result.min_avg_pfc,
-        elapsed_secs=result.elapsed_secs,
+        elapsed_secs=used_elapsed_secs(
+            rule, result.raw_pfc, result.peak_flops, result.elapsed_secs, result.partial_elapsed_secs
+        ),
     )
 
 
@@ -51,7 +54,7 @@ def explain(result: Result, workunit: Workunit) -> Ladder | None:
     claim = stored_explanation(result)
     if claim is None:
         return None
-    steps = claim_steps(claim, workunit_facts(workunit), result.partial_credit)
+    steps = claim_steps(claim, workunit_facts(workunit), result.partial_credit, result.elapsed_secs)
     if result.grant_rule is not None and result.granted_credit is not None:
         rule, is_cut = grant_rule_of(result.grant_rule)
         steps += grant_steps(Grant(result.granted_credit, rule, is_cut))

@@ -92,14 +92,19 @@ _ANY_RULES: Final = Rules.published()
 
 
 def used_elapsed_secs(
-    raw_pfc: float | None, peak_flops: float | None, reported_secs: float | None, partial_elapsed_secs: float = 0.0
+    rule: ClaimRule,
+    raw_pfc: float | None,
+    peak_flops: float | None,
+    reported_secs: float | None,
+    partial_elapsed_secs: float = 0.0,
 ) -> float | None:
-    """The run time that a stored claim of the third system reckoned with: less than reported if it was cut.
+    """The run time that a stored claim reckoned with: less than reported if it was cut.
 
     What trickles had credited is part of it. Only the claim's FLOPs are stored; dividing them may round in the last
-    digit, which is no cut.
+    digit, which is no cut. Where they are not of the run time, it is the one reported.
     """
-    if raw_pfc is None or not peak_flops or reported_secs is None:
+    is_of_run_time = ClaimRule.ANONYMOUS_DEFAULT <= rule < ClaimRule.PEAK_FLOPS
+    if not is_of_run_time or raw_pfc is None or not peak_flops or reported_secs is None:
         return reported_secs
     used = raw_pfc / peak_flops + partial_elapsed_secs
     return used if used < reported_secs * (1 - 1e-9) else reported_secs

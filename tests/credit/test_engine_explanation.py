@@ -179,7 +179,11 @@ def test_the_steps_of_a_default_claim() -> None:
 def test_a_cut_run_time_is_told() -> None:
     given = result(record(50, 1.0), version(500, 2.0, 0.5), 2000.0, sent_at=NOW - 700)
     [claim] = decide(app(), given).claims
-    assert used_elapsed_secs(claim.raw_pfc, given.peak_flops, given.elapsed_secs) == claim.elapsed_secs == 700
+    assert (
+        used_elapsed_secs(claim.claim_rule, claim.raw_pfc, given.peak_flops, given.elapsed_secs)
+        == claim.elapsed_secs
+        == 700
+    )
     step = claim_steps(claim, workunit(), reported_secs=given.elapsed_secs)[0]
     assert (step.number, step.sentence) == (
         700,
@@ -190,9 +194,13 @@ def test_a_cut_run_time_is_told() -> None:
 def test_a_run_time_that_was_not_cut_is_the_one_reported() -> None:
     given = result(record(50, 1.0), version(500, 2.0, 0.5), 1000 / 3, peak_flops=7e9, partial_elapsed_secs=100.0)
     [claim] = decide(app(), given).claims
-    assert used_elapsed_secs(claim.raw_pfc, 7e9, 1000 / 3, 100.0) == 1000 / 3
-    assert used_elapsed_secs(None, 7e9, 5.0) == used_elapsed_secs(1.0, None, 5.0) == 5.0
-    assert used_elapsed_secs(1e9, 1e9, None) is None
+    rule = claim.claim_rule
+    assert used_elapsed_secs(rule, claim.raw_pfc, 7e9, 1000 / 3, 100.0) == 1000 / 3
+    assert used_elapsed_secs(rule, None, 7e9, 5.0) == used_elapsed_secs(rule, 1.0, None, 5.0) == 5.0
+    assert used_elapsed_secs(rule, 1e9, 1e9, None) is None
+    # FLOPs that are not of the run time say nothing of it.
+    for other in (ClaimRule.ZERO_ELAPSED, ClaimRule.ABOVE_BOUND, ClaimRule.PEAK_FLOPS, ClaimRule.FIXED_PER_JOB):
+        assert used_elapsed_secs(other, 0.0, 1e9, 5.0) == 5.0
 
 
 def test_probation_is_told() -> None:
