@@ -6,11 +6,12 @@ it says of each project, when to call again, messages, and what the client said 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, Protocol
+
+import orjson
 
 from accounting.host_memory import Stored
 from accounting.protocol import AccountManagerRequest
@@ -21,8 +22,6 @@ SLOTS: Final = 50
 MAX_ACCOUNTS: Final = 40
 MAX_MESSAGES: Final = 5
 MAX_MESSAGE: Final = 300
-
-_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 class Known(Protocol):
@@ -47,7 +46,7 @@ class Answered:
 
     def then(self, answer: str) -> tuple[Answered, bool]:
         """After one more answer; and whether it is another one than before."""
-        digest = blake2b(answer.encode(errors="replace"), digest_size=8).hexdigest()
+        digest = blake2b(answer.encode(), digest_size=8).hexdigest()
         if digest == self.digest:
             return Answered(digest, self.logged, self.same + 1), False
         return Answered(digest, self.logged + 1, 1), True
@@ -74,7 +73,7 @@ def summarise(
         summary["accounts_left_out"] = len(accounts) - MAX_ACCOUNTS
     if reply.messages:
         summary["messages"] = [message[:MAX_MESSAGE] for message in reply.messages][:MAX_MESSAGES]
-    return _encode(summary)
+    return orjson.dumps(summary).decode()
 
 
 def _account(entry: AccountEntry, known: Mapping[str, Known], met: Mapping[int, Stored]) -> dict[str, Any]:

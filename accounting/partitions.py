@@ -18,6 +18,11 @@ def next_month(month: dt.date) -> dt.date:
     return (month.replace(day=28) + dt.timedelta(days=4)).replace(day=1)
 
 
+def partition_of(month: dt.date) -> str:
+    """The name of the month's table."""
+    return f"accounting_day_{month:%Y_%m}"
+
+
 def create_months(first: dt.date, last: dt.date) -> list[str]:
     """Create the missing partitions of the months from ``first`` to ``last`` (days in them); return their names."""
     created = []
@@ -25,7 +30,7 @@ def create_months(first: dt.date, last: dt.date) -> list[str]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         while month <= last:
-            name = f"accounting_day_{month:%Y_%m}"
+            name = partition_of(month)
             cursor.execute("SELECT to_regclass(%s)", [name])
             if cursor.fetchone() == (None,):
                 cursor.execute(

@@ -167,7 +167,7 @@ class AccountManagerRequest:
         """
         return {
             "run_mode": self.run_mode,
-            "d_free": _float(b"d_free", free_disk(self.host_info), 0, 1e18),
+            "d_free": _float(free_disk(self.host_info), 0, 1e18),
             "time_stats": _numbers(_TIME_STATS, self.time_stats, _MAX_SECS),
             "net_stats": _numbers(_NET_STATS, self.net_stats, _MAX_BYTES_PER_SEC),
         }
@@ -232,7 +232,7 @@ def _request(
         projects_left_out=left_out,
         opaque=clip(opaque[: 4 * MAX_OPAQUE], MAX_OPAQUE),
         host_token=token[1].decode() if token else None,
-        client_now=_float(b"now", now[1], 0, _MAX_SECS) if now else None,
+        client_now=_float(now[1], 0, _MAX_SECS) if now else None,
         hardware_digest=hardware_digest(raw(b"host_info")),
         host_info=raw(b"host_info"),
         time_stats=raw(b"time_stats"),
@@ -250,16 +250,16 @@ def _project(fields: Fields) -> ReportedProject:
         # Longer than a URL can be, so that a cut one is still known as too long.
         url=clip(get(b"url", b""), 2 * MAX_URL),
         project_name=clip(get(b"project_name", b""), 255),
-        hostid=_int(b"hostid", get(b"hostid"), 0, 2**31 - 1),
-        resource_share=_float(b"resource_share", get(b"resource_share", b""), 0, 1e12),
+        hostid=_int(get(b"hostid"), 0, 2**31 - 1),
+        resource_share=_float(get(b"resource_share", b""), 0, 1e12),
         attached_via_acct_mgr=_flag(get(b"attached_via_acct_mgr")),
         suspended_via_gui=_flag(get(b"suspended_via_gui")),
         dont_request_more_work=_flag(get(b"dont_request_more_work")),
         detach_when_done=_flag(get(b"detach_when_done")),
         ended=_flag(get(b"ended")),
-        not_started_dur=_float(b"not_started_dur", get(b"not_started_dur", b""), 0, _MAX_SECS) or 0.0,
-        in_progress_dur=_float(b"in_progress_dur", get(b"in_progress_dur", b""), 0, _MAX_SECS) or 0.0,
-        nrpc_failures=_int(b"nrpc_failures", get(b"nrpc_failures"), 0, 2**31 - 1),
+        not_started_dur=_float(get(b"not_started_dur", b""), 0, _MAX_SECS) or 0.0,
+        in_progress_dur=_float(get(b"in_progress_dur", b""), 0, _MAX_SECS) or 0.0,
+        nrpc_failures=_int(get(b"nrpc_failures"), 0, 2**31 - 1),
         account_key=clip(get(b"account_key", b""), 255),
         no_work=_no_work(fields) if b"sched_req_no_work" in values else (),
         totals=totals,
@@ -295,25 +295,27 @@ def _no_work(fields: Fields) -> tuple[str, ...]:
 
 def _flag(raw: bytes | None) -> bool:
     """A boolean; anything that is none counts as false."""
-    return raw == b"1" or (raw is not None and raw.strip() in (b"", b"1"))
+    if raw is None or raw == b"0":
+        return False
+    return raw.strip() in (b"", b"1")
 
 
-def _int(name: bytes, raw: bytes | None, low: int, high: int) -> int:
+def _int(raw: bytes | None, low: int, high: int) -> int:
     """An integer, 0 if it is absent or out of range."""
     if not raw or raw == b"0":
         return 0
     try:
-        return as_int(name.decode(), raw, low, high)
+        return as_int("", raw, low, high)
     except ProtocolError:
         return 0
 
 
-def _float(name: bytes, raw: bytes, low: float, high: float) -> float | None:
+def _float(raw: bytes, low: float, high: float) -> float | None:
     """A number, None if it is absent or out of range."""
     if not raw:
         return None
     try:
-        return as_float(name.decode(), raw, low, high)
+        return as_float("", raw, low, high)
     except ProtocolError:
         return None
 

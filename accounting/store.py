@@ -12,16 +12,19 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
+
+import orjson
 
 from accounting.choice_facts import Wish
 from accounting.contact_log import NOTHING_ANSWERED, Answered
 from accounting.describing import DESCRIBED, Description
-from accounting.engine.amounts import Totals
+from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
 from accounting.engine.machine import Machine
 from accounting.host_memory import Stored
+from accounting.partitions import month_of, partition_of
 from portal.prepared import Prepared
 
 # One row: the host, its owner, and as JSON the owner's projects and the host's.
@@ -89,7 +92,7 @@ projects AS (
          -- The reply carries what was asked when this request was read; a later wish stays for the next one.
          update_asked = p.update_asked AND NOT p.project_id = ANY (%(updates)s::bigint[])),
 days AS (
-  INSERT INTO accounting_day AS d (user_id, day, project_id, host_id,
+  INSERT INTO {partition} AS d (user_id, day, project_id, host_id,
          cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error, flags)
   SELECT %(user_id)s::bigint, %(day)s::date, n.id, ledger.host_id, n.a, n.b, n.c, n.d, n.e, n.f, n.flags
     FROM ledger, unnest(%(day_ids)s::bigint[], %(a)s::bigint[], %(b)s::bigint[], %(c)s::bigint[], %(d)s::bigint[],
@@ -126,10 +129,12 @@ _DESCRIBED: Final = f""",
             FROM jsonb_populate_record(h, %(description)s::jsonb) d)"""
 
 
-@cache
-def _write_statement(*, notes: bool, answers: bool, described: bool) -> Prepared:
+@lru_cache(maxsize=32)
+def _write_statement(month: dt.date, *, notes: bool, answers: bool, described: bool) -> Prepared:
     return Prepared(
         _WRITE.format(
+            # The month's own table: PostgreSQL then need not look for it, and refuses a day of another month.
+            partition=partition_of(month),
             notes=_NOTES if notes else "",
             answers=_ANSWERS if answers else "",
             described=_DESCRIBED if described else "",
@@ -302,11 +307,12 @@ def _array(values: Iterable[object]) -> str:
 
 
 _SIX: Final = '"{{{},{},{},{},{},{}}}"'.format
+_NO_WORK: Final = _SIX(*NO_WORK)
 
 
 def _arrays(values: Iterable[Totals | None]) -> str:
     """An array literal whose elements are array literals of six numbers, or NULL."""
-    return "{" + ",".join([_SIX(*v) if v is not None else "NULL" for v in values]) + "}"
+    return "{" + ",".join(["NULL" if v is None else _NO_WORK if v == NO_WORK else _SIX(*v) for v in values]) + "}"
 
 
 def _texts(values: Iterable[str | None]) -> str:
@@ -345,7 +351,7 @@ def write(
         "day": day.isoformat(),
         "client_now": None if client_now is None else repr(client_now),
         "level": _array(settlement.host.level),
-        "contact": json.dumps(contact),
+        "contact": orjson.dumps(contact).decode(),
         "answer_digest": answered.digest,
         "answers_logged": str(answered.logged),
         "same_answers": str(answered.same),
@@ -360,7 +366,9 @@ def write(
         params |= _answer_params(account, answered, answer)
     if described is not None:
         params["description"] = json.dumps(described.columns)
-    statement = _write_statement(notes=bool(settlement.notes), answers=is_new_answer, described=described is not None)
+    statement = _write_statement(
+        month_of(day), notes=bool(settlement.notes), answers=is_new_answer, described=described is not None
+    )
     return statement.fetch_one(params) == ["1"]
 
 
@@ -396,7 +404,9 @@ def _project_params(rows: Sequence[ProjectState], states: Mapping[int, dict[str,
         "pending": _arrays([row.pending for row in rows]),
         "dropped": _arrays([row.dropped for row in rows]),
         "listed": _array(row.listed for row in rows),
-        "states": _texts(json.dumps(states[row.project_id]) if row.project_id in states else None for row in rows),
+        "states": _texts(
+            orjson.dumps(states[row.project_id]).decode() if row.project_id in states else None for row in rows
+        ),
     }
 
 
