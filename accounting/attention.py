@@ -189,7 +189,7 @@ def _failing(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) 
             Concern.FAILING_JOBS,
             row["host_id"],
             names[row["host_id"]],
-            f"failed in {count(row['failed'])} of {plural(row['succeeded'] + row['failed'], 'job,jobs')} of "
+            f"failed {count(row['failed'])} of {plural(row['succeeded'] + row['failed'], 'job,jobs')} of "
             f"{row['project__name']} in the last {WEEK_DAYS} days.",
             "What can I do?",
             "Look at the event log of BOINC there. If only the jobs of this project fail, exclude it on this computer.",

@@ -31,20 +31,20 @@ class MailChoiceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for 
         fields = ("silence", "silent_days", "no_work", "failing_jobs", "weekly_summary")
         labels = {
             "silence": "A computer has not reported for some days",
-            "silent_days": "How many days",
             "no_work": "A computer gets no work",
             "failing_jobs": "The jobs of a computer fail",
             "weekly_summary": "What my computers did, every Monday",
         }
         help_texts = {
             "silence": "Once for each silence.",
-            "silent_days": "From then on your pages call it silent, too.",
             "no_work": "For a day or longer; at most once a week for each computer.",
             "failing_jobs": "Three or more in a week, and a fifth of all; at most once a week for each computer.",
             "weekly_summary": "Credit, run time and jobs, by project and by computer.",
         }
 
     silent_days = forms.IntegerField(
+        label="After how many days",
+        help_text="From then on your pages call it silent, too.",
         min_value=1,
         max_value=MAX_SILENT_DAYS,
         error_messages={

@@ -144,7 +144,7 @@ def test_no_work_and_failing_jobs_are_told_to_who_asked_once_a_week(studio: Host
     assert [notices.tell_concerns(NOW), notices.tell_concerns(NOW + dt.timedelta(hours=6))] == [2, 0]
     no_work, failing = mail.outbox
     assert "- studio has had no work for its processors since 2026-03-08 12:00 UTC" in no_work.body
-    assert "- studio failed in 3 of 3\u00a0jobs of Beta in the last 7 days." in failing.body
+    assert "- studio failed 3 of 3\u00a0jobs of Beta in the last 7 days." in failing.body
     # On the next Monday the failures of Tuesday are among the last seven days still; what a silent computer said of
     # projects is out of date.
     assert notices.tell_concerns(NOW + 6 * DAY) == 1
