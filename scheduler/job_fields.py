@@ -62,7 +62,7 @@ class Job:
 
 
 def parse_jobs(defaults: object, jobs: object, base: Mapping[str, Any]) -> list[Job]:
-    """The jobs of a submission. ``base``: values of all counts and of ``command_line`` for what nobody says.
+    """The jobs of a submission. ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
 
     Raises JobError.
     """
@@ -78,6 +78,7 @@ def _job(fields: dict[str, Any], where: str) -> Job:
             raise JobError(f"{where}.{name}", "missing, here and in the defaults")
     # BOINC's own tools allow a job a hundred times its estimate where nothing is said.
     fields.setdefault("fpops_bound", max(fields["fpops_est"], min(fields["fpops_est"] * 100, MAX_FLOPS_COUNT / 10)))
+    fields.setdefault("target_nresults", fields["min_quorum"])
     for low, high in (
         ("fpops_est", "fpops_bound"),
         ("min_quorum", "target_nresults"),

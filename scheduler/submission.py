@@ -25,7 +25,6 @@ _BASE_FIELDS: Final = (
     "disk_bound_bytes",
     "delay_bound_secs",
     "min_quorum",
-    "target_nresults",
     "max_error_results",
     "max_total_results",
     "max_success_results",
@@ -62,7 +61,7 @@ def _base(app: App) -> dict[str, Any]:
     """What a job has where nobody says anything: the table's defaults, and single results where the app allows them."""
     blank = Workunit()
     base = {field: getattr(blank, field) for field in _BASE_FIELDS}
-    return base | {"min_quorum": 1, "target_nresults": 1} if app.adaptive_replication else base
+    return base | {"min_quorum": 1} if app.adaptive_replication else base
 
 
 def _batch(

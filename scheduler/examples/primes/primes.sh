@@ -12,7 +12,7 @@ awk -v first="$first" -v last="$last" '
     BEGIN {
         for (n = first; n <= last; n++) if (is_prime(n)) {
             primes++
-            if (n - before == 2) twins++
+            if (before && n - before == 2) twins++
             before = n
         }
         print "primes", primes + 0
