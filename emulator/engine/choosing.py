@@ -175,7 +175,12 @@ class Chooser:
         before = len(jobs)
         for job in self._client.running:
             # They fit unless something was taken for its deadline, or beside a GPU.
-            if job.slice_end_secs > now and job.kind == kind and (not before or self._may_keep(job)):
+            if (
+                job.slice_end_secs > now
+                and job.kind == kind
+                and not job.project.suspended
+                and (not before or self._may_keep(job))
+            ):
                 free[kind] -= job.usage
                 if kind:
                     free[0] -= job.cpus

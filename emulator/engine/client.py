@@ -69,6 +69,7 @@ class Client:
             for app in state.project.apps:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
+        self.any_suspended = any(state.suspended for state in self.projects)
         self.running: list[Job] = []
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped

@@ -54,7 +54,6 @@ class Forecast:
         self._rank = rank
         self._unit = unit
         self._kinds = range(len(client.kinds))
-        self._early_secs = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
         self._looked: tuple[float, int, float] | None = None
         self._outlook = Outlook([], [], [])
         self._judged: tuple[float, int] | None = None
@@ -67,8 +66,15 @@ class Forecast:
         """A time up to which all instances of that kind are busy for certain, or 0: dealt to n instances, no two of
         them differ by more than the longest job."""
         client = self._client
+        if client.any_suspended:
+            return 0.0
         work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind]
         return max(0.0, (work_secs - SLACK_SECS) / client.up_fraction[kind])
+
+    @property
+    def _early_secs(self) -> float:
+        client = self._client
+        return client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
 
     def danger(self, now: float) -> bool:
         """Whether any job might miss its deadline; False is certain."""
@@ -78,7 +84,9 @@ class Forecast:
             while heap and heap[0][2].done:
                 heappop(heap)
             if heap and now + self._all_done_secs(kind, now) > heap[0][0] - self._early_secs:
-                return True
+                self._client.look_for_longest(kind)  # the longest may be gone
+                if now + self._all_done_secs(kind, now) > heap[0][0] - self._early_secs:
+                    return True
         return False
 
     def _all_done_secs(self, kind: int, now: float) -> float:
@@ -127,6 +135,8 @@ class Forecast:
         for kind in self._kinds:
             bound = now + self._all_done_secs(kind, now)
             for project in client.projects:
+                if project.suspended:
+                    continue
                 for jobs in (project.begun[kind], project.waiting[kind]):
                     for job in jobs:
                         if job.deadline_secs - early < bound:
@@ -215,7 +225,7 @@ class Forecast:
         projects = 0
         for project in client.projects:
             begun, waiting = project.begun[kind], project.waiting[kind]
-            if not begun and not waiting:
+            if (not begun and not waiting) or project.suspended:
                 continue
             projects += 1
             if client.quirks.last_project_first:
@@ -263,7 +273,7 @@ class Slices:
         # Per kind and project: jobs to run in order of arrival, and what is left of each.
         self._queues: list[dict[int, list[Job]]] = [{} for _ in range(kinds)]
         self._left: dict[int, float] = {}
-        for project in client.projects:
+        for project in [project for project in client.projects if not project.suspended]:
             self._take_in(project, rank(project), unit(project))
         self.ends: dict[int, float] = {}  # by job, time from the start of the run
 

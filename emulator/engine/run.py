@@ -280,6 +280,7 @@ class Run:
         while events and events[-1].at_secs <= now:
             self._happen(events.pop(), now)
         self._client.version += 1
+        self._client.moves += 1  # whatever was chosen is chosen anew
         self._policy.projects_changed(now)
         return events[-1].at_secs if events else NEVER
 
@@ -311,6 +312,7 @@ class Run:
         elif isinstance(event, NoNewTasks):
             project.no_new_tasks = event.no_new_tasks
         client.projects = [state for state in client.all_projects if state.attached]
+        client.any_suspended = any(state.suspended for state in client.projects)
         self._contact.dropped()
 
     def _sample(self, now: float) -> float:

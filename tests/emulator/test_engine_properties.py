@@ -15,7 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from emulator.engine.policies.rec import Rec
-from emulator.engine.results import NO_LANE, Result, Timeline
+from emulator.engine.results import NO_LANE, Kind, Result, Timeline
 from emulator.engine.run import run
 from emulator.engine.scenario import (
     CPU,
@@ -98,9 +98,9 @@ def test_no_lane_holds_more_than_one_instance(outcome: tuple[Scenario, Result, T
         if lane != NO_LANE:
             changes[lane] += [(start, usage), (end, -usage)]
     assert set(changes) <= set(range(len(timeline.lanes)))
-    for lane in changes.values():
+    for loads in changes.values():
         load = 0.0
-        for _, change in sorted(lane):
+        for _, change in sorted(loads):
             load += change
             assert load < 1 + 1e-6
 
@@ -114,12 +114,23 @@ def test_work_done_is_work_timed(outcome: tuple[Scenario, Result, Timeline]) -> 
         assert project.used_flop == pytest.approx(sum(timed * flops), rel=1e-9)
 
 
-def test_every_finished_job_ran_as_long_as_it_is(outcome: tuple[Scenario, Result, Timeline]) -> None:
-    scenario, result, _ = outcome
-    # A's jobs are of 2 GFLOPS on 2 CPUs or 1 on 1; sizes are 1 and 0.5 hours of 1 GFLOPS within 10 % (5 deviations).
-    a = result.projects[0]
-    assert a.jobs > 50
-    assert a.used_flop > a.jobs * 0.5 * 0.5 * HOUR_FLOP
+def test_every_finished_job_ran_as_long_as_it_is() -> None:
+    # Jobs of exactly 2.5 hours, preempted at the end of time slices; two hours lie between two blocks of one.
+    projects = tuple(
+        Project(name, share, (app("x", hours=2.5, spread=0.0),)) for name, share in (("A", 1), ("B", 2), ("C", 4))
+    )
+    result = run(Scenario(Host((Processor(CPU, 2, 1e9),)), projects), Rec(), 10.0)
+    assert result.timeline is not None
+    blocks = result.timeline.blocks
+    ran: dict[int, list[float]] = defaultdict(list)
+    for start, end, job in zip(blocks.start_secs, blocks.end_secs, blocks.job, strict=True):
+        ran[job].append(end - start)
+    decisions = result.decisions
+    ended = [job for kind, job in zip(decisions.kind, decisions.job, strict=True) if kind == Kind.END]
+    assert len(ended) == sum(project.jobs for project in result.projects) > 180
+    assert max(len(ran[job]) for job in ended) > 1
+    for job in ended:
+        assert sum(ran[job]) == pytest.approx(9000.0, rel=1e-9)
 
 
 def test_no_job_starts_before_it_arrives(outcome: tuple[Scenario, Result, Timeline]) -> None:
