@@ -5,7 +5,7 @@ import os
 import sys
 
 # Commands that compute only. They get addresses that nobody connects to, so that the settings start no embedded server.
-WITHOUT_SERVERS = ("credit_replay", "emulate")
+WITHOUT_SERVERS = ("credit_replay", "credit_report", "emulate")
 NOWHERE = {
     "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
     "BROKER_URL": "redis://127.0.0.1:1/0",

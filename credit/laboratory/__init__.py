@@ -1,0 +1,1 @@
+"""Experiments with the credit rules: simulated populations through the real engine, and how goals are met. Pure."""

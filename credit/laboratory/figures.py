@@ -1,0 +1,89 @@
+"""Figures of merit of outcomes: the credit document's goals as numbers. Each is 0 when the goal is met perfectly."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from credit.laboratory.trial import Outcome
+from credit.population import Cheat
+
+
+def _means(outcomes: Iterable[Outcome], key: Callable[[Outcome], Hashable], least: int) -> list[float]:
+    """Mean of what was granted by group, of groups with so many outcomes."""
+    groups: dict[Hashable, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        groups[key(outcome)].append(outcome.granted)
+    return [fmean(values) for values in groups.values() if len(values) >= least]
+
+
+def device_neutrality(outcomes: Sequence[Outcome], least: int = 100) -> float:
+    """How far the versions' mean grants lie apart: (greatest − least) / mean. Versions with so many outcomes count.
+
+    Goal: "on average, the same credit for a job whichever device" (credit document, "Goals of the new system").
+    """
+    means = _means((o for o in outcomes if o.place is not None), lambda outcome: outcome.place, least)
+    return (max(means) - min(means)) / fmean(means) if len(means) > 1 else 0.0
+
+
+def host_spread(outcomes: Sequence[Outcome], least: int = 20) -> float:
+    """How far hosts' mean grants are from the mean of all hosts: mean absolute deviation / mean."""
+    means = _means(outcomes, lambda outcome: outcome.host, least)
+    middle = fmean(means)
+    return fmean(abs(mean - middle) for mean in means) / middle
+
+
+def claim_spread(outcomes: Sequence[Outcome]) -> float:
+    """How much what is claimed for equal jobs differs from replica to replica: standard deviation / mean."""
+    claims = [outcome.claimed for outcome in outcomes if not outcome.is_approximate]
+    return pstdev(claims) / fmean(claims) if claims else 0.0
+
+
+def wingman_variance(outcomes: Sequence[Outcome]) -> float:
+    """How far replicas' claims for one job lie apart, on average: |a − b| / mean of both."""
+    by_job: dict[int, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        if not outcome.is_approximate:
+            by_job[outcome.number].append(outcome.claimed)
+    pairs = [claims[:2] for claims in by_job.values() if len(claims) > 1]
+    return fmean(abs(a - b) / ((a + b) / 2) for a, b in pairs) if pairs else 0.0
+
+
+def drift(outcomes: Sequence[Outcome], per_jobs: int = 1000) -> float:
+    """How much the mean grant moves in so many jobs, by a straight line through all: |slope| × jobs / mean."""
+    xs = [float(outcome.number) for outcome in outcomes]
+    ys = [outcome.granted for outcome in outcomes]
+    x_mean, y_mean = fmean(xs), fmean(ys)
+    slope = sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True)) / sum((x - x_mean) ** 2 for x in xs)
+    return abs(slope) * per_jobs / y_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What cheating brought: the mean grant of cheats over that of honest hosts in the same stretch of jobs.
+
+    ``early``: the cheats' first ``until`` results; ``late``: those after; 0 if there are none. ``greatest``: the
+    largest grant for an impossible run time, over the default of that moment; 0 if none was reported.
+    """
+
+    early: float
+    late: float
+    greatest: float
+
+
+def cheat_gain(outcomes: Sequence[Outcome], cheat: Cheat, until: int = 500) -> Gain:
+    """What this cheat gained beside the honest hosts. Raises ValueError if there is no cheat or nobody honest."""
+    cheats = [outcome for outcome in outcomes if outcome.cheat is cheat]
+    honest = [outcome for outcome in outcomes if outcome.cheat is Cheat.NONE]
+    if not cheats or not honest:
+        raise ValueError("there are no such hosts")
+    usual = fmean(outcome.granted for outcome in honest)
+    early = [outcome.granted for outcome in cheats if outcome.nth <= until]
+    late = [outcome.granted for outcome in cheats if outcome.nth > until]
+    return Gain(
+        early=fmean(early) / usual if early else 0.0,
+        late=fmean(late) / usual if late else 0.0,
+        greatest=max((o.granted / o.default for o in cheats if o.is_absurd), default=0.0),
+    )

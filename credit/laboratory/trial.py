@@ -1,0 +1,197 @@
+"""One trial: a population works on a stream of jobs, and the engine decides each as the validator would.
+
+It stands for scheduler (jobs of a spell of probation), validator (claims, grants, versions' averages moved after each
+pass) and feeder (scales renewed every ten minutes), on a clock of its own. What jobs are granted is told relative to
+their estimate, so that jobs of different size can be compared: 1 is what the estimate is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from random import Random
+from typing import Final
+
+from credit.engine.decide import decide_set
+from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
+from credit.engine.granting import due
+from credit.engine.normalisation import normalise
+from credit.engine.probation import count_error, count_invalid, count_sent
+from credit.engine.rules import Rules, credit_of
+from credit.population import BOUND_FACTOR, KINDS, Cheat, Cheats, Computer, Report, VersionKind, make_computer, make_job
+
+DAY_SECS: Final = 86_400.0
+FEEDER_SECS: Final = 600.0
+DELAY_BOUND_SECS: Final = 7 * DAY_SECS
+USUAL_FPOPS: Final = 2e13
+ABSURD_SECS: Final = 1e9
+_NO_DAY: Final = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a trial is made of.
+
+    ``hosts``: computers, each of a volunteer of its own. ``jobs_per_host_day``: how quickly the stream flows.
+    ``pass_jobs``: workunits of a validator pass. ``cheats``: which part of the computers cheats, and how; with
+    ``first_cheat`` the very first computer does, and no other.
+    """
+
+    seed: int = 1
+    hosts: int = 60
+    kinds: Sequence[VersionKind] = KINDS
+    rules: Rules = field(default_factory=Rules.published)
+    host_scale_check: bool = False
+    nreplicas: int = 1
+    anonymous_part: float = 0.0
+    cheats: Cheats = field(default_factory=dict)
+    first_cheat: Cheat = Cheat.NONE
+    jobs_per_host_day: float = 5.0
+    pass_jobs: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A valid result. ``granted`` and ``claimed`` are relative to the estimate; ``place`` is its version's, None for a
+    program of the volunteer's own; ``nth`` counts the host's results from 1. ``default`` is the default claim of the
+    moment, ``is_absurd`` whether an impossible run time was reported."""
+
+    number: int
+    host: int
+    nth: int
+    place: int | None
+    granted: float
+    claimed: float
+    is_approximate: bool
+    cheat: Cheat
+    default: float
+    is_absurd: bool
+
+
+class Trial:
+    """A population, its app and its statistics; `run` goes on from where it stands."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.dice = Random(setup.seed)
+        self.app = AppFacts(1, setup.rules, host_scale_check=setup.host_scale_check, target_nresults=setup.nreplicas)
+        platforms = sorted({kind.platform for kind in setup.kinds})
+        self.versions = [
+            VersionFacts(
+                place + 1,
+                processor_type=kind.processor_type,
+                platform_id=platforms.index(kind.platform) + 1,
+                plan_class=kind.plan_class,
+                version_num=100,
+            )
+            for place, kind in enumerate(setup.kinds)
+        ]
+        self.computers = [self._computer(number) for number in range(setup.hosts)]
+        self.records: dict[tuple[int, int], HostVersionFacts] = {}
+        self.outcomes: list[Outcome] = []
+        self.now = 0.0
+        self._fed_at = 0.0
+        self._jobs = 0
+        self._results_of = [0] * setup.hosts
+
+    def _computer(self, number: int) -> Computer:
+        setup = self.setup
+        made = make_computer(self.dice, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
+        if setup.first_cheat is not Cheat.NONE and number == 0:
+            made.cheat, made.is_anonymous = setup.first_cheat, False
+        return made
+
+    def run(self, njobs: int) -> list[Outcome]:
+        """So many more jobs; the outcomes that they had."""
+        setup = self.setup
+        begun = len(self.outcomes)
+        step_secs = DAY_SECS / (setup.jobs_per_host_day * setup.hosts)
+        for _ in range(njobs):
+            self.now += step_secs
+            self._jobs += 1
+            self._decide()
+            if self._jobs % setup.pass_jobs == 0:
+                self._end_pass()
+            if self.now - self._fed_at >= FEEDER_SECS:
+                self._feed()
+        return self.outcomes[begun:]
+
+    def _decide(self) -> None:
+        setup, app = self.setup, self.app
+        job = make_job(self.dice, self.computers, setup.kinds, setup.nreplicas, USUAL_FPOPS)
+        workunit = WorkunitFacts(job.fpops_est, job.fpops_est * BOUND_FACTOR, setup.nreplicas, setup.nreplicas)
+        valid: list[tuple[Report, ResultFacts]] = []
+        for report in job.reports:
+            facts = self._facts(report)
+            record = facts.host_version
+            assert record is not None
+            if report.has_failed:
+                count_error(record, self.now, DELAY_BOUND_SECS, setup.rules)
+            elif report.is_right:
+                valid.append((report, facts))
+            else:
+                count_invalid(record, setup.rules)
+        if len(valid) < setup.nreplicas:
+            return  # others will do it; what they would get is no different from other jobs
+        default = app.min_avg_pfc or 1.0
+        decision = decide_set(app, workunit, [facts for _, facts in valid], [], self.now)
+        worth = credit_of(job.fpops_est)
+        for (report, facts), claim in zip(valid, decision.claims, strict=True):
+            host = report.computer.host_id
+            self._results_of[host] += 1
+            self.outcomes.append(
+                Outcome(
+                    self._jobs,
+                    host,
+                    self._results_of[host],
+                    report.place,
+                    due(decision.grant, facts) / worth,
+                    (claim.claimed_credit or 0.0) / worth,
+                    claim.is_approximate,
+                    report.computer.cheat,
+                    default,
+                    report.elapsed_secs >= ABSURD_SECS,
+                )
+            )
+
+    def _facts(self, report: Report) -> ResultFacts:
+        """The job was sent as long ago as it truly took, or seems to have taken, whichever is longer."""
+        host = report.computer.host_id
+        place = report.place
+        key = (host, place if place is not None else -2 - self.setup.kinds.index(report.kind))
+        record = self.records.get(key)
+        if record is None:
+            record = self.records[key] = HostVersionFacts()
+        took = min(report.elapsed_secs * 1.02 + 30.0, 30 * DAY_SECS)
+        sent_at = self.now - took
+        count_sent(record, sent_at, DELAY_BOUND_SECS, _NO_DAY)
+        return ResultFacts(
+            record,
+            None if place is None else self.versions[place],
+            report.elapsed_secs,
+            report.peak_flops,
+            sent_at,
+            self.now,
+            is_anonymous=place is None,
+            cpu_secs=report.cpu_secs,
+            p_fpops=report.computer.p_fpops,
+        )
+
+    def _end_pass(self) -> None:
+        """The pass's samples join the versions' averages, as the validator does under their locks."""
+        rules = self.setup.rules.version_average
+        for version in self.versions:
+            for sample in version.samples:
+                version.pfc.add(sample, rules)
+            version.samples.clear()
+            version.grants.clear()
+
+    def _feed(self) -> None:
+        self._fed_at = self.now
+        found = normalise(self.versions, self.setup.rules)
+        for version in self.versions:
+            if version.id in found.scales:
+                version.pfc_scale = found.scales[version.id]
+        if found.min_avg_pfc is not None:
+            self.app.min_avg_pfc = found.min_avg_pfc
