@@ -34,6 +34,7 @@ SELECT w.batch_id, w.name, file.number - 1, w.output_files->(file.number::int - 
        jsonb_array_elements(w.output_files) WITH ORDINALITY AS file(value, number),
        jsonb_array_elements(r.outputs) AS o(value)
  WHERE w.id = ANY(%(ids)s) AND o.value->>'name' = r.name || '_' || (file.number - 1)
+ ORDER BY w.id, file.number
     ON CONFLICT (workunit_name, number) DO NOTHING
 """
 _FINISH: Final = """

@@ -25,7 +25,8 @@ _RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 @require_safe
 def download(request: HttpRequest, name: str) -> HttpResponseBase:
     """A stored file by its name, which never stands for another content."""
-    file = StoredFile.objects.filter(name=name, deleted_at=None).first()
+    # A NUL, say, cannot even be asked for.
+    file = StoredFile.objects.filter(name=name, deleted_at=None).first() if name.isprintable() else None
     if file is None:
         raise Http404("no such file")
     return send(request, file.path, file.name, file.nbytes, file.md5, is_public=True)

@@ -263,7 +263,14 @@ def test_the_cost_does_not_grow_with_the_data(
 def test_the_description_has_every_address_and_its_token(client: Client) -> None:
     reply = client.get(f"{API}schema/", headers={"Accept": "application/vnd.oai.openapi+json"})
     schema = json.loads(reply.content)
-    assert set(schema["paths"]) == {f"{API}{path}" for path in [*SCOPES, "hosts/{id}/", "projects/{id}/"]}
+    jobs = [
+        "batches/{id}/outputs/{output}/",
+        "batches/{id}/outputs/",
+        "batches/{id}/cancel/",
+        "batches/{id}/",
+        "batches/",
+    ]
+    assert set(schema["paths"]) == {f"{API}{path}" for path in [*SCOPES, "hosts/{id}/", "projects/{id}/", *jobs]}
     assert schema["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
     names = {parameter["name"] for parameter in schema["paths"][f"{API}days/"]["get"]["parameters"]}
     assert names == {"from", "to", "limit", "cursor", "project", "host"}
