@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from django.db.models import BigIntegerField, Count, Max, Q, Sum
+from django.db.models import BigIntegerField, Count, Exists, F, Max, OuterRef, Q, Sum
 from django.db.models.functions import Cast
 
 from accounting.choice_facts import CPU, TroubleKind
@@ -24,6 +24,8 @@ from portal.templatetags.display import count, plural
 WEEK_DAYS: Final = 7
 NO_WORK_AFTER: Final = dt.timedelta(days=1)
 MIN_FAILED_JOBS: Final = 3
+# Once in a while an honest computer reports late, too: what waits then is soon credited.
+MIN_CAPPED_DAYS: Final = 2
 FAILING_FRACTION: Final = 0.2
 _LOSSES: Final = (NoteKind.INVALID, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME)
 
@@ -32,6 +34,7 @@ class Concern(StrEnum):
     SILENT = "silent"
     NO_WORK = "no work"
     FAILING_JOBS = "failing jobs"
+    CAPPED = "capped"
     NOT_COUNTED = "not all counts"
 
 
@@ -100,7 +103,7 @@ def are_failing(succeeded: int, failed: int) -> bool:
 
 
 def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
-    """What there is to say of these computers of the user, the silent ones first; five statements."""
+    """What there is to say of these computers of the user, the silent ones first; six statements."""
     in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=WEEK_DAYS - 1)
@@ -108,6 +111,7 @@ def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_a
         *_silent(in_use, now, silent_after),
         *_without_work([host for host in in_use if now - host.last_contact_at < silent_after], now),
         *_failing(user, in_use, first, today),
+        *_capped(user, in_use, first, today),
         *_not_counted(in_use, first),
     ]
 
@@ -196,6 +200,35 @@ def _failing(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) 
         )
         for row in rows
         if are_failing(row["succeeded"], row["failed"])
+    ]
+
+
+def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -> list[Attention]:
+    """Computers that reported more than they can have done, on several days, and of whose work some waits still."""
+    names = {host.pk: host.name for host in hosts}
+    waits = HostProject.objects.filter(host_id=OuterRef("host_id")).filter(
+        Q(pending__0__gt=0) | Q(pending__1__gt=0) | Q(pending__2__gt=0) | Q(pending__3__gt=0)
+    )
+    rows = (
+        Day.objects.filter(user=user, day__range=(first, today), host__in=list(names))
+        .annotate(capped=F("flags").bitand(int(Day.Flag.CAPPED)))
+        .filter(Exists(waits), capped__gt=0)
+        .values("host_id")
+        .annotate(days=Count("day", distinct=True))
+        .filter(days__gte=MIN_CAPPED_DAYS)
+        .order_by("host_id")
+    )
+    return [
+        Attention(
+            Concern.CAPPED,
+            row["host_id"],
+            names[row["host_id"]],
+            f"reported more than it can have done on {plural(row['days'], 'day,days')} of the last {WEEK_DAYS}; the "
+            "rest waits.",
+            "Why?",
+            "Measure its speed again, and see whether its processors and GPUs are described rightly below.",
+        )
+        for row in rows
     ]
 
 

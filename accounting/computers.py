@@ -71,7 +71,7 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
 
 
 def read_hosts(user: User, now: dt.datetime) -> HostList:
-    """The user's computers, the last heard of first; nine statements."""
+    """The user's computers, the last heard of first; ten statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
     totals = dict(
         HostProject.objects.filter(host__owner=user, host__merged_into=None)
@@ -191,7 +191,7 @@ class HostPage:
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
-    """All about one of the user's computers; eighteen statements."""
+    """All about one of the user's computers; nineteen statements."""
     selection = read_selection(user)
     ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
@@ -224,7 +224,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         attention=[
             line
             for line in read_attention(user, [host], now, silent_after(user))
-            if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS)
+            if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED)
         ],
         contacts=read_contacts(host, ledger, selection.projects),
     )

@@ -10,7 +10,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounting.attention import AtProject, Attention, Concern, are_failing, idle_types, read_attention
-from accounting.models import HostProject, Project, ProjectVersion
+from accounting.models import Day, HostProject, Project, ProjectVersion
 from portal.models import Host, MailChoice, User
 from tests.accounting.factories import credit, make_host, make_note, make_project
 from tests.reading import Page
@@ -126,6 +126,20 @@ def test_failing_jobs_are_counted_per_project_over_a_week(studio_here: Host) -> 
     assert line.text == "failed 4 of 6\u00a0jobs of Alpha in the last 7 days."
 
 
+def test_capped_reports_are_told_while_something_waits(studio_here: Host) -> None:
+    alpha = make_project("Alpha")
+    credit(studio_here, alpha, "2026-03-09", (1, 0, 0, 0, 0, 0), flags=Day.Flag.CAPPED)
+    waiting = HostProject.objects.filter(host=studio_here)
+    waiting.update(pending=[0, 0, 5, 0, 0, 0])
+    # Late reports of honest computers come once.
+    assert of(studio_here.owner) == []
+    credit(studio_here, alpha, "2026-03-10", (1, 0, 0, 0, 0, 0), flags=Day.Flag.CAPPED | Day.Flag.RESET)
+    (line,) = of(studio_here.owner)
+    assert line.text == "reported more than it can have done on 2\u00a0days of the last 7; the rest waits."
+    waiting.update(pending=[0] * 6)
+    assert of(studio_here.owner) == []
+
+
 def test_losses_are_told_with_their_number(studio_here: Host) -> None:
     make_note(studio_here, "dropped", "2026-03-04", detail="cpu_ec")
     make_note(studio_here, "reset", "2026-03-10")
@@ -171,10 +185,10 @@ def test_the_list_of_computers_costs_the_same_for_many(
     project = make_project()
     report(studio, project, no_work("CPU", timezone.now() - 2 * DAY))
     # Session, user, whether the address is confirmed; computers, totals, today, when silent; programs, types, projects,
-    # jobs, notes.
-    with django_assert_num_queries(12):
+    # jobs, capped days, notes.
+    with django_assert_num_queries(13):
         client.get("/computers/")
     for number in range(20):
         report(make_host(studio.owner, f"node-{number}"), project, no_work("CPU", timezone.now() - 2 * DAY))
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         client.get("/computers/")

@@ -27,6 +27,8 @@ PRIVATE = [
     "/account/keys/",
     "/account/tokens/",
     "/account/preferences/",
+    "/account/email-preferences/",
+    "/account/profile/",
     "/account/data/",
     "/account/delete/",
 ]
