@@ -81,13 +81,17 @@ class ProtocolView(APIView):
             handler = getattr(self, "post" if request.method == "POST" else "get", self.http_method_not_allowed)
             response: HttpResponseBase = handler(self.request, *args, **kwargs)
         except ClientAuthError as error:
-            return error_reply(self.root, error.error_num, error.message)
+            return self.refusal(error.error_num, error.message)
         except ProtocolError as error:
-            return error_reply(self.root, error.error_num, str(error))
+            return self.refusal(error.error_num, str(error))
         except APIException as error:
             # DRF's own, such as that the view does not know the method.
-            return error_reply(self.root, ERR_GENERIC, str(error.detail))
+            return self.refusal(ERR_GENERIC, str(error.detail))
         return response
+
+    def refusal(self, error_num: int, message: str) -> HttpResponse:
+        """How this protocol says no."""
+        return error_reply(self.root, error_num, message)
 
 
 _ONLY_XML: Final = OnlyXml()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from portal import web_rpc
-from portal.accounts import ClientAuthError
 from portal.protocol_views import ProtocolView, document, xml_reply
-from portal.scanner import ProtocolError
 from scheduler import catalogue, rpc
 from scheduler.protocol import parse_request
-from scheduler.replies import render_refusal
+from scheduler.replies import REFUSED_WAIT_SECS, render_refusal
 
 
 class SchedulerView(ProtocolView):
@@ -21,20 +19,20 @@ class SchedulerView(ProtocolView):
 
     root = "scheduler_reply"
 
-    def get(self, request: Request) -> Response:
-        return xml_reply(render_refusal("This address is for BOINC clients, which POST their requests.", 3600))
+    def get(self, request: Request) -> HttpResponse:
+        return xml_reply(
+            render_refusal("This address is for BOINC clients, which POST their requests.", REFUSED_WAIT_SECS)
+        )
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         # The raw body whatever its label: clients call it a form, newer ones XML.
         message = parse_request(request.body)
         return xml_reply(rpc.answer(message, now=timezone.now()))
 
-    def handle_exception(self, exc: Exception) -> Response:
-        """A refusal as clients show it: a notice, and a long wait."""
-        if not isinstance(exc, ProtocolError | ClientAuthError):
-            return super().handle_exception(exc)
-        response = xml_reply(render_refusal(str(exc), 3600))
-        response.error_num = exc.error_num  # type: ignore[attr-defined]  # counted and logged by the middleware
+    def refusal(self, error_num: int, message: str) -> HttpResponse:
+        """As clients show it, which know no error numbers here: a notice, and a long wait."""
+        response = xml_reply(render_refusal(message, REFUSED_WAIT_SECS))
+        response.error_num = error_num  # type: ignore[attr-defined]  # counted and logged by the middleware
         return response
 
 
@@ -43,7 +41,7 @@ class ProjectConfigView(ProtocolView):
 
     root = "project_config"
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         elements = web_rpc.site_config() | {
             "master_url": settings.PROJECT_URL,
             "web_rpc_url_base": settings.PROJECT_URL,

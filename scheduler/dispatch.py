@@ -17,7 +17,7 @@ from django.conf import settings
 from credit.engine.clamping import Ceilings
 from scheduler.catalogue import Catalogue
 from scheduler.engine import filling, versions
-from scheduler.engine.facts import Choice, Computer, RecordKey, Usage
+from scheduler.engine.facts import Choice, Computer, RecordKey, Records, Usage
 from scheduler.engine.filling import Filling, Limits
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
@@ -111,6 +111,8 @@ def _choices(request: SchedulerRequest, catalogue: Catalogue, fill: Filling, wan
         else:
             usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms)
             any_version = any_version or bool(usable)
+            for version in usable:
+                versions.inherit(fill.records, version, catalogue.versions_by_app[app.id])
             choices, reasons = versions.choose(
                 app, usable, catalogue.plan_classes, fill.computer, wanted, fill.records, fill.today, most
             )
@@ -150,6 +152,18 @@ def send_again(dispatch: Dispatch, request: SchedulerRequest, lost: Iterable[Kno
         ) or Usage(version.avg_ncpus, version.gpu_usage, known.peak_flops or 0.0)
         key = RecordKey(known.app_id, version.id, known.processor_type)
         dispatch.again.append((known, Choice(key, usage, known.projected_flops or 0.0, version)))
+
+
+def renew_records(dispatch: Dispatch, records: Records) -> dict[RecordKey, int]:
+    """Go on with the records as they are now that they are locked; of which versions the missing ones inherit."""
+    dispatch.filling.records = records
+    inherited = {}
+    for app_id, choices in dispatch.filling.choices.items():
+        known = dispatch.catalogue.versions_by_app.get(app_id, ())
+        for choice in choices.values():
+            if choice.version is not None and (older := versions.inherit(records, choice.version, known)):
+                inherited[choice.key] = older
+    return inherited
 
 
 def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:

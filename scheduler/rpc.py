@@ -81,13 +81,14 @@ def _answer(
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
     if asks or counted:
-        work.filling.records, jobs = store.pick(host.id, account.user_id, asks)
+        records, jobs = store.pick(host.id, account.user_id, asks)
+        inherited = dispatch.renew_records(work, records)
         changed = reports.count(
             [r for r in reported if r.known.id in counted], known.apps, work.filling.records, work.computer, now
         )
         for job in jobs:
             work.filling.offer(job)
-        _send(work, changes, changed, now)
+        _send(work, changes, changed, inherited, now)
     waiting = store.diagnose(asks) if asks and not work.filling.sent and not work.again else None
     words = [] if work.filling.sent or work.again else dispatch.messages(work.filling, waiting)
     describing.describe(request, host, words, changes)
@@ -102,7 +103,9 @@ def _answer(
     return reply
 
 
-def _send(work: Dispatch, changes: Changes, changed: set[RecordKey], now: dt.datetime) -> None:
+def _send(
+    work: Dispatch, changes: Changes, changed: set[RecordKey], inherited: dict[RecordKey, int], now: dt.datetime
+) -> None:
     """What is stored of the jobs that go out, and of the records that reports or jobs changed."""
     fill = work.filling
     for each in fill.sent:
@@ -119,7 +122,7 @@ def _send(work: Dispatch, changes: Changes, changed: set[RecordKey], now: dt.dat
                 must_replicate=each.must_replicate,
             )
         )
-    changes.records = [store.record_row(key, fill.records[key]) for key in sorted(changed)]
+    changes.records = [store.record_row(key, fill.records[key], inherited.get(key, 0)) for key in sorted(changed)]
 
 
 def _reply(

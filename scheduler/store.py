@@ -159,8 +159,8 @@ replicated AS (
    WHERE w.id IN (SELECT workunit_id FROM sent WHERE must_replicate)),
 records AS (
   SELECT * FROM jsonb_to_recordset(%(records)s::jsonb) AS n(app_id bigint, app_version_id bigint, processor_type text,
-         scale_probation boolean, host_scale_at timestamptz, error_rate float8, consecutive_valid integer,
-         max_jobs_per_day integer, n_jobs_today integer, jobs_day date)),
+         inherits bigint, scale_probation boolean, host_scale_at timestamptz, error_rate float8,
+         consecutive_valid integer, max_jobs_per_day integer, n_jobs_today integer, jobs_day date)),
 updated AS (
   UPDATE credit_hostappversion v
      SET scale_probation = n.scale_probation, host_scale_at = n.host_scale_at, error_rate = n.error_rate,
@@ -174,11 +174,14 @@ updated AS (
   RETURNING v.app_id, coalesce(v.app_version_id, 0) AS version_id, v.processor_type),
 added AS (
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
-         error_rate, consecutive_valid, max_jobs_per_day, n_jobs_today, jobs_day, pfc_n, et_n, et_q, turnaround_n,
-         turnaround_q)
+         error_rate, consecutive_valid, max_jobs_per_day, n_jobs_today, jobs_day, pfc_n, pfc_avg, et_n,
+         et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q)
   SELECT %(host_id)s::bigint, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
-         n.error_rate, n.consecutive_valid, n.max_jobs_per_day, n.n_jobs_today, n.jobs_day, 0, 0, 0, 0, 0
+         n.error_rate, n.consecutive_valid, n.max_jobs_per_day, n.n_jobs_today, n.jobs_day, coalesce(o.pfc_n, 0),
+         o.pfc_avg, coalesce(o.et_n, 0), o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0),
+         o.turnaround_avg, o.turnaround_var, coalesce(o.turnaround_q, 0)
     FROM records n
+    LEFT JOIN credit_hostappversion o ON o.host_id = %(host_id)s::bigint AND o.app_version_id = n.inherits
    WHERE NOT EXISTS (SELECT FROM updated u WHERE u.version_id = coalesce(n.app_version_id, 0)
                         AND (u.version_id > 0 OR u.app_id = n.app_id AND u.processor_type = n.processor_type))
   ON CONFLICT DO NOTHING),
@@ -509,13 +512,17 @@ def job_row(
     }
 
 
-def record_row(key: RecordKey, record: HostVersionFacts) -> dict[str, Any]:
-    """The scheduler's own columns of a (host, version) record."""
+def record_row(key: RecordKey, record: HostVersionFacts, inherits: int = 0) -> dict[str, Any]:
+    """The scheduler's own columns of a (host, version) record.
+
+    A new one gets the statistics of the version ``inherits``.
+    """
     since = record.host_scale_time
     return {
         "app_id": key.app_id,
         "app_version_id": key.version_id or None,
         "processor_type": key.processor_type,
+        "inherits": inherits or None,
         "scale_probation": record.scale_probation,
         "host_scale_at": None if since is None else dt.datetime.fromtimestamp(since, dt.UTC).isoformat(),
         "error_rate": record.error_rate,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 
 from credit.engine import clamping, estimates, probation
 from credit.engine.clamping import Ceilings, GpuUse
@@ -59,6 +60,29 @@ def newest(versions: Iterable[Version], platforms: Sequence[str]) -> list[Versio
         if key not in best or best[key].version_num < version.version_num:
             best[key] = version
     return list(best.values())
+
+
+def inherit(records: Records, version: Version, versions: Iterable[Version]) -> int:
+    """Give a version that is new to the computer the record of the newest older one of its platform and plan class.
+
+    Its run times will be much the same, and so will be what the computer makes of it (credit document, deployed
+    server: "new version released"). The id of that older version; 0 if there is none, or the record is there already.
+    """
+    key = RecordKey(version.app_id, version.id, version.processor_type)
+    if key in records:
+        return 0
+    older = [
+        (other.version_num, other.id)
+        for other in versions
+        if (other.platform, other.plan_class) == (version.platform, version.plan_class)
+        and other.version_num < version.version_num
+        and RecordKey(other.app_id, other.id, version.processor_type) in records
+    ]
+    if not older:
+        return 0
+    _, id_ = max(older)
+    records[key] = deepcopy(records[RecordKey(version.app_id, id_, version.processor_type)])
+    return id_
 
 
 def choose(

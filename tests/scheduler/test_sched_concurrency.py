@@ -174,9 +174,9 @@ def test_any_order_of_events_ends_every_workunit_in_a_legal_state(seed: int) -> 
     copies = Counter(Result.objects.exclude(user=None).values_list("workunit_id", "user_id"))
     assert max(copies.values()) == 1
     # Nothing was granted twice: what people have is what their results were granted.
-    granted: Counter[int] = Counter()
+    granted: dict[int, float] = {}
     for user_id, credit in Result.objects.exclude(granted_credit=None).values_list("user_id", "granted_credit"):
-        granted[user_id or 0] += credit or 0.0
+        granted[user_id or 0] = granted.get(user_id or 0, 0.0) + (credit or 0.0)
     totals = dict(UserCredit.objects.filter(total_credit__gt=0).values_list("user_id", "total_credit"))
     assert totals == pytest.approx(granted)
     assert totals

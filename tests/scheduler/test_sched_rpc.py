@@ -14,6 +14,7 @@ from pytest_django import Settings
 from credit.models import App, HostAppVersion, Result, ServerState, Workunit
 from portal import credentials
 from portal.models import ClientKey, Host, User
+from scheduler import catalogue
 from scheduler.models import HostRecord, PlanClass, StoredFile, VersionFile
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import (
@@ -293,6 +294,21 @@ def test_sending_begins_a_probation_and_counts_the_day(app: App, alice: User) ->
     record.refresh_from_db()
     assert record.host_scale_at == noon + dt.timedelta(days=1)
     assert (record.n_jobs_today, record.jobs_day) == (1, dt.date(2026, 11, 21))
+
+
+def test_a_new_version_begins_with_what_is_known_of_the_older_one(app: App, alice: User) -> None:
+    fill(app, 2)
+    computer = computer_of(alice)
+    computer.ask(1)
+    HostAppVersion.objects.update(et_n=10, et_avg=1e-9, pfc_n=12, pfc_avg=4.0, error_rate=0.03, max_jobs_per_day=7)
+    make_version(app, 101)
+    catalogue.forget()
+    reply = computer.ask(1)
+    # 1 / 1e-9, as measured with version 100
+    assert (value(reply, "version_num"), value(reply, "flops")) == ("101", "1000000000.000000")
+    record = HostAppVersion.objects.get(app_version__version_num=101)
+    assert (record.et_n, record.et_avg, record.pfc_n, record.pfc_avg) == (10, 1e-9, 12, 4.0)
+    assert (record.error_rate, record.max_jobs_per_day, record.n_jobs_today) == (0.03, 7, 2)
 
 
 def test_the_limit_of_jobs_in_progress_holds_over_requests(app: App, alice: User, settings: Settings) -> None:
