@@ -78,7 +78,7 @@ def decode(data: bytes | None, type_: str) -> Column:
     """
     oid, _, dtype = _TYPES[type_]
     native = dtype.newbyteorder("=")
-    if data is None:
+    if data is None or len(data) < _HEADER.size:  # an empty array has no length
         return np.empty(0, native)
     _, has_nulls, found, count, _ = _HEADER.unpack_from(data)
     if has_nulls or found != oid:
@@ -92,7 +92,7 @@ def decode(data: bytes | None, type_: str) -> Column:
 
 def decode_bytes(data: bytes | None) -> list[bytes | None]:
     """An array of bytea or text, NULLs included."""
-    if data is None:
+    if data is None or len(data) < _HEADER.size:
         return []
     count, place = _HEADER.unpack_from(data)[3], _HEADER.size
     values: list[bytes | None] = []
@@ -117,7 +117,7 @@ class Statement:
     def __init__(self, sql: str, types: str) -> None:
         self.sql = sql.encode()
         self.types = types.split()
-        self.name = b"cobblestone_" + hashlib.md5(self.sql).hexdigest().encode()
+        self.name = b"cobblestone_" + hashlib.md5(self.sql + types.encode()).hexdigest().encode()
 
     def run(self, *values: Any) -> list[bytes | None]:
         """Run it; the columns of its first row, none if there is no row."""
@@ -129,6 +129,8 @@ class Statement:
     def prepare(self) -> psycopg.Connection[Any]:
         """See that the connection knows it; the connection."""
         raw: psycopg.Connection[Any] = connection.connection
+        if raw.pgconn.transaction_status != pq.TransactionStatus.INTRANS:
+            raise RuntimeError("a statement on columns wants a transaction that has begun")
         known = _prepared.setdefault(raw, set())
         if self.name not in known:
             _check(raw, raw.pgconn.prepare(self.name, self.sql, [_oid(type_) for type_ in self.types]))

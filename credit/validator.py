@@ -42,6 +42,8 @@ log = structlog.get_logger(__name__)
 
 PIECES: Final = 4
 """Parts of a batch that are sent to the database while the next one is computed."""
+ATTEMPTS: Final = 50
+"""Each makes the records that its batch misses; another validator may have taken the batch when they are there."""
 RETRY_AFTER: Final = dt.timedelta(hours=1)
 _LONGEST_FAULT: Final = 500
 
@@ -78,7 +80,7 @@ def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassRep
 
     Raises Django's database errors; then nothing has happened, and another pass may try.
     """
-    for _ in range(3):
+    for _ in range(ATTEMPTS):
         try:
             with connection.wrap_database_errors, transaction.atomic():
                 return _Pass(app_id, now).run(limit or settings.VALIDATOR_BATCH)
