@@ -1,0 +1,110 @@
+"""Uploads to the real web server: a connection that is cut, and a body much larger than the memory it may take."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from django.conf import settings
+
+from portal.models import Host
+from scheduler.models import Upload
+from tests.e2e.site import Site
+from tests.e2e.waiting import wait_until
+from tests.scheduler.uploading import ADDRESS, make_task, read_reply, size_query, upload_body
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def upload_site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
+    folders = {"UPLOADS_DIR": str(tmp_path / "uploads"), "FILES_DIR": str(tmp_path / "files")}
+    with Site(site_var_dir, tmp_path / "log", UPLOAD_SECRET=settings.UPLOAD_SECRET, **folders) as site:
+        yield site
+
+
+def connect(site: Site, length: int) -> socket.socket:
+    """A connection on which the head of a POST was sent."""
+    address = urlsplit(site.url)
+    assert address.hostname and address.port
+    connection = socket.create_connection((address.hostname, address.port), timeout=60)
+    head = f"POST {ADDRESS} HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    connection.sendall(head.encode())
+    return connection
+
+
+def reply_of(connection: socket.socket) -> str:
+    answer = b""
+    while chunk := connection.recv(65536):
+        answer += chunk
+    return read_reply(answer.partition(b"\r\n\r\n")[2])
+
+
+def post(site: Site, body: bytes) -> str:
+    with connect(site, len(body)) as connection:
+        connection.sendall(body)
+        return reply_of(connection)
+
+
+def test_a_cut_connection_leaves_what_came_and_the_rest_follows(upload_site: Site, studio: Host) -> None:
+    make_task("t", studio, max_nbytes=3 * MIB)
+    content = os.urandom(2 * MIB)
+    whole = upload_body("t_0", content, max_nbytes=3 * MIB)
+    connection = connect(upload_site, len(whole))
+    connection.sendall(whole[: MIB + 5])
+    connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
+    wait_until(lambda: Upload.objects.filter(received_nbytes__gt=0).exists(), "the first part to be counted", 20)
+    status, here = post(upload_site, size_query("t_0")).split()
+    assert status == "0" and 0 < int(here) < len(content)
+    assert post(upload_site, upload_body("t_0", content, offset=int(here), max_nbytes=3 * MIB)) == "0"
+    upload = Upload.objects.get()
+    assert upload.completed_at is not None and upload.md5 == hashlib.md5(content).hexdigest()
+
+
+def test_a_large_upload_takes_hardly_any_memory(upload_site: Site, studio: Host) -> None:
+    nbytes, chunk = 192 * MIB, bytes(MIB)
+    digest = hashlib.md5()
+    for _ in range(nbytes // MIB):
+        digest.update(chunk)
+    make_task("t", studio, max_nbytes=nbytes)
+    assert post(upload_site, size_query("t_0")) == "0 0"  # everything that a first request loads is loaded
+    before = peak_nbytes()
+    head = upload_body("t_0", b"", nbytes=nbytes, md5=digest.hexdigest(), max_nbytes=nbytes)
+    with connect(upload_site, len(head) + nbytes) as connection:
+        connection.sendall(head)
+        for _ in range(nbytes // MIB):
+            connection.sendall(chunk)
+        assert reply_of(connection) == "0"
+    # A sixth of the body would be 32 MiB; what it really takes are some chunks.
+    assert peak_nbytes() - before < 32 * MIB
+
+
+def test_an_oversize_upload_is_told_so_although_it_is_still_sending(upload_site: Site, studio: Host) -> None:
+    make_task("t", studio, max_nbytes=1000)
+    assert post(upload_site, upload_body("t_0", bytes(3 * MIB), max_nbytes=1000)) == (
+        "-1 The file has 3145728 bytes; the limit is 1000."
+    )
+
+
+def peak_nbytes() -> int:
+    """The most memory that all processes below this one, the site's, have had so far, each at its own peak."""
+    lines = [line for pid in family(os.getpid()) for line in status(pid) if line.startswith("VmHWM:")]
+    assert lines
+    return sum(int(line.split()[1]) * 1024 for line in lines)
+
+
+def family(pid: int) -> list[int]:
+    """All processes that this one has started, and those that they have."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for children in lists for child in children.read_text().split()]
+    return children + [each for child in children for each in family(child)]
+
+
+def status(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/status").read_text().splitlines()
