@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import Max
 
-from credit.models import App, AppVersion
+from credit.models import App, AppVersion, ProcessorType
 
 RECENT_WORKUNITS: Final = 5000
 """How far back the figures of recent jobs look: a bound on what a visit costs."""
@@ -16,7 +16,9 @@ RECENT_WORKUNITS: Final = 5000
 _RECENT: Final = """
 WITH recent AS (SELECT id FROM credit_workunit WHERE app_id = %s ORDER BY id DESC LIMIT %s)
 SELECT r.app_version_id, r.processor_type, count(*),
-       sum(r.granted_credit), sum(r.elapsed_secs), count(*) FILTER (WHERE r.is_approximate)
+       sum(r.granted_credit),
+       -- No job runs longer than it was out, whatever is reported.
+       sum(least(r.elapsed_secs, extract(epoch FROM r.received_at - r.sent_at))), count(*) FILTER (WHERE r.is_approximate)
 FROM recent JOIN credit_result r ON r.workunit_id = recent.id
 WHERE r.granted_credit IS NOT NULL AND r.claim_rule IS NOT NULL
 GROUP BY 1, 2
@@ -41,6 +43,10 @@ class VersionRow:
     version: AppVersion | None
     processor_type: str
     recent: Recent | None
+
+    @property
+    def type_label(self) -> str:
+        return str(ProcessorType(self.processor_type).label)
 
 
 def read_apps() -> list[dict[str, Any]]:
@@ -73,7 +79,7 @@ def _recent(app: App) -> dict[tuple[int | None, str], Recent]:
             (version, type_): Recent(
                 ntasks=ntasks,
                 credit_per_task=credit / ntasks,
-                credit_per_hour=credit / (elapsed_secs / 3600) if elapsed_secs else None,
+                credit_per_hour=credit / (float(elapsed_secs) / 3600) if elapsed_secs else None,
                 approximate_fraction=approximate / ntasks,
             )
             for version, type_, ntasks, credit, elapsed_secs, approximate in cursor.fetchall()
