@@ -5,7 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
 from portal import web_rpc
-from scheduler import batch_views, rest, views
+from scheduler import archive_views, batch_views, rest, views
 from scheduler.api import ProjectConfigView, SchedulerView
 from scheduler.download_views import download
 from scheduler.upload_views import upload
@@ -20,6 +20,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("project/batches/<int:pk>/", batch_views.batch_page, name="batch"),
     path("project/batches/<int:pk>/cancel/", batch_views.cancel_batch, name="cancel_batch"),
     path("project/batches/<int:pk>/outputs/<int:output_id>/", batch_views.output, name="output"),
+    path("tasks/archived/", archive_views.archived_tasks, name="archived_tasks"),
+    path("tasks/archived/<int:pk>/", archive_views.archived_task, name="archived_task"),
     path("api/v1/batches/", rest.BatchesView.as_view(), name="api_batches"),
     path("api/v1/batches/<int:pk>/", rest.BatchView.as_view(), name="api_batch"),
     path("api/v1/batches/<int:pk>/cancel/", rest.CancelView.as_view(), name="api_cancel_batch"),

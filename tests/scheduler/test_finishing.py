@@ -11,6 +11,7 @@ import pytest
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
@@ -262,6 +263,22 @@ def test_an_archived_task_is_its_owners_alone(done: Batch, alice: User, bob: Use
         assert task is not None and task.granted_credit == 2.5
     alice.delete()
     assert ArchivedTask.objects.filter(user=None, host=None).count() == 4
+
+
+def test_pages_show_archived_tasks_to_their_owner(done: Batch, client: Client, alice: User, bob: User) -> None:
+    purge.run(NOON + 31 * DAY)
+    task = ArchivedTask.objects.order_by("pk")[0]
+    name, address = task.facts["name"], f"/tasks/archived/{task.pk}/"
+    client.force_login(alice)
+    listed = client.get("/tasks/archived/").content.decode()
+    assert name in listed and address in listed
+    page = client.get(address).content.decode()
+    assert name in page and task.workunit.name in page
+    assert client.get("/tasks/archived/?before=1").status_code == 200
+    assert client.get("/tasks/archived/?before=x").status_code == 404
+    client.force_login(bob)
+    assert name not in client.get("/tasks/archived/").content.decode()
+    assert client.get(address).status_code == 404
 
 
 def test_what_can_still_change_is_not_purged(done: Batch, studio: Host, settings: Settings) -> None:
