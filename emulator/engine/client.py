@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LEAST_BUFFER_SECS: Final = 180.0
 LEAST_UP_FRACTION: Final = 0.01
 LEAST_HEAP: Final = 1000
+BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 
 
 class Client:
@@ -200,8 +201,17 @@ class Client:
             for job, reason in zip(chosen[first:], choice.reasons[first:], strict=True):
                 self._start(job, now, reason)
                 running.append(job)
+        if choice.reasons and choice.reasons[0] in BY_DEADLINE:
+            self._mark_deadlines(choice, now)
         if self.uneven or len(running) > self.instances[0]:
             self.set_cpu_rate(now)
+
+    def _mark_deadlines(self, choice: Choice, now: float) -> None:
+        """Of the jobs that ran already, marks those that run on for their deadline."""
+        for job, reason in zip(cast("Sequence[Job]", choice.jobs), choice.reasons, strict=True):
+            if not job.by_deadline and reason in BY_DEADLINE:
+                self.settle(job, now)
+                job.by_deadline = True
 
     def _start(self, job: Job, now: float, reason: Reason) -> None:
         kind = job.kind
@@ -218,6 +228,7 @@ class Client:
                 project.waiting_secs[kind] = 0.0  # no rounding is carried on
             project.begun[kind].append(job)
         job.running = True
+        job.by_deadline = reason in BY_DEADLINE
         job.app.running += 1
         job.rate = self.cpu_rate if kind == 0 else 1.0
         job.settled_secs = job.since_secs = now

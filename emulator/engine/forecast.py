@@ -58,6 +58,7 @@ class Forecast:
         self._outlook = Outlook([], [], [])
         self._judged: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
+        self._ends: dict[int, float] = {}  # when jobs end in the last simulation
         self.margins: list[tuple[float, Job]] = []  # jobs in danger but not late, and by how much they make it
 
     # Bounds, in constant time.
@@ -123,6 +124,7 @@ class Forecast:
         if self._judged != key:
             self._judged = key
             self._missed = self._judge(now)
+            self._follow_quirks(self._missed)
         return self._missed
 
     def _judge(self, now: float) -> list[list[Job]]:
@@ -146,6 +148,7 @@ class Forecast:
             return missed
         slices = Slices(client, self._rank, self._unit, now)
         slices.go_on(horizon, set(endangered))
+        self._ends = slices.ends
         for job in endangered.values():
             end = slices.ends.get(job.id, NEVER)
             if end > job.deadline_secs - early + LATE:
@@ -156,16 +159,36 @@ class Forecast:
             jobs.sort(key=_by_deadline)
         return missed
 
+    def _follow_quirks(self, missed: list[list[Job]]) -> None:
+        """BOINC's rules beyond the text: jobs that ran for their deadline stay so while their project has misses,
+        and as many jobs run for their deadline as the project has misses, its earliest, missed or not."""
+        quirks = self._client.quirks
+        if not quirks.jobs_kept_by_deadline and not quirks.overcounted_misses:
+            return
+        for kind, jobs in enumerate(missed):
+            projects = {job.project.index: job.project for job in jobs}
+            for project in projects.values():
+                if quirks.jobs_kept_by_deadline:
+                    jobs += [job for job in project.begun[kind] if job.by_deadline and job not in jobs]
+                if quirks.overcounted_misses:
+                    count = sum(job.project is project for job in jobs)
+                    earliest = sorted([*project.begun[kind], *project.waiting[kind]], key=_by_deadline)[:count]
+                    jobs[:] = [job for job in jobs if job.project is not project] + earliest
+            jobs.sort(key=_by_deadline)
+
     def busy_secs(self, now: float) -> list[float]:
         """Per kind, how long all instances are busy with the jobs that would miss their deadlines, run by
         earliest deadline: no new job can start before."""
         client = self._client
         busy = []
+        piled = client.quirks.no_edf_simulation
         for kind, jobs in enumerate(self.missed(now)):
+            if piled:
+                jobs = sorted(jobs, key=lambda job: self._ends.get(job.id, NEVER))
             loads = [0.0] * int(client.instances[kind])
             for job in jobs:
                 secs = job.left_secs(now) / client.up_fraction[kind]
-                for _ in range(max(1, int(job.usage))):
+                for _ in range(max(0 if piled else 1, int(job.usage))):
                     heapreplace(loads, loads[0] + secs)
             busy.append(loads[0] if loads else 0.0)
         return busy

@@ -20,7 +20,7 @@ class Quirks:
     last_project_first: bool = False  # the round-robin simulation takes the projects in a fixed order, last first
     one_day_retry: bool = False  # a server that failed 30 times in a row is tried once a day for ever
     buffer_before_deadline: bool = False  # deadlines count as earlier by the least buffer
-    no_edf_simulation: bool = False  # busy times: missed jobs piled on the least busy instances
+    no_edf_simulation: bool = False  # busy times: missed jobs in the order of their ends; whole instances only
     runnable_shares: bool = False  # shares are normalised over projects that have work, or may be asked
     hour_of_day_bump: bool = False  # a chosen job raises REC by 1/24 of all REC, whatever the period
     overcounted_misses: bool = False  # as many earliest jobs as a project has misses, not the missed jobs
