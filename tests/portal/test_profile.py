@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
 from django.test import Client
+from django.utils import timezone
 
 from portal.models import User
 from tests.reading import Page
@@ -53,3 +58,14 @@ def test_forms_speak_of_e_mail_addresses_and_repeat_nothing_in_placeholders(clie
         assert [e for e in shown.all("input") if "placeholder" in e.attributes] == [], address
     words = Page(browser.get("/account/password/change/").content.decode()).words
     assert "Present password" in words and "New password, once more" in words
+
+
+def test_sessions_that_have_ended_are_not_listed(browser: Client, alice: User, bob: User) -> None:
+    later, before = (timezone.now() + sign * dt.timedelta(days=1) for sign in (1, -1))
+    for owner, name, ends in ((alice, "alive", later), (alice, "ended", before), (bob, "bobs", later)):
+        Session.objects.create(session_key=name, session_data="", expire_date=ends)
+        UserSession.objects.create(user=owner, session_key=name, ip="192.0.2.1", user_agent=f"browser {name}")
+    UserSession.objects.create(user=alice, session_key="gone", ip="192.0.2.1", user_agent="browser gone")
+    words = Page(browser.get("/account/sessions/").content.decode()).words
+    assert "browser alive" in words
+    assert [name for name in ("ended", "bobs", "gone") if f"browser {name}" in words] == []

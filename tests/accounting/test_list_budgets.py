@@ -1,0 +1,74 @@
+"""Every list costs the same number of statements, however long it is."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounting import vault
+from accounting.models import ProjectKeyword, ProjectVersion
+from portal.api_tokens import issue_token
+from portal.models import User
+from tests.accounting.factories import credit, make_host, make_note, make_project
+
+pytestmark = pytest.mark.django_db
+
+LISTS = [
+    "/home/",
+    "/computers/",
+    "/computers/{host}/",
+    "/computers/{host}/merge/",
+    "/history/?by=project",
+    "/history/?by=computer",
+    "/history/?by=processor",
+    "/history/days/{today}/",
+    "/projects/",
+    "/projects/{project}/",
+    "/projects/keywords/",
+    "/account/keys/",
+    "/account/tokens/",
+    "/account/sessions/",
+]
+
+
+def grow(user: User, number: int) -> dict[str, object]:
+    """So many more computers, projects, days, notes, tokens and sessions; something of each kind to open."""
+    today = timezone.now().date()
+    for n in range(number):
+        project = make_project(shared_account_key=vault.encrypt(f"1_{n}"), colour=n)
+        ProjectKeyword.objects.create(project=project, keyword=1)
+        ProjectVersion.objects.create(project=project, processor_type="NVIDIA")
+        types = ("NVIDIA", "ATI")[: 1 + n % 2]
+        gpus = [{"type": type_, "count": 1, "name": type_} for type_ in types]
+        host = make_host(user, f"node {user.hosts.count()}", coprocs=gpus)
+        credit(host, project, str(today), (1, 2, 3, 4, 5, 6), flags=1)
+        make_note(host, "dropped", str(today), project=project)
+        issue_token(user, name=f"token {n}", scopes=["read:hosts"], lifetime=None)
+        key = f"{user.hosts.count():0>32}"
+        Session.objects.create(session_key=key, session_data="", expire_date=timezone.now() + dt.timedelta(days=1))
+        UserSession.objects.create(user=user, session_key=key, ip="192.0.2.1", user_agent="a browser")
+    return {"host": host.pk, "project": project.pk, "today": today}
+
+
+def cost(client: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as seen:
+        assert client.get(address).status_code == 200
+    return len(seen)
+
+
+@pytest.mark.parametrize("address", LISTS)
+def test_a_longer_list_costs_no_more_statements(client: Client, alice: User, address: str) -> None:
+    # Two, so that a computer with several kinds of GPUs is among them.
+    there = grow(alice, 2)
+    client.force_login(alice)
+    client.get(address.format(**there))
+    short = cost(client, address.format(**there))
+    grow(alice, 8)
+    assert cost(client, address.format(**there)) == short
