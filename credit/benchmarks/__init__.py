@@ -1,1 +1,1 @@
-"""Measurements of validated credit."""
+"""Measurements of the validator, run by ``manage.py bench`` in a database of their own."""

@@ -21,6 +21,7 @@ DATABASE: Final = "cobblestone_bench"
 BENCHMARKS: Final = {
     "am_rpc": "accounting.benchmarks.am_rpc",
     "history": "accounting.benchmarks.history",
+    "validator": "credit.benchmarks.validator",
     "scheduler_rpc": "scheduler.benchmarks.scheduler_rpc",
     "emulator": "emulator.benchmarks.speed",
 }

@@ -1,0 +1,114 @@
+"""Results granted per second by one validator, beside the SQL floor of the same run; and the engine alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import statistics
+import time
+from copy import deepcopy
+from random import Random
+from typing import Any, Final
+
+from django.db import connection
+from django.utils import timezone
+
+from credit.app_facts import app_facts
+from credit.benchmarks import floor
+from credit.engine.averages import Average
+from credit.engine.decide import decide_set
+from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
+from credit.feeder import feed
+from credit.models import App
+from credit.population import KINDS
+from credit.simulation import World, make_computers, release_versions
+from credit.validator import run_pass
+from portal.benchmarks.statements import statements
+
+WORKUNITS: Final = 20_000
+HOSTS: Final = 600
+ANONYMOUS: Final = 0.1
+WARM_UP: Final = 2000
+BATCH: Final = 2000
+"""Workunits of a pass; the floor's are of half as many, and gain nothing by more."""
+ENGINE_WORKUNITS: Final = 20_000
+
+
+def measure() -> dict[str, Any]:
+    """With two results a workunit, and with one; validator and floor in turns, so that other work harms both alike."""
+    double = _measure(2)
+    single = _measure(1)
+    return {
+        **{key: double[key] for key in ("rate", "floor", "ratio")},
+        "engine_us": _engine_us(),
+        "statements_per_1000_results": double["statements_per_1000_results"],
+        "two_results": double,
+        "one_result": single,
+    }
+
+
+def _measure(replicas: int) -> dict[str, Any]:
+    now = timezone.now()
+    dice = Random(replicas)
+    app = App.objects.create(name=f"bench-{replicas}", user_friendly_name="Benchmark")
+    computers = make_computers(dice, HOSTS, anonymous_part=ANONYMOUS)
+    world = World(app, KINDS, release_versions(app), computers, dice, replicas)
+    # So that there are records, averages and scales, as in a project that runs.
+    world.report(WARM_UP, now - dt.timedelta(days=2), now - dt.timedelta(days=1))
+    while run_pass(app.pk, now, BATCH).nworkunits:
+        pass
+    feed(now, app)
+    world.report(WORKUNITS, now - dt.timedelta(days=1), now)
+    floor.create(WORKUNITS, replicas)
+    _settle()
+    rounds = []
+    while (ours := _pass(app, now)) is not None:
+        rounds.append((ours, floor.measure(BATCH // floor.WORKUNITS_A_PASS)))
+    return {**_summary(rounds), "statements_per_1000_results": _statements(world, now, replicas)}
+
+
+def _settle() -> None:
+    """What was only just loaded is written out before anything is measured."""
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        cursor.execute("CHECKPOINT")
+
+
+def _pass(app: App, now: dt.datetime) -> tuple[int, float] | None:
+    began = time.perf_counter()
+    report = run_pass(app.pk, now, BATCH)
+    return (report.nresults, time.perf_counter() - began) if report.nworkunits else None
+
+
+def _summary(rounds: list[tuple[tuple[int, float], tuple[int, float]]]) -> dict[str, Any]:
+    ours = [count / secs for (count, secs), _ in rounds]
+    bare = [count / secs for _, (count, secs) in rounds]
+    return {
+        "rate": round(statistics.median(ours)),
+        "floor": round(statistics.median(bare)),
+        "ratio": round(statistics.median(a / b for a, b in zip(ours, bare, strict=True)), 3),
+        "rounds": len(rounds),
+    }
+
+
+def _statements(world: World, now: dt.datetime, replicas: int) -> float:
+    world.report(BATCH, now, now)
+    return round(statements(lambda: run_pass(world.app.pk, now, BATCH)) / (BATCH * replicas / 1000), 2)
+
+
+def _engine_us() -> float:
+    """Microseconds of the engine alone for each result, of two a workunit."""
+    app = app_facts(App(pk=1, min_avg_pfc=2.0))
+    version = VersionFacts(1, Average(1000, 2.0), 1.0)
+    records = [HostVersionFacts(Average(20, 2.0)) for _ in range(HOSTS)]
+    best = min(_engine_run(app, deepcopy(version), deepcopy(records)) for _ in range(3))
+    return round(best / (2 * ENGINE_WORKUNITS) * 1e6, 2)
+
+
+def _engine_run(app: AppFacts, version: VersionFacts, records: list[HostVersionFacts]) -> float:
+    results = [ResultFacts(record, version, 5000.0, 4e9, 0.0, 9000.0) for record in records]
+    workunit = WorkunitFacts(1e13, 1e15, 2, 2)
+    began = time.perf_counter()
+    for number in range(ENGINE_WORKUNITS):
+        first = number % (HOSTS - 1)
+        decide_set(app, workunit, results[first : first + 2], (), 10_000.0)
+    return time.perf_counter() - began
