@@ -55,7 +55,11 @@ class Chooser:
         client = self._client
         forecast = self._forecast
         endangered = forecast.danger(now)
-        if not endangered and now < self._first_end and self._full_at_moves == client.moves:
+        if (
+            not endangered
+            and self._full_at_moves == client.moves
+            and (now < self._first_end or (len(self._kinds) == 1 and self._goes_on(now)))
+        ):
             return Choice(client.running, _NO_REASONS, self._first_end if self._rivals() else NEVER)
         self._free = [n if active else 0.0 for n, active in zip(client.instances, client.kind_active, strict=True)]
         self._jobs: list[Job] = []
@@ -83,6 +87,35 @@ class Chooser:
             stops = sum([job.slice_end_secs <= now for job in client.running])
             self._full_at_moves = client.moves + stops
         return Choice(self._jobs, self._reasons, again)
+
+    def _goes_on(self, now: float) -> bool:
+        """Where all CPUs are busy and one time slice ends: gives that job another one if its project still comes
+        first. A short way to what the four steps would find."""
+        client = self._client
+        running = client.running
+        over = [job for job in running if job.slice_end_secs <= now]
+        if len(over) != 1:
+            return False
+        job = over[0]
+        mine = job.project
+        costs: dict[int, float] = {}
+        step_cost = self._step_cost
+        for other in running:
+            if other is not job:
+                index = other.project.index
+                costs[index] = costs.get(index, 0.0) + step_cost(other)
+        rank = self._rank
+        height = (rank(mine) + costs.get(mine.index, 0.0), mine.index)
+        if mine.suspended:
+            return False
+        for project in client.projects:
+            if project is not mine and (project.waiting[0] or len(project.begun[0]) > project.running):
+                index = project.index
+                if not project.suspended and (rank(project) + costs.get(index, 0.0), index) < height:
+                    return False
+        job.slice_end_secs = now + client.period_secs
+        self._first_end = min([job.slice_end_secs for job in running])
+        return True
 
     def _rivals(self) -> bool:
         """Whether two projects have jobs for the same kind of processor, so that the end of a time slice matters."""
