@@ -251,7 +251,9 @@ class _Drain:
 
     def compare_result(self, result: TraceResult, row: Result, is_behind: bool) -> None:
         comparison = self.done.comparison
-        comparison.word("verdict", str(row.validate_state), str(result.state_after))
+        # There a result that failed its own check is invalid too; here it is an error like others.
+        state = _INVALID if row.outcome == Outcome.VALIDATE_ERROR else row.validate_state
+        comparison.word("verdict", str(state), str(result.state_after))
         mode = None if row.claimed_pfc is None else "approx" if row.is_approximate else "normal"
         if not is_behind:
             comparison.word("mode of a claim", mode, result.mode)

@@ -30,7 +30,7 @@ def done(app: App, version: AppVersion | None, *hosts: Host, **fields: Any) -> W
     Each took 3,000 s at 4 GFLOPS: 12e12 FLOPs, of 10e12 estimated. Fields are the results', but for the workunit's own.
     """
     own = {name: fields.pop(name) for name in list(fields) if name in _WORKUNIT_FIELDS}
-    quorum = own.pop("min_quorum", len(hosts))
+    quorum = own.pop("min_quorum", max(1, len(hosts)))
     workunit = make_workunit(
         app,
         **{"need_validate": True, "min_quorum": quorum, "target_nresults": max(quorum, len(hosts)), **own},

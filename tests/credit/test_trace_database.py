@@ -1,0 +1,54 @@
+"""Traces of BOINC's validator, decided by this site's own in the database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from credit.engine.comparison import TOLERANCE
+from credit.engine.traces import Trace, read_trace
+from credit.models import App, Result
+from credit.trace_database import replay
+from portal.models import User
+
+pytestmark = pytest.mark.django_db
+
+TRACES = Path(__file__).parent.parent / "data" / "traces"
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return read_trace(TRACES)
+
+
+def test_the_validator_decides_the_first_queues_as_boincs_did(trace: Trace) -> None:
+    done = replay(trace)
+    counts = {quantity: (tally.count, tally.ndiffering) for quantity, tally in done.comparison.tallies.items()}
+    # 200 + 220 + 90 + 130 workunits
+    assert (done.napps, done.nworkunits, done.nbehind_lost) == (4, 640, 0)
+    assert counts == {
+        "verdict": (1143, 0),
+        "mode of a claim": (1130, 0),
+        "claim": (1143, 0),
+        "grant": (1143, 0),
+        "credit of a workunit": (640, 0),
+    }
+    assert done.comparison.worst <= TOLERANCE
+    assert (App.objects.count(), Result.objects.count(), User.objects.count()) == (0, 0, 0)
+
+
+def test_a_trace_with_another_number_in_it_fails(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    phase = trace.phases[3].number
+    event = trace.events[phase][0]
+    first = replace(event.results[0], elapsed_secs=event.results[0].elapsed_secs * 1.01)
+    changed = [replace(event, results=(first, *event.results[1:])), *trace.events[phase][1:]]
+    altered = Trace(trace.phases[3:4], {phase: changed}, trace.states)
+    monkeypatch.setattr("credit.management.commands.credit_replay.read_trace", lambda folder: altered)
+    out = StringIO()
+    with pytest.raises(CommandError, match="values differ by more than 1e-09"):
+        call_command("credit_replay", "--database", str(TRACES), stdout=out)
+    assert "130 workunits of 1 apps went through the validator" in out.getvalue()
