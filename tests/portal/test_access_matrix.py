@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 from allauth.account.models import EmailAddress
 from django.conf import settings
+from django.contrib.auth.models import Permission
 from django.db import transaction
 from django.http import HttpResponseBase
 from django.test import Client
@@ -23,6 +24,7 @@ from django.utils import timezone
 
 from accounting import catalogue, vault
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
+from credit.models import Batch
 from emulator import experiments
 from emulator.models import Experiment, Run, RunState
 from emulator.presets import two_processors_75_25
@@ -53,7 +55,8 @@ class Line:
     path: str = ""
     method: str = "GET"
     data: Mapping[str, str] = field(default_factory=dict)
-    htmx: bool = False
+    # Whether an operator may find Alice's name in it
+    staff_sees: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {self.path or self.route or '/'}"
@@ -197,7 +200,23 @@ PROJECT: Final = [
     public("project/lookup_account.php"),
     public("project/create_account.php"),
 ]
+# Alice and Bob may both submit jobs; operators see everybody's.
+BATCHES: Final = [
+    own("project/batches/", staff_sees=True),
+    Line("project/batches/<int:pk>/", 200, 404, 200, LOGIN, "project/batches/{batch}/", staff_sees=True),
+    Line("project/batches/<int:pk>/cancel/", ON, 404, ON, LOGIN, "project/batches/{batch}/cancel/", "POST"),
+    # No outputs are there yet.
+    mine("project/batches/<int:pk>/outputs/<int:output_id>/", "project/batches/{batch}/outputs/1/", 404),
+    by_token("api/v1/batches/"),
+    Line("api/v1/batches/<int:pk>/", 200, 404, 200, 401, "api/v1/batches/{batch}/"),
+    Line("api/v1/batches/<int:pk>/cancel/", 200, 404, 200, 401, "api/v1/batches/{batch}/cancel/", "POST"),
+    Line("api/v1/batches/<int:pk>/outputs/", 200, 404, 200, 401, "api/v1/batches/{batch}/outputs/"),
+    Line("api/v1/batches/<int:pk>/outputs/<int:output>/", 404, 404, 404, 401, "api/v1/batches/{batch}/outputs/1/"),
+]
 CREDIT: Final = [
+    own("tasks/archived/"),
+    # One that is there: tests/scheduler/test_finishing.py.
+    own("tasks/archived/<int:pk>/", "tasks/archived/1/", answer=404),
     own("tasks/"),
     # Operators look after the project's tasks, whoever's computer has them.
     Line("tasks/<int:pk>/", 200, 404, 200, LOGIN, "tasks/{task}/"),
@@ -231,7 +250,7 @@ EMULATOR: Final = [
     ),
     public(f"{RUN}<slug:what>.csv", "emulator/{experiment}/runs/1/jobs.csv", answer=404),
 ]
-MATRIX: Final = [*PORTAL, *ALLAUTH, *ACCOUNT_MANAGER, *PROJECT, *CREDIT, *EMULATOR]
+MATRIX: Final = [*PORTAL, *ALLAUTH, *ACCOUNT_MANAGER, *PROJECT, *BATCHES, *CREDIT, *EMULATOR]
 
 SECRETS: Final = (b"alices-own-computer", b"alice@example.org", b"Alice the owner")
 
@@ -270,7 +289,12 @@ def world(alice: User, bob: User, operator: User) -> World:
     key = ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32, hint="alices")
     copy = DataCopy.objects.create(user=alice, state=DataCopy.State.READY, size_bytes=5)
     DataCopyPart.objects.create(copy=copy, number=0, content=b"alice")
-    task = make_result(make_workunit(make_app()), host)
+    app = make_app()
+    task = make_result(make_workunit(app), host)
+    batch = Batch.objects.create(app=app, owner=alice, name="sweep")
+    submit = Permission.objects.get(codename="add_batch")
+    for each in (alice, bob):
+        each.user_permissions.add(submit)
     experiment, shared = (_experiment(alice, token) for token in (None, "f" * 32))
     clients = {"stranger": Client(raise_request_exception=False)}
     for who, user in {"owner": alice, "other": bob, "staff": operator}.items():
@@ -284,6 +308,7 @@ def world(alice: User, bob: User, operator: User) -> World:
         "key": key.pk,
         "token": ApiToken.objects.get(user=alice).pk,
         "copy": copy.pk,
+        "batch": batch.pk,
         "task": task.pk,
         "workunit": task.workunit_id,
         "experiment": experiment.pk,
@@ -330,7 +355,7 @@ def test_everybody_gets_what_the_matrix_says(world: World, line: Line) -> None:
             answers[who] = answer_of(response)
             body = body_of(response)
             transaction.set_rollback(True)
-        if who != "owner":
+        if who != "owner" and not (who == "staff" and line.staff_sees):
             assert [secret for secret in SECRETS if secret in body] == [], f"{who} sees what is Alice's"
     assert answers == {who: getattr(line, who) for who in WHO}
 
