@@ -183,6 +183,7 @@ if "project" in ROOMS:
         "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
         "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
         "archive": {"task": "scheduler.tasks.archive", "schedule": 3600},
+        "trickles": {"task": "scheduler.tasks.handle_trickles", "schedule": 30},
     }
     if DEMO:
         CELERY_BEAT_SCHEDULE["top-up"] = {"task": "scheduler.tasks.top_up", "schedule": 60}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from scheduler import assimilator, demo, file_deleter, purge, transitioner
+from scheduler import assimilator, demo, file_deleter, purge, transitioner, trickles
 
 
 @shared_task
@@ -33,3 +33,10 @@ def archive() -> None:
 def top_up() -> None:
     """Demo: keep a few jobs in the queue."""
     demo.top_up(timezone.now())
+
+
+@shared_task
+def handle_trickles() -> None:
+    """Hand the messages of running jobs to the functions of their apps."""
+    while trickles.handle_waiting(timezone.now()) == trickles.BATCH:
+        pass

@@ -17,6 +17,7 @@ import structlog
 from django.db import transaction
 from django.utils.module_loading import import_string
 
+from credit import partial_grants
 from scheduler.messages import SchedulerRequest
 from scheduler.models import Trickle
 from scheduler.store import Account
@@ -90,3 +91,20 @@ def _handle(trickle: Trickle, now: dt.datetime) -> None:
         trickle.fault = "The function that takes this app's messages failed; see the log."
     trickle.handled_at = now
     trickle.save(update_fields=["handled_at", "fault"])
+
+
+def grant_partial_credit(trickle: Trickle, now: dt.datetime) -> None:
+    """Grant credit for the run time that a message names: <elapsed_time> in seconds, and <result_name>, which must be
+    the job that it comes from.
+    """
+    elapsed, named = _ELAPSED.search(trickle.text), _NAMED.search(trickle.text)
+    if elapsed is None or named is None:
+        raise TrickleError("There is no <elapsed_time> or no <result_name> in the message.")
+    if trickle.result is None or named[1] != trickle.result.name:
+        raise TrickleError("The message names another job than the one that it comes from.")
+    try:
+        secs = float(elapsed[1])
+    except ValueError:
+        raise TrickleError("<elapsed_time> is not a number.") from None
+    if not partial_grants.grant_part(trickle.result.pk, secs, now):
+        raise TrickleError("No credit is due: the job is over, or this run time has been credited.")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from credit.models import App, HostAppVersion, Outcome, Result, ServerState, Workunit
+from credit.models import App, HostAppVersion, HostCredit, Outcome, Result, ServerState, UserCredit, Workunit
 from portal.models import User
 from scheduler.models import Trickle, Upload
 from scheduler.trickles import TrickleError, handle_waiting
@@ -264,6 +264,52 @@ def test_trickles_are_handed_to_the_function_of_their_app(computer: Computer, re
         "",
     ]
     assert handle_waiting(timezone.now()) == 0
+
+
+def part(result: Result, secs: str, name: str = "") -> str:
+    return trickle(result.name, f"<result_name>{name or result.name}</result_name><elapsed_time>{secs}</elapsed_time>")
+
+
+def test_credit_for_a_part_of_a_long_job(computer: Computer, result: Result, alice: User) -> None:
+    App.objects.update(trickle_function="scheduler.trickles.grant_partial_credit", min_avg_pfc=2.0)
+    result.app.versions.update(pfc_n=200, pfc_avg=2.0, pfc_scale=1.0)
+    HostAppVersion.objects.update(pfc_n=20, pfc_avg=2.0, scale_probation=False, host_scale_at=None)
+    later = NOON + dt.timedelta(hours=2)
+    # 4e9 × 3,600 × 200 / 86,400e9 = 100 / 3 an hour; the last message names half an hour more.
+    for secs, total in (("3600", 100 / 3), ("3600", 100 / 3), ("5400", 50.0)):
+        computer.ask(extra=part(result, secs))
+        handle_waiting(later)
+        result.refresh_from_db()
+        assert result.partial_elapsed_secs == float(secs)
+        assert result.partial_credit == pytest.approx(total)
+        assert UserCredit.objects.get(user=alice).total_credit == pytest.approx(total)
+        assert HostCredit.objects.get().total_credit == pytest.approx(total)
+    # More than the time that the job is out brings no more than that.
+    computer.ask(extra=part(result, "1e9"))
+    handle_waiting(later)
+    result.refresh_from_db()
+    assert result.partial_elapsed_secs == 7200
+
+
+@pytest.mark.parametrize(
+    ("secs", "name", "fault"),
+    [
+        ("100", "another", "The message names another job than the one that it comes from."),
+        ("x", "", "There is no <elapsed_time> or no <result_name> in the message."),
+        ("1e", "", "<elapsed_time> is not a number."),
+        # Nothing is known yet of the version: the final report brings the default.
+        ("100", "", "No credit is due: the job is over, or this run time has been credited."),
+    ],
+)
+def test_a_message_that_brings_no_credit_says_why(
+    computer: Computer, result: Result, secs: str, name: str, fault: str
+) -> None:
+    App.objects.update(trickle_function="scheduler.trickles.grant_partial_credit")
+    HostAppVersion.objects.all().delete()
+    computer.ask(extra=part(result, secs, name))
+    handle_waiting(NOON + dt.timedelta(hours=2))
+    assert Trickle.objects.get().fault == fault
+    assert not UserCredit.objects.filter(total_credit__gt=0).exists()
 
 
 def test_a_report_through_http(computer: Computer, result: Result) -> None:
