@@ -34,13 +34,16 @@ SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0)
          FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id WHERE w.batch_id = b.id) r ON true
  WHERE b.id = ANY(%(ids)s)
 """
-# Workunits in order of their ids, as everybody locks them; the transitioner withdraws what is unsent, and the
-# scheduler tells clients to abort what is out.
+# Workunits in order of their ids, as everybody locks them. What is unsent is withdrawn at once: thousands of results
+# that nobody wants must not be sent before the transitioner comes by. What is out the scheduler has aborted.
 _CANCEL: Final = """
 WITH open AS (
   SELECT id FROM credit_workunit
    WHERE batch_id = %(batch)s AND canonical_result_id IS NULL AND error_mask = 0
-   ORDER BY id FOR NO KEY UPDATE)
+   ORDER BY id FOR NO KEY UPDATE),
+withdrawn AS (
+  UPDATE credit_result r SET server_state = 5, outcome = 5 FROM open
+   WHERE r.workunit_id = open.id AND r.server_state = 2)
 UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
   FROM open WHERE w.id = open.id
 """

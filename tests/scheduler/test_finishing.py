@@ -198,6 +198,8 @@ def test_a_cancelled_batch_ends_and_keeps_what_was_done(batch: Batch, studio: Ho
         server_state=ServerState.IN_PROGRESS, host=studio, sent_at=NOON, deadline_at=NOON + DAY
     )
     assert batches.cancel(batch, NOON) == 1
+    unsent.refresh_from_db()
+    assert unsent.outcome == Outcome.DIDNT_NEED  # before anybody asks for work again
     assert batches.cancel(batch, NOON + DAY) == 0
     transitioner.run(NOON)
     for row in (batch, second, unsent, out):
