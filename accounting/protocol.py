@@ -13,6 +13,7 @@ verbatim), and inside a project the last, but for <url> (the project's own name 
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from accounting.engine.amounts import KINDS, Totals, parse_amount, parse_count
@@ -153,8 +154,7 @@ class AccountManagerRequest:
     @property
     def version_tuple(self) -> tuple[int, int, int]:
         """The client's version as numbers; (0, 0, 0) if it is not of the form a.b.c."""
-        match = _VERSION.match(self.client_version)
-        return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
+        return _version_tuple(self.client_version)
 
     def hardware(self) -> Hardware | None:
         """Read <host_info>: costly, so only when the digest is not the one stored. None if absent."""
@@ -171,6 +171,12 @@ class AccountManagerRequest:
             "time_stats": _numbers(_TIME_STATS, self.time_stats, _MAX_SECS),
             "net_stats": _numbers(_NET_STATS, self.net_stats, _MAX_BYTES_PER_SEC),
         }
+
+
+@lru_cache(maxsize=256)
+def _version_tuple(version: str) -> tuple[int, int, int]:
+    match = _VERSION.match(version)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
 
 
 def parse_request(body: bytes) -> AccountManagerRequest:

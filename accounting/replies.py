@@ -226,9 +226,11 @@ def _add_account(parts: list[str], account: AccountEntry) -> None:
     parts.append("</account>\n")
 
 
+_TOTALS: Final = "".join([f"<{kind}>{{}}</{kind}>\n" for kind in KINDS]).format
+
+
 def _totals(totals: Totals) -> str:
-    values = [*map(format_micro, totals[:4]), *map(str, totals[4:])]
-    return "".join([f"<{kind}>{value}</{kind}>\n" for kind, value in zip(KINDS, values, strict=True)])
+    return _TOTALS(*map(format_micro, totals[:4]), *totals[4:])
 
 
 def _opaque(token: str) -> str:
@@ -241,6 +243,8 @@ def _number(value: Number) -> str:
     """A finite number as the client reads it: no exponent, no trailing zeros."""
     if not -1e15 < value < 1e15:
         raise ValueError(f"{value} is not a number from -1e15 to 1e15")
+    if value == int(value):
+        return str(int(value))
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
