@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import psycopg
-from django.db import connection
+from django.db import connection, transaction
 from psycopg import pq
 from psycopg.errors import error_from_result
 
@@ -70,6 +70,38 @@ def one_connection() -> Iterator[None]:
                 pool.check()
 
 
+@contextmanager
+def one_transaction() -> Iterator[None]:
+    """Run the prepared statements in this block in one transaction: all or nothing.
+
+    In Django's, if this thread has a connection of its; else in one on a connection of the pool's, for the same reason
+    as in `one_connection`. What uses Django's connection in the block may not be part of it.
+    """
+    if connection.connection is not None:
+        with transaction.atomic(), one_connection():
+            yield
+        return
+    with one_connection():
+        link = _thread.link
+        assert link is not None  # one_connection has just made it
+        _execute(link.raw, b"BEGIN")
+        try:
+            yield
+        except BaseException:
+            if not link.raw.closed:
+                link.raw.pgconn.exec_(b"ROLLBACK")
+            raise
+        _execute(link.raw, b"COMMIT")
+
+
+def _execute(raw: psycopg.Connection[Any], sql: bytes) -> None:
+    try:
+        _check(raw, raw.pgconn.exec_(sql))
+    except psycopg.Error:
+        with connection.wrap_database_errors:
+            raise
+
+
 class Prepared:
     """One statement with named parameters, ``%(name)s``; each wants a cast in the SQL where its type is not obvious."""
 
@@ -103,7 +135,7 @@ class Prepared:
         raw, pgconn = link.raw, link.raw.pgconn
         if not raw.autocommit and pgconn.transaction_status == pq.TransactionStatus.IDLE:
             # psycopg begins a transaction with its first statement, which this one bypasses.
-            raw.execute("SELECT 1")
+            _check(raw, pgconn.exec_(b"BEGIN"))
         if self.name not in link.known:
             _check(raw, pgconn.prepare(self.name, self.sql))
             link.known.add(self.name)

@@ -16,7 +16,6 @@ from typing import Final
 
 import structlog
 from django.conf import settings
-from django.db import transaction
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
@@ -25,6 +24,7 @@ from credit.engine.rules import Rules
 from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_GENERIC
 from portal.models import ClientKey, User
+from portal.prepared import one_transaction
 from scheduler import addresses, catalogue, describing, dispatch, keys, lookup, replies, reports, store, trickles
 from scheduler.catalogue import Catalogue
 from scheduler.dispatch import Dispatch
@@ -46,7 +46,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     host_id = request.hostid
     for _ in range(3):
         try:
-            with transaction.atomic():
+            with one_transaction():
                 account = lookup.find(request, host_id)
                 reply = _answer(request, account, known, now, draw)
             break

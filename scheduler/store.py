@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from django.db import connection
-
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from portal.prepared import Prepared
@@ -24,6 +22,7 @@ WINDOW: Final = 200
 """Waiting jobs that are looked at, per app, from the head of the queue and, if that is not enough, from a random place:
 a request that nothing suits must not read the whole queue."""
 
+_LOCK: Final = Prepared("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
 _RECORDS: Final = """
 SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), v.processor_type, v.et_n, v.et_avg,
        v.scale_probation, extract(epoch FROM v.host_scale_at), v.error_rate, v.consecutive_valid, v.max_jobs_per_day,
@@ -322,8 +321,7 @@ class JobDetails:
 
 def lock_host(host_id: int) -> None:
     """No other request of this computer is answered until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT FROM portal_host WHERE id = %s FOR NO KEY UPDATE", [host_id])
+    _LOCK.fetch_one({"host_id": str(host_id)})
 
 
 def read(key: Mapping[str, str], host_id: int, names: Iterable[str], reported: Sequence[str]) -> Account | None:
