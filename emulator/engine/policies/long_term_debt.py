@@ -29,6 +29,7 @@ from emulator.engine.scenario import DAY_SECS, Scenario
 BACKOFF_MOST_SECS: Final = DAY_SECS
 LEAST_LOOK_SECS: Final = 60.0
 LEAST_SHARE_FRACTION: Final = 1e-9  # of all shares: one of 0 waits for all others in the simulation
+MOST_RUNNABLE: Final = 1000  # jobs of a project; with more it is asked for none (as by the present client)
 ANY_JOB_SECS: Final = 1.0  # asked of a starved project for a kind without a shortfall
 
 Eligible = Callable[[ProjectView, int, float], bool]
@@ -169,7 +170,9 @@ class LongTermDebt:
     def fetch(self, now: float) -> Fetch:
         client = self._client
         kinds = [*range(1, len(client.kinds)), 0]  # coprocessors are assumed to be faster, so they come first
-        askable = [project for project in client.projects if client.can_ask(project, now)]
+        askable = [
+            project for project in client.projects if client.can_ask(project, now) and not has_many_jobs(project)
+        ]
         askable.sort(key=lambda project: (-self._accounts.overall(project), project.index))
         starved = [project for project in askable if not _has_job(project)]
         total_secs = client.buffer_total_secs
@@ -268,6 +271,11 @@ class LongTermDebt:
     def standing(self, project: ProjectView, now: float) -> float:
         """Overall debt in seconds of one CPU."""
         return self._accounts.overall(project) / self._client.instance_flops[0]
+
+
+def has_many_jobs(project: ProjectView) -> bool:
+    """Whether it has so many that no more are asked for: they wait for a processor that is never free."""
+    return sum(len(jobs) for jobs in (*project.begun, *project.waiting)) > MOST_RUNNABLE
 
 
 def _has_job(project: ProjectView) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from emulator.engine.choosing import Chooser
 from emulator.engine.client import Client
 from emulator.engine.forecast import Forecast
-from emulator.engine.policies.long_term_debt import LEAST_LOOK_SECS, DebtAccounts
+from emulator.engine.policies.long_term_debt import LEAST_LOOK_SECS, DebtAccounts, has_many_jobs
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
 from emulator.engine.reasons import Reason
 from emulator.engine.scenario import CPU, Scenario
@@ -80,7 +80,9 @@ class SingleDebt:
         cpu_secs = outlook.shortfall_secs[0]
         if cpu_secs <= 0:
             return Fetch(None, now + max(LEAST_LOOK_SECS, outlook.saturated_secs[0] - total_secs))
-        askable = [project for project in client.projects if client.can_ask(project, now)]
+        askable = [
+            project for project in client.projects if client.can_ask(project, now) and not has_many_jobs(project)
+        ]
         if not askable:
             allowed = [project.rpc_allowed_secs for project in client.projects if project.rpc_allowed_secs > now]
             return Fetch(None, min(allowed, default=now + client.period_secs))
