@@ -71,7 +71,6 @@ def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
         app.min_avg_pfc = least
         app.save(update_fields=["min_avg_pfc"])
     report.nsnapshots += _take_snapshots(app, versions, now)
-    log.info("feeder.app", app=app.name, versions=len(versions), min_avg_pfc=app.min_avg_pfc)
 
 
 def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:

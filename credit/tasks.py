@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
+import structlog
 from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
 from credit import feeder, working
 from credit.models import App
+
+log = structlog.get_logger(__name__)
 
 
 @shared_task
@@ -29,7 +34,8 @@ def validate(app_id: int) -> None:
 @shared_task
 def feed() -> None:
     """Every ten minutes."""
-    feeder.feed(timezone.now())
+    report = feeder.feed(timezone.now())
+    log.info("feeder.run", **asdict(report))
 
 
 def _start(app: App) -> None:

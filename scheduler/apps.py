@@ -6,3 +6,12 @@ from django.apps import AppConfig
 class SchedulerConfig(AppConfig):
     name = "scheduler"
     verbose_name = "Project server"
+
+    def ready(self) -> None:
+        from credit.credit_check import archives
+
+        # What was granted for tasks that the purge has moved
+        archives.append(
+            "SELECT user_id, host_id, greatest(coalesce((facts->>'granted_credit')::float8, 0),"
+            " (facts->>'partial_credit')::float8) AS credit FROM scheduler_archivedtask"
+        )

@@ -45,3 +45,5 @@ class Command(BaseCommand):
             user = User.objects.get(email=email)
             EmailAddress.objects.get_or_create(user=user, email=email, defaults={"verified": True, "primary": True})
         self.stdout.write(f"{calls} requests of simulated computers were answered.")
+        if "project" in settings.ROOMS:
+            call_command("simulate_history", demo_data.DEMO_EMAIL, stdout=self.stdout)
