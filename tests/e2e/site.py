@@ -83,7 +83,7 @@ class Site:
         self.signing_key = signing.parse_private_key((var_dir / "am_signing_private").read_text())
         self._mail_dir = var_dir / "mail"
         self._log_file = log_file
-        self._environment = environment(var_dir, SITE_URL=self.url, **settings_by_name)
+        self.environment = environment(var_dir, SITE_URL=self.url, **settings_by_name)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -91,7 +91,7 @@ class Site:
             self._process = subprocess.Popen(
                 guard.command([*WEB_SERVER, "--port", str(self._port), "portal.wsgi:application"]),
                 cwd=CHECKOUT,
-                env=self._environment,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
