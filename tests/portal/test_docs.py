@@ -122,6 +122,7 @@ def production(tmp_path: Path) -> dict[str, str]:
     (keys / "am_signing_public").write_text(signing.public_key_text(key))
     (tmp_path / "secret_key").write_text(secrets.token_urlsafe(48))
     (tmp_path / "account_key_secret").write_text(secrets.token_urlsafe(48))
+    (tmp_path / "upload_secret").write_text(secrets.token_urlsafe(48))
     (tmp_path / "metrics_token").write_text("token")
     (tmp_path / "email_url").write_text("smtp+tls://user:password@mail.example.org:587\n")
     found = {}
