@@ -24,6 +24,7 @@ from portal.celery import app
 from portal.models import ClientKey, Host, User
 from tests.accounting.factories import credit, make_host, make_note
 from tests.accounting.rpc_helpers import attach
+from tests.credit.factories import make_app, make_result, make_workunit
 from tests.reading import Page
 
 DATA = "/account/data/"
@@ -101,7 +102,8 @@ def test_no_table_about_a_volunteer_is_forgotten(alice: User, worked: list[str])
     }
     with CaptureQueriesContext(connection) as seen:
         made(alice)
-    read = " ".join(query["sql"] for query in seen.captured_queries if query["sql"].startswith("SELECT"))
+    # A long list is read by a cursor: DECLARE … FOR SELECT.
+    read = " ".join(query["sql"] for query in seen.captured_queries if query["sql"].startswith(("SELECT", "DECLARE")))
     assert {name for name, table in about.items() if f'FROM "{table}"' not in read} == left_out
 
 
@@ -110,6 +112,14 @@ def test_no_secret_is_in_it(alice: User, worked: list[str]) -> None:
     text = "".join(archive.read(name).decode() for name in archive.namelist())
     assert len(worked) >= 6 and all(len(secret) >= 20 for secret in worked)
     assert [secret for secret in worked if secret in text] == []
+
+
+def test_tasks_of_the_project_server_are_in_it(alice: User, bob: User) -> None:
+    workunit = make_workunit(make_app())
+    mine, others = (make_result(workunit, make_host(user, "studio")) for user in (alice, bob))
+    found = json.loads(made(alice).read("credit/result.json"))
+    assert [row["id"] for row in found] == [mine.pk] != [others.pk]
+    assert json.loads(made(bob).read("emulator/experiment.json")) == []
 
 
 def test_nothing_of_others_is_in_it(alice: User, bob: User, worked: list[str]) -> None:
