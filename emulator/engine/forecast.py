@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LATE: Final = 1e-6  # a job late by less is not: rounding
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
+SHORT_STEPS: Final = 100  # so many steps at most are made short for a job that waits beside long ones
 
 
 @dataclass(slots=True)
@@ -319,14 +320,18 @@ class Slices:
         at = 0.0
         period = self._client.period_secs
         left = self._left
+        short_steps = SHORT_STEPS
         while at < horizon_secs:
             active = self._fill()
             if not active:
                 return
             step = min([left[job.id] for job in active])
             if step > LONGEST_STEP_PARTS * period:
-                # Not past the end of a short job that waits for its turn: it would seem to wait for days.
-                step = max(period, min(step / LONGEST_STEP_PARTS, self._shortest_left()))
+                step /= LONGEST_STEP_PARTS
+                if short_steps:
+                    # Not past the end of a short job that waits for its turn: it would seem to wait for days.
+                    short_steps -= 1
+                    step = max(period, min(step, self._shortest_left()))
             elif step > period:
                 step = period
             at += step
