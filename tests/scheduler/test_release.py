@@ -171,9 +171,7 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"files": ["main.sh"]}, r"files\[0\]: not a table"),
     ],
 )
-def test_a_description_without_sense_is_refused(
-    folder: Path, fields: dict[str, Any], message: str
-) -> None:
+def test_a_description_without_sense_is_refused(folder: Path, fields: dict[str, Any], message: str) -> None:
     describe(folder, **fields)
     with pytest.raises(CommandError, match=message):
         release(folder)
@@ -200,7 +198,7 @@ def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_examples_are_released_once() -> None:
-    assert demo.release_examples() == ["Collatz 1.00 x86_64-pc-linux-gnu", "Primes 1.00 x86_64-pc-linux-gnu"]
+    assert demo.release_examples() == ["Collatz 1.01 x86_64-pc-linux-gnu", "Primes 1.01 x86_64-pc-linux-gnu"]
     assert demo.release_examples() == []
 
 

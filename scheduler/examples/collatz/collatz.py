@@ -8,10 +8,13 @@ the same bytes, so replicas can be compared bit by bit. It ends as BOINC clients
 boinc_finish_called; a range that makes no sense ends with exit code 2.
 """
 
+from __future__ import annotations
+
 import sys
+from pathlib import Path
 
 
-def steps_of(number, known):
+def steps_of(number: int, known: list[int]) -> int:
     """Steps from number down to one; known[n] has those of the first numbers."""
     steps = 0
     while number >= len(known):
@@ -20,19 +23,19 @@ def steps_of(number, known):
     return steps + known[number]
 
 
-def main():
+def main() -> None:
     try:
         first, count = int(sys.argv[1]), int(sys.argv[2])
     except (IndexError, ValueError):
         sys.exit("usage: collatz.py FIRST COUNT")
     if first < 1 or not 1 <= count <= 10**9:
-        print(f"no range: {first} {count}", file=sys.stderr)
+        sys.stderr.write(f"no range: {first} {count}\n")
         sys.exit(2)
     known = [0, 0]
     while len(known) < 1 << 16:
         known.append(steps_of(len(known), known))
     best = total = 0
-    with open("out", "w") as out:
+    with Path("out").open("w") as out:
         for number in range(first, first + count):
             steps = steps_of(number, known)
             total += steps
@@ -40,8 +43,7 @@ def main():
                 best = steps
                 out.write(f"{number} {steps}\n")
         out.write(f"sum {total}\n")
-    with open("boinc_finish_called", "w") as done:
-        done.write("0\n")
+    Path("boinc_finish_called").write_text("0\n")
 
 
 main()
