@@ -36,8 +36,8 @@ from tests.emulator.clients import GPU, HOUR_SECS
 DAYS = 1.0
 WITHOUT_RULE = {"eligibility_rule": False}
 
-CPU_VERSIONS = (Version(1e9), Version(3e9, cpus=3.0), Version(5e8, cpus=0.5))
-GPU_VERSIONS = (Version(2e9, 0.2, GPU, 1.0), Version(1e9, 1.0, GPU, 0.5))
+CPU_VERSIONS = (Version(1e9),)
+GPU_VERSIONS = (Version(2e9, 0.2, GPU, 1.0),)
 versions = st.sampled_from(CPU_VERSIONS + GPU_VERSIONS)
 ups = st.builds(Availability, st.sampled_from([1.0, 0.7, 0.3]), st.just(5000.0))
 
@@ -97,7 +97,7 @@ def numbers(result: Result) -> list[object]:
     [("ltd", {}), ("ltd", WITHOUT_RULE), ("ltd-single", {}), ("debt", {})],
     ids=["ltd", "ltd without the rule", "ltd-single", "debt"],
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(what=scenarios())
 def test_a_policy_keeps_to_what_there_is_and_is_the_same_each_time(
     name: str, parameters: dict[str, bool], what: Scenario
