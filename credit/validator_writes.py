@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +36,8 @@ RESULTS: Final = Statement(
     " float8[] float8[] bool?[] int8?[] float8[] int8?[] float8[] float8[] timestamptz",
 )
 # Its columns from the fifth on are an explanation's fields, in order.
-_CLAIM: Final = tuple(field.name for field in fields(Explanation) if field.name != "elapsed_secs")
+_CLAIM: Final = attrgetter(*(field.name for field in fields(Explanation) if field.name != "elapsed_secs"))
+_NO_CLAIM: Final = (None,) * (len(fields(Explanation)) - 1)
 
 WORKUNITS: Final = Statement(
     """UPDATE credit_workunit w
@@ -96,20 +98,9 @@ def send_results(
     now_us: int,
 ) -> None:
     """The verdict, the claim and the grant of each result; None where there is none."""
-    nothing = _NOTHING
-    made = [nothing if claim is None else claim for claim in claims]
-    columns = [[getattr(claim, name) for claim in made] for name in _CLAIM]
+    made = [_NO_CLAIM if claim is None else _CLAIM(claim) for claim in claims]
+    columns = zip(*made, strict=True) if made else [()] * len(_NO_CLAIM)
     send(RESULTS, ids, states, grant_rules, credits, *columns, now_us)
-
-
-class _Nothing:
-    """In place of the explanation of a result that claimed nothing."""
-
-    def __getattr__(self, name: str) -> None:
-        return None
-
-
-_NOTHING: Final[Any] = _Nothing()
 
 
 def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -> None:
