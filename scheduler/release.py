@@ -45,7 +45,7 @@ _FILE_FIELDS: Final = {
     "executable": bool,
     "copy_file": bool,
 }
-_APP_FIELDS: Final = {"user_friendly_name": str, "description": str}
+_APP_FIELDS: Final = {"user_friendly_name": str, "description": str, "one_result_per_user": bool}
 
 
 class ReleaseError(Exception):

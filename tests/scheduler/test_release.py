@@ -200,6 +200,8 @@ def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
 def test_the_examples_are_released_once() -> None:
     assert demo.release_examples() == ["Collatz 1.01 x86_64-pc-linux-gnu", "Primes 1.01 x86_64-pc-linux-gnu"]
     assert demo.release_examples() == []
+    # Else a demo with one volunteer would never see a replicated job validated.
+    assert set(App.objects.values_list("one_result_per_user", flat=True)) == {False}
 
 
 def run_example(folder: Path, program: str, *arguments: str) -> int:
