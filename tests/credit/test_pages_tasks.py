@@ -131,7 +131,7 @@ def test_the_list_is_paged_and_asks_as_often_whatever_its_length(
     signed_in: Client, app: App, studio: Host, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     tasks = [make_success(make_workunit(app), studio) for _ in range(PAGE_TASKS + 3)]
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         first = signed_in.get(reverse("tasks"))
     assert tasks[-1].name in text_of(first)
     assert tasks[0].name not in text_of(first)
