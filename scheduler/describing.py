@@ -9,7 +9,8 @@ from typing import Any
 
 from portal.hardware import hardware_digest, parse_hardware
 from scheduler.messages import SchedulerRequest
-from scheduler.store import DESCRIBED, Changes, KnownHost
+from scheduler.statements import DESCRIBED
+from scheduler.store import Changes, KnownHost
 
 
 def describe(request: SchedulerRequest, host: KnownHost, words: list[str], changes: Changes) -> None:

@@ -17,7 +17,7 @@ from scheduler.benchmarks import floor, queue
 from scheduler.protocol import parse_request
 
 CONCURRENCY: Final = 16
-SECS: Final = 4.0
+SECS: Final = 3.0
 ROUNDS: Final = 3
 WAITING: Final = 100_000
 OTHERS: Final = (1_000, 1_000_000)
