@@ -75,7 +75,7 @@ SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, l
 # How often beat looks for results that are late or reported, and, at a third of that rate, for finished workunits.
 TRANSITIONER_EVERY_SECS = env.integer("TRANSITIONER_EVERY_SECS", 5, low=1, high=3600)
 # Workunits that a validator judges in one transaction; fewer where it has to read their output files.
-VALIDATOR_BATCH = env.integer("VALIDATOR_BATCH", 2000, low=1, high=20_000)
+VALIDATOR_BATCH = env.integer("VALIDATOR_BATCH", 5000, low=1, high=20_000)
 VALIDATOR_FILES_BATCH = env.integer("VALIDATOR_FILES_BATCH", 100, low=1, high=20_000)
 # How often beat looks for work of the validators, and how long one of them goes on before it makes room for others.
 VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
