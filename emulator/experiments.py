@@ -159,7 +159,7 @@ def delete(experiment: Experiment) -> None:
 
 def with_parameters(scenario: Scenario, parameters: dict[str, Any]) -> Scenario:
     """The scenario as a run's parameters change it (those that are preferences). Raises ScenarioError."""
-    unknown = set(parameters) - set(PARAMETERS)
+    unknown = set(parameters) - set(PARAMETERS) - {"eligibility_rule"}
     if unknown:
         raise ScenarioError("parameters", f"{sorted(unknown)[0]!r} is none")
     known = scenario.preferences

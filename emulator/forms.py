@@ -21,6 +21,7 @@ GPU_KINDS: Final = [
     ("intel_gpu", "Intel GPU"),
     ("apple_gpu", "Apple GPU"),
 ]
+NO_RULE: Final = "Long-term debt, no eligibility rule"
 LISTED_MAX: Final = 60
 """Of a scenario with more projects, the shares are not offered to be changed one by one."""
 
@@ -130,6 +131,7 @@ class TrialForm(PlainForm):
     quirks = forms.BooleanField(
         label="Also today’s policy as BOINC’s own code deviates from its design", required=False
     )
+    no_rule = forms.BooleanField(label="Also long-term debt without its rule of who may collect debt", required=False)
     seed = forms.IntegerField(label="First seed", min_value=0, max_value=2**31, initial=1)
     nseeds = forms.IntegerField(
         label="Seeds",
@@ -228,11 +230,13 @@ class TrialForm(PlainForm):
         chosen = [(Policy(name).label.split(" (")[0], name, False) for name in data["policies"]]
         if data["quirks"]:
             chosen.append(("As BOINC’s code", str(Policy.REC), True))
+        if data["no_rule"]:
+            chosen.append((NO_RULE, str(Policy.LTD), False))
         parameter = data["parameter"]
         if not parameter:
-            return [Variant(label, policy, quirks) for label, policy, quirks in chosen]
+            return [Variant(label, policy, quirks, _more(label)) for label, policy, quirks in chosen]
         return [
-            Variant(f"{label}, {value:g}", policy, quirks, {parameter: value}, value)
+            Variant(f"{label}, {value:g}", policy, quirks, {**_more(label), parameter: value}, value)
             for label, policy, quirks in chosen
             for value in data["values"]
         ]
@@ -240,3 +244,8 @@ class TrialForm(PlainForm):
     def seeds(self) -> list[int]:
         first: int = self.cleaned_data["seed"]
         return list(range(first, first + self.cleaned_data["nseeds"]))
+
+
+def _more(label: str) -> dict[str, Any]:
+    """What a variant differs in besides its policy."""
+    return {"eligibility_rule": False} if label == NO_RULE else {}

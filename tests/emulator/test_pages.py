@@ -113,6 +113,17 @@ def test_policies_are_compared_over_seeds(signed_in: Client, queue: list[tuple[s
     assert answer.context["chart"]["series"]["idle"][0][0] == pytest.approx(0, abs=1e-6)
 
 
+def test_the_debt_policy_is_tried_without_its_rule(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+    experiment = begin(signed_in, "s2_gpu_example1")
+    page = reverse("experiment", args=[experiment.pk])
+    signed_in.post(page, trial(experiment, policies=["ltd"], no_rule="on", days="20"))
+    carry_out(queue)
+    with_rule, without = Run.objects.order_by("number")
+    # The documents' first example: the rule keeps GPU work at half, without it A gets three quarters of the GPU.
+    assert with_rule.projects[0]["got_fraction"] < 0.4
+    assert without.projects[0]["got_fraction"] == pytest.approx(0.5, abs=0.05)
+
+
 def test_a_parameter_is_swept(signed_in: Client, queue: list[tuple[str, int]]) -> None:
     experiment = begin(signed_in)
     page = reverse("experiment", args=[experiment.pk])
