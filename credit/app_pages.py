@@ -18,7 +18,8 @@ WITH recent AS (SELECT id FROM credit_workunit WHERE app_id = %s ORDER BY id DES
 SELECT r.app_version_id, r.processor_type, count(*),
        sum(r.granted_credit),
        -- No job runs longer than it was out, whatever is reported.
-       sum(least(r.elapsed_secs, extract(epoch FROM r.received_at - r.sent_at))), count(*) FILTER (WHERE r.is_approximate)
+       sum(least(r.elapsed_secs, extract(epoch FROM r.received_at - r.sent_at))),
+       count(*) FILTER (WHERE r.is_approximate)
 FROM recent JOIN credit_result r ON r.workunit_id = recent.id
 WHERE r.granted_credit IS NOT NULL AND r.claim_rule IS NOT NULL
 GROUP BY 1, 2
