@@ -4,25 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounting', '0008_answers'),
+        ("accounting", "0008_answers"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='accountsettings',
-            name='no_project_notices',
+            model_name="accountsettings",
+            name="no_project_notices",
             field=models.BooleanField(default=False),
         ),
         migrations.AddField(
-            model_name='accountsettings',
-            name='team_name',
+            model_name="accountsettings",
+            name="team_name",
             field=models.CharField(blank=True, max_length=100),
         ),
         migrations.AddField(
-            model_name='hostproject',
-            name='drop_waiting',
-            field=models.BooleanField(default=False, verbose_name='drop jobs that have not begun'),
+            model_name="hostproject",
+            name="drop_waiting",
+            field=models.BooleanField(default=False, verbose_name="drop jobs that have not begun"),
         ),
     ]

@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('credit', '0005_checked_when_success'),
-        ('portal', '0008_jobs_scope'),
+        ("credit", "0005_checked_when_success"),
+        ("portal", "0008_jobs_scope"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='hostappversion',
-            index=models.Index(fields=['host'], name='hostappversion_host'),
+            model_name="hostappversion",
+            index=models.Index(fields=["host"], name="hostappversion_host"),
         ),
     ]

@@ -8,7 +8,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -17,80 +16,152 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Experiment',
+            name="Experiment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('title', models.CharField(max_length=100)),
-                ('origin', models.CharField(blank=True, max_length=200, verbose_name='where its scenario is from')),
-                ('scenario', models.JSONField(null=True)),
-                ('fault', models.CharField(blank=True, max_length=500, verbose_name='why it has no scenario')),
-                ('days', models.FloatField(default=30, validators=[django.core.validators.MinValueValidator(0.01), django.core.validators.MaxValueValidator(36525.0)])),
-                ('parameter', models.CharField(blank=True, max_length=40)),
-                ('share_token', models.CharField(blank=True, editable=False, max_length=32, null=True, unique=True)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('started_at', models.DateTimeField(blank=True, null=True, verbose_name='runs asked for')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='experiments', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("title", models.CharField(max_length=100)),
+                ("origin", models.CharField(blank=True, max_length=200, verbose_name="where its scenario is from")),
+                ("scenario", models.JSONField(null=True)),
+                ("fault", models.CharField(blank=True, max_length=500, verbose_name="why it has no scenario")),
+                (
+                    "days",
+                    models.FloatField(
+                        default=30,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.01),
+                            django.core.validators.MaxValueValidator(36525.0),
+                        ],
+                    ),
+                ),
+                ("parameter", models.CharField(blank=True, max_length=40)),
+                ("share_token", models.CharField(blank=True, editable=False, max_length=32, null=True, unique=True)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ("started_at", models.DateTimeField(blank=True, null=True, verbose_name="runs asked for")),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="experiments",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveSmallIntegerField(verbose_name='place in the experiment, from 1')),
-                ('variant', models.CharField(max_length=100, verbose_name='what it is called in comparisons')),
-                ('policy', models.CharField(choices=[('rec', 'Recent estimated credit (today’s clients)'), ('ltd', 'Long-term debt per processor type (client 6.6)'), ('ltd-single', 'One long-term debt, CPU time only (before 6.6)'), ('debt', 'Debt with preemption (2005)')], max_length=16)),
-                ('has_quirks', models.BooleanField(default=False, verbose_name="as BOINC's code deviates")),
-                ('parameters', models.JSONField(blank=True, default=dict)),
-                ('value', models.FloatField(blank=True, null=True, verbose_name='value of what is varied')),
-                ('seed', models.BigIntegerField(default=1)),
-                ('keeps_timeline', models.BooleanField(default=True)),
-                ('state', models.CharField(choices=[('queued', 'waits for a worker'), ('running', 'is being computed'), ('done', 'done'), ('failed', 'failed'), ('cancelled', 'cancelled')], default='queued', max_length=10)),
-                ('progress', models.FloatField(default=0)),
-                ('cancel_asked', models.BooleanField(default=False)),
-                ('fault', models.CharField(blank=True, max_length=300, verbose_name='why it failed')),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('heard_of_at', models.DateTimeField(blank=True, null=True, verbose_name='last sign of its worker')),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('cpu_secs', models.FloatField(blank=True, null=True)),
-                ('figures', models.JSONField(blank=True, default=dict)),
-                ('projects', models.JSONField(blank=True, default=list)),
-                ('experiment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='emulator.experiment')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveSmallIntegerField(verbose_name="place in the experiment, from 1")),
+                ("variant", models.CharField(max_length=100, verbose_name="what it is called in comparisons")),
+                (
+                    "policy",
+                    models.CharField(
+                        choices=[
+                            ("rec", "Recent estimated credit (today’s clients)"),
+                            ("ltd", "Long-term debt per processor type (client 6.6)"),
+                            ("ltd-single", "One long-term debt, CPU time only (before 6.6)"),
+                            ("debt", "Debt with preemption (2005)"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("has_quirks", models.BooleanField(default=False, verbose_name="as BOINC's code deviates")),
+                ("parameters", models.JSONField(blank=True, default=dict)),
+                ("value", models.FloatField(blank=True, null=True, verbose_name="value of what is varied")),
+                ("seed", models.BigIntegerField(default=1)),
+                ("keeps_timeline", models.BooleanField(default=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "waits for a worker"),
+                            ("running", "is being computed"),
+                            ("done", "done"),
+                            ("failed", "failed"),
+                            ("cancelled", "cancelled"),
+                        ],
+                        default="queued",
+                        max_length=10,
+                    ),
+                ),
+                ("progress", models.FloatField(default=0)),
+                ("cancel_asked", models.BooleanField(default=False)),
+                ("fault", models.CharField(blank=True, max_length=300, verbose_name="why it failed")),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("heard_of_at", models.DateTimeField(blank=True, null=True, verbose_name="last sign of its worker")),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                ("cpu_secs", models.FloatField(blank=True, null=True)),
+                ("figures", models.JSONField(blank=True, default=dict)),
+                ("projects", models.JSONField(blank=True, default=list)),
+                (
+                    "experiment",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="emulator.experiment",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['experiment', 'number'],
+                "ordering": ["experiment", "number"],
             },
         ),
         migrations.CreateModel(
-            name='Upload',
+            name="Upload",
             fields=[
-                ('experiment', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='upload', serialize=False, to='emulator.experiment')),
-                ('files', models.BinaryField()),
+                (
+                    "experiment",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="upload",
+                        serialize=False,
+                        to="emulator.experiment",
+                    ),
+                ),
+                ("files", models.BinaryField()),
             ],
         ),
         migrations.CreateModel(
-            name='RunTimeline',
+            name="RunTimeline",
             fields=[
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='timeline', serialize=False, to='emulator.run')),
-                ('data', models.BinaryField()),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="timeline",
+                        serialize=False,
+                        to="emulator.run",
+                    ),
+                ),
+                ("data", models.BinaryField()),
             ],
         ),
         migrations.AddConstraint(
-            model_name='experiment',
-            constraint=models.CheckConstraint(condition=models.Q(('days__gt', 0), ('days__lte', 36525.0)), name='experiment_days_range'),
+            model_name="experiment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("days__gt", 0), ("days__lte", 36525.0)), name="experiment_days_range"
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state'], name='run_unfinished'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state__in", ["queued", "running"])), fields=["state"], name="run_unfinished"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(fields=('experiment', 'number'), name='run_experiment_number'),
+            model_name="run",
+            constraint=models.UniqueConstraint(fields=("experiment", "number"), name="run_experiment_number"),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('progress__gte', 0), ('progress__lte', 1)), name='run_progress_range'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("progress__gte", 0), ("progress__lte", 1)), name="run_progress_range"
+            ),
         ),
     ]

@@ -8,37 +8,71 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('portal', '0006_cross_project_id'),
+        ("portal", "0006_cross_project_id"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='MailChoice',
+            name="MailChoice",
             fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='mail_choice', serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('silence', models.BooleanField(default=True, verbose_name='a computer has not reported for some days')),
-                ('silent_days', models.PositiveSmallIntegerField(default=3, validators=[django.core.validators.MinValueValidator(1)], verbose_name='days without a report')),
-                ('no_work', models.BooleanField(default=False, verbose_name='a computer gets no work')),
-                ('failing_jobs', models.BooleanField(default=False, verbose_name='the jobs of a computer fail')),
-                ('weekly_summary', models.BooleanField(default=False, verbose_name='what my computers did, every Monday')),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="mail_choice",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "silence",
+                    models.BooleanField(default=True, verbose_name="a computer has not reported for some days"),
+                ),
+                (
+                    "silent_days",
+                    models.PositiveSmallIntegerField(
+                        default=3,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                        verbose_name="days without a report",
+                    ),
+                ),
+                ("no_work", models.BooleanField(default=False, verbose_name="a computer gets no work")),
+                ("failing_jobs", models.BooleanField(default=False, verbose_name="the jobs of a computer fail")),
+                (
+                    "weekly_summary",
+                    models.BooleanField(default=False, verbose_name="what my computers did, every Monday"),
+                ),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('silent_days__gte', 1), ('silent_days__lte', 60)), name='mailchoice_silent_days')],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("silent_days__gte", 1), ("silent_days__lte", 60)),
+                        name="mailchoice_silent_days",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='SentMail',
+            name="SentMail",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(max_length=16)),
-                ('key', models.CharField(max_length=100)),
-                ('sent_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='sent_mails', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("kind", models.CharField(max_length=16)),
+                ("key", models.CharField(max_length=100)),
+                ("sent_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sent_mails",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('user', 'kind', 'key'), name='sentmail_once')],
+                "constraints": [models.UniqueConstraint(fields=("user", "kind", "key"), name="sentmail_once")],
             },
         ),
     ]

@@ -157,7 +157,7 @@ def create() -> tuple[App, list[Member]]:
 def fill(app: App, njobs: int) -> None:
     """Let exactly so many jobs wait."""
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE credit_result, credit_workunit, credit_hostappversion, scheduler_hostrecord CASCADE")
+        cursor.execute("TRUNCATE credit_result, credit_workunit CASCADE")
         cursor.execute(_FILL, {"app": app.pk, "prefix": f"wu{njobs}_", "njobs": njobs})
         cursor.execute("VACUUM ANALYZE credit_result")
         cursor.execute("ANALYZE credit_workunit")
