@@ -11,8 +11,8 @@ from typing import Final
 
 from django.db import connection
 
+from credit.app_facts import rules_of
 from credit.engine.averages import Average
-from credit.engine.rules import LIMITS, Rules
 from credit.models import App, AppVersion
 from scheduler import addresses
 from scheduler.engine.facts import AppFacts, PlanClass, Version
@@ -115,7 +115,7 @@ def _app(app: App, queue: tuple[float | None, int | None, int | None]) -> AppFac
         name=app.name,
         weight=app.weight,
         max_jobs_per_day_init=app.max_jobs_per_day_init,
-        rules=Rules.of(app.rule_set).with_limits(**{name: getattr(app, name) for name in LIMITS}),
+        rules=rules_of(app),
         is_adaptive=app.adaptive_replication,
         one_result_per_user=app.one_result_per_user,
         typical_fpops=typical,
