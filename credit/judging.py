@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
-from credit.comparison import ComparisonError, agree, comparer_of, delivered, needs_files
+from credit.comparison import DIGEST_BYTES, ComparisonError, agree, comparer_of, delivered, needs_files
 from credit.models import App, Comparison, Result
 from credit.validator_rows import Results, Workunits
 from credit.verdicts import VALID, Equal, Verdict, judge, judge_late, judge_too_late
@@ -21,7 +21,8 @@ class Judging:
         self.canonical_ids = workunits.canonical_id.tolist()
         self.workunit_ids = workunits.id.tolist()
         self.ids = results.id.tolist()
-        self.digests = results.digest
+        # Anything else is no digest of outputs, and equal to nothing.
+        self.digests = [d if d is not None and len(d) == DIGEST_BYTES else None for d in results.digest]
         self.faults: dict[int, str] = {}
         # A project's function may use the database, and fail there, without harm to the pass.
         self.guard: Any = transaction.atomic if app.comparison == Comparison.CUSTOM else nullcontext
@@ -54,7 +55,8 @@ class Judging:
         try:
             with self.guard():
                 return self._judge(number, begin, end, lambda one, other: agree(self.comparer, here[one], here[other]))
-        except ComparisonError as error:
+        except (ComparisonError, DatabaseError) as error:
+            # The latter where a function kept a failure of the database's to itself.
             self.faults[self.workunit_ids[number]] = str(error)
             return None
 

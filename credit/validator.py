@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import structlog
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from credit import validator_writes as writes
 from credit.app_facts import app_facts, version_facts
@@ -22,6 +22,7 @@ from credit.engine.decide import Decision, count_only_invalid, decide_late, deci
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, WorkunitFacts
 from credit.engine.granting import due
+from credit.engine.rules import RulesError
 from credit.host_records import create_missing, use_medians
 from credit.judging import Judging
 from credit.models import App, AppVersion, Outcome, Result, ValidateState, VersionAverage, Workunit
@@ -44,6 +45,8 @@ PIECES: Final = 4
 """Parts of a batch that are sent to the database while the next one is computed."""
 ATTEMPTS: Final = 50
 """Each makes the records that its batch misses; another validator may have taken the batch when they are there."""
+FEWER: Final = 8
+"""A batch that failed is tried again with so many times fewer workunits."""
 RETRY_AFTER: Final = dt.timedelta(hours=1)
 _LONGEST_FAULT: Final = 500
 
@@ -78,15 +81,44 @@ class _MissingError(Exception):
 def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassReport:
     """Judge up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
 
-    Raises Django's database errors; then nothing has happened, and another pass may try.
+    Where a batch fails, smaller ones find the workunit whose data is at fault; it is set aside for a while, and its
+    page says why. Raises OperationalError and InterfaceError if the database is at fault, RulesError if the app's
+    limits are; then nothing has happened, and another pass may try.
     """
+    limit = limit or settings.VALIDATOR_BATCH
+    while True:
+        batch = _Pass(app_id, now)
+        try:
+            return _whole_pass(batch, limit)
+        except (OperationalError, InterfaceError, RulesError):
+            raise
+        except Exception as error:
+            # Whatever it is: one workunit must not keep all others waiting.
+            log.exception("validator.pass_failed", app_id=app_id, workunits=len(batch.workunit_ids))
+            if not batch.workunit_ids:
+                raise
+            if len(batch.workunit_ids) == 1:
+                _set_aside(batch.workunit_ids, f"{type(error).__name__}: {error}", now)
+                return PassReport(nworkunits=1, nfaults=1)
+            limit = max(1, len(batch.workunit_ids) // FEWER)
+
+
+def _whole_pass(batch: _Pass, limit: int) -> PassReport:
     for _ in range(ATTEMPTS):
         try:
             with connection.wrap_database_errors, transaction.atomic():
-                return _Pass(app_id, now).run(limit or settings.VALIDATOR_BATCH)
+                return batch.run(limit)
         except _MissingError as missing:
-            create_missing(app_id, missing.records, missing.users, missing.hosts)
-    raise RuntimeError(f"records for a pass of app {app_id} vanish as soon as they are made")
+            create_missing(batch.app_id, missing.records, missing.users, missing.hosts)
+            batch.workunit_ids = []
+    raise RuntimeError(f"records for a pass of app {batch.app_id} vanish as soon as they are made")
+
+
+def _set_aside(workunit_ids: Sequence[int], fault: str, now: dt.datetime) -> None:
+    """Let them wait, and say why; what it says may quote anything."""
+    said = fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]
+    waiting = Workunit.objects.filter(pk__in=workunit_ids, need_validate=True)
+    waiting.update(validate_fault=said, validate_after=now + RETRY_AFTER)
 
 
 @dataclass(slots=True)
@@ -116,6 +148,7 @@ class _Pass:
         self.now = now.timestamp()
         self.now_us = round(self.now * 1e6)
         self.report = PassReport()
+        self.workunit_ids: list[int] = []
         self.granted: list[int] = []
         self.due: list[float] = []
 
@@ -124,6 +157,7 @@ class _Pass:
             # Compiling a statement takes longer than running it.
             cursor.execute("SET LOCAL jit = off")
         workunits = lock_workunits(self.app_id, limit, self.now_us)
+        self.workunit_ids = workunits.id.tolist()
         self.report.nworkunits = len(workunits.id)
         if not len(workunits.id):
             return self.report
@@ -296,7 +330,7 @@ class _Pass:
     def write_faults(self, results: Results, verdicts: Sequence[Verdict | None]) -> None:
         """What is rare: comparisons that failed, and results that failed their own check."""
         for fault, ids in _by_fault(self.faults).items():
-            Workunit.objects.filter(pk__in=ids).update(validate_fault=fault, validate_after=self.at + RETRY_AFTER)
+            _set_aside(ids, fault, self.at)
             log.error("validator.comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
         unfit = [
             int(results.id[self.begins[number] + place])

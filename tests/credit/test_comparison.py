@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,30 @@ def test_columns_that_are_no_list_of_files_are_read_as_far_as_they_are(outputs: 
     files = delivered(1, b"short", outputs)
     assert files.digest is None
     assert len(files.outputs) <= comparison.MAX_FILES
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        7,
+        [7],
+        [{"name": "r_0", "path": "x", "nbytes": "many", "md5": "m"}],
+        [{"name": "r_0", "path": "x", "nbytes": -1, "md5": "m"}],
+        [{"name": f"r_{n}", "path": "x", "nbytes": 1, "md5": "m"} for n in range(comparison.MAX_FILES + 1)],
+    ],
+)
+def test_a_result_whose_list_of_files_is_not_whole_is_fit_for_nothing(outputs: Any) -> None:
+    strange = delivered(1, b"d" * 16, outputs)
+    assert strange.digest is None
+    assert not agree(within(), strange, strange)
+
+
+def test_files_are_compared_word_by_word_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "MAX_FILE_BYTES", 1_000_000)
+    left, right = result(1, b"1.5 " * 200_000), result(2, b"1.5\n" * 199_999 + b"1.6")
+    tracemalloc.start()
+    assert not agree(within(), left, right)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # 0.8 MB each, and room for 1 MB while one is read; twice 200,000 numbers of Python's would take 13 MB.
+    assert most < 5e6

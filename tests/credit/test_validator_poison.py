@@ -1,0 +1,116 @@
+"""One workunit whose data or comparison makes a pass fail: it is set aside, and all others go on."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection
+
+from credit import validator
+from credit.models import App, AppVersion, Comparison, Outcome, Platform, Result, ValidateState, Workunit
+from portal.models import Host
+from tests.credit.factories import make_app, make_version
+from tests.credit.validating import LATER, differences, done, validate, volunteers
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def app() -> App:
+    return make_app()
+
+
+@pytest.fixture
+def version(app: App) -> AppVersion:
+    return make_version(app)
+
+
+@pytest.fixture
+def hosts(db: None) -> list[Host]:
+    return volunteers(4)
+
+
+def long_winded(first: object, second: object) -> bool:
+    """A project's function that says all it knows when it fails, and quotes what it read."""
+    raise ValueError("line 1 is no number: \x00" + "x" * 1000)
+
+
+def swallowing(first: object, second: object) -> bool:
+    """A project's function that notices a mistake of the database's, and leaves its transaction as it is."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO credit_platform (name) VALUES (NULL)")
+    except IntegrityError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("function", ["long_winded", "swallowing"])
+def test_a_function_that_fails_in_any_way_keeps_its_workunit_waiting_and_no_pass_fails(
+    function: str, app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    path = f"tests.credit.test_validator_poison.{function}"
+    App.objects.update(comparison=Comparison.CUSTOM, comparison_function=path)
+    workunit = done(app, version, hosts[0])
+    assert validate(app).nfaults == 1
+    workunit.refresh_from_db()
+    assert workunit.need_validate
+    assert workunit.validate_after == LATER + dt.timedelta(hours=1)
+    assert "no number" in workunit.validate_fault or "transaction" in workunit.validate_fault
+    assert Platform.objects.count() == 1
+
+
+@pytest.mark.parametrize("digest", [b"", b"short"])
+def test_digests_that_are_none_are_equal_to_nothing(
+    digest: bytes, app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    workunit = done(app, version, *hosts[:2], output_digest=digest)
+    made = validate(app)
+    assert (made.nvalid, made.ndecided) == (0, 0)
+    assert set(workunit.results.values_list("outcome", flat=True)) == {Outcome.VALIDATE_ERROR}
+
+
+def test_outputs_of_another_form_make_their_result_unfit_and_no_pass_fail(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(comparison=Comparison.TOLERANCE)
+    workunit = done(app, version, *hosts[:2], min_quorum=1)
+    strange = workunit.results.order_by("pk")[0]
+    Result.objects.filter(pk=strange.pk).update(outputs=[{"name": "r_0", "nbytes": "many", "path": "x", "md5": "y"}])
+    assert validate(app).nvalid == 1
+    strange.refresh_from_db()
+    assert (strange.outcome, strange.validate_state) == (Outcome.VALIDATE_ERROR, ValidateState.INIT)
+
+
+def test_a_workunit_that_no_pass_gets_over_is_set_aside_and_the_others_go_on(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    before, poison, *after = [done(app, version, *hosts[:2]) for _ in range(12)]
+    # No type that the site knows: what reads it fails.
+    poison.results.update(processor_type="abacus")
+    made = [validate(app) for _ in range(4)]
+    assert sum(report.nvalid for report in made) == 22
+    assert sum(report.nfaults for report in made) == 1
+    poison.refresh_from_db()
+    assert (poison.need_validate, poison.validate_after) == (True, LATER + dt.timedelta(hours=1))
+    assert "TypeError" in poison.validate_fault
+    assert not Workunit.objects.filter(pk__in=[each.pk for each in (before, *after)], need_validate=True).exists()
+    assert differences() == []
+    # Repaired, it is decided like any other.
+    poison.results.update(processor_type="CPU")
+    assert validate(app, LATER + dt.timedelta(hours=2)).nvalid == 2
+
+
+def test_a_database_that_fails_sets_nothing_aside(
+    app: App, version: AppVersion, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OperationalError("deadlock detected")
+
+    workunit = done(app, version, *hosts[:2])
+    monkeypatch.setattr(validator, "read_results", fail)
+    with pytest.raises(OperationalError, match="deadlock"):
+        validate(app)
+    workunit.refresh_from_db()
+    assert workunit.validate_fault == ""
