@@ -55,7 +55,9 @@ WITH claimed AS (
   SELECT r.id, r.claimed_pfc, r.claimed_credit,
          CASE WHEN r.claim_rule = ANY (%s) THEN coalesce(r.min_avg_pfc, 1) * w.fpops_est
               ELSE coalesce(r.raw_pfc, 0) * coalesce(r.version_scale, 1) * coalesce(r.host_scale, 1)
-                   + r.partial_credit * {GFLOP_DAY:.0f}::float8 / {CREDIT_PER_DAY} END AS pfc
+                   -- The other credit systems count whole jobs.
+                   + CASE WHEN r.claim_rule < {ClaimRule.PEAK_FLOPS.value} THEN r.partial_credit ELSE 0 END
+                     * {GFLOP_DAY:.0f}::float8 / {CREDIT_PER_DAY} END AS pfc
     FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
    WHERE r.claim_rule IS NOT NULL AND r.claim_rule <> {ClaimRule.LEFT_OUT.value})
 SELECT id, claimed_pfc, pfc FROM claimed

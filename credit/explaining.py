@@ -57,5 +57,6 @@ def explain(result: Result, workunit: Workunit) -> Ladder | None:
     steps = claim_steps(claim, workunit_facts(workunit), result.partial_credit, result.elapsed_secs)
     if result.grant_rule is not None and result.granted_credit is not None:
         rule, is_cut = grant_rule_of(result.grant_rule)
-        steps += grant_steps(Grant(result.granted_credit, rule, is_cut))
+        due = max(0.0, result.granted_credit - result.partial_credit)
+        steps += grant_steps(Grant(result.granted_credit, rule, is_cut), due)
     return Ladder(steps, result.claimed_credit, result.granted_credit, claim.is_approximate)

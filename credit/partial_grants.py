@@ -16,8 +16,8 @@ from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
 from credit.engine.partial import claim_part
 from credit.engine.recent_credit import add_credit
 from credit.engine.rules import Rules
-from credit.host_records import create_missing
-from credit.models import AppVersion, HostAppVersion, HostCredit, Result, ServerState, UserCredit
+from credit.host_records import create_missing, use_medians
+from credit.models import AppVersion, HostAppVersion, HostCredit, Result, ServerState, UserCredit, VersionAverage
 
 _Account = UserCredit | HostCredit | AppVersion
 
@@ -54,9 +54,12 @@ def _facts(result: Result, now: dt.datetime) -> ResultFacts:
     if result.app_version is None:
         records = records.filter(processor_type=result.processor_type)
     record = records.first()
+    version = None if result.app_version is None else version_facts(result.app_version)
+    if version is not None and result.app.version_average == VersionAverage.MEDIAN:
+        use_medians([version], rules_of(result.app))
     return ResultFacts(
         None if record is None else _record_facts(record),
-        None if result.app_version is None else version_facts(result.app_version),
+        version,
         0.0,
         result.peak_flops or 0.0,
         result.sent_at.timestamp(),

@@ -13,7 +13,7 @@ from credit.engine.claims import add_published_samples, published_claim
 from credit.engine.deployed import add_deployed_samples, deployed_claim
 from credit.engine.explanation import ClaimRule, Explanation, Grant
 from credit.engine.facts import AppFacts, CreditSystem, HostVersionFacts, ResultFacts, WorkunitFacts
-from credit.engine.granting import grant, late_grant
+from credit.engine.granting import due, grant, late_grant
 from credit.engine.probation import count_cheat, count_invalid, count_valid
 from credit.engine.systems import other_claim
 
@@ -112,21 +112,20 @@ def _move(
     judged: Sequence[Explanation],
     granted: Grant,
 ) -> None:
-    """Moves the statistics by results whose claims have all been made."""
+    """Moves the statistics by results whose claims have all been made; what trickles brought the versions have had."""
     rules = app.rules
     deployed = rules.is_deployed
-    credit = granted.credit
     for result, claim in zip(valid, judged, strict=True):
         version = result.version
         if deployed:
             add_deployed_samples(app, workunit, result, claim)
             if version is not None and claim.claimed_credit is not None:
                 # Claims, not grants, and uncut: one cheat can put millions into a version's recent average.
-                version.grants.append((result.sent_at, claim.claimed_credit))
+                version.grants.append((result.sent_at, max(0.0, claim.claimed_credit - result.partial_credit)))
             continue
         if claim.claim_rule is ClaimRule.ABOVE_BOUND and result.host_version is not None:
             count_cheat(result.host_version, rules)
         else:
             add_published_samples(app, workunit, result, claim)
         if version is not None:
-            version.grants.append((result.sent_at, credit))
+            version.grants.append((result.sent_at, due(granted, result)))

@@ -85,7 +85,12 @@ def recomputed_pfc(claim: Explanation, workunit: WorkunitFacts, partial_credit: 
     for scale in (claim.version_scale, claim.host_scale):
         if scale is not None:
             pfc *= scale
-    return pfc + pfc_of(partial_credit)
+    return pfc + pfc_of(partial_credit) if _has_parts(claim.claim_rule) else pfc
+
+
+def _has_parts(rule: ClaimRule) -> bool:
+    """Whether a claim is made of what trickles brought and of the rest: the other systems count whole jobs."""
+    return ClaimRule.ANONYMOUS_NORMALISED <= rule < ClaimRule.PEAK_FLOPS
 
 
 _ANY_RULES: Final = Rules.published()
@@ -131,7 +136,7 @@ def claim_steps(
         steps += _default_steps(claim, workunit)
     else:
         steps += _scale_steps(claim)
-    if partial_credit and rule not in DEFAULT_RULES:
+    if partial_credit and _has_parts(rule):
         steps.append(Step("Credited while it ran", partial_credit, "Trickles brought this much already."))
     if rule is ClaimRule.FIXED_PER_JOB:
         steps.append(Step("Claim (credit)", claim.claimed_credit, "A fixed amount per job."))
