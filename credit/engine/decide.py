@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from credit.engine.claims import add_published_samples, published_claim
 from credit.engine.deployed import add_deployed_samples, deployed_claim
@@ -16,6 +17,8 @@ from credit.engine.facts import AppFacts, CreditSystem, HostVersionFacts, Result
 from credit.engine.granting import due, grant, late_grant
 from credit.engine.probation import count_cheat, count_invalid, count_valid
 from credit.engine.systems import other_claim
+
+_FAILED_SANITY_CHECK: Final = (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE)
 
 
 @dataclass(slots=True)
@@ -123,7 +126,7 @@ def _move(
                 # Claims, not grants, and uncut: one cheat can put millions into a version's recent average.
                 version.grants.append((result.sent_at, max(0.0, claim.claimed_credit - result.partial_credit)))
             continue
-        if claim.claim_rule is ClaimRule.ABOVE_BOUND and result.host_version is not None:
+        if claim.claim_rule in _FAILED_SANITY_CHECK and result.host_version is not None:
             count_cheat(result.host_version, rules)
         else:
             add_published_samples(app, workunit, result, claim)

@@ -45,7 +45,9 @@ def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, r
 
 
 def count_cheat(record: HostVersionFacts, rules: Rules) -> None:
-    """A claim above the workunit's bound: a new spell, and suspicion enough to replicate its jobs for a while."""
+    """A claim above the workunit's bound, or of numbers that no computer has: a new spell, and suspicion enough to
+    replicate its jobs for a while.
+    """
     record.scale_probation = True
     record.host_scale_time = None
     record.error_rate = rules.initial_error_rate

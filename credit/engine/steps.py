@@ -29,7 +29,10 @@ DEFAULT_REASONS: Final = {
         "The count is above the most that such a job may use. It fails the sanity check: it is not used, moves no "
         "average, and the computer has to prove itself again."
     ),
-    ClaimRule.IMPOSSIBLE: "The run time or the speed that was reported is none that a computer can have.",
+    ClaimRule.IMPOSSIBLE: (
+        "The run time or the speed that was reported is none that a computer can have. It moves no average, and the "
+        "computer has to prove itself again."
+    ),
     ClaimRule.ZERO_ELAPSED: "A run time of zero was reported, so there is nothing to reckon with.",
     ClaimRule.ANONYMOUS_DEFAULT: (
         "The computer uses a program of its own, and too little is known yet to compare it with the app's versions."

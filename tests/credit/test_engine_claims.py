@@ -196,6 +196,13 @@ def test_an_impossible_run_time_claims_the_default(elapsed: float, peak: float) 
     assert (host.pfc.n, ran.samples) == (MANY, [])
 
 
+@pytest.mark.parametrize(("elapsed", "peak"), [(nan, PEAK), (inf, PEAK), (-1.0, PEAK), (1000.0, 0.0), (1e304, PEAK)])
+def test_impossible_numbers_count_as_a_failed_sanity_check(elapsed: float, peak: float) -> None:
+    host = record(MANY, 2.0, error_rate=0.01, host_scale_time=NOW - DAY)
+    decide(app(), result(host, version(MANY, 3.0, 0.5), elapsed, peak_flops=peak))
+    assert (host.scale_probation, host.host_scale_time, host.error_rate) == (True, None, 0.1)
+
+
 @pytest.mark.parametrize("peak", [nan, inf, 0.0, -1.0, -inf])
 def test_an_impossible_speed_claims_the_default(peak: float) -> None:
     host = record(MANY, 2.0)
