@@ -25,7 +25,7 @@ from prometheus_client import (
     Histogram,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -75,6 +75,19 @@ def count_task(task: str, succeeded: bool) -> None:
 
 # What apps have to tell besides, each asked at each reading; an app adds its own when it is ready.
 app_collectors: list[Collector] = []
+
+
+class _Tolerant(Collector):
+    """What an app tells of itself; if it cannot, for want of its database say, the rest must still be read."""
+
+    def __init__(self, told: Collector) -> None:
+        self._told = told
+
+    def collect(self) -> Iterator[Metric]:
+        try:
+            yield from list(self._told.collect())
+        except Exception:
+            log.warning("metrics.part_unreadable", part=type(self._told).__name__, exc_info=True)
 
 
 class _Background(Collector):
@@ -144,5 +157,5 @@ def metrics(request: HttpRequest) -> HttpResponse:
     background = CollectorRegistry()
     background.register(_Background())
     for collector in app_collectors:
-        background.register(collector)
+        background.register(_Tolerant(collector))
     return HttpResponse(generate_latest(registry) + generate_latest(background), content_type=CONTENT_TYPE_LATEST)

@@ -13,7 +13,9 @@ from celery import shared_task
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
+from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 from pytest_django import Settings
 
 from portal import metrics_folder
@@ -56,6 +58,15 @@ def test_requests_of_clients_are_counted_by_outcome() -> None:
     assert grown("cobblestone_rpcs_total", "-1", "/rpc.php") == 1
     assert grown("cobblestone_rpc_seconds_count", "/rpc.php") == 3
     assert grown("cobblestone_rpc_seconds_bucket", "+Inf", "/rpc.php") == 3
+
+
+def test_an_app_that_cannot_tell_leaves_the_other_metrics(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(Collector):
+        def collect(self) -> Iterator[Metric]:
+            raise OSError("no database")
+
+    monkeypatch.setattr("portal.metrics.app_collectors", [Broken()])
+    assert ("cobblestone_queue_length", app.conf.task_default_queue) in read(client)
 
 
 @pytest.mark.urls(__name__)
