@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import datetime as dt
 import unicodedata
+from collections.abc import Callable
 
 from portal.models import Host, Venue
 
 MAX_NAME_CHARS = 100
+
+merge_followers: list[Callable[[int, int], None]] = []
+"""Called with the ids of the older and the newer record, inside the transaction that joins them, to let follow what
+else there is about a computer; rooms append theirs when ready."""
 
 
 class HostChangeRefused(ValueError):

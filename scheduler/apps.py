@@ -9,9 +9,12 @@ class SchedulerConfig(AppConfig):
 
     def ready(self) -> None:
         from credit.credit_check import archives
+        from portal.hosts import merge_followers
+        from scheduler import purge
 
         # What was granted for tasks that the purge has moved
         archives.append(
             "SELECT user_id, host_id, greatest(coalesce((facts->>'granted_credit')::float8, 0),"
             " (facts->>'partial_credit')::float8) AS credit FROM scheduler_archivedtask"
         )
+        merge_followers.append(purge.follow)
