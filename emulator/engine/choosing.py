@@ -12,7 +12,7 @@ preempted, then a new one (emulator document, section 7).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +48,9 @@ class Chooser:
         self._gpus = range(1, len(client.kinds))
         self._first_end = 0.0  # of the time slices of what runs
         self._taken: set[int] = set()
+        self._one_kind = len(client.kinds) == 1
+        self._rivals_at_version = -1
+        self._any_rivals = False
         self._full_at_moves = -1  # no instance was free, when so many jobs had stopped
 
     def choose(self, now: float) -> Choice:
@@ -55,12 +58,14 @@ class Chooser:
         client = self._client
         forecast = self._forecast
         endangered = forecast.danger(now)
-        if (
-            not endangered
-            and self._full_at_moves == client.moves
-            and (now < self._first_end or (len(self._kinds) == 1 and self._goes_on(now)))
-        ):
-            return Choice(client.running, _NO_REASONS, self._first_end if self._rivals() else NEVER)
+        if not endangered:
+            if self._full_at_moves == client.moves:
+                if now < self._first_end or (self._one_kind and self._goes_on(now)):
+                    return Choice(client.running, _NO_REASONS, self._first_end if self._rivals() else NEVER)
+            elif self._full_at_moves == client.moves - 1 and now < self._first_end and self._one_kind:
+                job = self._next_one()
+                if job is not None:
+                    return self._with(job, now)
         self._free = [n if active else 0.0 for n, active in zip(client.instances, client.kind_active, strict=True)]
         self._jobs: list[Job] = []
         self._reasons: list[Reason] = []
@@ -88,6 +93,15 @@ class Chooser:
             self._full_at_moves = client.moves + stops
         return Choice(self._jobs, self._reasons, again)
 
+    def _costs(self, jobs: Iterable[Job]) -> dict[int, float]:
+        """By how much the choice of these jobs makes their projects' ranks grow."""
+        costs: dict[int, float] = {}
+        step_cost = self._step_cost
+        for job in jobs:
+            index = job.project.index
+            costs[index] = costs.get(index, 0.0) + step_cost(job)
+        return costs
+
     def _goes_on(self, now: float) -> bool:
         """Where all CPUs are busy and one time slice ends: gives that job another one if its project still comes
         first. A short way to what the four steps would find."""
@@ -98,16 +112,11 @@ class Chooser:
             return False
         job = over[0]
         mine = job.project
-        costs: dict[int, float] = {}
-        step_cost = self._step_cost
-        for other in running:
-            if other is not job:
-                index = other.project.index
-                costs[index] = costs.get(index, 0.0) + step_cost(other)
-        rank = self._rank
-        height = (rank(mine) + costs.get(mine.index, 0.0), mine.index)
         if mine.suspended:
             return False
+        costs = self._costs([other for other in running if other is not job])
+        rank = self._rank
+        height = (rank(mine) + costs.get(mine.index, 0.0), mine.index)
         for project in client.projects:
             if project is not mine and (project.waiting[0] or len(project.begun[0]) > project.running):
                 index = project.index
@@ -117,17 +126,58 @@ class Chooser:
         self._first_end = min([job.slice_end_secs for job in running])
         return True
 
+    def _next_one(self) -> Job | None:
+        """Where all CPUs were busy, one job has stopped since and no time slice is over: the job that the four steps
+        would add. None where it is not as simple: with limits, suspended projects, or jobs of other than one CPU."""
+        client = self._client
+        running = client.running
+        if (
+            client.uneven
+            or client.any_suspended
+            or not client.kind_active[0]
+            or len(running) + 1 != client.instances[0]
+        ):
+            return None
+        costs = self._costs(running)
+        rank = self._rank
+        best, least = None, NEVER
+        for project in client.projects:
+            if project.waiting[0] or len(project.begun[0]) > project.running:
+                index = project.index
+                height = rank(project) + costs.get(index, 0.0)
+                if height < least:
+                    best, least = project, height
+        if best is None or best.project.max_concurrent:
+            return None
+        if len(best.begun[0]) > best.running:
+            job = next(job for job in best.begun[0] if not job.running)
+        else:
+            job = best.waiting[0][0]
+        return None if job.app.app.max_concurrent else job
+
+    def _with(self, job: Job, now: float) -> Choice:
+        """What runs, and that job."""
+        client = self._client
+        running = client.running
+        job.slice_end_secs = end = now + client.period_secs
+        for other in running:
+            if other.slice_end_secs < end:
+                end = other.slice_end_secs
+        self._first_end = end
+        self._full_at_moves = client.moves
+        reasons = [Reason.SLICE] * len(running)
+        reasons.append(Reason.CPU_PRIORITY)
+        return Choice([*running, job], reasons, self._first_end if self._rivals() else NEVER)
+
     def _rivals(self) -> bool:
         """Whether two projects have jobs for the same kind of processor, so that the end of a time slice matters."""
-        projects = self._client.projects
-        for kind in self._kinds:
-            some = False
-            for project in projects:
-                if project.waiting[kind] or project.begun[kind]:
-                    if some:
-                        return True
-                    some = True
-        return False
+        if self._rivals_at_version != self._client.version:
+            self._rivals_at_version = self._client.version
+            self._any_rivals = any(
+                sum([bool(project.waiting[kind] or project.begun[kind]) for project in self._client.projects]) > 1
+                for kind in self._kinds
+            )
+        return self._any_rivals
 
     def _end_slices(self, now: float) -> float:
         """Gives those chosen a new slice if theirs is over; returns when the first one ends."""
@@ -179,10 +229,7 @@ class Chooser:
         if free[kind] <= 1e-9:
             return
         rank, step_cost = self._rank, self._step_cost
-        costs: dict[int, float] = {}
-        for job in self._jobs:
-            index = job.project.index
-            costs[index] = costs.get(index, 0.0) + step_cost(job)
+        costs = self._costs(self._jobs)
         heap = [
             (rank(project) + costs.get(project.index, 0.0), project.index, project)
             for project in client.projects

@@ -72,6 +72,7 @@ class Client:
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
         self.running: list[Job] = []
+        self.busy_projects: list[ProjectState] = []  # those with running jobs
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
@@ -155,13 +156,6 @@ class Client:
         """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
         return self._work[kind] - self._work_rate[kind] * (now - self._work_at[kind])
 
-    def _work_off(self, job: Job, rate: float, now: float) -> None:
-        """The job is worked off so much faster from now on."""
-        kind = job.kind
-        self._work[kind] -= self._work_rate[kind] * (now - self._work_at[kind])
-        self._work_at[kind] = now
-        self._work_rate[kind] += rate * job.usage * job.bias
-
     def look_for_longest(self, kind: int) -> None:
         """Finds the longest estimate among the present jobs of that kind."""
         jobs = (job for project in self.projects for job in (*project.begun[kind], *project.waiting[kind]))
@@ -182,11 +176,16 @@ class Client:
 
     def apply(self, choice: Choice, now: float) -> None:
         """Runs what the policy chose: preempts what is not in it, starts what does not run, sets the CPUs' speed."""
-        chosen = cast("Sequence[Job]", choice.jobs)  # the only jobs there are
+        chosen = cast("list[Job]", choice.jobs)  # the only jobs there are
         running = self.running
         if chosen is running:
             return
-        if list(chosen[: len(running)]) != running:
+        count = len(running)
+        if chosen[:count] == running:
+            for place in range(count, len(chosen)):
+                self._start(chosen[place], now, choice.reasons[place])
+                running.append(chosen[place])
+        else:
             wanted = {job.id for job in chosen}
             for job in running:
                 if job.id not in wanted:
@@ -196,11 +195,6 @@ class Client:
                 if not job.running:
                     self._start(job, now, reason)
                     running.append(job)
-        elif len(chosen) > len(running):
-            first = len(running)
-            for job, reason in zip(chosen[first:], choice.reasons[first:], strict=True):
-                self._start(job, now, reason)
-                running.append(job)
         if choice.reasons and choice.reasons[0] in BY_DEADLINE:
             self._mark_deadlines(choice, now)
         if self.uneven or len(running) > self.instances[0]:
@@ -216,6 +210,7 @@ class Client:
     def _start(self, job: Job, now: float, reason: Reason) -> None:
         kind = job.kind
         project = job.project
+        usage = job.usage
         if not job.started:
             job.started = True
             waiting = project.waiting[kind]
@@ -223,21 +218,20 @@ class Client:
                 waiting.popleft()
             else:
                 waiting.remove(job)
-            project.waiting_secs[kind] -= job.estimate_secs * job.usage
-            if not waiting:
-                project.waiting_secs[kind] = 0.0  # no rounding is carried on
+            # No rounding is carried on.
+            project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * usage if waiting else 0.0
             project.begun[kind].append(job)
         job.running = True
         job.by_deadline = reason in BY_DEADLINE
         job.app.running += 1
-        job.rate = self.cpu_rate if kind == 0 else 1.0
+        job.rate = rate = self.cpu_rate if kind == 0 else 1.0
         job.settled_secs = job.since_secs = now
         self._will_end(job, now)
-        job.lanes = self.lanes[kind].take(job.usage)
-        self._add_busy(job, job.rate)
-        self._work_off(job, job.rate, now)
+        job.lanes = self.lanes[kind].take(usage)
+        self._load(job, rate, now)
         project.running += 1
         if project.running == 1:
+            self.busy_projects.append(project)
             gap = now - project.gap_from_secs
             project.gap_cubes += gap * gap * gap
         self.log.add(now, Kind.RUN, reason, project.index, job.id, kind)
@@ -250,13 +244,16 @@ class Client:
             ends[:] = [entry for entry in ends if entry[2].end_secs == entry[0]]
             heapify(ends)
 
-    def _add_busy(self, job: Job, rate: float) -> None:
-        """Adds (or takes away, below 0) a running job's load to its project's."""
-        project = job.project
-        project.busy[job.kind] += job.usage * rate
-        if job.kind:
+    def _load(self, job: Job, rate: float, now: float) -> None:
+        """The job runs so much faster from now on (slower, below 0): its project's load and the work to be done."""
+        project, kind, usage = job.project, job.kind, job.usage
+        project.busy[kind] += usage * rate
+        if kind:
             project.busy[0] += job.cpus * rate
         project.busy_flops += job.counted_flops * rate
+        self._work[kind] -= self._work_rate[kind] * (now - self._work_at[kind])
+        self._work_at[kind] = now
+        self._work_rate[kind] += rate * usage * job.bias
 
     def settle(self, job: Job, now: float) -> None:
         """Books what a running job has done since it was last settled."""
@@ -278,8 +275,7 @@ class Client:
         """Stops a running job; it stays in its project's lists, and the caller takes it from `running`."""
         self.settle(job, now)
         project = job.project
-        self._add_busy(job, -job.rate)
-        self._work_off(job, -job.rate, now)
+        self._load(job, -job.rate, now)
         self.moves += 1
         job.running = False
         job.app.running -= 1
@@ -288,6 +284,7 @@ class Client:
         self.lanes[job.kind].give_back(job.lanes, job.usage)
         project.running -= 1
         if not project.running:
+            self.busy_projects.remove(project)
             project.gap_from_secs = now
             project.busy = [0.0] * len(project.busy)  # no rounding is carried on
             project.busy_flops = 0.0
@@ -338,8 +335,7 @@ class Client:
         for job in self.running:
             if job.kind == 0 and job.rate != rate:
                 self.settle(job, now)
-                self._add_busy(job, rate - job.rate)
-                self._work_off(job, rate - job.rate, now)
+                self._load(job, rate - job.rate, now)
                 job.rate = rate
                 self._will_end(job, now)
 

@@ -17,19 +17,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heapify, heappop, heapreplace
+from heapq import heappop, heapreplace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from emulator.engine.client import Client
-from emulator.engine.state import NEVER, Job, ProjectState
+from emulator.engine.slices import LATE, Slices
+from emulator.engine.state import NEVER, Job
 
 if TYPE_CHECKING:
     from emulator.engine.policy import ProjectView
 
-LATE: Final = 1e-6  # a job late by less is not: rounding
+_first = itemgetter(0)
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
-LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
-SHORT_STEPS: Final = 100  # so many steps at most are made short for a job that waits beside long ones
 
 
 @dataclass(slots=True)
@@ -60,6 +60,7 @@ class Forecast:
         self._judged: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
         self._ends: dict[int, float] = {}  # when jobs end in the last simulation
+        self.steps = 0  # of all simulations in time slices so far
         self.margins: list[tuple[float, Job]] = []  # jobs in danger but not late, and by how much they make it
 
     # Bounds, in constant time.
@@ -73,21 +74,17 @@ class Forecast:
         work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind]
         return max(0.0, (work_secs - SLACK_SECS) / client.up_fraction[kind])
 
-    @property
-    def _early_secs(self) -> float:
-        client = self._client
-        return client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
-
     def danger(self, now: float) -> bool:
         """Whether any job might miss its deadline; False is certain."""
-        deadlines = self._client.deadlines
+        client = self._client
+        early = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
         for kind in self._kinds:
-            heap = deadlines[kind]
+            heap = client.deadlines[kind]
             while heap and heap[0][2].done:
                 heappop(heap)
-            if heap and now + self._all_done_secs(kind, now) > heap[0][0] - self._early_secs:
-                self._client.look_for_longest(kind)  # the longest may be gone
-                if now + self._all_done_secs(kind, now) > heap[0][0] - self._early_secs:
+            if heap and now + self._all_done_secs(kind, now) > heap[0][0] - early:
+                client.look_for_longest(kind)  # the longest may be gone
+                if now + self._all_done_secs(kind, now) > heap[0][0] - early:
                     return True
         return False
 
@@ -132,9 +129,8 @@ class Forecast:
         client = self._client
         missed: list[list[Job]] = [[] for _ in self._kinds]
         self.margins = []
-        early = self._early_secs
-        endangered: dict[int, Job] = {}
-        horizon = 0.0
+        early = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
+        endangered: list[Job] = []
         for kind in self._kinds:
             bound = now + self._all_done_secs(kind, now)
             for project in client.projects:
@@ -143,14 +139,14 @@ class Forecast:
                 for jobs in (project.begun[kind], project.waiting[kind]):
                     for job in jobs:
                         if job.deadline_secs - early < bound:
-                            endangered[job.id] = job
-                            horizon = max(horizon, job.deadline_secs - early - now)
+                            endangered.append(job)
         if not endangered:
             return missed
-        slices = Slices(client, self._rank, self._unit, now)
-        slices.go_on(horizon, set(endangered))
+        slices = Slices(client, self._rank, self._unit, now, early)
+        slices.go_on(endangered, to_last_deadline=client.quirks.no_edf_simulation)
         self._ends = slices.ends
-        for job in endangered.values():
+        self.steps += slices.steps
+        for job in endangered:
             end = slices.ends.get(job.id, NEVER)
             if end > job.deadline_secs - early + LATE:
                 missed[job.kind].append(job)
@@ -212,11 +208,12 @@ class Forecast:
                 beside += cpus
                 free = max(0.0, n - wanted)
             else:
+                least = 0.0
                 for _, secs, _ in self._in_order(kind, now):
-                    least = loads[0]
                     if least >= horizon:
                         break
                     heapreplace(loads, least + secs)
+                    least = loads[0]
                 free = float(loads.count(0.0))
             idle.append(free)
             saturated.append(loads[0] / up if free <= 1e-9 else 0.0)
@@ -236,7 +233,7 @@ class Forecast:
             pieces = max(1, math.ceil(job.usage - 1e-9))
             for _ in range(pieces):
                 heapreplace(loads, loads[0] + secs * job.usage / pieces)
-            if loads[0] >= horizon:
+            if loads[0] >= horizon and wanted >= n:
                 break
         return wanted, cpus
 
@@ -246,6 +243,7 @@ class Forecast:
         each pick is the same."""
         client = self._client
         picks: list[tuple[float, float, Job]] = []
+        pick = picks.append
         projects = 0
         for project in client.projects:
             begun, waiting = project.begun[kind], project.waiting[kind]
@@ -258,133 +256,16 @@ class Forecast:
                 rank, unit = self._rank(project), self._unit(project)
             for job in begun:
                 secs = job.left_secs(now)
-                picks.append((rank, secs, job))
+                pick((rank, secs, job))
                 rank += unit * job.counted_flops * secs
             for job in waiting:
                 secs = job.estimate_secs
-                picks.append((rank, secs, job))
+                pick((rank, secs, job))
                 rank += unit * job.counted_flops * secs
         if projects > 1:
             picks.sort(key=_first)
         return picks
 
 
-def _first(pick: tuple[float, float, Job]) -> float:
-    return pick[0]
-
-
 def _by_deadline(job: Job) -> tuple[float, bool, int]:
     return (job.deadline_secs, not job.started, job.id)
-
-
-class Slices:
-    """The simulation in time slices: at each step every kind of processor, GPUs first, is filled with jobs in order
-    of arrival from the project of highest priority; the step lasts to the next end, or one slice."""
-
-    def __init__(
-        self,
-        client: Client,
-        rank: Callable[[ProjectView], float],
-        unit: Callable[[ProjectView], float],
-        now: float,
-    ) -> None:
-        self._client = client
-        self._now = now
-        kinds = len(client.kinds)
-        self._order = [*range(1, kinds), 0]
-        self._ranks: dict[int, float] = {}
-        self._units: dict[int, float] = {}
-        # Per kind and project: jobs to run in order of arrival, and what is left of each.
-        self._queues: list[dict[int, list[Job]]] = [{} for _ in range(kinds)]
-        self._left: dict[int, float] = {}
-        for project in [project for project in client.projects if not project.suspended]:
-            self._take_in(project, rank(project), unit(project))
-        self.ends: dict[int, float] = {}  # by job, time from the start of the run
-
-    def _take_in(self, project: ProjectState, rank: float, unit: float) -> None:
-        client = self._client
-        if client.quirks.last_project_first:
-            rank, unit = float(-project.index), 0.0
-        self._ranks[project.index] = rank
-        self._units[project.index] = unit
-        for kind in self._order:
-            jobs = [*project.begun[kind], *project.waiting[kind]]
-            if jobs:
-                jobs.sort(key=_id)
-                self._queues[kind][project.index] = jobs
-                for job in jobs:
-                    self._left[job.id] = job.left_secs(self._now) / client.up_fraction[kind]
-
-    def go_on(self, horizon_secs: float, watched: set[int]) -> None:
-        """Simulates up to the horizon, or until all watched jobs have ended."""
-        at = 0.0
-        period = self._client.period_secs
-        left = self._left
-        short_steps = SHORT_STEPS
-        while at < horizon_secs:
-            active = self._fill()
-            if not active:
-                return
-            step = min([left[job.id] for job in active])
-            if step > LONGEST_STEP_PARTS * period:
-                step /= LONGEST_STEP_PARTS
-                if short_steps:
-                    # Not past the end of a short job that waits for its turn: it would seem to wait for days.
-                    short_steps -= 1
-                    step = max(period, min(step, self._shortest_left()))
-            elif step > period:
-                step = period
-            at += step
-            self._advance(active, step, at)
-            if len(self.ends) >= len(watched) and watched <= self.ends.keys():
-                return
-
-    def _shortest_left(self) -> float:
-        return min(
-            (self._left[job.id] for queue in self._queues for jobs in queue.values() for job in jobs), default=NEVER
-        )
-
-    def _fill(self) -> list[Job]:
-        """The jobs of the next step."""
-        client = self._client
-        free = list(client.instances)
-        active: list[Job] = []
-        ranks = dict(self._ranks)
-        period = client.period_secs
-        for kind in self._order:
-            queues = self._queues[kind]
-            heap = [(ranks[index], index, 0) for index in queues]
-            if len(heap) > 1:
-                heapify(heap)
-            while heap and free[kind] > 1e-9:
-                rank, index, place = heap[0]
-                jobs = queues[index]
-                job = jobs[place]
-                if not kind or job.usage <= free[kind] + 1e-9:
-                    free[kind] -= job.usage
-                    if kind:
-                        free[0] -= job.cpus
-                    active.append(job)
-                    rank += self._units[index] * job.counted_flops * period
-                    ranks[index] = rank
-                if place + 1 < len(jobs):
-                    heapreplace(heap, (rank, index, place + 1))
-                else:
-                    heappop(heap)
-        return active
-
-    def _advance(self, active: list[Job], step: float, at: float) -> None:
-        for job in active:
-            index = job.project.index
-            self._ranks[index] += self._units[index] * job.counted_flops * step
-            left = self._left[job.id] = self._left[job.id] - step
-            if left <= LATE:
-                self.ends[job.id] = self._now + at
-                queue = self._queues[job.kind][index]
-                queue.remove(job)
-                if not queue:
-                    del self._queues[job.kind][index]
-
-
-def _id(job: Job) -> int:
-    return job.id

@@ -1,4 +1,4 @@
-"""Writing a run down while it goes: rows are gathered in plain lists and folded into columns and bins in batches."""
+"""Writing a run down while it goes: numbers are gathered in a list and folded into columns and bins in batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from emulator.engine.results import (
 )
 from emulator.engine.state import Job
 
-BATCH_ROWS: Final = 50_000
+COLUMNS: Final = 8
+BATCH_NUMBERS: Final = 20_000 * COLUMNS
 MOST_BIN_CELLS: Final = 4_000_000
 MOST_RPCS: Final = 1_000_000
 MOST_STATES: Final = 1_000_000
@@ -79,8 +80,7 @@ class Recorder:
         bins = max(16, min(BINS, MOST_BIN_CELLS // (len(kinds) * len(projects))))
         self._width_secs = duration_secs / bins
         self._busy = Sums(len(kinds) * len(projects), bins, self._width_secs)
-        self._batch = Blocks()
-        self._kind_of = array("b")
+        self._rows: list[float] = []  # of each stretch: the columns of Blocks and the kind, one after the other
         self._blocks = Blocks()
         self._rpcs = Rpcs()
         self._misses = Misses()
@@ -100,50 +100,44 @@ class Recorder:
         """A stretch in which a job ran unchanged."""
         lanes = job.lanes
         kind = job.kind
+        project, number, by_deadline = job.project.index, job.id, job.by_deadline
+        rows = self._rows
         if len(lanes) == 1:
-            self._row(job, start, end, lanes[0], job.usage * job.rate, kind)
+            rows += (start, end, lanes[0], project, number, job.usage * job.rate, by_deadline, kind)
         else:
             left = job.usage
             for lane in lanes:
                 part = min(left, 1.0)
                 left -= part
-                self._row(job, start, end, lane, part * job.rate, kind)
+                rows += (start, end, lane, project, number, part * job.rate, by_deadline, kind)
         if kind and job.cpus:
-            self._row(job, start, end, NO_LANE, job.cpus, 0)
-
-    def _row(self, job: Job, start: float, end: float, lane: int, usage: float, kind: int) -> None:
-        batch = self._batch
-        batch.start_secs.append(start)
-        batch.end_secs.append(end)
-        batch.lane.append(lane)
-        batch.project.append(job.project.index)
-        batch.job.append(job.id)
-        batch.usage.append(usage)
-        batch.by_deadline.append(job.by_deadline)
-        self._kind_of.append(kind)
-        if len(self._kind_of) >= BATCH_ROWS:
+            rows += (start, end, NO_LANE, project, number, job.cpus, by_deadline, 0)
+        if len(rows) >= BATCH_NUMBERS:
             self._fold()
 
     def _fold(self) -> None:
-        """Adds the batch to the bins and, while there is room, to the blocks."""
-        batch, kinds = self._batch, self._kind_of
-        if not kinds:
+        """Adds the rows to the bins and, while there is room, to the blocks."""
+        if not self._rows:
             return
-        self._batch, self._kind_of = Blocks(), array("b")
-        row = np.frombuffer(kinds, dtype=np.int8).astype(np.int64) * len(self._projects)
-        row += np.frombuffer(batch.project, dtype=np.int32)
-        self._busy.add(np.frombuffer(batch.start_secs), np.frombuffer(batch.end_secs), row, np.frombuffer(batch.usage))
+        # All whole numbers among them are exact as doubles.
+        columns = np.array(self._rows, dtype=np.float64).reshape(-1, COLUMNS).T
+        self._rows.clear()
+        start, end, lane, project, job, usage, by_deadline, kind = columns
+        self._busy.add(start, end, (kind * len(self._projects) + project).astype(np.int64), usage)
         blocks = self._blocks
         room = MOST_BLOCKS - len(blocks)
-        if room < len(kinds):
+        if room < len(start):
             blocks.complete = False
-        blocks.start_secs.extend(batch.start_secs[:room])
-        blocks.end_secs.extend(batch.end_secs[:room])
-        blocks.lane.extend(batch.lane[:room])
-        blocks.project.extend(batch.project[:room])
-        blocks.job.extend(batch.job[:room])
-        blocks.usage.extend(batch.usage[:room])
-        blocks.by_deadline.extend(batch.by_deadline[:room])
+        for column, kept in (
+            (start, blocks.start_secs),
+            (end, blocks.end_secs),
+            (lane, blocks.lane),
+            (project, blocks.project),
+            (job, blocks.job),
+            (usage, blocks.usage),
+            (by_deadline, blocks.by_deadline),
+        ):
+            kept.frombytes(column[:room].astype(kept.typecode).tobytes())
 
     def rpc(self, now: float, project: int, asked_secs: float, got: int, reported: int, answered: bool) -> None:
         """One RPC."""

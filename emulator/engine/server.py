@@ -18,7 +18,6 @@ from emulator.engine.scenario import LEAST_JOB_FLOP, Normal
 from emulator.engine.state import Job, Offer, ProjectState
 
 MOST_JOBS_PER_RPC: Final = 20_000
-MOST_JOBS_ON_HOST: Final = 100_000
 
 
 class Server:

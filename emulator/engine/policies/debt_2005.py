@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop
 from typing import Final
 
+from emulator.engine.policies.long_term_debt import has_many_jobs
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
 from emulator.engine.reasons import Reason
 from emulator.engine.scenario import Scenario
@@ -273,7 +274,7 @@ class Debt2005:
         cpus = client.instances[0]
         best: tuple[tuple[float, float, int], ProjectView] | None = None
         for project in client.projects:
-            if not client.can_ask(project, now) or not project.can_supply[0]:
+            if not client.can_ask(project, now) or not project.can_supply[0] or has_many_jobs(project):
                 continue
             cap_secs = fractions[project.index] * client.buffer_min_secs * cpus
             lack = 1 - need.work_secs[project.index] / cap_secs if cap_secs > 0 else 0.0

@@ -70,9 +70,8 @@ class Rec:
             # As below; the usual case in one step.
             grown = self._growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
             rec = self._rec
-            for project in self._client.projects:
-                if project.running:
-                    rec[project.index] += project.busy_flops * grown
+            for project in self._client.busy_projects:
+                rec[project.index] += project.busy_flops * grown
             self._growth += grown
             return
         while exponent > 0.0:
@@ -80,9 +79,8 @@ class Rec:
             exponent -= step
             grown = self._growth * expm1(step)
             rec = self._rec
-            for project in self._client.projects:
-                if project.busy_flops:
-                    rec[project.index] += project.busy_flops * grown
+            for project in self._client.busy_projects:
+                rec[project.index] += project.busy_flops * grown
             self._growth += grown
             if self._growth > RESCALE:
                 self._rec = [value / self._growth for value in rec]
@@ -151,8 +149,8 @@ class Rec:
                     soonest = max(project.rpc_allowed_secs, project.backoff_until_secs[kind])
                     if soonest > now:
                         again = min(again, soonest)
-                    elif not project.share:
-                        again = min(again, now + max(saturated[kind] - ZERO_SHARE_SECS, 0.0))
+                    elif not project.share and saturated[kind] > ZERO_SHARE_SECS:
+                        again = min(again, now + saturated[kind] - ZERO_SHARE_SECS)
         return Fetch(None, again)
 
     def _outlook(self, now: float) -> Outlook:
