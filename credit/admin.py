@@ -19,16 +19,35 @@ from credit.models import (
     CreditSystem,
     HostAppVersion,
     Platform,
+    ProcessorType,
     Result,
     Workunit,
 )
+from credit.setting_texts import APP_TEXTS, VERSION_TEXTS
 from portal.admin import ReadOnlyAdmin
 
+MAX_GPU_RAM_BYTES = 2**50
 FUNCTION_FIELDS = ("comparison_function", "assimilation_function", "trickle_function")
+
+
+class SettingsAdmin(ModelAdmin):
+    """Rows with settings beside state that the site itself keeps."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Write only what was changed: a validator or the feeder may have moved the rest since the row was read."""
+        if not change:
+            super().save_model(request, obj, form, change)
+        elif form.changed_data:
+            obj.save(update_fields=form.changed_data)
 
 
 class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
     """An app's settings; what belongs together is checked together."""
+
+    class Meta:
+        model = App
+        fields = tuple(APP_TEXTS)  # the admin takes those of its fieldsets
+        help_texts = APP_TEXTS
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -53,8 +72,32 @@ class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the typ
             self.add_error(field, "This names something that cannot be called.")
 
 
+class VersionForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+    """What of a version may be corrected; its processor type is not in the form, but its use of GPUs has to fit it."""
+
+    class Meta:
+        model = AppVersion
+        fields = tuple(VERSION_TEXTS)
+        help_texts = VERSION_TEXTS
+
+    def clean_gpu_usage(self) -> float:
+        usage: float = self.cleaned_data["gpu_usage"]
+        is_gpu = self.instance.processor_type != ProcessorType.CPU
+        if is_gpu and not usage:
+            raise ValidationError("A version for GPUs uses more than 0 of them.")
+        if usage and not is_gpu:
+            raise ValidationError("A version for CPUs uses no GPU: enter 0.")
+        return usage
+
+    def clean_min_gpu_ram_bytes(self) -> int:
+        nbytes: int = self.cleaned_data["min_gpu_ram_bytes"]
+        if not 0 <= nbytes <= MAX_GPU_RAM_BYTES:
+            raise ValidationError(f"From 0 to {MAX_GPU_RAM_BYTES} bytes.")
+        return nbytes
+
+
 @admin.register(App)
-class AppAdmin(ModelAdmin):
+class AppAdmin(SettingsAdmin):
     form = AppForm
     list_display = ("name", "user_friendly_name", "credit_system", "rule_set", "host_scale_check", "is_deprecated")
     list_filter = ("is_deprecated", "credit_system", "rule_set")
@@ -148,9 +191,10 @@ class PlatformAdmin(ModelAdmin):
 
 
 @admin.register(AppVersion)
-class AppVersionAdmin(ModelAdmin):
+class AppVersionAdmin(SettingsAdmin):
     """Versions are released by a command; here they are withdrawn, and their needs corrected."""
 
+    form = VersionForm
     list_display = ("__str__", "processor_type", "is_deprecated", "pfc_n", "pfc_avg", "pfc_scale", "expavg_credit")
     list_filter = ("app", "processor_type", "is_deprecated")
     list_select_related = ("app", "platform")
