@@ -13,6 +13,8 @@ from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
 TOLERANCE: Final = 1e-9
 """Relative: sums of floats in another order differ in their last digits."""
 ROUNDED: Final = 1e-12
+MAX_RAW_PFC: Final = 1e200
+"""Claims of more FLOPs are not worked out again: with their factors they may be more than a number can be."""
 
 archives: list[str] = []
 """Selects of (user_id, host_id, credit) for results that other apps keep elsewhere; they append theirs when ready."""
@@ -59,7 +61,8 @@ WITH claimed AS (
                    + CASE WHEN r.claim_rule < {ClaimRule.PEAK_FLOPS.value} THEN r.partial_credit ELSE 0 END
                      * {GFLOP_DAY:.0f}::float8 / {CREDIT_PER_DAY} END AS pfc
     FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
-   WHERE r.claim_rule IS NOT NULL AND r.claim_rule <> {ClaimRule.LEFT_OUT.value})
+   WHERE r.claim_rule IS NOT NULL AND r.claim_rule <> {ClaimRule.LEFT_OUT.value}
+     AND abs(coalesce(r.raw_pfc, 0)) < {MAX_RAW_PFC:g}::float8)
 SELECT id, claimed_pfc, pfc FROM claimed
  WHERE claimed_pfc IS NULL OR claimed_credit IS NULL
     OR abs(claimed_pfc - pfc) > {TOLERANCE} * greatest(abs(pfc), 1e-300)

@@ -17,6 +17,7 @@ _THIN = "\u202f"  # narrow no-break space: between groups of digits
 _NBSP = "\u00a0"
 _NOTHING = "\u2013"  # an en dash where there is no number
 _MICRO_SECS_A_DAY = 86_400 * MICRO
+_MOST = 1e15
 
 
 def _grouped(value: float, decimals: int = 0) -> str:
@@ -62,14 +63,16 @@ def credit(micro: float | None) -> SafeString:
 
 @register.filter
 def credits(number: float | None) -> SafeString:
-    """A number of credits as it is: what `credit` does for micro-credits."""
+    """A number of credits as it is: what `credit` does for micro-credits. More than any job can bring: shortened."""
+    if number is not None and not abs(number) <= _MOST:
+        return format_html("{}", significant(number))
     return credit(None if number is None else number * MICRO)
 
 
 @register.filter
 def secs(number: float | None) -> SafeString:
-    """Seconds of run time: what `duration` does for micro-seconds."""
-    return duration(None if number is None else number * MICRO)
+    """Seconds of run time: what `duration` does for micro-seconds. None for what no clock can have measured."""
+    return duration(number * MICRO if number is not None and 0 <= number <= _MOST else None)
 
 
 @register.filter

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
+from math import inf, nan
+from typing import Any, Final
 
 import pytest
 from django.db import IntegrityError, OperationalError, connection
 
 from credit import validator
-from credit.models import App, AppVersion, Comparison, Outcome, Platform, Result, ValidateState, Workunit
+from credit.feeder import feed
+from credit.models import (
+    App,
+    AppVersion,
+    Comparison,
+    CreditSystem,
+    Outcome,
+    Platform,
+    Result,
+    RuleSet,
+    ValidateState,
+    Workunit,
+)
 from portal.models import Host
-from tests.credit.factories import make_app, make_version
-from tests.credit.validating import LATER, differences, done, validate, volunteers
+from tests.credit.factories import NOON, make_app, make_version
+from tests.credit.validating import LATER, differences, done, record, validate, volunteers
 
 pytestmark = pytest.mark.django_db
 
@@ -114,3 +128,31 @@ def test_a_database_that_fails_sets_nothing_aside(
         validate(app)
     workunit.refresh_from_db()
     assert workunit.validate_fault == ""
+
+
+ODD: Final[list[dict[str, Any]]] = [
+    *({"elapsed_secs": secs} for secs in (nan, inf, -inf, -1e304, 1e150, 1e304, 1e-300, None)),
+    *({"cpu_secs": secs} for secs in (nan, inf, -1.0, 1e304, 0.0, None)),
+    *({"peak_flops": flops} for flops in (nan, inf, -1.0, 0.0, 1e304, 1e9, 1e-300, None)),
+    *({"fpops_cumulative": flops} for flops in (nan, inf, -1.0, 1e304)),
+    {"fpops_per_cpu_sec": 1e304},
+    {"sent_at": NOON + dt.timedelta(days=3)},
+    {"received_at": NOON - dt.timedelta(days=3000)},
+    {"app_version": None, "elapsed_secs": 1e304},
+]
+
+
+@pytest.mark.parametrize("system", CreditSystem.values)
+@pytest.mark.parametrize("rule_set", RuleSet.values)
+def test_numbers_that_no_computer_has_leave_nothing_undecided_and_the_books_hold(
+    rule_set: str, system: str, app: App, hosts: list[Host]
+) -> None:
+    App.objects.update(rule_set=rule_set, credit_system=system, fixed_credit=3.0, min_avg_pfc=1.1)
+    version = make_version(app, plan_class="mt", pfc_n=200, pfc_avg=1e25, pfc_scale=1e25)
+    record(hosts[0], version, pfc_n=30, pfc_avg=1e-9, et_n=3, et_avg=0.1)
+    for odd in ODD:
+        done(app, None if "app_version" in odd else version, *hosts[:2]).results.update(**odd)
+    made = validate(app)
+    assert (made.ndecided, made.nvalid, made.nfaults) == (len(ODD), 2 * len(ODD), 0)
+    assert differences() == []
+    assert feed(NOON).napps == 1

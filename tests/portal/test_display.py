@@ -14,6 +14,7 @@ from portal.templatetags.display import (
     amount_cell,
     credit,
     credit_text,
+    credits,
     duration,
     duration_text,
     moment,
@@ -21,6 +22,7 @@ from portal.templatetags.display import (
     percent,
     plural,
     processor_days,
+    secs,
     speed,
 )
 from portal.templatetags.drawings import bar, sparkline
@@ -134,3 +136,14 @@ def test_the_highest_day_fills_the_sparkline_and_a_little_is_seen() -> None:
     assert "most on 2026-03-03 with 1\u202f000" in drawn
     assert "NaN" not in sparkline([(dt.date(2026, 3, 1), 0)])
     assert "<rect" not in sparkline([])
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, -1.0, 1e304, None])
+def test_a_run_time_that_no_clock_has_measured_is_none(number: float | None) -> None:
+    assert secs(number) == "\u2013"
+    assert "1 min" not in secs(0) and "0" in secs(0)
+
+
+@pytest.mark.parametrize(("number", "text"), [(math.nan, "\u2013"), (math.inf, "\u2013"), (1e250, "1.000e+250")])
+def test_a_claim_beyond_all_bounds_is_short_on_the_page(number: float, text: str) -> None:
+    assert credits(number) == text
