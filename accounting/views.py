@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TypeVar
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -21,6 +22,7 @@ from accounting.charts import address, chart_data
 from accounting.history import By, Show
 from accounting.history_day import read_notes
 from accounting.periods import PRESETS, Period, Step, neighbours, read_period
+from credit.exports import granted_to_user
 from portal.access import own_hosts, signed_in
 
 NOTES_SHOWN = 20
@@ -69,8 +71,10 @@ def _contact_since(request: HttpRequest) -> dict[str, object]:
 @login_required
 def home(request: HttpRequest) -> HttpResponse:
     """Am I contributing, and is anything wrong?"""
-    overview = home_reads.read_overview(signed_in(request), timezone.now())
-    return render(request, "accounting/home.html", {"overview": overview})
+    user = signed_in(request)
+    overview = home_reads.read_overview(user, timezone.now())
+    granted = granted_to_user(user) if "project" in settings.ROOMS else None
+    return render(request, "accounting/home.html", {"overview": overview, "granted": granted})
 
 
 _Choice = TypeVar("_Choice", bound=StrEnum)

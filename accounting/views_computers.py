@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +14,7 @@ from accounting import computers as reads
 from accounting.choices import ChoiceRefused, exclude_types, save_wishes
 from accounting.forms import HostForm, TypesForm, WishForm, wish_forms
 from accounting.merging import Candidate, MergeRefused, candidates, merge, preview
+from credit.exports import granted_to_host
 from portal.access import get_own_host, signed_in
 from portal.hosts import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
 from portal.models import Host
@@ -48,6 +50,7 @@ def _host_page(
     context = {
         "page": page,
         "host": found,
+        "granted": granted_to_host(found) if "project" in settings.ROOMS else None,
         "host_form": host_form or HostForm.of(found),
         "wish_forms": wishes or wish_forms(page),
         "types_form": TypesForm(page),

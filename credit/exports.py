@@ -1,0 +1,28 @@
+"""What other rooms may know of validated credit, as another site's account manager would of a project's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from credit.models import HostCredit, UserCredit
+from portal.models import Host, User
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """Credit granted so far, and the recent average per day (credits)."""
+
+    total_credit: float
+    expavg_credit: float
+
+
+def granted_to_user(user: User) -> Granted | None:
+    """What this project granted a volunteer; None if nothing yet. One statement."""
+    found = UserCredit.objects.filter(user=user).first()
+    return Granted(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
+
+
+def granted_to_host(host: Host) -> Granted | None:
+    """The same for a computer."""
+    found = HostCredit.objects.filter(host=host).first()
+    return Granted(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
