@@ -250,7 +250,8 @@ class BatchAdmin(ReadOnlyAdmin):
 @admin.register(Workunit)
 class WorkunitAdmin(ReadOnlyAdmin):
     list_display = ("name", "app", "created_at", "need_validate", "canonical_credit", "error_mask", "assimilate_state")
-    list_filter = ("app", "assimilate_state")
+    # Those with a fault wait for an operator to repair what kept them from being checked.
+    list_filter = ("app", "assimilate_state", ("validate_fault", admin.EmptyFieldListFilter))
     list_select_related = ("app",)
     search_fields = ("=name",)
     show_full_result_count = False

@@ -7,7 +7,9 @@ validators may work on an app: each takes workunits that nobody else has at hand
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,7 +22,7 @@ from credit import validator_writes as writes
 from credit.app_facts import app_facts, version_facts
 from credit.engine.decide import Decision, count_only_invalid, decide_late, decide_set
 from credit.engine.explanation import Explanation
-from credit.engine.facts import HostVersionFacts, WorkunitFacts
+from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
 from credit.engine.granting import due
 from credit.engine.rules import RulesError
 from credit.host_records import create_missing, use_medians
@@ -78,11 +80,24 @@ class _MissingError(Exception):
         self.hosts = hosts
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection: what a pass makes lives until its end, and searching it again and again finds nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_uncollected()
 def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassReport:
     """Judge up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
 
     Where a batch fails, smaller ones find the workunit whose data is at fault; it is set aside for a while, and its
-    page says why. Raises OperationalError and InterfaceError if the database is at fault, RulesError if the app's
+    page says so. Raises OperationalError and InterfaceError if the database is at fault, RulesError if the app's
     limits are; then nothing has happened, and another pass may try.
     """
     limit = limit or settings.VALIDATOR_BATCH
@@ -149,6 +164,7 @@ class _Pass:
         self.now_us = round(self.now * 1e6)
         self.report = PassReport()
         self.workunit_ids: list[int] = []
+        self.facts: list[ResultFacts] = []
         self.granted: list[int] = []
         self.due: list[float] = []
 
@@ -164,7 +180,6 @@ class _Pass:
         results = read_results(workunits.id)
         self.lock(results)
         self.read_app()
-        self.facts = result_facts(results, self.places, self.records, self.versions, self.p_fpops)
         verdicts = self.judge(workunits, results)
         self.write(workunits, results, verdicts)
         return self.report
@@ -233,6 +248,10 @@ class _Pass:
         numbers: Sequence[int],
     ) -> None:
         """Decides some of the workunits, in order, and sends what becomes of them and of their results."""
+        if not numbers:
+            return
+        here = slice(self.begins[numbers[0]], self.ends[numbers[-1]])
+        self.facts += result_facts(results, here, self.places, self.records, self.versions, self.p_fpops)
         changes = _Changes()
         ids: list[int] = []
         canonical: list[int | None] = []

@@ -10,7 +10,7 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from credit.engine.explanation import ClaimRule, GrantRule
-from credit.models import App, Outcome, Result, ServerState, UserCredit, ValidateState
+from credit.models import App, Outcome, Result, ServerState, UserCredit, ValidateState, Workunit
 from credit.task_pages import PAGE_TASKS
 from portal.models import Host, User
 from tests.accounting.page_text import text_of
@@ -111,6 +111,24 @@ def test_wingmen_stay_nameless(signed_in: Client, granted: Result, bob: User) ->
         assert "bobs-secret-box" not in body
         assert bob.email not in body
         assert reverse("task", args=[theirs.pk]) not in body
+
+
+def test_outputs_that_could_not_be_checked_are_said_to_all_and_why_to_operators_only(
+    client: Client, granted: Result, alice: User, operator: User
+) -> None:
+    why = "IntegrityError: Failing row contains (secret)"
+    Workunit.objects.update(need_validate=True, validate_fault=why, validate_after=NOON)
+    page = reverse("workunit", args=[granted.workunit_id])
+    for who, is_told in ((alice, False), (operator, True)):
+        client.force_login(who)
+        text = text_of(client.get(page))
+        assert "The outputs could not be checked." in text
+        assert ("secret" in text) is is_told
+    listed = client.get("/admin/credit/workunit/", {"validate_fault__isempty": "0"})
+    assert granted.workunit.name in listed.content.decode()
+    assert client.get("/admin/credit/workunit/", {"validate_fault__isempty": "1"}).context["cl"].result_count == 0
+    Workunit.objects.update(need_validate=False)
+    assert "could not be checked" not in text_of(client.get(page))
 
 
 def test_somebody_elses_task_does_not_exist_but_for_operators(

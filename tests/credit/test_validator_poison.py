@@ -116,6 +116,25 @@ def test_a_workunit_that_no_pass_gets_over_is_set_aside_and_the_others_go_on(
     assert validate(app, LATER + dt.timedelta(hours=2)).nvalid == 2
 
 
+def test_a_row_that_the_database_refuses_sets_its_workunit_aside_and_no_other(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    workunits = [done(app, version, *hosts[:2]) for _ in range(10)]
+    refused = workunits[6].results.order_by("pk")[1]
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        rule = "ADD CONSTRAINT none_of_these CHECK (id <> %s OR validate_state = 0)"
+        cursor.execute(f"ALTER TABLE credit_result {rule}", [refused.pk])
+    while Workunit.objects.filter(need_validate=True, validate_after=None).exists():
+        validate(app)
+    workunits[6].refresh_from_db()
+    assert workunits[6].need_validate
+    assert workunits[6].validate_fault.startswith("IntegrityError: ")
+    assert "none_of_these" in workunits[6].validate_fault
+    assert Result.objects.filter(validate_state=ValidateState.VALID).count() == 18
+    assert differences() == []
+
+
 def test_a_database_that_fails_sets_nothing_aside(
     app: App, version: AppVersion, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
