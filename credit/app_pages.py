@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from django.db import connection
 from django.db.models import Max
 
 from credit.models import App, AppVersion, ProcessorType
+from credit.task_pages import recent_credit
 
 RECENT_WORKUNITS: Final = 5000
 """How far back the figures of recent jobs look: a bound on what a visit costs."""
@@ -44,6 +46,8 @@ class VersionRow:
     version: AppVersion | None
     processor_type: str
     recent: Recent | None
+    # Recent average credit as it is now, a day
+    recent_credit: float = 0.0
 
     @property
     def type_label(self) -> str:
@@ -56,7 +60,7 @@ def read_apps() -> list[dict[str, Any]]:
     return [{"app": app, "released_at": app.released_at} for app in apps]
 
 
-def read_app_page(name: str) -> dict[str, Any] | None:
+def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
     """What the page of an app is filled with; None if there is none of the name. Three statements."""
     app = App.objects.filter(name=name).first()
     if app is None:
@@ -64,7 +68,10 @@ def read_app_page(name: str) -> dict[str, Any] | None:
     recent = _recent(app)
     versions = list(app.versions.select_related("platform", "app"))
     rows = [
-        VersionRow(each, each.processor_type, recent.pop((each.pk, each.processor_type), None)) for each in versions
+        VersionRow(
+            each, each.processor_type, recent.pop((each.pk, each.processor_type), None), recent_credit(each, now)
+        )
+        for each in versions
     ]
     rows.sort(key=lambda row: row.version is not None and row.version.is_deprecated)
     own = [

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from django.db.models import Q, QuerySet
 
+from credit.engine.recent_credit import decayed
+from credit.engine.rules import Rules
 from credit.models import (
     App,
     AppVersion,
@@ -97,18 +99,31 @@ class TaskList:
     app: App | None
 
 
+def recent_credit(of: UserCredit | AppVersion | None, now: dt.datetime) -> float:
+    """Recent average credit (a day) as it is now: what is stored is of the time of the last grant."""
+    if of is None or of.expavg_at is None:
+        return 0.0
+    return decayed(of.expavg_credit, of.expavg_at.timestamp(), now.timestamp(), Rules.published())
+
+
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What the list is headed with; credit in credits, None as long as nothing was granted."""
+    """What the list is headed with: credits granted in all, those a day lately, and jobs that are out."""
 
-    credit: UserCredit | None
+    total_credit: float
+    recent_credit: float
     in_progress: int
 
 
-def read_sums(user: User) -> Sums:
+def read_sums(user: User, now: dt.datetime) -> Sums:
     """Two statements; only what is in progress is counted (its index knows), so it does not grow with the history."""
     credit = UserCredit.objects.filter(user=user).first()
-    return Sums(credit, Result.objects.filter(host__owner=user, server_state=ServerState.IN_PROGRESS).count())
+    total = credit.total_credit if credit is not None else 0.0
+    return Sums(
+        total,
+        recent_credit(credit, now),
+        Result.objects.filter(host__owner=user, server_state=ServerState.IN_PROGRESS).count(),
+    )
 
 
 def read_tasks(

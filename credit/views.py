@@ -44,7 +44,7 @@ def tasks(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Target") == "more-tasks":
         return render(request, "credit/_task_rows.html", context)
     context |= {
-        "sums": task_pages.read_sums(user),
+        "sums": task_pages.read_sums(user, now),
         "states": [(name, label) for name, (label, _) in task_pages.STATES.items()],
         "hosts": own_hosts(user).only("given_name", "domain_name").order_by("pk"),
         "apps": App.objects.only("name", "user_friendly_name"),
@@ -84,7 +84,7 @@ def apps(request: HttpRequest) -> HttpResponse:
 @login_required
 def app(request: HttpRequest, name: str) -> HttpResponse:
     """How is this app's credit normalised, and how do its versions compare?"""
-    page = app_pages.read_app_page(name)
+    page = app_pages.read_app_page(name, timezone.now())
     if page is None:
         raise Http404("no such app")
     return render(request, "credit/app.html", page)

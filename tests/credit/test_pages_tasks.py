@@ -7,6 +7,7 @@ import datetime as dt
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from credit.engine.explanation import ClaimRule, GrantRule
@@ -138,6 +139,18 @@ def test_somebody_elses_task_does_not_exist_but_for_operators(
     for who, status in ((bob, 404), (operator, 200)):
         client.force_login(who)
         assert [client.get(page).status_code for page in pages] == [status, status]
+
+
+def test_recent_average_credit_is_that_of_today_however_old_the_last_grant_is(
+    signed_in: Client, alice: User, app: App
+) -> None:
+    # Two weeks are two half-lives: 400 / 4 and 640 / 4.
+    last = timezone.now() - dt.timedelta(days=14)
+    make_version(app, expavg_credit=640, expavg_at=last)
+    UserCredit.objects.create(user=alice, total_credit=5000, expavg_credit=400, expavg_at=last)
+    assert "Recent average 100 a day" in text_of(signed_in.get(reverse("tasks")))
+    versions = text_of(signed_in.get(reverse("app", args=[app.name])))
+    assert "160" in versions and "640" not in versions
 
 
 @pytest.mark.parametrize("query", [{"state": "odd"}, {"host": "x"}, {"before": "9" * 30}, {"app": "none"}])
