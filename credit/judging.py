@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 from django.db import DatabaseError, transaction
@@ -11,6 +12,12 @@ from credit.comparison import DIGEST_BYTES, ComparisonError, agree, comparer_of,
 from credit.models import App, Comparison, Result
 from credit.validator_rows import Results, Workunits
 from credit.verdicts import VALID, Equal, Verdict, judge, judge_late, judge_too_late
+
+
+@cache
+def _agreed(count: int) -> Verdict:
+    """The usual verdict, once for all."""
+    return Verdict([VALID] * count, 0)
 
 
 class Judging:
@@ -45,7 +52,7 @@ class Judging:
             enough = len(digests) >= self.quorums[number] and not self.canonical_ids[number]
             if enough and digests[0] is not None and digests.count(digests[0]) == len(digests):
                 # The usual case: all agree.
-                return Verdict([VALID] * len(digests), 0)
+                return _agreed(len(digests))
             return self._judge(
                 number, begin, end, lambda one, other: digests[one] is not None and digests[one] == digests[other]
             )

@@ -47,13 +47,17 @@ def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
 
 def result_facts(
     results: Results,
+    here: slice,
     places: Column,
     records: Sequence[HostVersionFacts | None],
     versions: Mapping[int, VersionFacts],
     p_fpops: Sequence[float],
 ) -> list[ResultFacts]:
-    """The results; ``places`` says which of the records is whose, ``p_fpops`` is the benchmark of each one's host."""
-    anonymous = (results.version_id == 0) & (results.host_id != 0)
+    """Those results that are ``here``.
+
+    ``places`` says which of the records is whose, ``p_fpops`` is the benchmark of each one's host: both of all results.
+    """
+    anonymous = (results.version_id[here] == 0) & (results.host_id[here] != 0)
     version = versions.get
     return [
         ResultFacts(
@@ -88,20 +92,20 @@ def result_facts(
             partial_elapsed,
             partial_credit,
         ) in zip(
-            places.tolist(),
-            results.version_id.tolist(),
-            results.elapsed_secs.tolist(),
-            results.peak_flops.tolist(),
-            (results.sent_at / 1e6).tolist(),
-            (results.received_at / 1e6).tolist(),
+            places[here].tolist(),
+            results.version_id[here].tolist(),
+            results.elapsed_secs[here].tolist(),
+            results.peak_flops[here].tolist(),
+            (results.sent_at[here] / 1e6).tolist(),
+            (results.received_at[here] / 1e6).tolist(),
             anonymous.tolist(),
-            results.cpu_secs.tolist(),
-            results.is_runtime_outlier.tolist(),
-            p_fpops,
-            results.fpops_cumulative.tolist(),
-            results.fpops_per_cpu_sec.tolist(),
-            results.partial_elapsed_secs.tolist(),
-            results.partial_credit.tolist(),
+            results.cpu_secs[here].tolist(),
+            results.is_runtime_outlier[here].tolist(),
+            p_fpops[here],
+            results.fpops_cumulative[here].tolist(),
+            results.fpops_per_cpu_sec[here].tolist(),
+            results.partial_elapsed_secs[here].tolist(),
+            results.partial_credit[here].tolist(),
             strict=True,
         )
     ]

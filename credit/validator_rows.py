@@ -17,12 +17,14 @@ from credit.models import ProcessorType
 TYPES: Final = tuple(ProcessorType.values)
 _TYPE_PLACES: Final = f"array_position(ARRAY{list(TYPES)}::varchar[], {{}})::int2"
 
+# The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
+# workunits by their primary key, decided ones of years included, instead of the few that wait.
 _WORKUNITS: Final = Statement(
     """WITH batch AS (
   SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit
     FROM credit_workunit
-   WHERE app_id = $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
-   ORDER BY id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
+   WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
+   ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
 SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(min_quorum), array_agg(target_nresults),
        array_agg(coalesce(canonical_result_id, 0)), array_agg(coalesce(canonical_credit, 'NaN'))
   FROM batch""",

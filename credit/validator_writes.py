@@ -43,8 +43,7 @@ WORKUNITS: Final = Statement(
     """UPDATE credit_workunit w
    SET need_validate = false, validate_fault = '', validate_after = NULL, transition_at = $4,
        canonical_result_id = coalesce(n.canonical_id, w.canonical_result_id),
-       canonical_credit = coalesce(n.credit, w.canonical_credit),
-       assimilate_state = CASE WHEN n.canonical_id IS NULL THEN w.assimilate_state ELSE 1 END
+       canonical_credit = coalesce(n.credit, w.canonical_credit)
   FROM unnest($1, $2, $3) n(id, canonical_id, credit)
  WHERE w.id = n.id""",
     "int8[] int8?[] float8[] timestamptz",

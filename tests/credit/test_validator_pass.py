@@ -26,6 +26,7 @@ from credit.models import (
 )
 from portal.benchmarks.statements import statements
 from portal.models import Host
+from scheduler import transitioner
 from tests.credit.factories import make_app, make_version
 from tests.credit.validating import EST, LATER, WRONG, differences, done, record, report, validate, volunteers
 
@@ -66,8 +67,12 @@ def test_results_that_agree_are_granted_and_the_workunit_goes_on(
     assert workunit.canonical_result == first
     # Nothing is normalised yet, so both claims are approximate, and the default is granted.
     assert workunit.canonical_credit == first.granted_credit == pytest.approx(DEFAULT)
-    assert (workunit.need_validate, workunit.assimilate_state) == (False, AssimilateState.READY)
-    assert workunit.transition_at == first.granted_at == LATER
+    # The transitioner, who looks at it next, makes it ready to be assimilated.
+    assert (workunit.need_validate, workunit.transition_at) == (False, LATER)
+    assert first.granted_at == LATER
+    transitioner.run(LATER)
+    workunit.refresh_from_db()
+    assert workunit.assimilate_state == AssimilateState.READY
     assert states(workunit) == [ValidateState.VALID] * 2
     assert differences() == []
 
