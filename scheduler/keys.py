@@ -10,29 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
 
 from portal import signing
+from portal.key_files import make_pair_if_missing
 
 
 def make_if_missing() -> bool:
     """Make the code-signing pair if neither part is there; True if it was made."""
-    private, public = Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC)
-    if private.exists() or public.exists():
-        return False
-    key = signing.generate_key()
-    for path, text, mode in (
-        (private, signing.private_key_text(key), 0o600),
-        (public, signing.public_key_text(key), 0o644),
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "w") as file:
-            file.write(text)
-    return True
+    return make_pair_if_missing(Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC))
 
 
 def code_signing_key_text() -> str:

@@ -3,17 +3,8 @@
   const MAX_OUTLINED_BARS = 100;
   let chart = null;
 
+  const { token } = window.cobblestone;
   const colourOf = (element) => getComputedStyle(element).color;
-
-  // Tokens such as light-dark(…) are resolved by the browser, on an element.
-  function token(name) {
-    const probe = document.createElement("span");
-    probe.style.color = `var(${name})`;
-    document.body.append(probe);
-    const colour = colourOf(probe);
-    probe.remove();
-    return colour;
-  }
 
   // Three digits, thin spaces between thousands: as the numbers in the table.
   function number(value) {

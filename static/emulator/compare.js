@@ -1,16 +1,7 @@
 // Draws the comparison of variants from the numbers in the page (emulator/pages.py): bars, or lines over a sweep.
 (() => {
   const charts = [];
-
-  // Tokens such as light-dark(…) are resolved by the browser, on an element.
-  function token(name) {
-    const probe = document.createElement("span");
-    probe.style.color = `var(${name})`;
-    document.body.append(probe);
-    const colour = getComputedStyle(probe).color;
-    probe.remove();
-    return colour;
-  }
+  const { token } = window.cobblestone;
 
   // From the least to the greatest of the seeds, a line through each point.
   function whiskers(rows, colour) {

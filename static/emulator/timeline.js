@@ -10,6 +10,7 @@
   const LEAST_SECS = 60;
   const MANY_LANES = 24;
 
+  const { token } = window.cobblestone;
   const root = document.querySelector("[data-timeline]");
   if (!root) return;
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -31,15 +32,6 @@
   const laneGap = lanes.length > MANY_LANES ? 1 : GAP;
   const lanesHeight = lanes.length * (laneHeight + laneGap);
   const height = AXIS + lanesHeight + MARKS + 2 * LINES + 44;
-
-  function token(name) {
-    const probe = document.createElement("span");
-    probe.style.color = `var(${name})`;
-    document.body.append(probe);
-    const colour = getComputedStyle(probe).color;
-    probe.remove();
-    return colour;
-  }
 
   function readColours() {
     colours = {

@@ -1,6 +1,18 @@
 // The few things on every page that need a script: colours, copying, local times, menus that close.
 (() => {
   const root = document.documentElement;
+
+  // For drawings on a canvas: tokens such as light-dark(…) are resolved by the browser, on an element.
+  function token(name) {
+    const probe = document.createElement("span");
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const colour = getComputedStyle(probe).color;
+    probe.remove();
+    return colour;
+  }
+  window.cobblestone = { token };
+
   const THEMES = ["system", "light", "dark"];
   const NAMES = { system: "as your system", light: "light", dark: "dark" };
 
