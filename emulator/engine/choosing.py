@@ -49,8 +49,6 @@ class Chooser:
         self._first_end = 0.0  # of the time slices of what runs
         self._taken: set[int] = set()
         self._one_kind = len(client.kinds) == 1
-        self._rivals_at_version = -1
-        self._any_rivals = False
         self._full_at_moves = -1  # no instance was free, when so many jobs had stopped
 
     def choose(self, now: float) -> Choice:
@@ -61,7 +59,7 @@ class Chooser:
         if not endangered:
             if self._full_at_moves == client.moves:
                 if now < self._first_end or (self._one_kind and self._goes_on(now)):
-                    return Choice(client.running, _NO_REASONS, self._first_end if self._rivals() else NEVER)
+                    return Choice(client.running, _NO_REASONS, self._slice_end())
             elif self._full_at_moves == client.moves - 1 and now < self._first_end and self._one_kind:
                 job = self._next_one()
                 if job is not None:
@@ -79,7 +77,7 @@ class Chooser:
             self._by_priority(gpu, now, Reason.GPU_PRIORITY)
         self._by_priority(0, now, Reason.CPU_PRIORITY)
         self._first_end = self._end_slices(now)
-        again = self._first_end if endangered or self._rivals() else NEVER
+        again = self._first_end if endangered else self._slice_end()
         if endangered:
             self._full_at_moves = -1
             for margin, job in forecast.margins:
@@ -114,17 +112,31 @@ class Chooser:
         mine = job.project
         if mine.suspended:
             return False
-        costs = self._costs([other for other in running if other is not job])
-        rank = self._rank
-        height = (rank(mine) + costs.get(mine.index, 0.0), mine.index)
+        costs = self._costs([other for other in running if other is not job]) if client.uneven else None
+        height = self._height(mine, costs, mine.running - 1)
         for project in client.projects:
             if project is not mine and (project.waiting[0] or len(project.begun[0]) > project.running):
-                index = project.index
-                if not project.suspended and (rank(project) + costs.get(index, 0.0), index) < height:
+                other = self._height(project, costs, project.running)
+                if not project.suspended and (other < height or (other == height and project.index < mine.index)):
                     return False
         job.slice_end_secs = now + client.period_secs
         self._first_end = min([job.slice_end_secs for job in running])
         return True
+
+    def _height(self, project: ProjectState, costs: dict[int, float] | None, count: int) -> float:
+        """A project's rank with what is chosen already: by `costs`, or so many jobs of one CPU each."""
+        rank = self._rank(project)
+        if costs is not None:
+            return rank + costs.get(project.index, 0.0)
+        return rank + self._alike(project, count) if count else rank
+
+    def _alike(self, project: ProjectState, count: int) -> float:
+        """What the choice of so many jobs adds to their project's rank, where all jobs are of one CPU."""
+        cost = self._step_cost(project.begun[0][0])
+        total = cost
+        for _ in range(count - 1):  # as they are added up elsewhere, to the last bit
+            total += cost
+        return total
 
     def _next_one(self) -> Job | None:
         """Where all CPUs were busy, one job has stopped since and no time slice is over: the job that the four steps
@@ -138,13 +150,10 @@ class Chooser:
             or len(running) + 1 != client.instances[0]
         ):
             return None
-        costs = self._costs(running)
-        rank = self._rank
         best, least = None, NEVER
         for project in client.projects:
             if project.waiting[0] or len(project.begun[0]) > project.running:
-                index = project.index
-                height = rank(project) + costs.get(index, 0.0)
+                height = self._height(project, None, project.running)
                 if height < least:
                     best, least = project, height
         if best is None or best.project.max_concurrent:
@@ -167,17 +176,12 @@ class Chooser:
         self._full_at_moves = client.moves
         reasons = [Reason.SLICE] * len(running)
         reasons.append(Reason.CPU_PRIORITY)
-        return Choice([*running, job], reasons, self._first_end if self._rivals() else NEVER)
+        return Choice([*running, job], reasons, self._slice_end())
 
-    def _rivals(self) -> bool:
-        """Whether two projects have jobs for the same kind of processor, so that the end of a time slice matters."""
-        if self._rivals_at_version != self._client.version:
-            self._rivals_at_version = self._client.version
-            self._any_rivals = any(
-                sum([bool(project.waiting[kind] or project.begun[kind]) for project in self._client.projects]) > 1
-                for kind in self._kinds
-            )
-        return self._any_rivals
+    def _slice_end(self) -> float:
+        """When the first time slice ends, if two projects have jobs for the same kind of processor: else it does not
+        matter."""
+        return self._first_end if max(self._client.with_jobs) > 1 else NEVER
 
     def _end_slices(self, now: float) -> float:
         """Gives those chosen a new slice if theirs is over; returns when the first one ends."""

@@ -71,6 +71,7 @@ class Client:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
+        self.with_jobs = [0] * len(processors)  # per kind: how many projects have unfinished jobs
         self.running: list[Job] = []
         self.busy_projects: list[ProjectState] = []  # those with running jobs
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
@@ -84,6 +85,7 @@ class Client:
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
         self.moves = 0  # counts jobs that stopped running
+        self.slice_steps = 0  # of all simulations in time slices so far
         # Estimated instance-seconds of all unfinished jobs per kind, at a time, and how fast they are worked off.
         self._work = [0.0] * len(processors)
         self._work_at = [0.0] * len(processors)
@@ -133,6 +135,8 @@ class Client:
         """A job has arrived."""
         kind = job.kind
         project = job.project
+        if not project.waiting[kind] and not project.begun[kind]:
+            self.with_jobs[kind] += 1
         project.waiting[kind].append(job)
         project.waiting_secs[kind] += job.estimate_secs * job.usage
         self._work[kind] += job.estimate_secs * job.usage
@@ -261,7 +265,8 @@ class Client:
         if now <= start:
             return
         done = (now - start) * job.rate
-        job.left = max(0.0, job.left - done)
+        left = job.left - done
+        job.left = left if left > 0.0 else 0.0
         project = job.project
         project.instance_secs[job.kind] += done * job.usage
         if job.kind:
@@ -298,7 +303,10 @@ class Client:
         job.done = True
         self.running.remove(job)
         project = job.project
-        project.begun[job.kind].remove(job)
+        begun = project.begun[job.kind]
+        begun.remove(job)
+        if not begun and not project.waiting[job.kind]:
+            self.with_jobs[job.kind] -= 1
         self.version += 1
         late = now > job.deadline_secs
         if late:
@@ -349,6 +357,8 @@ class Client:
             job.done = True
             self._work[job.kind] -= job.left_secs(now) * job.usage
         for kind in range(len(self.kinds)):
+            if project.begun[kind] or project.waiting[kind]:
+                self.with_jobs[kind] -= 1
             project.begun[kind].clear()
             project.waiting[kind].clear()
             project.waiting_secs[kind] = 0.0

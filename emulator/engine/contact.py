@@ -56,10 +56,11 @@ class Contact:
 
     def _plan(self) -> None:
         """Finds when the next report is due."""
-        self.report_at_secs = min(
-            (max(project.report_at_secs, project.rpc_allowed_secs) for project in self._client.projects),
-            default=NEVER,
-        )
+        soonest = NEVER
+        for project in self._client.projects:
+            if project.report_at_secs < soonest:
+                soonest = min(soonest, max(project.report_at_secs, project.rpc_allowed_secs))
+        self.report_at_secs = soonest
 
     def dropped(self) -> None:
         """Projects or their jobs are gone."""
@@ -69,7 +70,7 @@ class Contact:
         """Makes the one report that is due, if any is; says whether it contacted a server."""
         due = None
         for project in self._client.projects:
-            if max(project.report_at_secs, project.rpc_allowed_secs) <= now:
+            if project.report_at_secs <= now and project.rpc_allowed_secs <= now:
                 due = project
                 break
         if due is None:

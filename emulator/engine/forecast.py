@@ -60,7 +60,6 @@ class Forecast:
         self._judged: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
         self._ends: dict[int, float] = {}  # when jobs end in the last simulation
-        self.steps = 0  # of all simulations in time slices so far
         self.margins: list[tuple[float, Job]] = []  # jobs in danger but not late, and by how much they make it
 
     # Bounds, in constant time.
@@ -145,7 +144,7 @@ class Forecast:
         slices = Slices(client, self._rank, self._unit, now, early)
         slices.go_on(endangered, to_last_deadline=client.quirks.no_edf_simulation)
         self._ends = slices.ends
-        self.steps += slices.steps
+        client.slice_steps += slices.steps
         for job in endangered:
             end = slices.ends.get(job.id, NEVER)
             if end > job.deadline_secs - early + LATE:
@@ -177,6 +176,8 @@ class Forecast:
         """Per kind, how long all instances are busy with the jobs that would miss their deadlines, run by
         earliest deadline: no new job can start before."""
         client = self._client
+        if not self.danger(now):
+            return [0.0] * len(client.kinds)
         busy = []
         piled = client.quirks.no_edf_simulation
         for kind, jobs in enumerate(self.missed(now)):

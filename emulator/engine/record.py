@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from emulator.engine.results import (
 from emulator.engine.state import Job
 
 COLUMNS: Final = 8
+MOST_DECISION_NUMBERS: Final = 7 * MOST_DECISIONS
 BATCH_NUMBERS: Final = 20_000 * COLUMNS
 MOST_BIN_CELLS: Final = 4_000_000
 MOST_RPCS: Final = 1_000_000
@@ -216,12 +217,12 @@ class Recorder:
 
 
 class Log:
-    """Takes down decisions within a window, as tuples; `decisions` makes columns of them."""
+    """Takes down decisions within a window, as one list of numbers; `decisions` makes columns of it."""
 
     def __init__(self, from_secs: float, to_secs: float) -> None:
         self.from_secs = from_secs
         self.to_secs = to_secs
-        self.rows: list[tuple[float, Kind, Reason, int, int, int, float]] = []
+        self._rows: list[float] = []  # the columns of results.Decisions, one decision after the other
         self.dropped = 0
 
     def add(
@@ -235,21 +236,17 @@ class Log:
         amount: float = 0.0,
     ) -> None:
         """One decision; see results.Decisions."""
-        if self.from_secs <= now <= self.to_secs and len(self.rows) < MOST_DECISIONS:
-            self.rows.append((now, kind, reason, project, job, processor, amount))
+        rows = self._rows
+        if self.from_secs <= now <= self.to_secs and len(rows) < MOST_DECISION_NUMBERS:
+            rows += (now, kind, reason, project, job, processor, amount)
         else:
             self.dropped += 1
 
     def decisions(self) -> Decisions:
         """The columns."""
         made = Decisions(self.from_secs, self.to_secs, dropped=self.dropped)
-        if self.rows:
-            at, kind, reason, project, job, processor, amount = zip(*self.rows, strict=True)
-            made.at_secs.extend(at)
-            made.kind.extend(kind)
-            made.reason.extend(reason)
-            made.project.extend(project)
-            made.job.extend(job)
-            made.processor.extend(processor)
-            made.amount.extend(amount)
+        columns: list[array[Any]]
+        columns = [made.at_secs, made.kind, made.reason, made.project, made.job, made.processor, made.amount]
+        for place, column in enumerate(columns):
+            column.extend(self._rows[place :: len(columns)])
         return made

@@ -104,6 +104,7 @@ class Run:
                 ("gpu_active", host.gpu_active),
             )
         )
+        self.events = 0  # instants at which something happened
         self._state = HostState.COMPUTING
         self._reachable = True
         self._able_secs = [0.0] * len(processors)
@@ -120,6 +121,11 @@ class Run:
             if offer.number == version and state.attached:
                 self._client.arrive(self._client.server.job(offer, size_flop, estimate_flop, 0.0, deadline_secs))
                 return
+
+    @property
+    def slice_steps(self) -> int:
+        """How many steps all its simulations in time slices took."""
+        return self._client.slice_steps
 
     @property
     def done_fraction(self) -> float:
@@ -155,7 +161,8 @@ class Run:
         )
 
     def _loop(self) -> None:
-        client, policy, contact = self._client, self._policy, self._contact
+        client, contact = self._client, self._contact
+        accrue = self._policy.accrue
         ends = client.ends
         duration = self._duration_secs
         now = choose_at = fetch_at = 0.0
@@ -163,20 +170,29 @@ class Run:
         event_at = self._events[-1].at_secs if self._events else NEVER
         sample_at = 0.0 if self._recorder is not None else NEVER
         while True:
-            rpc_at = NEVER
+            next_at = ends[0][0] if ends else NEVER
+            if choose_at < next_at:
+                next_at = choose_at
+            if state_at < next_at:
+                next_at = state_at
+            if event_at < next_at:
+                next_at = event_at
             if self._reachable:
                 rpc_at = fetch_at if fetch_at < contact.report_at_secs else contact.report_at_secs
                 if rpc_at < contact.free_secs:
                     rpc_at = contact.free_secs
-            end_at = ends[0][0] if ends else NEVER
-            now = max(now, min(end_at, choose_at, rpc_at, state_at, event_at))
+                if rpc_at < next_at:
+                    next_at = rpc_at
+            if next_at > now:
+                now = next_at
             if now >= duration:
                 return
             client.now = now
-            policy.accrue(now)
-            changed = choose_at <= now
+            self.events += 1
+            accrue(now)
+            look = choose_at <= now
             looked = False
-            if end_at <= now:
+            if ends and ends[0][0] <= now:
                 looked = self._end_jobs(now)
             if event_at <= now:
                 event_at = self._bring(now)
@@ -184,7 +200,7 @@ class Run:
             if state_at <= now:
                 state_at = self._set_state(now)
                 looked = True
-            if changed or looked:
+            if look or looked:
                 choose_at = self._choose(now)
             if looked and fetch_at > now:
                 fetch_at = now
@@ -217,8 +233,10 @@ class Run:
     def _choose(self, now: float) -> float:
         """Asks the policy what runs and makes it so; returns when to ask again."""
         choice = self._policy.choose(now)
-        self._client.apply(choice, now)
-        return max(choice.look_again_secs, now + LEAST_LOOK_SECS)
+        if choice.jobs is not self._client.running:
+            self._client.apply(choice, now)
+        again = choice.look_again_secs
+        return again if again > now + LEAST_LOOK_SECS else now + LEAST_LOOK_SECS
 
     def _fetch(self, now: float) -> float:
         """Asks the policy whom to ask and does so; returns when to look again."""

@@ -53,11 +53,10 @@ class Server:
         delays = list(request.delays_secs or [0.0] * len(secs))
         load = _Workload(present(), self._instances[0]) if project.project.workload_check else None
         needed: list[bool] = []
-        able: list[tuple[float, Offer]] = []
+        able: list[tuple[float, Offer]] | None = None  # None: to be found again
         while len(sent) < MOST_JOBS_PER_RPC:
-            now_needed = [s > 0 or n > 0 for s, n in zip(secs, instances, strict=True)]
-            if now_needed != needed:
-                needed = now_needed
+            if able is None:
+                needed = [s > 0 or n > 0 for s, n in zip(secs, instances, strict=True)]
                 able = _able(project, needed, refused)
             if not able:
                 break
@@ -70,7 +69,7 @@ class Server:
                 fits = delays[kind] + job.estimate_secs <= offer.app.app.latency_bound_secs
             if not fits:
                 refused.add(offer)
-                needed = []
+                able = None
                 self._next_id -= 1  # it was never sent
                 continue
             sent.append(job)
@@ -80,6 +79,9 @@ class Server:
             if kind:
                 secs[0] -= expected_secs * offer.cpus
                 instances[0] -= offer.cpus
+            for filled in {kind, 0}:
+                if needed[filled] and secs[filled] <= 0 and instances[filled] <= 0:
+                    able = None
             delays[kind] += expected_secs * offer.usage / self._instances[kind]
         return sent, {offer.kind for offer in refused}
 

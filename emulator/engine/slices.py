@@ -2,7 +2,7 @@
 
 At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
 priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
-next end in any case. Far ahead, slices count as longer, so that the number of steps is bounded.
+next end in any case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 LATE: Final = 1e-6  # a job late by less is not: rounding
 LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
 SHORT_STEPS: Final = 100  # so many steps at most are made short for a job that waits beside long ones
-EXACT_STEPS: Final = 300  # after so many steps of one slice the slices count as twice as long, and so on
 
 _id = attrgetter("id")
 
@@ -77,7 +76,7 @@ class Slices:
         last = pending[-1].deadline_secs
         left, ends = self._left, self.ends
         period = self._client.period_secs
-        short_steps, slices = SHORT_STEPS, 0
+        short_steps = SHORT_STEPS
         at = 0.0
         while pending and at < (last if to_last_deadline else pending[-1].deadline_secs) - early - now:
             active = self._fill()
@@ -93,9 +92,6 @@ class Slices:
                         step = max(period, min(step, min(left.values())))
                 elif step > period:
                     step = period
-                    slices += 1
-                    if slices == EXACT_STEPS:
-                        period, slices = 2 * period, 0
             at += step
             self._advance(active, step, at)
             self.steps += 1
