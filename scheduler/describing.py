@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
-from portal.hardware import hardware_digest, parse_hardware
-from scheduler.messages import SchedulerRequest
+from django.conf import settings
+
+from portal.hardware import Hardware, hardware_digest, parse_hardware
+from scheduler.messages import CPU, SchedulerRequest
 from scheduler.statements import DESCRIBED
 from scheduler.store import Changes, KnownHost
 
@@ -63,7 +66,21 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
         "timezone_secs": hardware.timezone,
         "benchmarked_at": dt.datetime.fromtimestamp(benchmarked_at, dt.UTC).isoformat() if benchmarked_at else None,
         "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
-        "hardware_faults": [fault[:200] for fault in hardware.faults[:20]],
+        "hardware_faults": [fault[:200] for fault in (*_cuts(hardware), *hardware.faults)][:20],
     }
     names = {"host_cpid": request.host.host_cpid, "domain_name": request.host.domain_name}
     return columns | {column: name for column, name in names.items() if name}
+
+
+def _cuts(hardware: Hardware) -> Iterator[str]:
+    """What counts as less than the computer says when a job's peak FLOPS is reckoned (`credit.engine.clamping`)."""
+    gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
+    claims = [
+        ("p_ncpus", hardware.ncpus, settings.AM_MAX_NCPUS),
+        ("p_fpops", hardware.p_fpops, settings.AM_MAX_CPU_FLOPS),
+        *((f"{gpu.type} count", gpu.count, settings.AM_MAX_GPUS) for gpu in gpus),
+        *((f"{gpu.type} peak_flops", gpu.peak_flops, settings.AM_MAX_GPU_FLOPS) for gpu in gpus),
+    ]
+    for field, claimed, most in claims:
+        if claimed is not None and claimed > most:
+            yield f"{field} is {claimed:g} and counts as {most:g}, the most that is believed"

@@ -118,8 +118,9 @@ class SchedulerRequest:
 
     ``wishes``: work wanted by processor type, as the client says; ``is_new_style``: it names types at all, else only
     ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where the
-    client does not say, or names too many. ``refused_types``: processor types that the preferences forbid.
-    ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac.
+    client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit.
+    ``refused_types``: processor types that the preferences forbid. ``available_fractions``: of the time, on_frac,
+    active_frac and gpu_active_frac.
     """
 
     authenticator: str = ""
@@ -146,6 +147,7 @@ class SchedulerRequest:
     gpus: tuple[Gpu, ...] = ()
     coprocs_raw: bytes = b""
     results: list[ReportedResult] = field(default_factory=list)
+    unread_results: set[str] = field(default_factory=set)
     messages: list[Message] = field(default_factory=list)
     client_versions: list[ClientVersion] = field(default_factory=list)
     other_results: frozenset[str] | None = None

@@ -27,10 +27,13 @@ LIMITS: Final = Limits(body_bytes=16 << 20, elements=200_000, text_bytes=1 << 18
 MAX_RESULTS: Final = 500
 """Results that are read; the client reports others again at its next request, as they are not acknowledged."""
 MAX_OTHER_RESULTS: Final = 5000
-MAX_MESSAGES: Final = 200
+MAX_MESSAGES: Final = 5000
+"""There is one acknowledgement for all of them, so none may be left out that a client could really have."""
 MAX_CLIENT_VERSIONS: Final = 200
 MAX_FILES: Final = 100
 MAX_GPU_TYPES: Final = 16
+MAX_TYPE_NAME: Final = 16
+"""Characters of a processor type, as results keep it."""
 MAX_PLATFORMS: Final = 16
 MAX_NAME: Final = 255
 MAX_STDERR: Final = 1 << 16
@@ -68,7 +71,7 @@ _HOST: Final = re.compile(
 # Numbers of <net_stats> that mean something: the averages hold nonsense on fast networks.
 _NET_STATS: Final = frozenset({"bwup", "bwdown"})
 _RAM_LIMIT: Final = re.compile(rb"<ram_max_used_(?:busy|idle)_(?:pct|frac)>([0-9.]{1,16})<")
-_REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)>\s*1\s*<")
+_REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)(?:\s*/>|>\s*1\s*<)")
 _REFUSED_TYPES: Final = {
     b"no_cpu": (CPU,),
     b"no_cuda": ("NVIDIA",),
@@ -104,6 +107,8 @@ def parse_request(body: bytes) -> SchedulerRequest:
             result = _result(scan)
             if len(request.results) < MAX_RESULTS:
                 request.results.append(result)
+            else:
+                request.unread_results.add(result.name)
         elif tag in _SECTIONS:
             found.setdefault(tag, scan.section(tag))
         elif tag == b"msg_from_host":
@@ -190,7 +195,7 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
         if b"req_secs" in fields or b"req_instances" in fields:
             request.is_new_style = True
         count = _int(fields.get(b"count"), 0, 1024) or 0
-        if not kind or not count or kind in gpus:
+        if not kind or len(kind) > MAX_TYPE_NAME or kind == CPU or not count or kind in gpus:
             continue
         gpus[kind] = _gpu(kind, count, fields)
         request.wishes[kind] = Wish(

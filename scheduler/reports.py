@@ -22,8 +22,8 @@ from scheduler.messages import ReportedResult, SchedulerRequest
 from scheduler.store import Account, KnownResult
 
 CLIENT_DONE: Final = 5
-CLIENT_COMPUTE_ERROR: Final = 3
 CLIENT_ABORTED: Final = 6
+_FAILED_TRANSFERS: Final = frozenset({1, 7})
 EXIT_ABORTED_BY_PROJECT: Final = 202
 MAX_FAULTS: Final = 20
 _LATE: Final = frozenset({Outcome.NO_REPLY, Outcome.CLIENT_DETACHED})
@@ -136,10 +136,12 @@ def _count_one(report: Report, app: AppFacts, record: HostVersionFacts, computer
     if report.has_succeeded:
         probation.count_success(record, most)
         return True
-    if said.exit_status == EXIT_ABORTED_BY_PROJECT or said.state not in (CLIENT_COMPUTE_ERROR, CLIENT_ABORTED):
+    # Done, and yet no success: an output could not be uploaded.
+    is_transfer = said.state in _FAILED_TRANSFERS or (said.state == CLIENT_DONE and said.exit_status == 0)
+    if said.exit_status == EXIT_ABORTED_BY_PROJECT or is_transfer:
         return False
     probation.count_error(record, now.timestamp(), report.known.delay_bound_secs, app.rules)
-    if said.state == CLIENT_COMPUTE_ERROR:
+    if said.state != CLIENT_ABORTED:
         probation.count_crash(record, most)
     return True
 
@@ -161,7 +163,7 @@ def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[Know
     others = request.other_results
     if others is None and request.hostid == host_id:
         return []
-    here = {result.name for result in request.results} | (others or frozenset())
+    here = {result.name for result in request.results} | request.unread_results | (others or frozenset())
     return [
         known
         for known in account.results.values()

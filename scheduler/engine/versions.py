@@ -31,7 +31,7 @@ def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer,
     if plan_class is not None:
         if computer.ncpus < plan_class.min_ncpus or not plan_class.cpu_features <= computer.features:
             return None
-        ncpus, ngpus = plan_class.avg_ncpus, plan_class.gpu_usage
+        ncpus, ngpus = plan_class.avg_ncpus, plan_class.gpu_usage or version.gpu_usage
         if plan_class.max_ncpus > 1:
             ncpus = float(min(computer.ncpus, plan_class.max_ncpus))
         min_ram = max(min_ram, plan_class.min_gpu_ram_bytes)
