@@ -14,7 +14,8 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 
 from credit.models import FileDeleteState
-from scheduler.models import StoredFile
+from scheduler import receiving
+from scheduler.models import StoredFile, Upload
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
@@ -60,6 +61,9 @@ def _delete_outputs() -> int:
         ids = [row[0] for row in cursor.fetchall()]
         cursor.execute(_PATHS, {"ids": ids})
         failed = {workunit_id for workunit_id, path in cursor.fetchall() if not _delete(path)}
+        parts = Upload.objects.filter(result__workunit__in=ids, completed_at=None)
+        for name in parts.values_list("name", flat=True):
+            receiving.discard(name)
         cursor.execute(_MARK_RESULTS, {"ids": [id_ for id_ in ids if id_ not in failed]})
         states = [FileDeleteState.ERROR if id_ in failed else FileDeleteState.DONE for id_ in ids]
         cursor.execute(_MARK_WORKUNITS, {"ids": ids, "states": [int(state) for state in states]})

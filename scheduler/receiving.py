@@ -121,13 +121,18 @@ def _check(place: _Place, asked: FileUpload) -> None:
 
 
 def _is_wanted(result: Result) -> bool:
-    """Of a running task, and of one that is late but can still count."""
+    """Of a running task, and of one that is late, or was taken for lost, but can still count."""
     if result.workunit.error_mask & WorkunitError.CANCELLED:
         return False
     if result.server_state == ServerState.IN_PROGRESS:
         return True
     can_count = result.file_delete_state == result.workunit.file_delete_state == FileDeleteState.INIT
-    return result.outcome == Outcome.NO_REPLY and can_count
+    return result.outcome in (Outcome.NO_REPLY, Outcome.CLIENT_DETACHED) and can_count
+
+
+def discard(name: str) -> None:
+    """Delete what is here of a file that never became whole."""
+    _path(name).unlink(missing_ok=True)
 
 
 def _path(name: str) -> Path:

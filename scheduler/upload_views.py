@@ -30,7 +30,7 @@ def upload(request: HttpRequest) -> HttpResponse:
         return _reply(REFUSED, "Send the file with a Content-Length, not in chunks.", http_status=411)
     body = _Body(request)
     try:
-        return _answer(body)
+        response = _answer(body)
     except ProtocolError as error:
         response = _reply(REFUSED, str(error))
     except UploadError as error:

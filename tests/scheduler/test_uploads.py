@@ -218,7 +218,7 @@ OVER = {"server_state": ServerState.OVER}
         ({**OVER, "outcome": Outcome.NO_REPLY}, True),  # late, but may still count
         ({**OVER, "outcome": Outcome.NO_REPLY, "file_delete_state": FileDeleteState.DONE}, False),
         ({**OVER, "outcome": Outcome.CLIENT_ERROR}, False),
-        ({**OVER, "outcome": Outcome.CLIENT_DETACHED}, False),
+        ({**OVER, "outcome": Outcome.CLIENT_DETACHED}, True),  # taken for lost, but may still count
     ],
 )
 def test_a_task_that_is_over_delivers_nothing_more(studio: Host, fields: dict[str, Any], is_taken: bool) -> None:
