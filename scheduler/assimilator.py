@@ -82,7 +82,7 @@ def _hand_over(app: App, ids: list[int]) -> list[int]:
     """Call the app's function for each; the ids of those that it took. What it does to the database is kept or not."""
     try:
         function: Callable[[Finished], Any] = import_string(app.assimilation_function)
-    except ImportError:
+    except Exception:  # not only ImportError: a module may fail in any way while it is read
         log.exception("assimilation_function_missing", app=app.name, function=app.assimilation_function)
         return []
     taken = []

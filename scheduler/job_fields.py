@@ -101,8 +101,8 @@ def _value(name: str, value: object, where: str) -> Any:
     if name in _COUNTS:
         return _count(value, *_COUNTS[name], where)
     if name in _FLOPS:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_FLOPS_COUNT:
-            raise JobError(where, f"not a number above 0 and below {MAX_FLOPS_COUNT:g}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < MAX_FLOPS_COUNT:
+            raise JobError(where, f"not a number from 1 to below {MAX_FLOPS_COUNT:g}")
         return float(value)
     if name == "command_line":
         if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
@@ -112,7 +112,7 @@ def _value(name: str, value: object, where: str) -> Any:
         return tuple(_input(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where)))
     if name == "output_files":
         return [_output(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where))]
-    raise JobError(where[:200], f"unknown. Known: {', '.join(FIELDS)}")
+    raise JobError(ascii(where[:200])[1:-1], f"unknown. Known: {', '.join(FIELDS)}")
 
 
 def _count(value: object, low: int, high: int, where: str) -> int:
@@ -152,7 +152,18 @@ def _input(value: object, where: str) -> InputFile:
     content = table["content"]
     if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
         raise JobError(f"{where}.content", f"not a text of at most {MAX_CONTENT_CHARS} characters")
+    if not _is_text(content):
+        raise JobError(f"{where}.content", "not a text: it has half of a character")
     return InputFile(open_name, content=content)
+
+
+def _is_text(content: str) -> bool:
+    """JSON can name a surrogate alone, which no file can hold."""
+    try:
+        content.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _output(value: object, where: str) -> dict[str, Any]:

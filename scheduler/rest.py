@@ -14,7 +14,7 @@ from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied
+from rest_framework.exceptions import ParseError, PermissionDenied
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -74,12 +74,22 @@ class Submission(serializers.Serializer[Any]):
     jobs = serializers.ListField(help_text="A table for each job; it may be empty.")  # checked by job_fields
 
 
+class JobsParser(JSONParser):
+    """JSON, which may not be nested without end."""
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().parse(*args, **kwargs)
+        except RecursionError:
+            raise ParseError("JSON parse error - nested too deeply") from None
+
+
 class JobsView(ApiView):
     """What the views of jobs share: a token with the scope, and the permission to submit."""
 
     scope = ApiToken.Scope.JOBS
     http_method_names = ["get", "head", "options", "post"]
-    parser_classes = (JSONParser,)
+    parser_classes = (JobsParser,)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

@@ -114,12 +114,12 @@ def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
 @pytest.mark.parametrize(
     ("job", "field", "message"),
     [
-        ({"fpops_est": float("nan")}, "fpops_est", "not a number above 0"),
-        ({"fpops_est": float("inf")}, "fpops_est", "not a number above 0"),
-        ({"fpops_est": 1e304}, "fpops_est", "not a number above 0"),
-        ({"fpops_est": 10**400}, "fpops_est", "not a number above 0"),
-        ({"fpops_est": -1}, "fpops_est", "not a number above 0"),
-        ({"fpops_est": True}, "fpops_est", "not a number above 0"),
+        ({"fpops_est": float("nan")}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": float("inf")}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": 1e304}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": 10**400}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": -1}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": True}, "fpops_est", "not a number from 1"),
         ({"fpops_bound": 1e9}, "fpops_bound", "1e+09 is less than fpops_est, 1e+12"),
         ({"min_quorum": 3, "target_nresults": 2}, "target_nresults", "2 is less than min_quorum, 3"),
         ({"target_nresults": 11}, "max_total_results", "10 is less than target_nresults, 11"),
