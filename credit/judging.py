@@ -74,4 +74,8 @@ class Judging:
         ids = self.ids[begin:end]
         if canonical not in ids:
             return judge_too_late(end - begin)
-        return judge_late(end - begin, ids.index(canonical), equal)
+        place = ids.index(canonical)
+        if not equal(place, place):
+            # Its files are gone: that is not the fault of who comes now.
+            return judge_too_late(end - begin)
+        return judge_late(end - begin, place, equal)

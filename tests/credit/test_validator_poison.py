@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from math import inf, nan
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.db import IntegrityError, OperationalError, connection
+from pytest_django import Settings
 
 from credit import validator
 from credit.feeder import feed
@@ -16,6 +21,7 @@ from credit.models import (
     AppVersion,
     Comparison,
     CreditSystem,
+    HostAppVersion,
     Outcome,
     Platform,
     Result,
@@ -25,7 +31,7 @@ from credit.models import (
 )
 from portal.models import Host
 from tests.credit.factories import NOON, make_app, make_version
-from tests.credit.validating import LATER, differences, done, record, validate, volunteers
+from tests.credit.validating import LATER, differences, done, record, report, validate, volunteers
 
 pytestmark = pytest.mark.django_db
 
@@ -95,6 +101,33 @@ def test_outputs_of_another_form_make_their_result_unfit_and_no_pass_fail(
     assert validate(app).nvalid == 1
     strange.refresh_from_db()
     assert (strange.outcome, strange.validate_state) == (Outcome.VALIDATE_ERROR, ValidateState.INIT)
+
+
+def deliver(result: Result, text: bytes) -> str:
+    path = default_storage.save(f"{result.name}_0", ContentFile(text))
+    files = [{"name": f"{result.name}_0", "path": path, "nbytes": len(text), "md5": hashlib.md5(text).hexdigest()}]
+    Result.objects.filter(pk=result.pk).update(outputs=files, output_digest=hashlib.md5(text).digest())
+    return path
+
+
+def test_a_late_result_whose_yardstick_is_gone_is_too_late_and_not_wrong(
+    app: App, version: AppVersion, hosts: list[Host], settings: Settings, tmp_path: Path
+) -> None:
+    settings.MEDIA_ROOT = tmp_path
+    App.objects.update(comparison=Comparison.TOLERANCE)
+    workunit = done(app, version, hosts[0])
+    path = deliver(workunit.results.get(), b"1.0")
+    assert validate(app).nvalid == 1
+    default_storage.delete(path)
+    late = report(workunit, version, hosts[1])
+    deliver(late, b"1.0000001")
+    Workunit.objects.update(need_validate=True)
+    validate(app)
+    late.refresh_from_db()
+    assert late.validate_state == ValidateState.TOO_LATE
+    assert workunit.results.get(host=hosts[0]).validate_state == ValidateState.VALID
+    assert HostAppVersion.objects.get(host=hosts[1]).error_rate == 0.1
+    assert differences() == []
 
 
 def test_a_workunit_that_no_pass_gets_over_is_set_aside_and_the_others_go_on(
