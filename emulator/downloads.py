@@ -77,6 +77,46 @@ def decision(packed: Packed, number: int) -> dict[str, Any]:
     }
 
 
+def block(packed: Packed, number: int) -> dict[str, Any]:
+    """A stretch of running in words."""
+    lane, project = int(packed["blocks.lane"][number]), int(packed["blocks.project"][number])
+    kind, place = packed.texts["lanes"][lane] if lane >= 0 else ("beside a GPU job", "")
+    what = f"job {int(packed['blocks.job'][number])} until {run_time(float(packed['blocks.end_secs'][number]))}"
+    deadline = ", for its deadline" if packed["blocks.by_deadline"][number] else ""
+    return _row(packed, "blocks.start_secs", number, project, f"{kind} {place}: {what}{deadline}".replace(" :", ":"))
+
+
+def rpc(packed: Packed, number: int) -> dict[str, Any]:
+    """A contact with a project in words."""
+    got, reported = int(packed["rpcs.got"][number]), int(packed["rpcs.reported"][number])
+    asked = float(packed["rpcs.asked_secs"][number])
+    parts = [f"asked for {asked:.0f} s of work and got {got} jobs"] if asked else []
+    parts += [f"reported {reported} jobs"] if reported else []
+    what = "; ".join(parts) or "contacted"
+    return _row(
+        packed,
+        "rpcs.at_secs",
+        number,
+        int(packed["rpcs.project"][number]),
+        what if packed["rpcs.answered"][number] else f"{what}: no answer",
+    )
+
+
+def _row(packed: Packed, times: str, number: int, project: int, why: str) -> dict[str, Any]:
+    return {
+        "at_secs": float(packed[times][number]),
+        "project": packed.texts["projects"][project],
+        "project_number": project,
+        "why": why,
+    }
+
+
+def run_time(secs: float) -> str:
+    """Seconds from the start of a run as "day 3, 04:05:06"."""
+    whole = int(secs)
+    return f"day {whole // 86400}, {whole // 3600 % 24:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
 def _rows(packed: Packed, group: str, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
     columns = [packed[f"{group}.{name}"] for name in names]
     for first in range(0, len(columns[0]), CHUNK_ROWS):

@@ -18,7 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("shared/<str:key>/", views.shared, name="experiment_shared"),
     path("<str:key>/runs/<int:number>/", views.run, name="emulator_run"),
     path("<str:key>/runs/<int:number>/window/", views.run_window, name="emulator_window"),
-    path("<str:key>/runs/<int:number>/decisions/", views.run_decisions, name="emulator_decisions"),
+    path("<str:key>/runs/<int:number>/table/<slug:what>/", views.run_table, name="emulator_table"),
     path("<str:key>/runs/<int:number>/result.json", views.run_json, name="emulator_json"),
     path("<str:key>/runs/<int:number>/<slug:what>.csv", views.run_csv, name="emulator_csv"),
 ]

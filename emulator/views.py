@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from django.conf import settings
@@ -28,7 +28,7 @@ from emulator.window import WIDTH_MAX, window
 from portal.access import get_own_host, own_hosts, signed_in
 
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
-DECISIONS_A_PAGE: Final = 100
+ROWS_A_PAGE: Final = 100
 DEFAULT_DAYS: Final = 30.0
 
 
@@ -300,7 +300,9 @@ def _run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Ht
         "texts": packed.texts if packed else None,
         "processors": pages.processors_text(pages.scenario_of(found)),
         "share_url": _share_url(request, found),
-        "decisions": _decisions(packed, 0.0, "") if packed else None,
+        "tables": [(what, title, _table(packed, what, 0.0, "")) for what, (title, *_) in _TABLES.items()]
+        if packed
+        else [],
     }
     return render(request, "emulator/run.html", context)
 
@@ -330,27 +332,37 @@ def run_window(request: HttpRequest, key: str, number: int) -> HttpResponse:
     return response
 
 
+# What the page has as tables: title, times of the rows, and how a row is told.
+_TABLES: Final[dict[str, tuple[str, str, Callable[[Packed, int], dict[str, Any]]]]] = {
+    "decisions": ("Why each thing was done", "decisions.at_secs", downloads.decision),
+    "blocks": ("What ran", "blocks.start_secs", downloads.block),
+    "rpcs": ("Contacts with projects", "rpcs.at_secs", downloads.rpc),
+}
+
+
 @require_safe
-def run_decisions(request: HttpRequest, key: str, number: int) -> HttpResponse:
-    """Why things were done, from a time on; the next page by the number of the row that it begins with."""
+def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpResponse:
+    """Rows of a table from a time on; the next page by the number of the row that it begins with."""
+    if what not in _TABLES:
+        raise Http404("no such table")
     _, packed = _timeline(request, key, number)
-    context = {
-        "decisions": _decisions(packed, _seconds(request, "from", 0.0), request.GET.get("row", "")),
-        "key": key,
-        "run": {"number": number},
-    }
-    return render(request, "emulator/_decisions.html", context)
+    table = _table(packed, what, _seconds(request, "from", 0.0), request.GET.get("row", ""))
+    return render(
+        request, "emulator/_table_rows.html", {"table": table, "what": what, "key": key, "run": {"number": number}}
+    )
 
 
-def _decisions(packed: Packed, from_secs: float, row: str) -> dict[str, Any]:
-    at = packed["decisions.at_secs"]
-    first = int(row) if row.isascii() and row.isdigit() and len(row) < 10 else int(at.searchsorted(from_secs))
-    last = min(first + DECISIONS_A_PAGE, len(at))
+def _table(packed: Packed, what: str, from_secs: float, row: str) -> dict[str, Any]:
+    _, times, tell = _TABLES[what]
+    at = packed[times]
+    # Blocks are in the order in which they ended: only the other tables can be looked up by time.
+    found = 0 if what == "blocks" else int(at.searchsorted(from_secs))
+    first = int(row) if row.isascii() and row.isdigit() and len(row) < 10 else found
+    last = min(first + ROWS_A_PAGE, len(at))
     return {
-        "rows": [downloads.decision(packed, number) for number in range(first, last)],
+        "rows": [tell(packed, number) for number in range(first, last)],
         "next": last if last < len(at) else None,
-        "dropped": packed.texts["decisions_dropped"],
-        "from_secs": from_secs,
+        "dropped": packed.texts["decisions_dropped"] if what == "decisions" else 0,
     }
 
 

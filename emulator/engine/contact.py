@@ -46,9 +46,12 @@ class Contact:
         """A job is finished and waits to be reported."""
         project = job.project
         project.ready.append(job)
-        before_deadline = job.deadline_secs - max(DAY_SECS, self._client.buffer_min_secs)
-        due = min(now + self._report_delay_secs, max(now, before_deadline))
-        if self._client.report_at_once or len(project.ready) >= MOST_READY:
+        client = self._client
+        due = now + self._report_delay_secs
+        before_deadline = job.deadline_secs - max(DAY_SECS, client.buffer_min_secs)
+        if before_deadline < due:
+            due = max(now, before_deadline)
+        if client.report_at_once or len(project.ready) >= MOST_READY:
             due = now
         if due < project.report_at_secs:
             project.report_at_secs = due

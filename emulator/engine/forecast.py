@@ -18,12 +18,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heapreplace
+from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from emulator.engine.client import Client
 from emulator.engine.slices import LATE, Slices
-from emulator.engine.state import NEVER, Job
+from emulator.engine.state import NEVER, Job, ProjectState
 
 if TYPE_CHECKING:
     from emulator.engine.policy import ProjectView
@@ -210,7 +211,7 @@ class Forecast:
                 free = max(0.0, n - wanted)
             else:
                 least = 0.0
-                for _, secs, _ in self._in_order(kind, now):
+                for _, secs in self._alike_in_order(kind, now):
                     if least >= horizon:
                         break
                     heapreplace(loads, least + secs)
@@ -238,6 +239,30 @@ class Forecast:
                 break
         return wanted, cpus
 
+    def _alike_in_order(self, kind: int, now: float) -> list[tuple[float, float]]:
+        """As `_in_order`, without the jobs, where all count for the same."""
+        picks: list[tuple[float, float]] = []
+        projects = 0
+        for project in self._client.projects:
+            begun, waiting = project.begun[kind], project.waiting[kind]
+            if (not begun and not waiting) or project.suspended:
+                continue
+            projects += 1
+            rank, unit = self._start(project)
+            cost = unit * (begun or waiting)[0].counted_flops
+            secs = [job.left_secs(now) for job in begun]
+            secs += [job.estimate_secs for job in waiting]
+            picks += zip(accumulate([cost * each for each in secs], initial=rank), secs, strict=False)
+        if projects > 1:
+            picks.sort(key=_first)
+        return picks
+
+    def _start(self, project: ProjectState) -> tuple[float, float]:
+        """A project's rank before the first pick, and by how much it grows per counted FLOP."""
+        if self._client.quirks.last_project_first:
+            return float(-project.index), 0.0
+        return self._rank(project), self._unit(project)
+
     def _in_order(self, kind: int, now: float) -> list[tuple[float, float, Job]]:
         """Jobs with their durations, in the order in which round-robin picks them: always one of the project whose
         priority is then the highest. A project's rank grows with what was picked of it, so sorting by the rank at
@@ -251,10 +276,7 @@ class Forecast:
             if (not begun and not waiting) or project.suspended:
                 continue
             projects += 1
-            if client.quirks.last_project_first:
-                rank, unit = float(-project.index), 0.0
-            else:
-                rank, unit = self._rank(project), self._unit(project)
+            rank, unit = self._start(project)
             for job in begun:
                 secs = job.left_secs(now)
                 pick((rank, secs, job))

@@ -322,8 +322,11 @@ def test_downloads_have_what_the_page_shows(signed_in: Client, queue: list[tuple
         lines = b"".join(answer).decode().splitlines()
         assert lines[0].startswith(header)
         assert len(lines) > 5
-    rows = signed_in.get(reverse("emulator_decisions", args=[experiment.pk, 1]), {"from": 86_400})
-    assert "day 1" in text_of(rows)
+    for what, said in (("decisions", "is asked"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: job")):
+        rows = text_of(signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, what]), {"from": 43_200}))
+        assert said in rows
+        assert what == "blocks" or rows.startswith(("day 0, 1", "day 1"))
+    assert signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "odd"])).status_code == 404
 
 
 def test_a_copy_can_be_changed_and_the_first_deleted(signed_in: Client, queue: list[tuple[str, int]]) -> None:

@@ -241,11 +241,18 @@ EMULATOR: Final = [
     public("emulator/shared/<str:key>/", "emulator/shared/none/", answer=404),
     *(
         line
-        for what, there in {"": 200, "window/": 404, "decisions/": 404, "result.json": 404}.items()
+        for what, there in {"": 200, "window/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
         for line in (
             # A failed run has no timeline, and nobody is told whether a run is there that is not theirs.
-            Line(f"{RUN}{what}", there, 404, 404, 404, "emulator/{experiment}/runs/1/" + what),
-            public(f"{RUN}{what}", "emulator/{shared}/runs/1/" + what, answer=there),
+            Line(
+                f"{RUN}{what}",
+                there,
+                404,
+                404,
+                404,
+                f"emulator/{{experiment}}/runs/1/{what.replace('<slug:what>', 'blocks')}",
+            ),
+            public(f"{RUN}{what}", f"emulator/{{shared}}/runs/1/{what.replace('<slug:what>', 'blocks')}", answer=there),
         )
     ),
     public(f"{RUN}<slug:what>.csv", "emulator/{experiment}/runs/1/jobs.csv", answer=404),
