@@ -588,8 +588,9 @@ class Result(models.Model):
         ]
         indexes = [
             models.Index(fields=["workunit"], name="result_workunit"),
+            # All ascending, so that one row comparison finds a place in the queue (scheduler/statements.py).
             models.Index(
-                fields=["app", "-priority", "id"], condition=Q(server_state=ServerState.UNSENT), name="result_unsent"
+                F("app"), F("priority") * -1, F("id"), condition=Q(server_state=ServerState.UNSENT), name="result_queue"
             ),
             models.Index(fields=["host"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_in_progress"),
             models.Index(

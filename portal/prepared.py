@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import select
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
@@ -26,13 +27,19 @@ _prepared: WeakKeyDictionary[psycopg.Connection[Any], set[bytes]] = WeakKeyDicti
 
 
 class _Link:
-    """A connection in use, and what is known of it."""
+    """A connection in use, and what is known of it.
 
-    __slots__ = ("known", "raw")
+    Of a transaction of `one_transaction`: whether its BEGIN has yet to go with the first statement, and whether it is
+    one that a statement may end with its COMMIT.
+    """
+
+    __slots__ = ("begins", "is_ours", "known", "raw")
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
         self.known = _prepared.setdefault(raw, set())
+        self.begins = False
+        self.is_ours = False
 
 
 class _Thread(threading.local):
@@ -84,14 +91,15 @@ def one_transaction() -> Iterator[None]:
     with one_connection():
         link = _thread.link
         assert link is not None  # one_connection has just made it
-        _execute(link.raw, b"BEGIN")
+        link.begins = link.is_ours = True
         try:
             yield
         except BaseException:
-            if not link.raw.closed:
+            if not link.raw.closed and link.raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
                 link.raw.pgconn.exec_(b"ROLLBACK")
             raise
-        _execute(link.raw, b"COMMIT")
+        if link.raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            _execute(link.raw, b"COMMIT")
 
 
 def _execute(raw: psycopg.Connection[Any], sql: bytes) -> None:
@@ -116,30 +124,101 @@ class Prepared:
 
         On the connection of `one_connection`. Raises Django's database errors.
         """
-        texts = [None if (value := values[name]) is None else value.encode() for name in self.names]
         link = _thread.link
         if link is None:
             with one_connection():
                 return self.fetch_one(values)
+        if link.begins:
+            return fetch_last([(self, values)])
         try:
-            result = self._run(link, texts)
+            self.prepare(link)
+            result = _check(link.raw, link.raw.pgconn.exec_prepared(self.name, self.texts(values)))
         except psycopg.Error:
             with connection.wrap_database_errors:
                 raise
-        if result.ntuples == 0:
-            return None
-        row = [result.get_value(0, column) for column in range(result.nfields)]
-        return [None if value is None else value.decode() for value in row]
+        return _first_row(result)
 
-    def _run(self, link: _Link, texts: list[bytes | None]) -> pq.abc.PGresult:
+    def texts(self, values: Mapping[str, str | None]) -> list[bytes]:
+        """The values in the statement's order, as libpq takes them."""
+        texts = [None if (value := values[name]) is None else value.encode() for name in self.names]
+        return cast("list[bytes]", texts)
+
+    def prepare(self, link: _Link) -> None:
+        """Have the connection know the statement."""
         raw, pgconn = link.raw, link.raw.pgconn
-        if not raw.autocommit and pgconn.transaction_status == pq.TransactionStatus.IDLE:
+        if not raw.autocommit and not link.is_ours and pgconn.transaction_status == pq.TransactionStatus.IDLE:
             # psycopg begins a transaction with its first statement, which this one bypasses.
             _check(raw, pgconn.exec_(b"BEGIN"))
         if self.name not in link.known:
             _check(raw, pgconn.prepare(self.name, self.sql))
             link.known.add(self.name)
-        return _check(raw, pgconn.exec_prepared(self.name, cast("list[bytes]", texts)))
+
+
+Step = tuple[Prepared, Mapping[str, str | None]]
+"""A statement and its values."""
+
+
+def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> list[str | None] | None:
+    """Run the statements one after the other in one round trip; the first row of the last one, as `Prepared.fetch_one`.
+
+    Each sees what was committed before it began, as if it were sent by itself. In `one_transaction` its BEGIN goes
+    with them if they are the first, and its COMMIT with those that are its end (``is_end``). Each trip that is spared
+    is twice a switch of process here and in the database.
+    """
+    link = _thread.link
+    if link is None:
+        with one_connection():
+            return fetch_last(steps, is_end=is_end)
+    try:
+        for statement, _ in steps:
+            statement.prepare(link)
+        results = _in_one_trip(link, steps, is_end=is_end and link.is_ours)
+        for result in results:
+            _check(link.raw, result)
+    except psycopg.Error:
+        with connection.wrap_database_errors:
+            raise
+    return _first_row(results[-2 if is_end and link.is_ours else -1])
+
+
+def _in_one_trip(link: _Link, steps: Sequence[Step], *, is_end: bool) -> list[pq.abc.PGresult]:
+    """The results of the statements, of BEGIN and of COMMIT, up to the first that failed."""
+    pgconn = link.raw.pgconn
+    pgconn.enter_pipeline_mode()
+    if link.begins:
+        pgconn.send_query_params(b"BEGIN", None)
+        link.begins = False
+    for statement, values in steps:
+        pgconn.send_query_prepared(statement.name, statement.texts(values))
+    if is_end:
+        pgconn.send_query_params(b"COMMIT", None)
+    pgconn.pipeline_sync()
+    results = []
+    while (result := _next_result(pgconn)) is None or result.status != pq.ExecStatus.PIPELINE_SYNC:
+        # None comes between the results of two statements.
+        if result is not None:
+            results.append(result)
+        if pgconn.status == pq.ConnStatus.BAD:
+            return results
+    pgconn.exit_pipeline_mode()
+    return results
+
+
+def _next_result(pgconn: pq.abc.PGconn) -> pq.abc.PGresult | None:
+    """Wait for it where other threads can run meanwhile: libpq's own waiting holds the interpreter's lock."""
+    while (is_unsent := bool(pgconn.flush())) or pgconn.is_busy():
+        poll = select.poll()
+        poll.register(pgconn.socket, select.POLLIN | (select.POLLOUT if is_unsent else 0))
+        poll.poll()
+        pgconn.consume_input()
+    return pgconn.get_result()
+
+
+def _first_row(result: pq.abc.PGresult) -> list[str | None] | None:
+    if result.ntuples == 0:
+        return None
+    row = [result.get_value(0, column) for column in range(result.nfields)]
+    return [None if value is None else value.decode() for value in row]
 
 
 def _check(raw: psycopg.Connection[Any], result: pq.abc.PGresult) -> pq.abc.PGresult:

@@ -136,6 +136,9 @@ if not (DATABASE_URL and BROKER_URL and CACHE_URL):
 DB_POOL_MAX = env.integer("DB_POOL_MAX", 16, low=1, high=1000)
 _database: dict[str, Any] = env.database(DATABASE_URL)
 _database["OPTIONS"] = {
+    # A prepared statement is planned once per connection, and not each time anew for its parameters: for the long
+    # statements of the client protocols that takes longer than running them.
+    "options": "-c plan_cache_mode=force_generic_plan",
     **_database.get("OPTIONS", {}),
     "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10},
     "application_name": "cobblestone",

@@ -24,16 +24,19 @@ KEPT_SECS: Final = 5.0
 LOOKED_AT: Final = 100
 """Waiting jobs by which the usual size of an app's jobs is estimated."""
 
-# Of each app's first jobs: the usual size, and the ids between which those of the highest priority lie.
+BEFORE_ALL: Final = (-(2**31), 0)
+"""Before the queue of any app."""
+
+# Of each app's first jobs: the usual size, the highest priority, and the ids between which its jobs lie.
 _QUEUES: Final = """
-SELECT a.id, q.typical, q.first_id,
+SELECT a.id, q.typical, q.place[1], q.place[2],
        (SELECT l.id FROM credit_result l
-         WHERE l.app_id = a.id AND l.server_state = 2 AND l.priority = q.priority ORDER BY l.id DESC LIMIT 1)
+         WHERE l.app_id = a.id AND l.server_state = 2 AND l.priority * -1 = q.place[1] ORDER BY l.id DESC LIMIT 1)
   FROM credit_app a
  CROSS JOIN LATERAL (
-       SELECT avg(w.fpops_est) AS typical, max(r.priority) AS priority, min(r.id) AS first_id
+       SELECT avg(w.fpops_est) AS typical, min(ARRAY[r.priority * -1, r.id]) AS place
          FROM (SELECT id, priority, workunit_id FROM credit_result
-                WHERE app_id = a.id AND server_state = 2 ORDER BY priority DESC, id LIMIT %s) r
+                WHERE app_id = a.id AND server_state = 2 ORDER BY priority * -1, id LIMIT %s) r
          JOIN credit_workunit w ON w.id = r.workunit_id) q
  WHERE NOT a.is_deprecated
 """
@@ -41,7 +44,11 @@ SELECT a.id, q.typical, q.first_id,
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """``app_xml`` and ``version_xml``: what a reply says of them, by id; of a version its files."""
+    """``app_xml`` and ``version_xml``: what a reply says of them, by id; of a version its files.
+
+    ``heads``: where the queue of each app begins, (-priority, id), as far as this process has seen. What was sent lies
+    before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
+    """
 
     apps: dict[int, AppFacts] = field(default_factory=dict)
     versions: dict[int, Version] = field(default_factory=dict)
@@ -52,6 +59,12 @@ class Catalogue:
     version_files: dict[int, list[VersionFile]] = field(default_factory=dict)
     version_xml: dict[int, str] = field(default_factory=dict)
     trickle_functions: dict[int, str] = field(default_factory=dict)
+    heads: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def note_head(self, app_id: int, head: tuple[int, int]) -> None:
+        """Begin there from now on. What comes to lie before it is found when the catalogue is read again."""
+        if head > self.heads.get(app_id, BEFORE_ALL):
+            self.heads[app_id] = head
 
 
 _kept: tuple[float, Catalogue] | None = None
@@ -82,7 +95,10 @@ def _load() -> Catalogue:
         catalogue.app_xml[app.pk] = render_app(app.name, app.user_friendly_name, app.is_non_cpu_intensive)
         catalogue.trickle_functions[app.pk] = app.trickle_function
         if not app.is_deprecated:
-            catalogue.apps[app.pk] = _app(app, queues.get(app.pk, (None, None, None)))
+            typical, rank, first_id, last_id = queues.get(app.pk, (None, None, None, None))
+            catalogue.apps[app.pk] = _app(app, typical, first_id or 0, last_id or 0)
+            if rank is not None:
+                catalogue.heads[app.pk] = rank, first_id
     rows = AppVersion.objects.select_related("platform", "app").prefetch_related("files__file")
     for row in rows:
         version = _version(row)
@@ -108,8 +124,7 @@ def _load() -> Catalogue:
     return catalogue
 
 
-def _app(app: App, queue: tuple[float | None, int | None, int | None]) -> AppFacts:
-    typical, first_id, last_id = queue
+def _app(app: App, typical: float | None, first_id: int, last_id: int) -> AppFacts:
     return AppFacts(
         id=app.pk,
         name=app.name,
@@ -119,8 +134,8 @@ def _app(app: App, queue: tuple[float | None, int | None, int | None]) -> AppFac
         is_adaptive=app.adaptive_replication,
         one_result_per_user=app.one_result_per_user,
         typical_fpops=typical,
-        first_id=first_id or 0,
-        last_id=last_id or 0,
+        first_id=first_id,
+        last_id=last_id,
     )
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from django.conf import settings
 
 from credit.engine.clamping import Ceilings
-from scheduler.catalogue import Catalogue
+from scheduler.catalogue import BEFORE_ALL, Catalogue
 from scheduler.engine import filling, versions
 from scheduler.engine.facts import Choice, Computer, RecordKey, Records, Usage
 from scheduler.engine.filling import Filling, Limits
@@ -48,7 +48,7 @@ def computer_of(request: SchedulerRequest) -> Computer:
     return Computer(
         ncpus=min(host.ncpus, settings.AM_MAX_NCPUS),
         p_fpops=host.p_fpops,
-        gpus={gpu.type: gpu for gpu in request.gpus},
+        gpus={gpu.type: replace(gpu, count=min(gpu.count, settings.AM_MAX_GPUS)) for gpu in request.gpus},
         features=host.p_features,
         ram_bytes=None if host.m_nbytes is None else host.m_nbytes * request.ram_fraction,
         disk_bytes=free,
@@ -180,6 +180,7 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
         fastest = max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices)
         delay_secs = min(need.delay_secs for need in fill.needs.by_type.values() if need.is_open)
         ram, disk = dispatch.computer.ram_bytes, fill.disk_bytes
+        rank, head_id = dispatch.catalogue.heads.get(app_id, BEFORE_ALL)
         found.append(
             Ask(
                 app_id,
@@ -189,6 +190,8 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
                 NO_LIMIT if ram is None else ram,
                 NO_LIMIT if disk is None else disk,
                 app.one_result_per_user,
+                rank,
+                head_id,
                 draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id,
             )
         )

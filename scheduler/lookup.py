@@ -19,7 +19,7 @@ from portal import credentials
 from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR
 from portal.models import Host, User
-from portal.recognition import Appearance, recognise
+from portal.recognition import Appearance, new_host, recognise
 from scheduler import store
 from scheduler.messages import SchedulerRequest
 
@@ -42,8 +42,6 @@ class UnknownHost(Exception):
 
 def find(request: SchedulerRequest, host_id: int) -> store.Account:
     """What is known of who asks; the computer's row is locked. Raises ClientAuthError and UnknownHost."""
-    if host_id:
-        store.lock_host(host_id)
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
     account = store.read(_key(request.authenticator), host_id, names, reported)
@@ -72,7 +70,8 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
     name = "" if request.allows_multiple_clients else host.domain_name
     with transaction.atomic():
         if unknown.is_copy:
-            found, created = _new_host(unknown.user_id, request, now), True
+            copy = Appearance(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
+            found, created = new_host(unknown.user_id, copy, now), True
         else:
             merged = _merged_into(unknown.user_id, request.hostid)
             if merged is not None:
@@ -92,20 +91,6 @@ def _merged_into(user_id: int, host_id: int) -> int | None:
     while host is not None and host.merged_into_id is not None:
         host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
     return host.pk if host is not None else None
-
-
-def _new_host(user_id: int, request: SchedulerRequest, now: dt.datetime) -> Host:
-    host = request.host
-    return Host.objects.create(
-        owner_id=user_id,
-        host_cpid=host.host_cpid,
-        domain_name=host.domain_name,
-        os_name=host.os_name,
-        p_vendor=host.p_vendor,
-        p_model=host.p_model,
-        created_at=now,
-        last_contact_at=now,
-    )
 
 
 def _key(authenticator: str) -> Mapping[str, str]:

@@ -14,7 +14,6 @@ import hashlib
 import random
 from typing import Final
 
-import structlog
 from django.conf import settings
 
 from credit.engine import probation
@@ -32,8 +31,6 @@ from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
 from scheduler.store import Account, Changes, KnownHost
-
-log = structlog.get_logger("scheduler")
 
 _PUBLISHED: Final = Rules.published()
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
@@ -81,7 +78,9 @@ def _answer(
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
     if asks or counted:
-        records, jobs = store.pick(host.id, account.user_id, asks)
+        records, jobs, heads = store.pick(host.id, account.user_id, asks)
+        for app_id, head in heads.items():
+            known.note_head(app_id, head)
         inherited = dispatch.renew_records(work, records)
         changed = reports.count(
             [r for r in reported if r.known.id in counted], known.apps, work.filling.records, work.computer, now
@@ -98,8 +97,6 @@ def _answer(
     if request.messages:
         reply.acks_messages = True
     reply.aborts, reply.aborts_if_not_started = reports.unneeded(account, host.id, request)
-    log_facts = {"sent": len(sent), "again": len(work.again), "lost": len(work.lost), "reported": len(counted)}
-    log.debug("scheduler rpc", host=host.id, user=account.user_id, **log_facts)
     return reply
 
 

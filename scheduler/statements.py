@@ -26,7 +26,9 @@ h AS (
     FROM u JOIN portal_host h ON h.owner_id = u.id AND h.id = %(host_id)s::bigint AND h.merged_into_id IS NULL
     LEFT JOIN scheduler_hostrecord s ON s.host_id = h.id),
 known AS (
-  SELECT r.id FROM h JOIN credit_result r ON r.host_id = h.id AND r.server_state = 4
+  -- By the parameter: joined by h.id, the whole index is read where statistics know of no jobs in progress yet.
+  SELECT r.id FROM credit_result r
+   WHERE r.host_id = %(host_id)s::bigint AND r.server_state = 4 AND EXISTS (SELECT FROM h)
    UNION
   SELECT r.id FROM credit_result r WHERE r.name = ANY (%(names)s::text[]))
 SELECT u.id, u.name, u.email, u.cross_project_id, extract(epoch FROM u.created_at), u.key_id,
@@ -85,40 +87,47 @@ woken AS (
 SELECT json_agg(id) FROM done
 """)
 
+# As an array, so that a workunit's results are looked at and never all of a person's, whatever statistics say.
+_HAS_COPY: Final = """%(user_id)s::bigint = ANY (ARRAY(
+                SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = {workunit}))"""
+# The order of the queue, with the id: the index of unsent results has it, so a place in the queue is found at once.
+_RANK: Final = "(priority * -1)"
 # Copies of a workunit lie side by side in the queue: only the first of them is looked at, as one person gets one.
 _PICKED: Final = f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
-                w.input_files, w.output_files
-           FROM (SELECT id, priority FROM (
-                   SELECT id, priority, workunit_id, lag(workunit_id) OVER (ORDER BY priority DESC, id) AS one_before
-                     FROM credit_result WHERE app_id = a.app_id AND server_state = 2 {{place}}
-                    ORDER BY priority DESC, id LIMIT {WINDOW}) q
+                w.input_files, w.output_files, {{head}}
+           FROM (SELECT id, rank, first_rank, first_id FROM (
+                   SELECT id, {_RANK} AS rank, workunit_id, lag(workunit_id) OVER queue AS one_before,
+                          first_value({_RANK}) OVER queue AS first_rank, first_value(id) OVER queue AS first_id
+                     FROM credit_result
+                    WHERE app_id = a.app_id AND server_state = 2
+                      AND (app_id, {_RANK}, id) >= (a.app_id, a.rank, a.{{place}})
+                   WINDOW queue AS (ORDER BY {_RANK}, id)
+                    ORDER BY {_RANK}, id LIMIT {WINDOW}) q
                   WHERE one_before IS DISTINCT FROM workunit_id) c
            JOIN credit_result r ON r.id = c.id AND r.server_state = 2
            JOIN credit_workunit w ON w.id = r.workunit_id
           WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
             AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs)
-            AND NOT (a.one_per_user AND EXISTS (
-                SELECT FROM credit_result o WHERE o.workunit_id = w.id AND o.user_id = %(user_id)s::bigint))
-          ORDER BY c.priority DESC, c.id LIMIT a.most
+            AND NOT (a.one_per_user AND {_HAS_COPY.format(workunit="w.id")})
+          ORDER BY c.rank, c.id LIMIT a.most
             FOR NO KEY UPDATE OF r, w SKIP LOCKED
 """
-_ELSEWHERE: Final = """AND id >= a.first_id AND priority = (
-                          SELECT max(priority) FROM credit_result WHERE app_id = a.app_id AND server_state = 2)"""
 PICK: Final = Prepared(f"""
 WITH v AS MATERIALIZED (
   SELECT * FROM credit_hostappversion WHERE host_id = %(host_id)s::bigint ORDER BY id FOR NO KEY UPDATE)
 SELECT ({_RECORDS} FROM v),
        (SELECT json_agg(json_build_array(p.id, p.workunit_id, a.app_id, p.name, p.fpops_est, p.fpops_bound,
                p.memory_bound_bytes, p.disk_bound_bytes, p.delay_bound_secs, p.min_quorum, p.workunit_name,
-               p.command_line, p.input_files, p.output_files))
+               p.command_line, p.input_files, p.output_files, p.first_rank, p.first_id))
           FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
-               memory_bytes float8, disk_bytes float8, one_per_user boolean, first_id bigint)
+               memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, head_id bigint,
+               random_id bigint)
          CROSS JOIN LATERAL (
-           SELECT * FROM ({_PICKED.format(place="")}) head
+           SELECT * FROM ({_PICKED.format(place="head_id", head="c.first_rank, c.first_id")}) head
             UNION ALL
-           SELECT * FROM ({_PICKED.format(place=_ELSEWHERE)}) elsewhere
+           SELECT * FROM ({_PICKED.format(place="random_id", head="NULL::integer, NULL::bigint")}) elsewhere
             LIMIT a.most) p)
 """)
 
@@ -135,8 +144,7 @@ sent AS (
     FROM jobs n
    WHERE r.id = n.id AND r.server_state = 2
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
-     AND NOT (n.one_per_user AND EXISTS (SELECT FROM credit_result o
-              WHERE o.workunit_id = r.workunit_id AND o.user_id = %(user_id)s::bigint))
+     AND NOT (n.one_per_user AND {has_copy})
   RETURNING r.id, r.workunit_id, n.must_replicate),
 replicated AS (
   UPDATE credit_workunit w
@@ -211,8 +219,9 @@ _DESCRIBED: Final = f""",
          ({", ".join(DESCRIBED)}) =
          (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
             FROM jsonb_populate_record(h, %(description)s::jsonb) d)"""
-WRITE: Final = Prepared(_WRITING.format(described=""))
-WRITE_DESCRIBED: Final = Prepared(_WRITING.format(described=_DESCRIBED))
+_HAS_GOT: Final = _HAS_COPY.format(workunit="r.workunit_id")
+WRITE: Final = Prepared(_WRITING.format(has_copy=_HAS_GOT, described=""))
+WRITE_DESCRIBED: Final = Prepared(_WRITING.format(has_copy=_HAS_GOT, described=_DESCRIBED))
 DIAGNOSE: Final = Prepared(f"""
 SELECT count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
        count(*) FILTER (WHERE w.disk_bound_bytes > a.disk_bytes),
@@ -220,6 +229,6 @@ SELECT count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
   FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8,
        disk_bytes float8)
  CROSS JOIN LATERAL (SELECT workunit_id FROM credit_result
-                      WHERE app_id = a.app_id AND server_state = 2 ORDER BY priority DESC, id LIMIT {WINDOW}) c
+                      WHERE app_id = a.app_id AND server_state = 2 ORDER BY {_RANK}, id LIMIT {WINDOW}) c
   JOIN credit_workunit w ON w.id = c.workunit_id
 """)

@@ -8,13 +8,15 @@ one another there; what is picked and not sent is free again at the end.
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
+from portal.prepared import fetch_last
 from scheduler import statements
 from scheduler.engine.facts import Choice, Job, RecordKey, Records
 
@@ -111,20 +113,17 @@ class JobDetails:
     output_files: list[dict[str, Any]]
 
 
-def lock_host(host_id: int) -> None:
-    """No other request of this computer is answered until the transaction ends."""
-    statements.LOCK.fetch_one({"host_id": str(host_id)})
-
-
 def read(key: Mapping[str, str], host_id: int, names: Iterable[str], reported: Sequence[str]) -> Account | None:
-    """What the key's account has to do with the request; None if the key is not valid.
+    """Lock the computer, so that no other request of it is answered until the transaction ends, and read what the key's
+    account has to do with the request; None if the key is not valid.
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.credentials`).
     """
     statement = statements.READ_BY_KEY if "key_hash" in key else statements.READ_BY_WEAK_KEY
-    row = statement.fetch_one(
-        {**key, "host_id": str(host_id), "names": _texts((*reported, *names)), "reported": _texts(reported)}
-    )
+    host = {"host_id": str(host_id)}
+    values = {**key, **host, "names": _texts((*reported, *names)), "reported": _texts(reported)}
+    # Two statements: the second one sees what the request that held the lock has written.
+    row = fetch_last([(statements.LOCK, host), (statement, values)] if host_id else [(statement, values)])
     return None if row is None else _account(row)
 
 
@@ -155,7 +154,7 @@ def _account(row: Sequence[str | None]) -> Account:
         credit=Credit(number(7) or 0.0, number(8) or 0.0, number(9)),
         host=host,
     )
-    for *values, details, files, uploads in json.loads(row[18] or "[]"):
+    for *values, details, files, uploads in orjson.loads(row[18] or "[]"):
         uploaded = [UploadRow(*upload) for upload in uploads or ()]
         job = _job_again(values, details) if details else None
         known = KnownResult(*[*values, job, files or [], uploaded])
@@ -173,7 +172,7 @@ def _job_again(values: Sequence[Any], details: Sequence[Any]) -> Job:
 
 def _records(text: str | None) -> Records:
     records: Records = {}
-    for _, app_id, version_id, type_, et_n, et_avg, *rest in json.loads(text or "[]"):
+    for _, app_id, version_id, type_, et_n, et_avg, *rest in orjson.loads(text or "[]"):
         probation, scale_at, error_rate, valid, quota, today, day = rest
         records[RecordKey(app_id, version_id, type_)] = HostVersionFacts(
             pfc=Average(),
@@ -194,16 +193,18 @@ def report(host_id: int, rows: Sequence[Mapping[str, Any]], now: dt.datetime) ->
 
     The others were reported before, by a request that was answered while this one was on its way.
     """
-    row = statements.REPORT.fetch_one({"rows": json.dumps(rows), "host_id": str(host_id), "now": now.isoformat()})
-    return set(json.loads(row[0])) if row and row[0] else set()
+    row = statements.REPORT.fetch_one(
+        {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
+    )
+    return set(orjson.loads(row[0])) if row and row[0] else set()
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """What jobs of an app are looked for: at most so many, and only those that can suit.
 
-    ``flops`` of the fastest version, with availability; ``first_id``: where in the queue to look if its head has
-    nothing for this computer.
+    ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``head_id``: where the queue begins;
+    ``random_id``: where to look if its head has nothing for this computer.
     """
 
     app_id: int
@@ -213,21 +214,26 @@ class Ask:
     memory_bytes: float
     disk_bytes: float
     one_per_user: bool
-    first_id: int
+    rank: int
+    head_id: int
+    random_id: int
 
 
 def _asks(asks: Sequence[Ask]) -> str:
-    # dataclasses.asdict copies what is in the fields, which takes longer than the rest of this module.
-    return json.dumps([{name: getattr(ask, name) for name in Ask.__slots__} for ask in asks])
+    return orjson.dumps(asks).decode()
 
 
-def pick(host_id: int, user_id: int, asks: Sequence[Ask]) -> tuple[Records, list[Job]]:
-    """Lock the computer's records, and jobs for it; the records as they are now, and the jobs in the queue's order."""
+def pick(host_id: int, user_id: int, asks: Sequence[Ask]) -> tuple[Records, list[Job], dict[int, tuple[int, int]]]:
+    """Lock the computer's records, and jobs for it; the records as they are now, the jobs in the queue's order, and
+    where the queues of their apps begin now.
+    """
     row = statements.PICK.fetch_one({"host_id": str(host_id), "user_id": str(user_id), "apps": _asks(asks)})
     assert row is not None  # a SELECT without FROM has one row
     # A row of the head may come again from elsewhere: our own locks are not skipped.
-    jobs = {job[0]: Job(*[*job[:10], JobDetails(*job[10:])]) for job in json.loads(row[1] or "[]")}
-    return _records(row[0]), list(jobs.values())
+    found = orjson.loads(row[1] or "[]")
+    jobs = {job[0]: Job(*[*job[:10], JobDetails(*job[10:14])]) for job in found}
+    heads = {job[2]: (job[14], job[15]) for job in found if job[15] is not None}
+    return _records(row[0]), list(jobs.values()), heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,22 +265,22 @@ class Changes:
 
 
 def write(host_id: int, user_id: int, changes: Changes, now: dt.datetime) -> set[int]:
-    """Store them; the ids of the jobs that were sent."""
+    """Store them, and end the transaction; the ids of the jobs that were sent."""
     values: dict[str, str | None] = {
         "host_id": str(host_id),
         "user_id": str(user_id),
         "now": now.isoformat(),
-        "jobs": json.dumps(changes.jobs),
-        "records": json.dumps(changes.records),
-        "trickles": json.dumps(changes.trickles),
-        "record": json.dumps(changes.record),
+        "jobs": orjson.dumps(changes.jobs).decode(),
+        "records": orjson.dumps(changes.records).decode(),
+        "trickles": orjson.dumps(changes.trickles).decode(),
+        "record": orjson.dumps(changes.record).decode(),
     }
     statement = statements.WRITE
     if changes.description is not None:
         statement = statements.WRITE_DESCRIBED
-        values["description"] = json.dumps(changes.description)
-    row = statement.fetch_one(values)
-    return set(json.loads(row[0])) if row and row[0] else set()
+        values["description"] = orjson.dumps(changes.description).decode()
+    row = fetch_last([(statement, values)], is_end=True)
+    return set(orjson.loads(row[0])) if row and row[0] else set()
 
 
 def job_row(

@@ -49,6 +49,13 @@ def create(njobs: int) -> None:
         cursor.execute("VACUUM ANALYZE floor_job")
 
 
+def reset() -> None:
+    """Take all jobs back."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE floor_job SET state = 2, computer = NULL WHERE state = 4")
+        cursor.execute("VACUUM ANALYZE floor_job")
+
+
 def measure(concurrency: int, secs: float) -> load.Measured:
     return load.run(_prepare, concurrency, secs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics as stats
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from django.utils import timezone
@@ -19,55 +20,45 @@ from scheduler.protocol import parse_request
 CONCURRENCY: Final = 16
 SECS: Final = 3.0
 ROUNDS: Final = 3
-WAITING: Final = 100_000
-OTHERS: Final = (1_000, 1_000_000)
-"""Lengths of the queue that the rate is to be the same with."""
+WAITING: Final = (1_000, 100_000, 1_000_000)
+"""Lengths of the queue; the rate is to be the same with each."""
 
 
 def measure() -> dict[str, Any]:
-    """Rates with 100,000 jobs waiting and the floor in turns, then with other lengths of the queue; medians."""
+    """For each length of the queue the site and the floor in turns; medians of the rounds."""
     app, members = queue.create()
-    floor.create(WAITING)
     report: dict[str, Any] = {"hosts": queue.HOSTS, "jobs_per_rpc": queue.JOBS_PER_RPC}
     with server() as port:
-        queue.fill(app, WAITING)
+        queue.fill(app, WAITING[1])
         introduce = load.Client(port, "/project/scheduler")
         for member in members:
             # Each computer's first contact stores its hardware: once in its life.
             introduce.post(member.request())
-        rounds = []
-        for _ in range(ROUNDS):
-            queue.reset(members)
-            rounds.append((_round(port, members, SECS), floor.measure(CONCURRENCY, SECS)))
-        report |= {
-            "rate": round(stats.median(ours.rate for ours, _ in rounds)),
-            "floor": round(stats.median(bare.rate for _, bare in rounds)),
-            "ratio": round(stats.median(ours.rate / bare.rate for ours, bare in rounds), 3),
-            "p50_ms": stats.median(ours.p50_ms for ours, _ in rounds),
-            "p99_ms": stats.median(ours.p99_ms for ours, _ in rounds),
-        }
         queue.reset(members)
         report["statements"] = _statements(members[0])
-        for njobs in OTHERS:
-            report[f"rate_{njobs}_waiting"] = _rate(port, app, members, njobs)
+        for njobs in WAITING:
+            queue.fill(app, njobs)
+            floor.create(njobs)
+            report[f"{njobs}_waiting"] = _measured(port, members, njobs)
     return report
 
 
-def _round(port: int, members: list[queue.Member], secs: float) -> load.Measured:
-    return load.run(lambda number: _client(port, members, number), CONCURRENCY, secs)
-
-
-def _rate(port: int, app: Any, members: list[queue.Member], njobs: int) -> int:
+def _measured(port: int, members: list[queue.Member], njobs: int) -> dict[str, float]:
     """With so many jobs waiting; a short queue lasts a moment only, so its rounds are short and many."""
-    queue.fill(app, njobs)
-    for member in members:
-        member.jobs.clear()
     secs = min(SECS, njobs / queue.JOBS_PER_RPC / 8_000)
-    rates = []
+    rounds = []
     for _ in range(ROUNDS if secs == SECS else 5 * ROUNDS):
         queue.reset(members)
-        rates.append(_round(port, members, secs).rate)
-    return round(stats.median(rates))
+        ours = load.run(partial(_client, port, members), CONCURRENCY, secs)
+        floor.reset()
+        rounds.append((ours, floor.measure(CONCURRENCY, secs)))
+    return {
+        "rate": round(stats.median(ours.rate for ours, _ in rounds)),
+        "floor": round(stats.median(bare.rate for _, bare in rounds)),
+        "ratio": round(stats.median(ours.rate / bare.rate for ours, bare in rounds), 3),
+        "p50_ms": stats.median(ours.p50_ms for ours, _ in rounds),
+        "p99_ms": stats.median(ours.p99_ms for ours, _ in rounds),
+    }
 
 
 def _client(port: int, members: list[queue.Member], number: int) -> Callable[[], None]:
