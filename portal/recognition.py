@@ -44,6 +44,11 @@ def recognise(user_id: int, seen: Appearance, now: dt.datetime) -> tuple[Host, b
     host = _by_token(user_id, seen) or _by_appearance(user_id, seen)
     if host is not None:
         return host, False
+    return new_host(user_id, seen, now), True
+
+
+def new_host(user_id: int, seen: Appearance, now: dt.datetime) -> Host:
+    """A record for a computer that is none of the known ones. Raises ProtocolError beyond MAX_HOSTS."""
     if Host.objects.filter(owner_id=user_id).count() >= MAX_HOSTS:
         # A client that never says what it runs on is a new computer at each login.
         raise ProtocolError("host", f"this account has {MAX_HOSTS} computers, which is the limit", ERR_GENERIC)
@@ -56,7 +61,7 @@ def recognise(user_id: int, seen: Appearance, now: dt.datetime) -> tuple[Host, b
         p_model=seen.p_model,
         created_at=now,
         last_contact_at=now,
-    ), True
+    )
 
 
 def _by_token(user_id: int, seen: Appearance) -> Host | None:

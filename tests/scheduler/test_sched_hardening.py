@@ -15,7 +15,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from credit.models import App, AssimilateState, FileDeleteState, HostAppVersion, Outcome, Result, ServerState, Workunit
+from portal import recognition
 from portal.models import Host, User
+from portal.scanner import ProtocolError
 from scheduler import assimilator, file_deleter
 from scheduler.job_fields import JobError
 from scheduler.models import PlanClass, Trickle, Upload
@@ -23,7 +25,7 @@ from scheduler.protocol import MAX_RESULTS
 from scheduler.submission import submit
 from scheduler.upload_views import upload
 from tests.credit.factories import NOON, make_app, make_result, make_version, make_workunit
-from tests.scheduler.clients import ADDRESS, CAPTURES, computer_of, gpu, messages, names, result_xml
+from tests.scheduler.clients import ADDRESS, CAPTURES, Computer, computer_of, gpu, messages, names, result_xml
 from tests.scheduler.test_batches_rest import API, SUBMISSION, bearer, call
 from tests.scheduler.uploading import make_task, upload_body
 from tests.scheduler.uploading import post as post_upload
@@ -144,6 +146,26 @@ def test_what_is_cut_of_a_computers_claims_is_noted(app: App, alice: User, setti
         "p_fpops is 2e+11 and counts as 1e+11, the most that is believed",
         "NVIDIA count is 3 and counts as 2, the most that is believed",
     ]
+
+
+def test_gpus_beyond_what_is_believed_bring_no_more_jobs(app: App, alice: User, settings: Settings) -> None:
+    settings.AM_MAX_GPUS, settings.MAX_GPU_JOBS_IN_PROGRESS = 2, 1
+    make_version(app, plan_class="cuda", processor_type="NVIDIA", gpu_usage=1, avg_ncpus=0.1)
+    fill(app, 4)
+    assert len(names(computer_of(alice, coprocs=gpu(count=1000, instances=1000)).ask(), "result")) == 2
+
+
+def test_copies_of_a_client_do_not_make_computers_without_end(
+    app: App, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recognition, "MAX_HOSTS", 2)
+    original = computer_of(alice)
+    for _ in range(3):
+        original.ask()
+    Computer(original.key, original.hostid, seqno=1).ask()
+    with pytest.raises(ProtocolError, match="this account has 2 computers, which is the limit"):
+        Computer(original.key, original.hostid, seqno=1).ask()
+    assert Host.objects.count() == 2
 
 
 def test_a_plan_class_that_names_no_gpus_uses_those_of_the_version(app: App, alice: User) -> None:
