@@ -46,7 +46,7 @@
     const x = data.values
       ? { ...axis, type: "linear", title: { display: true, text: data.axis, color: text } }
       : { ...axis, grid: { display: false } };
-    const y = { ...axis, beginAtZero: true, title: { display: true, text: data.names[name], color: text } };
+    const y = { ...axis, beginAtZero: true, suggestedMax: 0.05, title: { display: true, text: data.names[name], color: text } };
     return {
       animation: false,
       maintainAspectRatio: false,
