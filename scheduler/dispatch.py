@@ -15,7 +15,7 @@ from typing import Final
 from django.conf import settings
 
 from credit.engine.clamping import Ceilings
-from scheduler.catalogue import Catalogue
+from scheduler.catalogue import BEFORE_ALL, Catalogue
 from scheduler.engine import filling, versions
 from scheduler.engine.facts import Choice, Computer, RecordKey, Records, Usage
 from scheduler.engine.filling import Filling, Limits
@@ -180,6 +180,7 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
         fastest = max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices)
         delay_secs = min(need.delay_secs for need in fill.needs.by_type.values() if need.is_open)
         ram, disk = dispatch.computer.ram_bytes, fill.disk_bytes
+        rank, head_id = dispatch.catalogue.heads.get(app_id, BEFORE_ALL)
         found.append(
             Ask(
                 app_id,
@@ -189,6 +190,8 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
                 NO_LIMIT if ram is None else ram,
                 NO_LIMIT if disk is None else disk,
                 app.one_result_per_user,
+                rank,
+                head_id,
                 draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id,
             )
         )

@@ -42,8 +42,6 @@ class UnknownHost(Exception):
 
 def find(request: SchedulerRequest, host_id: int) -> store.Account:
     """What is known of who asks; the computer's row is locked. Raises ClientAuthError and UnknownHost."""
-    if host_id:
-        store.lock_host(host_id)
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
     account = store.read(_key(request.authenticator), host_id, names, reported)
