@@ -21,15 +21,15 @@ from tests.emulator.occupation import Occupation
 YEAR_SECS = YEAR_DAYS * DAY_SECS
 
 
-def gpu_and_cpu(policy: Policy, seed: int = 1) -> Result:
+def gpu_and_cpu(policy: Policy) -> Result:
     """The first example's 100 days."""
-    return run(preset("document-gpu-and-cpu").scenario, policy, 100.0, seed)
+    return run(preset("document-gpu-and-cpu").scenario, policy, 100.0)
 
 
-def late_gpu_app(policy: Policy, seed: int) -> tuple[float, float]:
+def late_gpu_app(policy: Policy) -> tuple[float, float]:
     """The third example: days from B's GPU application to its first GPU job; A's part of the GPU in the ten days
     from then on."""
-    gpu = Occupation(run(preset("document-late-gpu-app").scenario, policy, YEAR_DAYS + 12, seed), "NVIDIA")
+    gpu = Occupation(run(preset("document-late-gpu-app").scenario, policy, YEAR_DAYS + 12), "NVIDIA")
     first = gpu.first_start(1)
     return (first - YEAR_SECS) / DAY_SECS, gpu.part(0, first, first + 10 * DAY_SECS)
 
@@ -103,9 +103,8 @@ def test_example_2_variation_a_new_project_shares_the_cpu_with_b_at_once() -> No
     assert [cpu.part(project, end, end + 10 * DAY_SECS) for project in (1, 2)] == pytest.approx([0.5, 0.5], abs=0.05)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_example_3_long_term_debt_shares_the_gpu_at_once(seed: int) -> None:
-    waited_days, part_of_a = late_gpu_app(LongTermDebt(preset("document-late-gpu-app").scenario), seed)
+def test_example_3_long_term_debt_shares_the_gpu_at_once() -> None:
+    waited_days, part_of_a = late_gpu_app(LongTermDebt(preset("document-late-gpu-app").scenario))
     # The back-off is at most a day times 1.5; then the next shortfall is waited for.
     assert waited_days <= 1.75
     assert part_of_a == pytest.approx(0.5, abs=0.05)
@@ -114,7 +113,7 @@ def test_example_3_long_term_debt_shares_the_gpu_at_once(seed: int) -> None:
 def test_example_3_without_the_eligibility_rule_b_has_the_gpu_alone() -> None:
     """Why the rule is there: B was owed half of the GPU for a year in which it had no jobs for it."""
     scenario = preset("document-late-gpu-app").scenario
-    _, part_of_a = late_gpu_app(LongTermDebt(scenario, eligibility_rule=False), 1)
+    _, part_of_a = late_gpu_app(LongTermDebt(scenario, eligibility_rule=False))
     assert part_of_a < 0.1
 
 
