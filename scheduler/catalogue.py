@@ -27,11 +27,13 @@ LOOKED_AT: Final = 100
 BEFORE_ALL: Final = (-(2**31), 0)
 """Before the queue of any app."""
 
-# Of each app's first jobs: the usual size, the highest priority, and the ids between which its jobs lie.
+# Of each app's first jobs: the usual size, the highest priority, and the ids between which its jobs lie; and the least.
 _QUEUES: Final = """
 SELECT a.id, q.typical, q.place[1], q.place[2],
        (SELECT l.id FROM credit_result l
-         WHERE l.app_id = a.id AND l.server_state = 2 AND l.priority * -1 = q.place[1] ORDER BY l.id DESC LIMIT 1)
+         WHERE l.app_id = a.id AND l.server_state = 2 AND l.priority * -1 = q.place[1] ORDER BY l.id DESC LIMIT 1),
+       (SELECT l.priority * -1 FROM credit_result l
+         WHERE l.app_id = a.id AND l.server_state = 2 ORDER BY l.app_id DESC, l.priority * -1 DESC, l.id DESC LIMIT 1)
   FROM credit_app a
  CROSS JOIN LATERAL (
        SELECT avg(w.fpops_est) AS typical, min(ARRAY[r.priority * -1, r.id]) AS place
@@ -95,8 +97,8 @@ def _load() -> Catalogue:
         catalogue.app_xml[app.pk] = render_app(app.name, app.user_friendly_name, app.is_non_cpu_intensive)
         catalogue.trickle_functions[app.pk] = app.trickle_function
         if not app.is_deprecated:
-            typical, rank, first_id, last_id = queues.get(app.pk, (None, None, None, None))
-            catalogue.apps[app.pk] = _app(app, typical, first_id or 0, last_id or 0)
+            typical, rank, first_id, last_id, last_rank = queues.get(app.pk, (None, None, None, None, None))
+            catalogue.apps[app.pk] = _app(app, typical, first_id or 0, last_id or 0, last_rank)
             if rank is not None:
                 catalogue.heads[app.pk] = rank, first_id
     rows = AppVersion.objects.select_related("platform", "app").prefetch_related("files__file")
@@ -124,7 +126,7 @@ def _load() -> Catalogue:
     return catalogue
 
 
-def _app(app: App, typical: float | None, first_id: int, last_id: int) -> AppFacts:
+def _app(app: App, typical: float | None, first_id: int, last_id: int, last_rank: int | None) -> AppFacts:
     return AppFacts(
         id=app.pk,
         name=app.name,
@@ -136,6 +138,7 @@ def _app(app: App, typical: float | None, first_id: int, last_id: int) -> AppFac
         typical_fpops=typical,
         first_id=first_id,
         last_id=last_id,
+        last_rank=last_rank,
     )
 
 

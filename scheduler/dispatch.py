@@ -17,7 +17,7 @@ from django.conf import settings
 from credit.engine.clamping import Ceilings
 from scheduler.catalogue import BEFORE_ALL, Catalogue
 from scheduler.engine import filling, versions
-from scheduler.engine.facts import Choice, Computer, RecordKey, Records, Usage
+from scheduler.engine.facts import AppFacts, Choice, Computer, RecordKey, Records, Usage
 from scheduler.engine.filling import Filling, Limits
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
@@ -192,10 +192,21 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
                 app.one_result_per_user,
                 rank,
                 head_id,
-                draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id,
+                *_elsewhere(app, rank, draw),
             )
         )
     return found
+
+
+def _elsewhere(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
+    """A random place in an app's queue, (-priority, id).
+
+    Among the most urgent jobs, or as often behind them: they may be ones that suit nobody, or nobody but others.
+    """
+    if app.last_rank is not None and app.last_rank > rank and draw.random() < 0.5:
+        # Their ids may all be lower than those of the urgent ones.
+        return draw.randint(rank + 1, app.last_rank), draw.choice((0, draw.randint(0, app.last_id)))
+    return rank, draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id
 
 
 def messages(fill: Filling, waiting: Waiting | None) -> list[str]:

@@ -102,7 +102,7 @@ _PICKED: Final = f"""
                           first_value({_RANK}) OVER queue AS first_rank, first_value(id) OVER queue AS first_id
                      FROM credit_result
                     WHERE app_id = a.app_id AND server_state = 2
-                      AND (app_id, {_RANK}, id) >= (a.app_id, a.rank, a.{{place}})
+                      AND (app_id, {_RANK}, id) >= (a.app_id, {{place}})
                    WINDOW queue AS (ORDER BY {_RANK}, id)
                     ORDER BY {_RANK}, id LIMIT {WINDOW}) q
                   WHERE one_before IS DISTINCT FROM workunit_id) c
@@ -123,11 +123,11 @@ SELECT ({_RECORDS} FROM v),
                p.command_line, p.input_files, p.output_files, p.first_rank, p.first_id))
           FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
                memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, head_id bigint,
-               random_id bigint)
+               random_rank integer, random_id bigint)
          CROSS JOIN LATERAL (
-           SELECT * FROM ({_PICKED.format(place="head_id", head="c.first_rank, c.first_id")}) head
+           SELECT * FROM ({_PICKED.format(place="a.rank, a.head_id", head="c.first_rank, c.first_id")}) head
             UNION ALL
-           SELECT * FROM ({_PICKED.format(place="random_id", head="NULL::integer, NULL::bigint")}) elsewhere
+           SELECT * FROM ({_PICKED.format(place="a.random_rank, a.random_id", head="NULL::integer, NULL::bigint")}) rest
             LIMIT a.most) p)
 """)
 

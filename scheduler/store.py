@@ -204,7 +204,7 @@ class Ask:
     """What jobs of an app are looked for: at most so many, and only those that can suit.
 
     ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``head_id``: where the queue begins;
-    ``random_id``: where to look if its head has nothing for this computer.
+    ``random_rank``, ``random_id``: where to look if its head has nothing for this computer.
     """
 
     app_id: int
@@ -216,6 +216,7 @@ class Ask:
     one_per_user: bool
     rank: int
     head_id: int
+    random_rank: int
     random_id: int
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 import re
 from io import BytesIO
 from pathlib import Path
@@ -136,6 +137,16 @@ def test_an_error_counts_by_whatever_state_it_is_reported(
     computer.ask(1)
     computer.ask(results=result_xml(result.name, state=state, exit_status=exit_status))
     assert HostAppVersion.objects.get().error_rate == pytest.approx(error_rate)
+
+
+def test_urgent_jobs_that_suit_nobody_do_not_hide_others(app: App, alice: User) -> None:
+    fill(app, 5)
+    big = make_workunit(app, memory_bound_bytes=10**15)
+    Result.objects.bulk_create([Result(workunit=big, app=app, name=f"big_{n}", priority=1) for n in range(5000)])
+    computer = computer_of(alice)
+    # Half of the requests look behind the urgent ones, and half of these at the first job there.
+    found = [names(computer.ask(0, 1, draw=random.Random(n)), "result") for n in range(40)]
+    assert sum(map(len, found)) == 5
 
 
 def test_what_is_cut_of_a_computers_claims_is_noted(app: App, alice: User, settings: Settings) -> None:
