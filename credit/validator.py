@@ -11,6 +11,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -43,8 +44,8 @@ from credit.verdicts import INCONCLUSIVE, INIT, INVALID, VALID, Verdict
 
 log = structlog.get_logger(__name__)
 
-PIECES: Final = 4
-"""Parts of a batch that are sent to the database while the next one is computed."""
+PIECES: Final = (0, 1 / 12, 1 / 4, 1 / 2, 3 / 4, 1)
+"""Where a batch is cut: each part is sent to the database while the next is computed. A small one sets it to work."""
 ATTEMPTS: Final = 50
 """Each makes the records that its batch misses; another validator may have taken the batch when they are there."""
 FEWER: Final = 8
@@ -225,8 +226,9 @@ class _Pass:
         statements = (writes.RESULTS, writes.WORKUNITS, writes.RECORDS, writes.USERS, writes.HOSTS)
         rules = self.app_facts.rules
         with writes.writing(*statements) as send:
-            for piece in np.array_split(np.arange(len(workunits.id)), PIECES):
-                self.decide_piece(send, workunits, results, verdicts, piece.tolist())
+            cuts = [int(part * len(workunits.id)) for part in PIECES]
+            for begin, end in pairwise(cuts):
+                self.decide_piece(send, workunits, results, verdicts, range(begin, end))
             writes.send_records(send, self.record_ids, self.locked)
             granted = np.asarray(self.granted, np.int64)
             due_, sent = np.asarray(self.due), results.sent_at[granted] / 1e6
@@ -245,23 +247,24 @@ class _Pass:
         workunits: Workunits,
         results: Results,
         verdicts: Sequence[Verdict | None],
-        numbers: Sequence[int],
+        numbers: range,
     ) -> None:
         """Decides some of the workunits, in order, and sends what becomes of them and of their results."""
-        if not numbers:
-            return
-        here = slice(self.begins[numbers[0]], self.ends[numbers[-1]])
+        here = slice(self.begins[numbers[0]], self.ends[numbers[-1]]) if numbers else slice(0)
         self.facts += result_facts(results, here, self.places, self.records, self.versions, self.p_fpops)
         changes = _Changes()
         ids: list[int] = []
         canonical: list[int | None] = []
         credits: list[float | None] = []
-        columns = (workunits.fpops_est, workunits.fpops_bound, workunits.min_quorum, workunits.target_nresults)
-        rows = zip(
-            numbers,
-            *(column[numbers].tolist() for column in (*columns, workunits.canonical_id, workunits.canonical_credit)),
-            strict=True,
+        columns = (
+            workunits.fpops_est,
+            workunits.fpops_bound,
+            workunits.min_quorum,
+            workunits.target_nresults,
+            workunits.canonical_id,
+            workunits.canonical_credit,
         )
+        rows = zip(numbers, *(column[numbers.start : numbers.stop].tolist() for column in columns), strict=True)
         for number, est, bound, quorum, target, decided, canonical_credit in rows:
             verdict = verdicts[number]
             if verdict is None:

@@ -41,9 +41,8 @@ _RESULTS: Final = Statement(
        array_agg(coalesce(fpops_cumulative, 'NaN')), array_agg(coalesce(fpops_per_cpu_sec, 'NaN')),
        array_agg(is_runtime_outlier), array_agg(partial_elapsed_secs), array_agg(partial_credit),
        array_agg(output_digest)
-  FROM (SELECT * FROM credit_result
-         WHERE workunit_id = ANY ($1) AND outcome = 1 AND validate_state IN (0, 1, 4)
-         ORDER BY workunit_id, id) r""",
+  FROM credit_result
+ WHERE workunit_id = ANY ($1) AND outcome = 1 AND validate_state IN (0, 1, 4)""",
     "int8[]",
 )
 
@@ -144,9 +143,14 @@ _RESULT_TYPES: Final = (
 
 def read_results(workunit_ids: Column) -> Results:
     """Read by a statement of its own, after the workunits were locked: so nothing is missed that came before."""
-    columns = _RESULTS.run(workunit_ids)
-    *others, digests = columns
-    return Results(*_decoded(others, _RESULT_TYPES), digest=decode_bytes(digests))
+    *others, digests = _RESULTS.run(workunit_ids)
+    columns, digest = _decoded(others, _RESULT_TYPES), decode_bytes(digests)
+    # The server would copy all rows to sort them, and mostly they are in order.
+    order = np.lexsort((columns[0], columns[1]))
+    if (order[1:] < order[:-1]).any():
+        columns = [column[order] for column in columns]
+        digest = [digest[place] for place in order.tolist()]
+    return Results(*columns, digest=digest)
 
 
 _RECORD_TYPES: Final = (
