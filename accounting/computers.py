@@ -33,6 +33,7 @@ from portal.models import Host, User
 
 NOTES_SHOWN: Final = 50
 COLOURS: Final = 8
+DAYS_SHOWN: Final = 30
 UNMEASURED_FLOPS: Final = 1e9
 NOTES_SINCE: Final = dt.timedelta(days=90)
 
@@ -146,6 +147,8 @@ class HostPage:
     credited: Totals
     today_ec: int
     waiting_ec: int
+    # The last days with what was credited on each
+    days: list[tuple[dt.date, int]]
     notes: list[NoteLine]
     contact: dict[str, Any]
     merged: list[Host]
@@ -195,11 +198,14 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
     selection = read_selection(user)
     ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
-    today = dict(
-        Day.objects.filter(user=user, day=now.astimezone(dt.UTC).date(), host=host)
+    date = now.astimezone(dt.UTC).date()
+    days = [date - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
+    worked = list(
+        Day.objects.filter(user=user, day__range=(days[0], date), host=host)
         .annotate(ec=F("cpu_ec") + F("gpu_ec"))
-        .values_list("project_id", "ec")
+        .values_list("day", "project_id", "ec")
     )
+    today = {project: ec for day, project, ec in worked if day == date}
     choice = selection.choice_for(computer_of(host, ledger, rows, now), now)
     parts = fractions(choice.shares)
     lines = [
@@ -215,6 +221,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         credited=_sum(line.credited for line in lines),
         today_ec=sum(line.today_ec for line in lines),
         waiting_ec=sum(line.waiting_ec for line in lines),
+        days=[(day, sum(ec for of, _, ec in worked if of == day)) for day in days],
         notes=_read_notes(host, selection.projects, now),
         contact=ledger.contact if ledger else {},
         merged=list(Host.objects.filter(merged_into=host).order_by("created_at")),
