@@ -63,9 +63,14 @@ class Catalogue:
     trickle_functions: dict[int, str] = field(default_factory=dict)
     heads: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def note_head(self, app_id: int, head: tuple[int, int]) -> None:
-        """Begin there from now on. What comes to lie before it is found when the catalogue is read again."""
-        if head > self.heads.get(app_id, BEFORE_ALL):
+    def note_head(self, app_id: int, head: tuple[int, int] | None) -> None:
+        """Begin there from now on; None: too little was found from there on, so begin before everything next time.
+
+        Else what comes to lie before it, as more urgent jobs do, is found when the catalogue is read again.
+        """
+        if head is None:
+            self.heads.pop(app_id, None)
+        elif head > self.heads.get(app_id, BEFORE_ALL):
             self.heads[app_id] = head
 
 
@@ -98,7 +103,7 @@ def _load() -> Catalogue:
         catalogue.trickle_functions[app.pk] = app.trickle_function
         if not app.is_deprecated:
             typical, rank, first_id, last_id, last_rank = queues.get(app.pk, (None, None, None, None, None))
-            catalogue.apps[app.pk] = _app(app, typical, first_id or 0, last_id or 0, last_rank)
+            catalogue.apps[app.pk] = _app(app, typical, (first_id or 0, last_id or 0), (rank, last_rank))
             if rank is not None:
                 catalogue.heads[app.pk] = rank, first_id
     rows = AppVersion.objects.select_related("platform", "app").prefetch_related("files__file")
@@ -126,7 +131,7 @@ def _load() -> Catalogue:
     return catalogue
 
 
-def _app(app: App, typical: float | None, first_id: int, last_id: int, last_rank: int | None) -> AppFacts:
+def _app(app: App, typical: float | None, ids: tuple[int, int], ranks: tuple[int | None, int | None]) -> AppFacts:
     return AppFacts(
         id=app.pk,
         name=app.name,
@@ -136,9 +141,10 @@ def _app(app: App, typical: float | None, first_id: int, last_id: int, last_rank
         is_adaptive=app.adaptive_replication,
         one_result_per_user=app.one_result_per_user,
         typical_fpops=typical,
-        first_id=first_id,
-        last_id=last_id,
-        last_rank=last_rank,
+        first_id=ids[0],
+        last_id=ids[1],
+        first_rank=ranks[0],
+        last_rank=ranks[1],
     )
 
 

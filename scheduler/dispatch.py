@@ -192,7 +192,7 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
                 app.one_result_per_user,
                 rank,
                 head_id,
-                *_elsewhere(app, rank, draw),
+                *_elsewhere(app, rank if app.first_rank is None else max(rank, app.first_rank), draw),
             )
         )
     return found

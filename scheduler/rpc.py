@@ -79,8 +79,9 @@ def _answer(
     asks = dispatch.asks(work, draw)
     if asks or counted:
         records, jobs, heads = store.pick(host.id, account.user_id, asks)
-        for app_id, head in heads.items():
-            known.note_head(app_id, head)
+        for ask in asks:
+            found = sum(job.app_id == ask.app_id for job in jobs)
+            known.note_head(ask.app_id, heads.get(ask.app_id) if found >= ask.most else None)
         inherited = dispatch.renew_records(work, records)
         changed = reports.count(
             [r for r in reported if r.known.id in counted], known.apps, work.filling.records, work.computer, now

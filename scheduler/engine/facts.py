@@ -37,7 +37,8 @@ class AppFacts:
     # Ids of jobs of the highest priority that wait: first and last
     first_id: int = 0
     last_id: int = 0
-    # -priority of the least urgent job that waits, None if none does
+    # -priority of the most and of the least urgent job that waits, None if none does
+    first_rank: int | None = None
     last_rank: int | None = None
 
 
