@@ -1,0 +1,30 @@
+"""Where a process begins to look in an app's queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.models import User
+from scheduler import catalogue
+from tests.credit.factories import make_app, make_result, make_version, make_workunit
+from tests.scheduler.clients import computer_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_head_moves_with_what_is_sent_and_goes_back_when_too_little_is_left(alice: User) -> None:
+    app = make_app(max_jobs_per_day_init=1000)
+    make_version(app)
+    first, second, third = (make_result(make_workunit(app, output_files=[])) for _ in range(3))
+    computer = computer_of(alice, ncpus=16)
+    computer.ask(0, 1)
+    assert computer.jobs == [first.name]
+    computer.ask(0, 1)
+    # Where the queue began as the second was picked.
+    assert catalogue.current().heads[app.pk] == (0, second.pk)
+    computer.ask(0, 2)
+    assert computer.jobs == [first.name, second.name, third.name]
+    assert app.pk not in catalogue.current().heads
+    urgent = make_result(make_workunit(app, output_files=[]), priority=1)
+    computer.ask(0, 1)
+    assert computer.jobs[-1] == urgent.name
