@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
@@ -20,6 +20,8 @@ _STATEMENTS: Final = (
  WHERE w.id IN (SELECT workunit_id FROM credit_result WHERE host_id = %(older)s) ORDER BY w.id FOR NO KEY UPDATE""",
     "UPDATE credit_result SET host_id = %(newer)s WHERE host_id = %(older)s",
     "SELECT FROM credit_hostappversion WHERE host_id IN (%(older)s, %(newer)s) ORDER BY id FOR NO KEY UPDATE",
+)
+_RECORDS: Final = (
     # What the record in use knows of a version is fresher: where both know it, that stays.
     """DELETE FROM credit_hostappversion o USING credit_hostappversion n
  WHERE o.host_id = %(older)s AND n.host_id = %(newer)s
@@ -29,12 +31,25 @@ _STATEMENTS: Final = (
     "UPDATE credit_hostappversion SET host_id = %(newer)s WHERE host_id = %(older)s",
 )
 
+ATTEMPTS: Final = 10
+
 
 def follow(older_id: int, newer_id: int) -> None:
     """Move what the older record has to the newer one; safe to repeat."""
+    hosts = {"older": older_id, "newer": newer_id}
     with connection.cursor() as cursor:
         for statement in _STATEMENTS:
-            cursor.execute(statement, {"older": older_id, "newer": newer_id})
+            cursor.execute(statement, hosts)
+    for attempt in range(ATTEMPTS):
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                for statement in _RECORDS:
+                    cursor.execute(statement, hosts)
+            break
+        except IntegrityError:
+            # A validator made a record for the computer in use between the two statements.
+            if attempt == ATTEMPTS - 1:
+                raise
     _join_credit(older_id, newer_id)
 
 
