@@ -34,10 +34,11 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
     """Erase one account, unless its owner came back meanwhile.
 
     Locks as merging does: the user's row, then the ledger rows by computer. A report that comes between waits, and
-    finds nobody then.
+    finds nobody then. One that is being written holds its ledger row and then wants a share of its user's key, so
+    the key is not locked before the deletion, when no such report is left.
     """
     with transaction.atomic():
-        user = due_for_erasure(now).select_for_update().filter(pk=user_id).first()
+        user = due_for_erasure(now).select_for_update(no_key=True).filter(pk=user_id).first()
         if user is None:
             return False
         hosts = Host.objects.filter(owner=user)

@@ -12,12 +12,12 @@ import pytest
 from django.apps import apps
 from django.contrib.sessions.models import Session
 from django.core import mail
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
 from accounting import erasure, ledger_check
-from accounting.models import Day, HostProject, Note, Project
+from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.preference_choices import save_set
 from accounting.simulated_client import SimulatedComputer
 from portal.api_tokens import issue_token
@@ -208,6 +208,40 @@ def test_reports_that_come_during_the_erasure_leave_nothing_behind(
     assert {number for numbers in answers for number in numbers} <= {0, ERR_BAD_AUTHENTICATOR}
     assert set(rows_about(alice.pk, hosts).values()) == {0}
     assert not Host.objects.exists() and not Day.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_report_half_written_when_the_erasure_begins_does_not_stand_in_its_way(
+    transactional_db: None, alice: User, projects: list[Project]
+) -> None:
+    attach(alice)
+    host = Host.objects.get()
+    User.objects.filter(pk=alice.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            # The order of a report: its ledger row, then its days, which share their user's key.
+            HostLedger.objects.select_for_update().get(pk=host.pk)
+            erasing = pool.submit(_erase)
+            while not _somebody_waits():
+                time.sleep(0.01)
+            Day.objects.create(user=alice, host=host, project=projects[0], day=timezone.now().date(), cpu_time=1)
+        assert erasing.result(timeout=60) == 1
+    assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
+
+
+def _erase() -> int:
+    try:
+        return erasure.erase_due(timezone.now())
+    finally:
+        connection.close()
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return cursor.fetchone()[0] > 0
 
 
 def _log_in(computer: SimulatedComputer, begun: threading.Barrier) -> None:
