@@ -1,0 +1,248 @@
+"""Apps with what an operator chooses for them, platforms, and released versions with their statistics."""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.utils import timezone
+
+from credit.models.common import MAX_CREDIT, SAFE_NAME
+
+
+class ProcessorType(models.TextChoices):
+    """What a version computes on, by BOINC's names; never guessed from a plan class."""
+
+    CPU = "CPU", "CPU"
+    NVIDIA = "NVIDIA", "NVIDIA GPU"
+    ATI = "ATI", "AMD GPU"
+    INTEL = "intel_gpu", "Intel GPU"
+    APPLE = "apple_gpu", "Apple GPU"
+
+
+class CreditSystem(models.TextChoices):
+    CREDITNEW = "creditnew", "CreditNew: peak FLOPS, normalised over versions and computers"
+    PEAK_FLOPS = "peak_flops", "benchmark × CPU time"
+    ACTUAL_FLOPS = "actual_flops", "FLOPs counted by the app"
+    FIXED = "fixed", "a fixed amount"
+
+
+class RuleSet(models.TextChoices):
+    PUBLISHED = "published", "as published"
+    DEPLOYED = "deployed", "as BOINC's own server computes"
+
+
+class Comparison(models.TextChoices):
+    BITWISE = "bitwise", "equal to the bit"
+    TOLERANCE = "tolerance", "numbers equal within a tolerance"
+    CUSTOM = "custom", "a Python function"
+
+
+class ReplicaRule(models.TextChoices):
+    MEAN = "mean", "the mean of the replicas' claims"
+    MINIMUM = "minimum", "the smallest of the replicas' claims"
+
+
+class VersionAverage(models.TextChoices):
+    MEAN = "mean", "the running average over its jobs"
+    MEDIAN = "median", "the median of its computers' averages"
+
+
+def _limit(name: str, low: float, high: float, text: str) -> models.FloatField[float | None, float | None]:
+    return models.FloatField(
+        name,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(low), MaxValueValidator(high)],
+        help_text=f"{text} Empty: as the rule set says. From {low:g} to {high:g}.",
+    )
+
+
+def _count(name: str, low: int, high: int, text: str) -> models.PositiveIntegerField[int | None, int | None]:
+    return models.PositiveIntegerField(
+        name,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(low), MaxValueValidator(high)],
+        help_text=f"{text} Empty: as the rule set says. From {low} to {high}.",
+    )
+
+
+class Platform(models.Model):
+    """An operating system and processor family, such as x86_64-pc-linux-gnu."""
+
+    name = models.CharField(max_length=64, unique=True, validators=[SAFE_NAME])
+    user_friendly_name = models.CharField(max_length=100, blank=True)
+    is_deprecated = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.user_friendly_name or self.name
+
+
+class App(models.Model):
+    """An application of this project: what its jobs are, how their outputs are compared, and how credit is granted."""
+
+    name = models.CharField("short name", max_length=64, unique=True, validators=[SAFE_NAME])
+    user_friendly_name = models.CharField("name", max_length=100)
+    description = models.TextField(blank=True)
+    is_deprecated = models.BooleanField("no more jobs", default=False)
+    is_non_cpu_intensive = models.BooleanField("uses hardly any processor time", default=False)
+    weight = models.FloatField(
+        default=1,
+        validators=[MinValueValidator(0), MaxValueValidator(1e6)],
+        help_text="Its part of the jobs sent, relative to the other apps'.",
+    )
+
+    credit_system = models.CharField(max_length=16, choices=CreditSystem, default=CreditSystem.CREDITNEW)
+    rule_set = models.CharField(max_length=16, choices=RuleSet, default=RuleSet.PUBLISHED)
+    host_scale_check = models.BooleanField(
+        default=False,
+        help_text="Computers on probation get no more than their raw claim: against picking jobs to be credited for.",
+    )
+    max_granted_credit = _limit("most credit for one job", 1e-6, MAX_CREDIT, "Grants are cut to it.")
+    fixed_credit = models.FloatField(
+        "fixed credit per job", null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(MAX_CREDIT)]
+    )
+    fixed_credit_per_flop = models.FloatField(
+        "fixed credit per FLOP estimated",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+    )
+    actual_flops_scale = models.FloatField(
+        "factor on counted FLOPs", default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
+    )
+    benchmark_scale = models.FloatField(
+        "factor on benchmark × CPU time", default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
+    )
+    replica_rule = models.CharField(max_length=8, choices=ReplicaRule, default=ReplicaRule.MEAN)
+    version_average = models.CharField(max_length=8, choices=VersionAverage, default=VersionAverage.MEAN)
+    host_avg_samples = _count("samples averaged evenly, hosts", 1, 10_000, "N of a host's averages.")
+    host_avg_weight = _limit("weight of later samples, hosts", 1e-6, 1, "A of a host's averages.")
+    host_avg_limit = _limit("limit of a sample, hosts", 1, 1e6, "X: a sample counts at most X times the average.")
+    version_avg_samples = _count("samples averaged evenly, versions", 1, 1_000_000, "N of a version's average.")
+    version_avg_weight = _limit("weight of later samples, versions", 1e-6, 1, "A of a version's average.")
+    version_avg_limit = _limit("limit of a sample, versions", 1, 1e6, "X of a version's average.")
+    min_host_samples = _count("samples before a host is scaled", 1, 10_000, "The host's sample threshold.")
+    min_version_samples = _count("samples before a version is scaled", 1, 1_000_000, "The version's sample threshold.")
+    max_host_scale = _limit("largest host factor", 1, 1e6, "The cap on the factor for a host.")
+    # State, renewed by the feeder.
+    min_avg_pfc = models.FloatField("least average of normalised PFC", null=True, blank=True, editable=False)
+
+    comparison = models.CharField(max_length=16, choices=Comparison, default=Comparison.BITWISE)
+    comparison_tolerance = models.FloatField(
+        "relative tolerance", default=1e-5, validators=[MinValueValidator(0), MaxValueValidator(1)]
+    )
+    comparison_absolute_tolerance = models.FloatField(
+        "absolute tolerance", default=0, validators=[MinValueValidator(0), MaxValueValidator(1e300)]
+    )
+    comparison_function = models.CharField("dotted path of the function", max_length=200, blank=True)
+    assimilation_function = models.CharField(
+        "what takes validated outputs",
+        max_length=200,
+        blank=True,
+        help_text="Dotted path of a Python function; empty: outputs are stored and offered for download.",
+    )
+    trickle_function = models.CharField("what takes trickle-up messages", max_length=200, blank=True)
+
+    max_jobs_per_day_init = models.PositiveIntegerField(
+        "jobs a day, per instance, of a new computer",
+        default=100,
+        validators=[MinValueValidator(1), MaxValueValidator(100_000)],
+    )
+    adaptive_replication = models.BooleanField(
+        "single results to reliable computers", default=False, help_text="Others' jobs are replicated all the same."
+    )
+    one_result_per_user = models.BooleanField("one result of a workunit per volunteer", default=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            CheckConstraint(
+                condition=Q(min_avg_pfc__isnull=True) | Q(min_avg_pfc__gt=0, min_avg_pfc__lt=1e30),
+                name="app_min_avg_pfc_positive",
+            ),
+            CheckConstraint(condition=Q(weight__gte=0, weight__lte=1e6), name="app_weight_range"),
+            CheckConstraint(
+                condition=Q(max_granted_credit__isnull=True)
+                | Q(max_granted_credit__gt=0, max_granted_credit__lte=MAX_CREDIT),
+                name="app_max_granted_credit_range",
+            ),
+            CheckConstraint(
+                condition=~Q(comparison=Comparison.CUSTOM) | ~Q(comparison_function=""),
+                name="app_custom_comparison_is_named",
+            ),
+            CheckConstraint(
+                condition=~Q(credit_system=CreditSystem.FIXED)
+                | Q(fixed_credit__isnull=False)
+                | Q(fixed_credit_per_flop__isnull=False),
+                name="app_fixed_credit_is_given",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.user_friendly_name
+
+
+class AppVersion(models.Model):
+    """A released program of an app for one platform and plan class, with the statistics that normalise its credit."""
+
+    app = models.ForeignKey(App, models.CASCADE, related_name="versions", db_index=False)
+    platform = models.ForeignKey(Platform, models.PROTECT, related_name="versions")
+    version_num = models.PositiveIntegerField("version", validators=[MaxValueValidator(100_000_000)])
+    plan_class = models.CharField(max_length=64, blank=True)
+    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+    avg_ncpus = models.FloatField(
+        "processors used", default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
+    )
+    gpu_usage = models.FloatField(
+        "GPUs used", default=0, validators=[MinValueValidator(0), MaxValueValidator(64)], help_text="May be a fraction."
+    )
+    min_gpu_ram_bytes = models.BigIntegerField("least GPU memory (bytes)", default=0)
+    is_deprecated = models.BooleanField(default=False)
+    cross_project_scale = models.FloatField(
+        "cross-project factor",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)],
+        help_text="S(V) for apps that have GPU versions only; it wins over what is computed here.",
+    )
+    # State: samples by the validator, the factor by the feeder.
+    pfc_n = models.BigIntegerField("samples", default=0, editable=False)
+    pfc_avg = models.FloatField("average of PFC / estimate", null=True, blank=True, editable=False)
+    pfc_scale = models.FloatField("factor", null=True, blank=True, editable=False)
+    expavg_credit = models.FloatField("recent average credit per day", default=0, editable=False)
+    expavg_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["app", "platform", "plan_class", "-version_num"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["app", "platform", "plan_class", "version_num"], name="appversion_app_platform_class_num"
+            ),
+            CheckConstraint(condition=Q(pfc_n__gte=0), name="appversion_pfc_n_range"),
+            CheckConstraint(
+                condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=1e30), name="appversion_pfc_avg_range"
+            ),
+            CheckConstraint(
+                condition=Q(pfc_scale__isnull=True) | Q(pfc_scale__gt=0, pfc_scale__lt=1e30),
+                name="appversion_pfc_scale_range",
+            ),
+            CheckConstraint(
+                condition=Q(expavg_credit__gte=0, expavg_credit__lt=1e30), name="appversion_expavg_credit_range"
+            ),
+            CheckConstraint(
+                condition=Q(processor_type=ProcessorType.CPU, gpu_usage=0)
+                | (~Q(processor_type=ProcessorType.CPU) & Q(gpu_usage__gt=0)),
+                name="appversion_gpu_usage_fits_type",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        plan_class = f" ({self.plan_class})" if self.plan_class else ""
+        return f"{self.app} {self.version_num / 100:.2f}{plan_class} {self.platform.name}"

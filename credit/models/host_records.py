@@ -1,0 +1,68 @@
+"""What is known of a version on a computer."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import CheckConstraint, Q
+
+from credit.models.apps import App, AppVersion, ProcessorType
+from portal.models import Host
+
+
+class HostAppVersion(models.Model):
+    """What is known of a version on a host, or of an app on a host's own programs (anonymous platform) of a type.
+
+    Written by the scheduler (jobs of the day, probation at sending), the transitioner (time-outs) and the validator
+    (statistics, validity): each its own columns only.
+    """
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="app_versions", db_index=False)
+    app = models.ForeignKey(App, models.CASCADE, db_index=False)
+    # NULL: anonymous platform, and then processor_type says which of its records it is
+    app_version = models.ForeignKey(AppVersion, models.CASCADE, null=True, blank=True, db_index=False)
+    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+
+    pfc_n = models.BigIntegerField(default=0)
+    pfc_avg = models.FloatField("average of PFC / estimate", null=True)
+    et_n = models.BigIntegerField(default=0)
+    et_avg = models.FloatField("average of elapsed secs / FLOPs estimated", null=True)
+    et_var = models.FloatField(null=True)
+    et_q = models.FloatField(default=0)
+    turnaround_n = models.BigIntegerField(default=0)
+    turnaround_avg = models.FloatField("average turnaround (s)", null=True)
+    turnaround_var = models.FloatField(null=True)
+    turnaround_q = models.FloatField(default=0)
+    consecutive_valid = models.PositiveIntegerField(default=0)
+    scale_probation = models.BooleanField(default=True)
+    host_scale_at = models.DateTimeField("end of probation's first delay bound", null=True)
+    error_rate = models.FloatField(default=0.1)
+    max_jobs_per_day = models.PositiveIntegerField(default=0)  # 0: not set yet; the scheduler knows the instances
+    n_jobs_today = models.PositiveIntegerField(default=0)
+    jobs_day = models.DateField("day that n_jobs_today counts", null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["host", "app_version"],
+                condition=Q(app_version__isnull=False),
+                name="hostappversion_host_version",
+            ),
+            models.UniqueConstraint(
+                fields=["host", "app", "processor_type"],
+                condition=Q(app_version__isnull=True),
+                name="hostappversion_host_app_type",
+            ),
+            CheckConstraint(condition=Q(error_rate__gte=0, error_rate__lte=1), name="hostappversion_error_rate_range"),
+            CheckConstraint(
+                condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=1e300),
+                name="hostappversion_pfc_avg_range",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["app_version"], name="hostappversion_version"),
+            # All of a computer's, at each of its scheduler requests: the unique ones above know a part each.
+            models.Index(fields=["host"], name="hostappversion_host"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host} · {self.app_version or self.app}"

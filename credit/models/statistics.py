@@ -1,0 +1,40 @@
+"""How apps' and versions' statistics moved: a row for each run of the feeder that found them changed, for charts."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from credit.models.apps import App, AppVersion
+
+
+class AppSnapshot(models.Model):
+    """An app's least average at a feeder pass that moved it."""
+
+    app = models.ForeignKey(App, models.CASCADE, related_name="snapshots", db_index=False)
+    taken_at = models.DateTimeField()
+    min_avg_pfc = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["app", "taken_at"], name="appsnapshot_app_taken_at")]
+
+    def __str__(self) -> str:
+        return f"{self.app} at {self.taken_at:%Y-%m-%d %H:%M}"
+
+
+class AppVersionSnapshot(models.Model):
+    """A version's statistics at a feeder pass since whose forerunner they moved."""
+
+    app_version = models.ForeignKey(AppVersion, models.CASCADE, related_name="snapshots", db_index=False)
+    taken_at = models.DateTimeField()
+    pfc_n = models.BigIntegerField()
+    pfc_avg = models.FloatField(null=True)
+    pfc_scale = models.FloatField(null=True)
+    expavg_credit = models.FloatField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["app_version", "taken_at"], name="appversionsnapshot_version_taken_at")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.app_version} at {self.taken_at:%Y-%m-%d %H:%M}"

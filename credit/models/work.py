@@ -1,0 +1,307 @@
+"""Batches, workunits and their results, with their states.
+
+States have BOINC's numbers, so that people who know its database read ours. What a claim and a grant were made of is
+kept in columns of the result, by the names of ``engine.explanation``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import models
+from django.db.models import CheckConstraint, F, Q
+from django.utils import timezone
+
+from credit.models.apps import App, AppVersion, ProcessorType
+from credit.models.common import MAX_CREDIT, SAFE_NAME
+from portal.models import Host, User
+
+MAX_FLOPS_COUNT: Final = 1e25
+"""More FLOPs than a job may be estimated or bounded at: 3 million years at 100 GFLOPS."""
+MAX_RESULTS_PER_WORKUNIT: Final = 100
+
+
+class Batch(models.Model):
+    """Workunits that were submitted together, to be followed and fetched together."""
+
+    app = models.ForeignKey(App, models.PROTECT, related_name="batches")
+    owner = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="batches")
+    name = models.CharField(max_length=100)
+    # What a client of ours gives to make a repeated submission harmless
+    request_id = models.CharField(max_length=64, null=True, blank=True, unique=True)
+    nworkunits = models.PositiveIntegerField("workunits", default=0)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    cancelled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AssimilateState(models.IntegerChoices):
+    INIT = 0, "not decided"
+    READY = 1, "waits to be assimilated"
+    DONE = 2, "assimilated"
+
+
+class FileDeleteState(models.IntegerChoices):
+    INIT = 0, "needed"
+    READY = 1, "may be deleted"
+    DONE = 2, "deleted"
+    ERROR = 3, "could not be deleted"
+
+
+class WorkunitError(models.IntegerChoices):
+    """Why a workunit ended without a canonical result; bits of ``Workunit.error_mask``."""
+
+    COULD_NOT_SEND = 1, "could not be sent"
+    TOO_MANY_ERROR_RESULTS = 2, "too many errors"
+    TOO_MANY_SUCCESS_RESULTS = 4, "too many results without agreement"
+    TOO_MANY_TOTAL_RESULTS = 8, "too many results"
+    CANCELLED = 16, "cancelled"
+
+
+class Workunit(models.Model):
+    """A piece of work: its sizes, inputs and bounds, how often it is replicated, and how it ended."""
+
+    app = models.ForeignKey(App, models.PROTECT, related_name="workunits", db_index=False)
+    batch = models.ForeignKey(Batch, models.PROTECT, null=True, blank=True, related_name="workunits", db_index=False)
+    name = models.CharField(max_length=128, validators=[SAFE_NAME])
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    priority = models.SmallIntegerField(default=0)
+    fpops_est = models.FloatField("FLOPs estimated")
+    fpops_bound = models.FloatField("most FLOPs")
+    memory_bound_bytes = models.BigIntegerField(default=128 * 1024 * 1024)
+    disk_bound_bytes = models.BigIntegerField(default=128 * 1024 * 1024)
+    delay_bound_secs = models.PositiveIntegerField(default=7 * 86400)
+    min_quorum = models.PositiveSmallIntegerField(default=2)
+    target_nresults = models.PositiveSmallIntegerField(default=2)
+    max_error_results = models.PositiveSmallIntegerField(default=3)
+    max_total_results = models.PositiveSmallIntegerField(default=10)
+    max_success_results = models.PositiveSmallIntegerField(default=6)
+    command_line = models.CharField(max_length=2000, blank=True)
+    # [{"name", "open_name", "nbytes", "md5"}, …]: physical names of files in store
+    input_files = models.JSONField(default=list, blank=True)
+    # [{"open_name", "max_nbytes", "optional"}, …]: the n-th is uploaded as <result name>_<n>
+    output_files = models.JSONField(default=list, blank=True)
+
+    need_validate = models.BooleanField(default=False)
+    # When outputs could not be compared: why, and when it is tried again
+    validate_fault = models.CharField(max_length=500, blank=True, db_default="")
+    validate_after = models.DateTimeField(null=True, blank=True)
+    transition_at = models.DateTimeField("when the transitioner looks at it", null=True, blank=True)
+    # Without a constraint in the database: checking it would cost the validator a fifth of what it writes. It sets only
+    # results that it has read with this workunit locked, and check_credit looks at all of them.
+    canonical_result = models.ForeignKey(
+        "Result", models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
+    )
+    canonical_credit = models.FloatField(null=True, blank=True)
+    error_mask = models.PositiveSmallIntegerField(default=0)
+    assimilate_state = models.PositiveSmallIntegerField(choices=AssimilateState, default=AssimilateState.INIT)
+    file_delete_state = models.PositiveSmallIntegerField(choices=FileDeleteState, default=FileDeleteState.INIT)
+    assimilated_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            # Not unique=True: that would bring a second index, for LIKE, to be kept up to date.
+            models.UniqueConstraint(fields=["name"], name="workunit_name"),
+            CheckConstraint(
+                condition=Q(fpops_est__gte=1, fpops_est__lt=MAX_FLOPS_COUNT)
+                & Q(fpops_bound__gte=F("fpops_est"), fpops_bound__lt=MAX_FLOPS_COUNT),
+                name="workunit_fpops_range",
+            ),
+            CheckConstraint(
+                condition=Q(min_quorum__gte=1, target_nresults__gte=F("min_quorum"))
+                & Q(max_total_results__gte=F("target_nresults"), max_total_results__lte=MAX_RESULTS_PER_WORKUNIT)
+                & Q(max_success_results__gte=F("min_quorum"), max_error_results__gte=1),
+                name="workunit_counts_of_results",
+            ),
+            CheckConstraint(
+                condition=Q(delay_bound_secs__gte=1, delay_bound_secs__lte=10 * 366 * 86400),
+                name="workunit_delay_bound_range",
+            ),
+            CheckConstraint(
+                condition=Q(memory_bound_bytes__gte=0, disk_bound_bytes__gte=0), name="workunit_bounds_not_negative"
+            ),
+            CheckConstraint(
+                condition=Q(canonical_credit__isnull=True)
+                | Q(canonical_credit__gte=0, canonical_credit__lte=MAX_CREDIT),
+                name="workunit_canonical_credit_range",
+            ),
+            CheckConstraint(
+                condition=Q(assimilate_state=AssimilateState.INIT)
+                | Q(canonical_result__isnull=False)
+                | Q(error_mask__gt=0),
+                name="workunit_ends_with_result_or_reason",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["app", "id"], condition=Q(need_validate=True), name="workunit_to_validate"),
+            models.Index(
+                fields=["transition_at"], condition=Q(transition_at__isnull=False), name="workunit_to_transition"
+            ),
+            models.Index(
+                fields=["app", "id"],
+                condition=Q(assimilate_state=AssimilateState.READY),
+                name="workunit_to_assimilate",
+            ),
+            models.Index(
+                fields=["id"], condition=Q(file_delete_state=FileDeleteState.READY), name="workunit_to_delete_files"
+            ),
+            models.Index(
+                fields=["assimilated_at"], condition=Q(file_delete_state=FileDeleteState.DONE), name="workunit_to_purge"
+            ),
+            models.Index(fields=["batch", "id"], condition=Q(batch__isnull=False), name="workunit_batch"),
+            models.Index(fields=["app", "-id"], name="workunit_app"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServerState(models.IntegerChoices):
+    UNSENT = 2, "waits to be sent"
+    IN_PROGRESS = 4, "in progress"
+    OVER = 5, "over"
+
+
+class Outcome(models.IntegerChoices):
+    INIT = 0, "open"
+    SUCCESS = 1, "completed"
+    COULD_NOT_SEND = 2, "could not be sent"
+    CLIENT_ERROR = 3, "error while computing"
+    NO_REPLY = 4, "no reply before the deadline"
+    DIDNT_NEED = 5, "not needed any more"
+    VALIDATE_ERROR = 6, "output could not be checked"
+    CLIENT_DETACHED = 7, "abandoned"
+
+
+class ValidateState(models.IntegerChoices):
+    INIT = 0, "not checked yet"
+    VALID = 1, "valid"
+    INVALID = 2, "invalid"
+    NO_CHECK = 3, "not checked"
+    INCONCLUSIVE = 4, "waits for a second opinion"
+    TOO_LATE = 5, "too late"
+
+
+class Result(models.Model):
+    """One replica of a workunit: on which computer, what it reported, and why it was granted what it was."""
+
+    workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="results", db_index=False)
+    app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False)
+    name = models.CharField(max_length=140)
+    priority = models.SmallIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    server_state = models.PositiveSmallIntegerField(choices=ServerState, default=ServerState.UNSENT)
+    outcome = models.PositiveSmallIntegerField(choices=Outcome, default=Outcome.INIT)
+    validate_state = models.PositiveSmallIntegerField(choices=ValidateState, default=ValidateState.INIT)
+    file_delete_state = models.PositiveSmallIntegerField(choices=FileDeleteState, default=FileDeleteState.INIT)
+
+    user = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False)
+    host = models.ForeignKey(Host, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False)
+    # NULL once it is sent: anonymous platform
+    app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, blank=True, db_index=False)
+    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+    peak_flops = models.FloatField("peak FLOPS of the devices used", null=True, blank=True)
+    projected_flops = models.FloatField("FLOPS that its run time was estimated from", null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    deadline_at = models.DateTimeField(null=True, blank=True)
+
+    received_at = models.DateTimeField(null=True, blank=True)
+    client_state = models.SmallIntegerField(null=True, blank=True)
+    exit_status = models.IntegerField(null=True, blank=True)
+    elapsed_secs = models.FloatField("run time (s)", null=True, blank=True)
+    cpu_secs = models.FloatField("CPU time (s)", null=True, blank=True)
+    fpops_cumulative = models.FloatField("FLOPs counted by the app", null=True, blank=True)
+    fpops_per_cpu_sec = models.FloatField("FLOPs per CPU second, by the app", null=True, blank=True)
+    is_runtime_outlier = models.BooleanField(default=False)
+    peak_working_set_bytes = models.BigIntegerField(null=True, blank=True)
+    peak_swap_bytes = models.BigIntegerField(null=True, blank=True)
+    peak_disk_bytes = models.BigIntegerField(null=True, blank=True)
+    stderr_text = models.TextField(blank=True)
+    # What was cut or missing in its report, each with the field and the limit
+    report_faults = models.JSONField(default=list, blank=True)
+    # [{"name", "nbytes", "md5", "path"}, …]: path is that of the default storage
+    outputs = models.JSONField(default=list, blank=True)
+    # Equal exactly if all outputs are; NULL: none known
+    output_digest = models.BinaryField(max_length=16, null=True, blank=True)
+
+    # Partial credit by trickle-up messages: the part of elapsed_secs already credited, and with how much.
+    partial_elapsed_secs = models.FloatField(default=0)
+    partial_credit = models.FloatField(default=0)
+
+    # The claim and what it was made of (engine.explanation)
+    claim_rule = models.SmallIntegerField(null=True, blank=True)
+    raw_pfc = models.FloatField(null=True, blank=True)
+    claimed_pfc = models.FloatField(null=True, blank=True)
+    claimed_credit = models.FloatField(null=True, blank=True)
+    is_approximate = models.BooleanField(null=True, blank=True)
+    version_scale = models.FloatField(null=True, blank=True)
+    host_scale = models.FloatField(null=True, blank=True)
+    on_probation = models.BooleanField(null=True, blank=True)
+    version_pfc_n = models.BigIntegerField(null=True, blank=True)
+    version_pfc_avg = models.FloatField(null=True, blank=True)
+    host_pfc_n = models.BigIntegerField(null=True, blank=True)
+    host_pfc_avg = models.FloatField(null=True, blank=True)
+    min_avg_pfc = models.FloatField(null=True, blank=True)
+    grant_rule = models.SmallIntegerField(null=True, blank=True)
+    granted_credit = models.FloatField(null=True, blank=True)
+    granted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["name"], name="result_name"),
+            CheckConstraint(condition=Q(server_state__in=ServerState.values), name="result_server_state"),
+            CheckConstraint(condition=Q(outcome__in=Outcome.values), name="result_outcome"),
+            CheckConstraint(condition=Q(validate_state__in=ValidateState.values), name="result_validate_state"),
+            CheckConstraint(
+                condition=(Q(server_state=ServerState.OVER) & ~Q(outcome=Outcome.INIT))
+                | (~Q(server_state=ServerState.OVER) & Q(outcome=Outcome.INIT)),
+                name="result_outcome_when_over",
+            ),
+            CheckConstraint(
+                condition=~Q(server_state=ServerState.UNSENT) | Q(host__isnull=True, user__isnull=True, sent_at=None),
+                name="result_unsent_is_nobodys",
+            ),
+            CheckConstraint(
+                condition=~Q(server_state=ServerState.IN_PROGRESS)
+                | Q(sent_at__isnull=False, deadline_at__isnull=False),
+                name="result_in_progress_was_sent",
+            ),
+            CheckConstraint(
+                condition=~Q(outcome=Outcome.SUCCESS) | Q(received_at__isnull=False), name="result_success_was_received"
+            ),
+            CheckConstraint(
+                condition=Q(validate_state=ValidateState.INIT) | Q(outcome=Outcome.SUCCESS),
+                name="result_checked_when_success",
+            ),
+            CheckConstraint(
+                condition=Q(granted_credit__isnull=True) | Q(granted_credit__gte=0, granted_credit__lte=MAX_CREDIT),
+                name="result_granted_credit_range",
+            ),
+            CheckConstraint(
+                condition=Q(partial_credit__gte=0, partial_credit__lte=MAX_CREDIT, partial_elapsed_secs__gte=0),
+                name="result_partial_credit_range",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["workunit"], name="result_workunit"),
+            # All ascending, so that one row comparison finds a place in the queue (scheduler/statements.py).
+            models.Index(
+                F("app"), F("priority") * -1, F("id"), condition=Q(server_state=ServerState.UNSENT), name="result_queue"
+            ),
+            models.Index(fields=["host"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_in_progress"),
+            models.Index(
+                fields=["deadline_at"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_deadline"
+            ),
+            models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="result_user"),
+            models.Index(fields=["host", "-id"], condition=Q(host__isnull=False), name="result_host"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
