@@ -17,19 +17,30 @@ MAX_RAW_PFC: Final = 1e200
 """Claims of more FLOPs are not worked out again: with their factors they may be more than a number can be."""
 
 archives: list[str] = []
-"""Selects of (user_id, host_id, credit) for results that other apps keep elsewhere; they append theirs when ready."""
+"""Selects of (user_id, host_id, app_version_id, granted_credit, partial_credit) for results that other apps keep
+elsewhere; they append theirs when ready."""
 
-_EARNED: Final = "greatest(coalesce(granted_credit, 0), partial_credit)"
-_TOTALS: Final = f"""
+# What results brought one of the columns that say whose they are, those kept elsewhere included: {0} and {1}.
+_EARNED: Final = """
 WITH earned AS (
-  SELECT owner, sum(credit) AS credit
-    FROM (SELECT {{0}}_id AS owner, {_EARNED} AS credit FROM credit_result
-           WHERE granted_credit IS NOT NULL OR partial_credit > 0{{1}}) r
+  SELECT owner, count(granted_credit) AS count,
+         sum(greatest(coalesce(granted_credit, 0), partial_credit)) AS credit
+    FROM (SELECT {0} AS owner, granted_credit, partial_credit FROM credit_result
+           WHERE granted_credit IS NOT NULL OR partial_credit > 0{1}) r
    WHERE owner IS NOT NULL GROUP BY owner)
-SELECT coalesce(e.owner, c.{{0}}_id), c.total_credit, e.credit
-  FROM earned e FULL JOIN credit_{{0}}credit c ON c.{{0}}_id = e.owner
- WHERE abs(coalesce(c.total_credit, 0) - coalesce(e.credit, 0)) > {TOLERANCE} * greatest(e.credit, c.total_credit, 1)
- ORDER BY 1
+"""
+_DIFFERS: Final = f"""
+abs(coalesce(c.total_credit, 0) - coalesce(e.credit, 0)) > {TOLERANCE} * greatest(e.credit, c.total_credit, 1)
+"""
+_OWNERS: Final = f"""{_EARNED}
+SELECT coalesce(e.owner, c.{{0}}), c.total_credit, e.credit
+  FROM earned e FULL JOIN {{2}} c ON c.{{0}} = e.owner WHERE {_DIFFERS} ORDER BY 1
+"""
+_OWNER_TABLES: Final = {"user": "credit_usercredit", "host": "credit_hostcredit"}
+_VERSION_TOTALS: Final = f"""{_EARNED}
+SELECT c.id, c.total_credit, c.ngranted, coalesce(e.credit, 0), coalesce(e.count, 0)
+  FROM credit_appversion c LEFT JOIN earned e ON e.owner = c.id
+ WHERE c.ngranted <> coalesce(e.count, 0) OR {_DIFFERS} ORDER BY 1
 """
 _CANONICAL: Final = f"""
 SELECT w.id, CASE WHEN r.id IS NULL OR r.workunit_id <> w.id THEN 'its canonical result is none of its own'
@@ -84,11 +95,16 @@ SELECT id FROM credit_appversion WHERE (pfc_n > 0) <> (pfc_avg IS NOT NULL) ORDE
 def differences() -> Iterator[str]:
     """A sentence for each invariant that does not hold (docs/validator.md, "Checks")."""
     with connection.cursor() as cursor:
-        for kind in ("user", "host"):
-            kept = "".join(f" UNION ALL SELECT {kind}_id, credit FROM ({select}) a" for select in archives)
-            cursor.execute(_TOTALS.format(kind, kept))
+        for kind, table in _OWNER_TABLES.items():
+            cursor.execute(_OWNERS.format(f"{kind}_id", _kept_elsewhere(f"{kind}_id"), table))
             for owner, total, earned in cursor.fetchall():
                 yield f"{kind} {owner}: has {total or 0} credits in all, but its results make {earned or 0}"
+        cursor.execute(_VERSION_TOTALS.format("app_version_id", _kept_elsewhere("app_version_id")))
+        for version, total, count, earned, found in cursor.fetchall():
+            yield (
+                f"version {version}: has {total} credits in all for {count} results, "
+                f"but its results make {earned} for {found}"
+            )
         cursor.execute(_CANONICAL)
         for workunit, fault in cursor.fetchall():
             yield f"workunit {workunit}: {fault}"
@@ -104,3 +120,7 @@ def differences() -> Iterator[str]:
         cursor.execute(_VERSIONS)
         for (version,) in cursor.fetchall():
             yield f"version {version}: an average without samples, or samples without an average"
+
+
+def _kept_elsewhere(owner: str) -> str:
+    return "".join(f" UNION ALL SELECT {owner}, granted_credit, partial_credit FROM ({one}) a" for one in archives)

@@ -97,8 +97,5 @@ def _credit(result: Result, credit: float, now: dt.datetime, rules: Rules) -> No
         at = account.expavg_at.timestamp() if account.expavg_at else None
         average, _ = add_credit(account.expavg_credit, at, now.timestamp(), credit, result.sent_at.timestamp(), rules)
         account.expavg_credit, account.expavg_at = average, max(now, account.expavg_at or now)
-        changed = ["expavg_credit", "expavg_at"]
-        if not isinstance(account, AppVersion):
-            account.total_credit += credit
-            changed.append("total_credit")
-        account.save(update_fields=changed)
+        account.total_credit += credit
+        account.save(update_fields=["total_credit", "expavg_credit", "expavg_at"])

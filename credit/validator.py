@@ -238,7 +238,8 @@ class _Pass:
             ):
                 writes.send_accounts(send, statement, accounts, owners[granted], due_, sent, self.now, rules)
         self.report.credit = sum(self.due)
-        writes.add_samples(self.versions.values(), self.now, rules)
+        by_version = writes.granted_by_version(results.version_id[granted], due_)
+        writes.add_samples(self.versions, by_version, self.now, rules)
         self.write_faults(results, verdicts)
 
     def decide_piece(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from credit.binary import NO_TIME, Column, Statement, decode, queued
+from credit.engine.averages import Average
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, VersionFacts
 from credit.engine.granting import MAX_CREDIT
@@ -71,17 +72,19 @@ HOSTS: Final = Statement(_ACCOUNTS.format("host"), _ACCOUNT_TYPES)
 
 _VERSIONS: Final = Statement(
     """SELECT array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc_avg, 'NaN')), array_agg(expavg_credit),
-       array_agg(coalesce(expavg_at, '-infinity'))
+       array_agg(coalesce(expavg_at, '-infinity')), array_agg(total_credit), array_agg(ngranted)
   FROM (SELECT * FROM credit_appversion WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE) locked""",
     "int8[]",
 )
 _VERSIONS_WRITE: Final = Statement(
     """UPDATE credit_appversion v
-   SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, expavg_credit = n.expavg, expavg_at = n.expavg_at
-  FROM unnest($1, $2, $3, $4, $5) n(id, pfc_n, pfc_avg, expavg, expavg_at)
+   SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, expavg_credit = n.expavg, expavg_at = n.expavg_at,
+       total_credit = n.total_credit, ngranted = n.ngranted
+  FROM unnest($1, $2, $3, $4, $5, $6, $7) n(id, pfc_n, pfc_avg, expavg, expavg_at, total_credit, ngranted)
  WHERE v.id = n.id""",
-    "int8[] int8[] float8[] float8[] timestamptz[]",
+    "int8[] int8[] float8[] float8[] timestamptz[] float8[] int8[]",
 )
+_VERSION_TYPES: Final = ("int8", "int8", "float8", "float8", "timestamptz", "float8", "int8")
 _MAX_VERSION_CREDIT: Final = 1e29
 
 writing = queued
@@ -167,19 +170,31 @@ def _moved(
     return average, round(then * 1e6)
 
 
-def add_samples(versions: Iterable[VersionFacts], now: float, rules: Rules) -> None:
-    """Adds a pass's samples and grants to the versions as they are now, under a lock of their rows, in order."""
-    moved = {version.id: version for version in versions if version.samples or version.grants}
-    ids, ns, averages, expavgs, times = (
-        decode(column, type_)
-        for column, type_ in zip(
-            _VERSIONS.run(sorted(moved)), ("int8", "int8", "float8", "float8", "timestamptz"), strict=True
-        )
-    )
+def granted_by_version(version_ids: Column, due: Column) -> dict[int, tuple[float, int]]:
+    """What is due to the granted results of each version, and how many they are; none of own programs, which are 0."""
+    ids, places, counts = np.unique(version_ids, return_inverse=True, return_counts=True)
+    sums = np.bincount(places, due, len(ids))
+    return {
+        id_: (credit, count)
+        for id_, credit, count in zip(ids.tolist(), sums.tolist(), counts.tolist(), strict=True)
+        if id_
+    }
+
+
+def add_samples(
+    versions: Mapping[int, VersionFacts], granted: Mapping[int, tuple[float, int]], now: float, rules: Rules
+) -> None:
+    """Adds a pass's samples and grants to the versions as they are now, under a lock of their rows, in order.
+
+    ``granted``: of `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is of
+    what was granted all the same.
+    """
+    moved = sorted({v.id for v in versions.values() if v.samples or v.grants} | granted.keys())
+    columns = [decode(column, type_) for column, type_ in zip(_VERSIONS.run(moved), _VERSION_TYPES, strict=True)]
     rows = []
-    for id_, n, average, expavg, at_us in zip(*(c.tolist() for c in (ids, ns, averages, expavgs, times)), strict=True):
-        version = moved[id_]
-        pfc = type(version.pfc)(n, None if average != average else average)
+    for id_, n, average, expavg, at_us, total, count in zip(*(c.tolist() for c in columns), strict=True):
+        version = versions.get(id_) or VersionFacts(id_)
+        pfc = Average(n, None if average != average else average)
         for sample in version.samples:
             pfc.add(sample, rules.version_average)
         if version.grants:
@@ -187,8 +202,10 @@ def add_samples(versions: Iterable[VersionFacts], now: float, rules: Rules) -> N
             rest = sum(min(credit, MAX_CREDIT) for _, credit in version.grants[1:])
             add = _add_as_deployed if rules.is_deployed else add_credit
             expavg, at_us = _moved(expavg, at_us, now, min(first, MAX_CREDIT), rest, since, rules, add)
-        rows.append((id_, pfc.n, pfc.avg, min(max(expavg, 0.0), _MAX_VERSION_CREDIT), at_us))
-    _VERSIONS_WRITE.run(*(list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 5)
+        credit, more = granted.get(id_, (0.0, 0))
+        expavg = min(max(expavg, 0.0), _MAX_VERSION_CREDIT)
+        rows.append((id_, pfc.n, pfc.avg, expavg, at_us, total + credit, count + more))
+    _VERSIONS_WRITE.run(*(list(column) for column in zip(*rows, strict=True)) if rows else ([],) * len(_VERSION_TYPES))
 
 
 def _add_as_deployed(

@@ -14,7 +14,7 @@ class SchedulerConfig(AppConfig):
 
         # What was granted for tasks that the purge has moved
         archives.append(
-            "SELECT user_id, host_id, greatest(coalesce((facts->>'granted_credit')::float8, 0),"
-            " (facts->>'partial_credit')::float8) AS credit FROM scheduler_archivedtask"
+            "SELECT user_id, host_id, app_version_id, (facts->>'granted_credit')::float8 AS granted_credit,"
+            " (facts->>'partial_credit')::float8 AS partial_credit FROM scheduler_archivedtask"
         )
         merge_followers.append(purge.follow)

@@ -215,6 +215,9 @@ class AppVersion(models.Model):
     pfc_n = models.BigIntegerField("samples", default=0, editable=False)
     pfc_avg = models.FloatField("average of PFC / estimate", null=True, blank=True, editable=False)
     pfc_scale = models.FloatField("factor", null=True, blank=True, editable=False)
+    # What its results were granted: credit as volunteers' totals have it, and how many results
+    total_credit = models.FloatField("credit granted in all", default=0, editable=False)
+    ngranted = models.BigIntegerField("results granted", default=0, editable=False)
     expavg_credit = models.FloatField("recent average credit per day", default=0, editable=False)
     expavg_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -240,6 +243,11 @@ class AppVersion(models.Model):
                 condition=Q(processor_type=ProcessorType.CPU, gpu_usage=0)
                 | (~Q(processor_type=ProcessorType.CPU) & Q(gpu_usage__gt=0)),
                 name="appversion_gpu_usage_fits_type",
+            ),
+            # Its peak FLOPS would be 0: the scheduler could never send it.
+            CheckConstraint(
+                condition=Q(avg_ncpus__gt=0) | (~Q(processor_type=ProcessorType.CPU) & Q(avg_ncpus=0)),
+                name="appversion_uses_something",
             ),
         ]
 

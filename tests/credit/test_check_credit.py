@@ -48,7 +48,8 @@ def test_what_the_validator_leaves_is_consistent(app: App) -> None:
         (Workunit, {"canonical_credit": 3}, "workunit {pk}: its canonical result was granted other credit"),
         (Workunit, {"canonical_result": None, "assimilate_state": 0, "canonical_credit": None}, "it is valid, but"),
         (HostAppVersion, {"pfc_avg": None}, "record {pk} of host"),
-        (AppVersion, {"pfc_n": 0}, "version {pk}: an average without samples"),
+        (AppVersion, {"total_credit": F("total_credit") * 1.001}, "version {pk}: has"),
+        (AppVersion, {"ngranted": 3}, "for 3 results, but its results make"),
     ],
 )
 def test_a_planted_difference_is_found(app: App, model: type, change: dict[str, object], found: str) -> None:
@@ -71,7 +72,12 @@ def test_results_kept_elsewhere_count(app: App, monkeypatch: pytest.MonkeyPatch)
     host = Host.objects.order_by("pk")[0]
     UserCredit.objects.filter(user=host.owner_id).update(total_credit=F("total_credit") + 5)
     HostCredit.objects.filter(host=host).update(total_credit=F("total_credit") + 5)
-    assert len(differences()) == 2
-    kept = f"SELECT {host.owner_id} AS user_id, {host.pk} AS host_id, 5::float8 AS credit"
+    version = AppVersion.objects.get()
+    AppVersion.objects.update(total_credit=F("total_credit") + 5, ngranted=F("ngranted") + 1)
+    assert len(differences()) == 3
+    kept = (
+        f"SELECT {host.owner_id} AS user_id, {host.pk} AS host_id, {version.pk} AS app_version_id,"
+        " 5::float8 AS granted_credit, 2::float8 AS partial_credit"
+    )
     monkeypatch.setattr(credit_check, "archives", [kept])
     assert differences() == []

@@ -79,10 +79,10 @@ def finish(process: subprocess.Popen[bytes]) -> None:
 
 
 def samples() -> list[Any]:
-    """Of each version, and of each host's records: how many samples, and how many valid results in a row."""
+    """Of each version: samples and grants; of each host's records: samples, and valid results in a row."""
     records = HostAppVersion.objects.order_by("host", "app_version", "processor_type")
     return [
-        list(AppVersion.objects.order_by("pk").values_list("pk", "pfc_n")),
+        list(AppVersion.objects.order_by("pk").values_list("pk", "pfc_n", "ngranted")),
         list(records.values_list("host", "app_version", "processor_type", "pfc_n", "et_n", "consecutive_valid")),
     ]
 
@@ -98,7 +98,7 @@ def forget() -> None:
         **{"turnaround_n": 0, "turnaround_avg": None, "turnaround_var": None, "turnaround_q": 0},
         **{"consecutive_valid": 0, "error_rate": 0.1, "scale_probation": True},
     )
-    AppVersion.objects.update(pfc_n=0, pfc_avg=None, expavg_credit=0, expavg_at=None)
+    AppVersion.objects.update(pfc_n=0, pfc_avg=None, expavg_credit=0, expavg_at=None, total_credit=0, ngranted=0)
     UserCredit.objects.all().delete()
     HostCredit.objects.all().delete()
 

@@ -195,6 +195,7 @@ def test_trickles_have_had_part_of_the_grant(app: App, version: AppVersion, host
     part.save()
     UserCredit.objects.create(user=hosts[0].owner, total_credit=10)
     HostCredit.objects.create(host=hosts[0], total_credit=10)
+    AppVersion.objects.update(total_credit=10)
     made = validate(app)
     assert made.credit == pytest.approx(2 * DEFAULT - 10)
     assert UserCredit.objects.get(user=hosts[0].owner_id).total_credit == pytest.approx(DEFAULT)
