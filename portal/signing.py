@@ -93,19 +93,31 @@ def parse_private_key(text: str) -> PrivateKey:
 
 def sign(data: bytes, key: PrivateKey) -> str:
     """Return the signature of `data` as text: hex lines of 64 digits, then a line with a dot; LF only."""
+    return sign_md5(_md5_text(data).decode(), key)
+
+
+def sign_md5(md5: str, key: PrivateKey) -> str:
+    """The same of data whose MD5 is known, as 32 lower-case hexadecimal digits."""
     _check_size(key.key_size, "private key")
-    return _hex_lines(key.sign(_md5_text(data), padding.PKCS1v15(), NoDigestInfo()))
+    if not re.fullmatch(r"[0-9a-f]{32}", md5):
+        raise SigningError(f"MD5: {md5[:40]!r} is not 32 lower-case hexadecimal digits")
+    return _hex_lines(key.sign(md5.encode(), padding.PKCS1v15(), NoDigestInfo()))
 
 
 def verify(data: bytes, signature_text: str, public_key: PublicKey) -> bool:
     """Tell whether this is the signature of `data` under the key; SigningError if the text is none."""
+    return verify_md5(_md5_text(data).decode(), signature_text, public_key)
+
+
+def verify_md5(md5: str, signature_text: str, public_key: PublicKey) -> bool:
+    """The same of data whose MD5 is known."""
     signature = _signature_bytes(signature_text)
     _check_size(public_key.key_size, "public key")
     try:
         signed = public_key.recover_data_from_signature(signature, padding.PKCS1v15(), None)
     except InvalidSignature:
         return False
-    return signed == _md5_text(data)
+    return signed == md5.encode()
 
 
 def clean_signature(signature_text: str) -> str:

@@ -1,6 +1,6 @@
 """Apps, versions, plan classes and the heads of queues, as every RPC needs them: kept in this process for seconds.
 
-Three statements per reading, whatever the number of jobs that wait.
+A handful of statements per reading, whatever the number of jobs that wait.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db import connection
 from credit.app_facts import rules_of
 from credit.engine.averages import Average
 from credit.models import App, AppVersion
-from scheduler import addresses
+from scheduler import addresses, keys
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.models import PlanClass as PlanClassRow
 from scheduler.replies import VersionFile, render_app, render_version_files
@@ -62,6 +62,7 @@ class Catalogue:
     version_xml: dict[int, str] = field(default_factory=dict)
     trickle_functions: dict[int, str] = field(default_factory=dict)
     heads: dict[int, tuple[int, int]] = field(default_factory=dict)
+    code_keys: keys.KeyChain = field(default_factory=keys.KeyChain)
 
     def note_head(self, app_id: int, head: tuple[int, int] | None) -> None:
         """Begin there from now on; None: too little was found from there on, so begin before everything next time.
@@ -93,7 +94,15 @@ def forget() -> None:
 
 
 def _load() -> Catalogue:
-    catalogue = Catalogue()
+    while True:
+        found = _read()
+        # Signatures are those of the key in force: if it was changed meanwhile, they are read once more.
+        if found.code_keys.current == keys.code_signing_key_text():
+            return found
+
+
+def _read() -> Catalogue:
+    catalogue = Catalogue(code_keys=keys.chain())
     with connection.cursor() as cursor:
         cursor.execute(_QUEUES, [LOOKED_AT])
         queues = {row[0]: row[1:] for row in cursor.fetchall()}

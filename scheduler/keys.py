@@ -1,22 +1,29 @@
 """The keys of the project server: the code-signing pair, and the secret that certifies uploads.
 
 Clients keep the code-signing key and check every program with it (BOINC protocol, keys and signatures), so its private
-part may be kept on another machine. It is not the key that signs addresses of projects: either can be kept offline
-alone. Nobody but this site reads upload certificates, so they are keyed hashes: a microsecond each, in the form that
-clients expect of a signature.
+part may be kept on another machine; scheduler/key_change.py changes it. It is not the key that signs addresses of
+projects: either can be kept offline alone. Nobody but this site reads upload certificates, so they are keyed hashes: a
+microsecond each, in the form that clients expect of a signature.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from django.conf import settings
 
 from portal import signing
 from portal.key_files import make_pair_if_missing
+from scheduler.models import KeyChange
+from scheduler.replies import render_code_sign_key
+
+MAX_CHANGES: Final = 1000
 
 
 def make_if_missing() -> bool:
@@ -25,13 +32,75 @@ def make_if_missing() -> bool:
 
 
 def code_signing_key_text() -> str:
-    """The public key as scheduler replies carry it, LF at its end. FileNotFoundError before `make_if_missing`."""
-    return _read(str(settings.CODE_SIGNING_KEY_PUBLIC))
+    """The public key in force, without the LF at its end. FileNotFoundError before `make_if_missing`.
+
+    That of the file, or what it was changed to since: a change is one transaction of the database, with the signatures
+    of all programs, and web servers may get the new file later.
+    """
+    return in_force(KeyChange.objects.all())
+
+
+def in_force(changes: Iterable[KeyChange]) -> str:
+    """The key at the end of the changes that begin with the file's."""
+    text = _read(str(settings.CODE_SIGNING_KEY_PUBLIC))
+    successors = {change.old_key: change.new_key for change in changes}
+    for _ in range(MAX_CHANGES):
+        if text not in successors:
+            break
+        text = successors[text]
+    return text
 
 
 @lru_cache(maxsize=4)
 def _read(path: str) -> str:
-    return Path(path).read_text(encoding="ascii")
+    return Path(path).read_text(encoding="ascii").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStep:
+    """What a reply says of the key. ``reaches_current``: the client has the key in force then, and programs suit it."""
+
+    xml: str
+    reaches_current: bool
+
+
+_NOTHING_NEW: Final = KeyStep("", True)
+_STRANGER: Final = KeyStep("", False)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChain:
+    """The key in force, and what clients with another one are sent; rendered once.
+
+    ``steps``: by the key that they have. Each brings its successor: a client that missed several changes takes one at
+    each request, as each key has signed the next one only.
+    """
+
+    current: str = ""
+    first: KeyStep = _STRANGER
+    steps: dict[str, KeyStep] = field(default_factory=dict)
+
+    def step(self, held: str) -> KeyStep:
+        """For a client that holds this key; empty: none yet."""
+        if held == self.current:
+            return _NOTHING_NEW
+        if not held:
+            return self.first
+        if (same := held.split()) == self.current.split():
+            return _NOTHING_NEW
+        return self.steps.get("".join(same), _STRANGER)
+
+
+def chain() -> KeyChain:
+    changes = list(KeyChange.objects.all())
+    current = in_force(changes)
+    steps = {
+        "".join(change.old_key.split()): KeyStep(
+            render_code_sign_key(change.new_key, change.signature), change.new_key == current
+        )
+        for change in changes
+    }
+    return KeyChain(current, KeyStep(render_code_sign_key(current), True), steps)
 
 
 def sign_code(content: bytes) -> str | None:
@@ -45,6 +114,11 @@ def sign_code(content: bytes) -> str | None:
 def is_signed(content: bytes, signature: str) -> bool:
     """Whether clients will accept this signature of this content. SigningError if it is no signature."""
     return signing.verify(content, signature, signing.parse_public_key(code_signing_key_text()))
+
+
+def is_signed_md5(md5: str, signature: str) -> bool:
+    """The same of content that has this MD5."""
+    return signing.verify_md5(md5, signature, signing.parse_public_key(code_signing_key_text()))
 
 
 def upload_certificate(name: str, max_nbytes: int) -> str:

@@ -1,4 +1,4 @@
-"""The project server's tables: files, plan classes, what the scheduler knows of hosts, uploads, trickle-up messages.
+"""The project server's tables: files, keys, plan classes, what it knows of hosts, uploads, trickles, what is set aside.
 
 Apps, workunits and results are validated credit's (credit.models).
 """
@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
-from credit.models import SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result
+from credit.models import SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result, Workunit
 from portal.models import Host, User
 
 
@@ -78,10 +78,25 @@ class PlanClass(models.Model):
     avg_ncpus = models.FloatField(
         "processors used", default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
     )
-    gpu_usage = models.FloatField("GPUs used", default=0, validators=[MinValueValidator(0), MaxValueValidator(64)])
+    gpu_usage = models.FloatField(
+        "GPUs used",
+        default=0,
+        validators=[MinValueValidator(0), MaxValueValidator(64)],
+        help_text="0 for a GPU type: as the version says.",
+    )
 
     class Meta:
         ordering = ["name"]
+        verbose_name_plural = "plan classes"
+        constraints = [
+            # Of nothing the peak FLOPS is 0, and its versions would never be sent.
+            CheckConstraint(
+                condition=Q(processor_type=ProcessorType.CPU, gpu_usage=0, avg_ncpus__gt=0)
+                | (~Q(processor_type=ProcessorType.CPU) & Q(gpu_usage__gte=0, avg_ncpus__gte=0)),
+                name="planclass_uses_something",
+            ),
+            CheckConstraint(condition=Q(max_ncpus__gte=1), name="planclass_max_ncpus"),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -218,3 +233,70 @@ class Trickle(models.Model):
 
     def __str__(self) -> str:
         return f"{self.variety} of {self.host}"
+
+
+class KeyChange(models.Model):
+    """The code-signing key was changed: who has the old one believes the new one, as the old one signed it.
+
+    Keys are texts as clients get them, without the line feed at the end.
+    """
+
+    old_key = models.TextField("public key before")
+    new_key = models.TextField("public key after")
+    signature = models.TextField("the old key's signature of the new one")
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["old_key"], name="keychange_one_successor"),
+            models.UniqueConstraint(fields=["new_key"], name="keychange_one_forerunner"),
+            CheckConstraint(condition=~Q(old_key=models.F("new_key")), name="keychange_changes"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.changed_at:%Y-%m-%d %H:%M}"
+
+
+class Step(models.TextChoices):
+    """What is done with a workunit in the background."""
+
+    TRANSITION = "transition", "state transition"
+    ASSIMILATE = "assimilate", "taking its outputs"
+    DELETE_FILES = "delete_files", "deleting its files"
+    ARCHIVE = "archive", "moving it to the archive"
+
+
+class SetAside(models.Model):
+    """A workunit whose data or files made a background step fail: left alone until it is tried again."""
+
+    workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="set_aside", db_index=False)
+    step = models.CharField(max_length=16, choices=Step)
+    fault = models.CharField("what went wrong", max_length=500)
+    ntries = models.PositiveIntegerField("tries", default=1)
+    since = models.DateTimeField(default=timezone.now)
+    retry_at = models.DateTimeField("tried again at")
+
+    class Meta:
+        ordering = ["-since"]
+        verbose_name = "workunit set aside"
+        verbose_name_plural = "workunits set aside"
+        constraints = [models.UniqueConstraint(fields=["workunit", "step"], name="setaside_once")]
+
+    def __str__(self) -> str:
+        return f"{self.workunit}: {self.get_step_display()}"
+
+
+class UserPreferences(models.Model):
+    """A volunteer's global preferences as the newest that one of their clients sent, handed on to the others."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="scheduler_preferences")
+    # When they were saved, by the site where they were: Unix seconds
+    mod_time = models.FloatField()
+    text = models.TextField("elements of <global_preferences>, as sent")
+
+    class Meta:
+        verbose_name_plural = "user preferences"
+
+    def __str__(self) -> str:
+        return str(self.user)

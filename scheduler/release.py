@@ -226,6 +226,10 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
         defaults=_version_fields(release),
     )
     stored = {file.name: _store(file, signatures[file.name]) for file in release.files}
+    for file in stored.values():
+        # Only now: had the key been changed while the files were signed, nobody would sign them anew.
+        if not keys.is_signed_md5(file.md5, file.signature):
+            raise ReleaseError(f"{file.name} is not signed with the project's key. Sign it with the key in force.")
     if is_new:
         VersionFile.objects.bulk_create(
             VersionFile(app_version=version, file=stored[file.name], **_file_fields(file)) for file in release.files

@@ -103,7 +103,7 @@ class JobCard:
 
 @dataclass(slots=True)
 class SchedulerReply:
-    """All that one reply says."""
+    """All that one reply says. ``signed_anew_xml``: files that the client may still be fetching, if the key changes."""
 
     project_name: str
     master_url: str
@@ -117,7 +117,8 @@ class SchedulerReply:
     aborts: list[str] = field(default_factory=list)
     aborts_if_not_started: list[str] = field(default_factory=list)
     acks_messages: bool = False
-    code_sign_key: str = ""
+    code_sign_key_xml: str = ""
+    signed_anew_xml: list[str] = field(default_factory=list)
     apps_xml: list[str] = field(default_factory=list)
     versions: list[VersionCard] = field(default_factory=list)
     jobs: list[JobCard] = field(default_factory=list)
@@ -155,8 +156,9 @@ def render_reply(reply: SchedulerReply) -> bytes:
     ]
     if reply.acks_messages:
         parts.append("<message_ack/>\n")
-    if reply.code_sign_key:
-        parts.append(f"<code_sign_key>\n{reply.code_sign_key.strip()}\n</code_sign_key>\n")
+    if reply.code_sign_key_xml:
+        parts.append(reply.code_sign_key_xml)
+        parts += reply.signed_anew_xml
     parts += reply.apps_xml
     parts += [_version(version) for version in reply.versions]
     known: set[str] = set()
@@ -172,6 +174,12 @@ def render_refusal(text: str, wait_secs: int = REFUSED_WAIT_SECS) -> bytes:
         f"<scheduler_reply>\n<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n"
         f"{_notice(Notice(text, is_notice=True))}<request_delay>{wait_secs}</request_delay>\n</scheduler_reply>\n"
     ).encode()
+
+
+def render_code_sign_key(key: str, signature: str = "") -> str:
+    """The project's key, for a client that has another one with that one's signature."""
+    signed = f"<code_sign_key_signature>\n{signature.strip()}\n</code_sign_key_signature>\n" if signature else ""
+    return f"<code_sign_key>\n{key.strip()}\n</code_sign_key>\n{signed}"
 
 
 def render_app(name: str, user_friendly_name: str, is_non_cpu_intensive: bool) -> str:

@@ -34,6 +34,10 @@ from scheduler.store import Account, Changes, KnownHost
 
 _PUBLISHED: Final = Rules.published()
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
+OTHER_KEY: Final = (
+    "BOINC on this computer has a code-signing key that is not this project's, and would refuse all of its programs. "
+    "Remove the project in BOINC and add it again."
+)
 _DRAW: Final = random.Random()
 
 
@@ -65,6 +69,10 @@ def _answer(
     lost = reports.lost(account, host.id, request)
     gone = {report.known.id for report in reported} | {each.id for each in lost}
     stays = [r for r in account.results.values() if r.host_id == host.id and r.server_state == 4 and r.id not in gone]
+    key_step = known.code_keys.step(request.code_sign_key)
+    if not (key_step.reaches_current or request.is_anonymous):
+        # It would refuse all programs: they are signed with the key in force.
+        request.sends_no_work = True
     work = dispatch.begin(request, account, known, stays, now.date())
     if host.id == request.hostid:
         dispatch.send_again(work, request, lost, now)
@@ -94,6 +102,7 @@ def _answer(
     describing.describe(request, host, words, changes)
     sent = store.write(host.id, account.user_id, changes, now)
     reply = _reply(request, account, host, words, now)
+    _add_key(reply, key_step, stays, known, request.is_anonymous)
     _add_jobs(reply, request, work, known, sent, now)
     if request.messages:
         reply.acks_messages = True
@@ -131,7 +140,6 @@ def _reply(
     def recent(credit: store.Credit) -> float:
         return decayed(credit.expavg, credit.expavg_at, now.timestamp(), _PUBLISHED)
 
-    key = keys.code_signing_key_text()
     return SchedulerReply(
         project_name=settings.SITE_NAME,
         master_url=settings.PROJECT_URL,
@@ -152,9 +160,19 @@ def _reply(
         ),
         notices=[Notice(f"No jobs sent: {text[0].lower()}{text[1:]}") for text in words],
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
-        # Clients refuse another key than theirs unless the old one has signed it.
-        code_sign_key="" if request.code_sign_key.strip() else key,
     )
+
+
+def _add_key(
+    reply: SchedulerReply, step: keys.KeyStep, stays: list[store.KnownResult], known: Catalogue, is_anonymous: bool
+) -> None:
+    """The project's key, if the client has none or an older one; what it may just be fetching was signed anew."""
+    reply.code_sign_key_xml = step.xml
+    if step.xml:
+        versions = {result.version_id: None for result in stays if result.version_id in known.version_xml}
+        reply.signed_anew_xml = [known.version_xml[id_] for id_ in versions if id_ is not None]
+    elif not (step.reaches_current or is_anonymous):
+        reply.notices.append(Notice(OTHER_KEY, is_notice=True))
 
 
 def _add_jobs(

@@ -55,6 +55,7 @@ class Member:
 
     key: str
     host_id: int
+    code_key: str
     ncpus: int = 8
     sent: int = 0
     jobs: list[bytes] = field(default_factory=list)
@@ -89,8 +90,7 @@ class Member:
     <estimated_delay>0.000000</estimated_delay>
     <platform_name>{PLATFORM}</platform_name>
     <code_sign_key>
-1024
-.
+{self.code_key}
 </code_sign_key>
 <working_global_preferences>
 <global_preferences>
@@ -151,7 +151,8 @@ def create() -> tuple[App, list[Member]]:
         )
         for host, key in zip(hosts, clear, strict=True)
     )
-    return app, [Member(key, host.pk) for host, key in zip(hosts, clear, strict=True)]
+    code_key = keys.code_signing_key_text()
+    return app, [Member(key, host.pk, code_key) for host, key in zip(hosts, clear, strict=True)]
 
 
 def fill(app: App, njobs: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from pytest_django import Settings
 from credit.models import App, HostAppVersion, Result, ServerState, Workunit
 from portal import credentials
 from portal.models import ClientKey, Host, User
-from scheduler import catalogue
+from scheduler import catalogue, keys
 from scheduler.models import HostRecord, PlanClass, StoredFile, VersionFile
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import (
@@ -417,6 +418,7 @@ def test_captured_requests_are_answered(app: App, alice: User, name: str) -> Non
     key = computer_of(alice).key
     body = captured(name)
     old = body.split(b"<authenticator>")[1].split(b"</authenticator>")[0]
+    body = re.sub(rb"(?<=<code_sign_key>\n)[^<]*", keys.code_signing_key_text().encode() + b"\n", body)
     reply = post(body.replace(old, key.encode(), 1))
     assert reply.endswith("</scheduler_reply>\n")
     assert int(value(reply, "hostid")) == Host.objects.get().pk
@@ -430,7 +432,7 @@ def test_captured_requests_are_answered(app: App, alice: User, name: str) -> Non
 def test_the_code_signing_key_is_sent_to_those_without_one(app: App, alice: User) -> None:
     computer = computer_of(alice)
     assert "<code_sign_key>" in computer.ask()
-    assert "<code_sign_key>" not in computer.ask(code_sign_key="1024\nabc\n.\n")
+    assert "<code_sign_key>" not in computer.ask(code_sign_key=f"\n{keys.code_signing_key_text()}\n")
 
 
 def test_what_is_no_request_is_refused_with_the_reason(app: App) -> None:

@@ -1,0 +1,63 @@
+"""Change the project's code-signing key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from scheduler import key_change
+from scheduler.key_change import KeyChangeError
+
+
+class Command(BaseCommand):
+    help = (
+        "Make a new code-signing key, sign it with the old one and all programs with it, and let clients change over:"
+        " all at once where the private key is on this machine, else in the three steps of docs/jobs.md, “Change the"
+        " key”. The old key is kept."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        steps = parser.add_mutually_exclusive_group()
+        steps.add_argument("--list", action="store_true", help="1, on the site: print name and MD5 of what is to sign")
+        steps.add_argument(
+            "--sign",
+            nargs=2,
+            type=Path,
+            metavar=("LIST", "FOLDER"),
+            help="2, where the private key is: make the next key and write all signatures into the folder",
+        )
+        steps.add_argument("--take", type=Path, metavar="FOLDER", help="3, on the site: check them and change the key")
+        steps.add_argument(
+            "--adopt", action="store_true", help="4, where the private key is: sign with the new key from now on"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            if options["list"]:
+                for name, md5 in key_change.files_to_sign():
+                    self.stdout.write(f"{name} {md5}")
+            elif options["sign"]:
+                self._sign(*options["sign"])
+            elif options["take"]:
+                self._say(key_change.take(key_change.read(options["take"]), timezone.now()))
+            elif options["adopt"]:
+                key_change.adopt()
+                self.stdout.write("The new key is in place; the old one lies beside it. Keep both.")
+            else:
+                self._say(key_change.change_here(timezone.now()))
+        except (KeyChangeError, OSError, ValueError) as error:
+            raise CommandError(str(error)) from error
+
+    def _sign(self, list_: Path, folder: Path) -> None:
+        lines = [line.split() for line in list_.read_text(encoding="ascii").splitlines() if line.strip()]
+        if wrong := [line for line in lines if len(line) != 2]:
+            raise CommandError(f"{list_}: {' '.join(wrong[0])[:80]!r} is not a name and an MD5.")
+        new = key_change.sign([(name, md5) for name, md5 in lines])
+        key_change.write(new, folder)
+        self.stdout.write(f"The new key and {len(lines)} signatures are in {folder}. Carry them to the site.")
+
+    def _say(self, count: int) -> None:
+        self.stdout.write(f"The key is changed; programs signed with it: {count}. Clients follow as they ask.")
