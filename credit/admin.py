@@ -207,6 +207,8 @@ class AppVersionAdmin(SettingsAdmin):
         "pfc_n",
         "pfc_avg",
         "pfc_scale",
+        "total_credit",
+        "ngranted",
         "expavg_credit",
         "expavg_at",
         "created_at",
@@ -217,8 +219,17 @@ class AppVersionAdmin(SettingsAdmin):
         (
             "Credit",
             {
-                "fields": ("cross_project_scale", "pfc_n", "pfc_avg", "pfc_scale", "expavg_credit", "expavg_at"),
-                "description": "Samples and average come from the validators, the factor from the feeder.",
+                "fields": (
+                    "cross_project_scale",
+                    "pfc_n",
+                    "pfc_avg",
+                    "pfc_scale",
+                    "total_credit",
+                    "ngranted",
+                    "expavg_credit",
+                    "expavg_at",
+                ),
+                "description": "Samples, average and sums come from the validators, the factor from the feeder.",
             },
         ),
         (None, {"fields": ("created_at",)}),

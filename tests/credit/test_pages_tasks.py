@@ -173,10 +173,13 @@ def test_the_list_is_paged_and_asks_as_often_whatever_its_length(
 
 def test_the_page_of_an_app_tells_versions_apart(signed_in: Client, app: App, granted: Result) -> None:
     assert granted.app_version is not None
-    type(granted.app_version).objects.filter(pk=granted.app_version.pk).update(pfc_n=412, pfc_avg=1.31, pfc_scale=0.92)
+    type(granted.app_version).objects.filter(pk=granted.app_version.pk).update(
+        pfc_n=412, pfc_avg=1.31, pfc_scale=0.92, total_credit=98_765.4, ngranted=431
+    )
     text = text_of(signed_in.get(reverse("app", args=["alpine"])))
     # 27.78 credits in 3000 s: 27.78 × 3600 / 3000 = 33.3 an hour
     assert "412 1.31 0.92 27.8 33.3 0 % of 1" in text
+    assert "98 765 for 431" in " ".join(text.split())
 
 
 def test_apps_are_listed(signed_in: Client, app: App) -> None:
