@@ -55,7 +55,7 @@ class Chooser:
         """The jobs to run now, and when to choose again: the end of a time slice, or before a deadline is missed."""
         client = self._client
         forecast = self._forecast
-        endangered = forecast.danger(now)
+        endangered = now >= client.safe_until_secs and forecast.danger(now)
         if not endangered:
             if self._full_at_moves == client.moves:
                 if now < self._first_end or (self._one_kind and self._goes_on(now)):
@@ -113,25 +113,26 @@ class Chooser:
         if mine.suspended:
             return False
         costs = self._costs([other for other in running if other is not job]) if client.uneven else None
-        height = self._height(mine, costs, mine.running - 1)
+        rank = self._rank
+        height = rank(mine) + self._chosen(mine, costs, mine.running - 1)
         for project in client.projects:
             if project is not mine and (project.waiting[0] or len(project.begun[0]) > project.running):
-                other = self._height(project, costs, project.running)
+                other = rank(project)
+                if other > height:
+                    continue
+                other += self._chosen(project, costs, project.running)
                 if not project.suspended and (other < height or (other == height and project.index < mine.index)):
                     return False
         job.slice_end_secs = now + client.period_secs
         self._first_end = min([job.slice_end_secs for job in running])
         return True
 
-    def _height(self, project: ProjectState, costs: dict[int, float] | None, count: int) -> float:
-        """A project's rank with what is chosen already: by `costs`, or so many jobs of one CPU each."""
-        rank = self._rank(project)
+    def _chosen(self, project: ProjectState, costs: dict[int, float] | None, count: int) -> float:
+        """What is chosen already adds to a project's rank: by `costs`, or so many jobs of one CPU each."""
         if costs is not None:
-            return rank + costs.get(project.index, 0.0)
-        return rank + self._alike(project, count) if count else rank
-
-    def _alike(self, project: ProjectState, count: int) -> float:
-        """What the choice of so many jobs adds to their project's rank, where all jobs are of one CPU."""
+            return costs.get(project.index, 0.0)
+        if not count:
+            return 0.0
         cost = self._step_cost(project.begun[0][0])
         total = cost
         for _ in range(count - 1):  # as they are added up elsewhere, to the last bit
@@ -151,11 +152,14 @@ class Chooser:
         ):
             return None
         best, least = None, NEVER
+        rank = self._rank
         for project in client.projects:
             if project.waiting[0] or len(project.begun[0]) > project.running:
-                height = self._height(project, None, project.running)
-                if height < least:
-                    best, least = project, height
+                height = rank(project)
+                if height < least:  # else it comes later whatever is chosen of it
+                    height += self._chosen(project, None, project.running)
+                    if height < least:
+                        best, least = project, height
         if best is None or best.project.max_concurrent:
             return None
         if len(best.begun[0]) > best.running:
@@ -181,7 +185,9 @@ class Chooser:
     def _slice_end(self) -> float:
         """When the first time slice ends, if two projects have jobs for the same kind of processor: else it does not
         matter."""
-        return self._first_end if max(self._client.with_jobs) > 1 else NEVER
+        with_jobs = self._client.with_jobs
+        contested = with_jobs[0] > 1 if self._one_kind else max(with_jobs) > 1
+        return self._first_end if contested else NEVER
 
     def _end_slices(self, now: float) -> float:
         """Gives those chosen a new slice if theirs is over; returns when the first one ends."""

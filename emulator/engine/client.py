@@ -33,6 +33,50 @@ BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 class Client:
     """The client's state. Times are seconds from the start of the run."""
 
+    # Beyond 30 attributes an object without slots keeps them in a dictionary, and each use of one takes longer.
+    __slots__ = (
+        "_beside",
+        "_compact_at",
+        "_work",
+        "_work_at",
+        "_work_rate",
+        "all_projects",
+        "any_suspended",
+        "buffer_min_secs",
+        "buffer_total_secs",
+        "busy_projects",
+        "count",
+        "cpu_rate",
+        "deadlines",
+        "ends",
+        "host_flops",
+        "instance_flops",
+        "instances",
+        "kind_active",
+        "kinds",
+        "lanes",
+        "log",
+        "longest_secs",
+        "moves",
+        "now",
+        "period_secs",
+        "projects",
+        "quirks",
+        "recorder",
+        "report_at_once",
+        "running",
+        "safe_until_secs",
+        "seed",
+        "server",
+        "slice_steps",
+        "uneven",
+        "up_fraction",
+        "usage_least",
+        "usage_most",
+        "version",
+        "with_jobs",
+    )
+
     def __init__(self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: Log) -> None:
         self.quirks = quirks
         self.recorder = recorder
@@ -85,6 +129,7 @@ class Client:
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
         self.moves = 0  # counts jobs that stopped running
+        self.safe_until_secs = 0.0  # no present job can miss its deadline before; 0: not known (Forecast.danger)
         self.slice_steps = 0  # of all simulations in time slices so far
         # Estimated instance-seconds of all unfinished jobs per kind, at a time, and how fast they are worked off.
         self._work = [0.0] * len(processors)
@@ -100,6 +145,7 @@ class Client:
         """The work buffer's two marks, from the preferences."""
         self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, LEAST_BUFFER_SECS)
         self.buffer_total_secs = self.buffer_min_secs + preferences.work_buf_additional_days * DAY_SECS
+        self.safe_until_secs = 0.0
 
     def add_app(self, project: ProjectState, app: App) -> None:
         """The project has this application, or these versions of it, from now on."""
@@ -155,6 +201,7 @@ class Client:
             if kind:
                 self._beside[kind] = max(self._beside[kind], job.cpus / job.usage)
         self.version += 1
+        self.safe_until_secs = 0.0
 
     def work_secs(self, kind: int, now: float) -> float:
         """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""

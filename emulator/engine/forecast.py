@@ -75,17 +75,31 @@ class Forecast:
         return max(0.0, (work_secs - SLACK_SECS) / client.up_fraction[kind])
 
     def danger(self, now: float) -> bool:
-        """Whether any job might miss its deadline; False is certain."""
+        """Whether any job might miss its deadline; False is certain.
+
+        What was found holds on: the bound does not move to later times unless a job arrives, and then the client
+        forgets `safe_until_secs`.
+        """
         client = self._client
+        if now < client.safe_until_secs:
+            return False
+        safe_until = NEVER
         early = client.buffer_min_secs if client.quirks.buffer_before_deadline else 0.0
         for kind in self._kinds:
             heap = client.deadlines[kind]
             while heap and heap[0][2].done:
                 heappop(heap)
-            if heap and now + self._all_done_secs(kind, now) > heap[0][0] - early:
+            if not heap:
+                continue
+            first_deadline = heap[0][0] - early
+            done_secs = self._all_done_secs(kind, now)
+            if now + done_secs > first_deadline:
                 client.look_for_longest(kind)  # the longest may be gone
-                if now + self._all_done_secs(kind, now) > heap[0][0] - early:
+                done_secs = self._all_done_secs(kind, now)
+                if now + done_secs > first_deadline:
                     return True
+            safe_until = min(safe_until, first_deadline - done_secs - SLACK_SECS)
+        client.safe_until_secs = safe_until
         return False
 
     def _all_done_secs(self, kind: int, now: float) -> float:

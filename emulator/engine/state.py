@@ -124,6 +124,44 @@ class Offer:
 class ProjectState:
     """A project: what the client knows of it, its jobs, and what was got from it."""
 
+    __slots__ = (
+        "apps",
+        "attached",
+        "backoff_interval_secs",
+        "backoff_until_secs",
+        "begun",
+        "busy",
+        "busy_flops",
+        "can_supply",
+        "draws",
+        "failures",
+        "forced_down",
+        "gap_cubes",
+        "gap_from_secs",
+        "has_work",
+        "index",
+        "instance_secs",
+        "late",
+        "master_fetches",
+        "met",
+        "name",
+        "no_new_tasks",
+        "project",
+        "ready",
+        "report_at_secs",
+        "rpc_allowed_secs",
+        "rpcs",
+        "running",
+        "sent",
+        "server",
+        "share",
+        "suspended",
+        "used_flop",
+        "waiting",
+        "waiting_secs",
+        "wasted_flop",
+    )
+
     def __init__(self, index: int, project: Project, kinds: int) -> None:
         self.index = index
         self.project = project
@@ -149,7 +187,6 @@ class ProjectState:
         self.rpc_allowed_secs = 0.0
         self.failures = 0
         self.master_fetches = 0
-        self.looked_secs = 0.0
         self.backoff_until_secs = [0.0] * kinds
         self.backoff_interval_secs = [0.0] * kinds
         self.server: UpDown
