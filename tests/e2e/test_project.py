@@ -45,7 +45,9 @@ QUICK = {
 @pytest.fixture
 def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
     """The site with both rooms, whose background tasks come quickly."""
-    with Site(site_var_dir, tmp_path / "site.log", **QUICK) as running:
+    # Keys of its own, as one is changed.
+    code_keys = {name: str(tmp_path / name.lower()) for name in ("CODE_SIGNING_KEY", "CODE_SIGNING_KEY_PUBLIC")}
+    with Site(site_var_dir, tmp_path / "site.log", **QUICK, **code_keys) as running:
         yield running
 
 
@@ -67,6 +69,10 @@ class Manage:
         )
         assert run.returncode == 0, run.stdout + run.stderr
         return run.stdout
+
+    def code_key(self) -> str:
+        """The code-signing key in force."""
+        return Path(self._site.environment["CODE_SIGNING_KEY_PUBLIC"]).read_text().strip()
 
     def submit(self, app: str, jobs: list[dict[str, Any]], **defaults: Any) -> None:
         self("submit_jobs", app, "-", given=json.dumps({"defaults": {**SHORT, **defaults}, "jobs": jobs}))
@@ -122,6 +128,13 @@ def clients(alice: User, bob: User, boinc_client: BoincClient, tmp_path: Path) -
         yield {"alice": boinc_client, "bob": other}
 
 
+def held_key(client: BoincClient) -> str:
+    """The code-signing key that the client keeps; empty if it has none yet."""
+    state = (client.directory / "client_state.xml").read_text(errors="replace")
+    found = re.search(r"<code_sign_key>\s*(.*?)\s*</code_sign_key>", state, re.DOTALL)
+    return found[1] if found else ""
+
+
 def attach(client: BoincClient, site: Site, email: str, project: str) -> None:
     client.attach_manager(site.url, email, PASSWORDS[email])
     try:
@@ -160,14 +173,19 @@ def test_two_computers_compute_a_replicated_job_and_are_granted_equal_credit(
     alice: User,
     bob: User,
 ) -> None:
+    for name, client in clients.items():
+        attach(client, site, f"{name}@example.org", project)
+    # They have the project's key, which is then changed before they fetch their first program.
+    wait_for(lambda: all(held_key(client) for client in clients.values()), "the key", clients, project, site)
+    first_key = held_key(clients["alice"])
+    manage("change_code_signing_key")
     manage.submit(
         "collatz", [{"command_line": f"{10**12 + n} 60000"} for n in range(2)], min_quorum=2, target_nresults=2
     )
-    for name, client in clients.items():
-        attach(client, site, f"{name}@example.org", project)
     valid = Result.objects.filter(validate_state=ValidateState.VALID)
     wait_for(lambda: valid.count() == 4, "two jobs to be validated", clients, project, site)
 
+    assert [held_key(client) for client in clients.values()] == [manage.code_key()] * 2 != [first_key] * 2
     # Each was sent to both volunteers once, and what they uploaded is the same to the bit.
     assert sorted(valid.values_list("user__name", flat=True)) == ["Alice", "Alice", "Bob", "Bob"]
     for workunit in {result.workunit for result in valid}:
