@@ -71,6 +71,8 @@ JOBS_KEPT_DAYS = env.integer("JOBS_KEPT_DAYS", 30, low=0, high=3650)
 DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
 # No further request before; the client may ask sooner if its owner wishes.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
+# Clients ask again after so long at the latest, though they want nothing: to learn what was cancelled. 0: not.
+SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, high=30 * 86_400)
 
 # How often beat looks for results that are late or reported, and, at a third of that rate, for finished workunits.
 TRANSITIONER_EVERY_SECS = env.integer("TRANSITIONER_EVERY_SECS", 5, low=1, high=3600)

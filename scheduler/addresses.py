@@ -16,6 +16,17 @@ def upload_url() -> str:
     return f"{settings.PROJECT_URL}file_upload_handler"
 
 
+def gui_urls() -> list[tuple[str, str, str]]:
+    """Links that the BOINC Manager shows beside the project: name, what it is for, address."""
+    links = [
+        ("Your tasks", "What your computers got, and the credit for it", "tasks/"),
+        ("Your account", "Your name, e-mail address and password", "account/profile/"),
+    ]
+    if "account_manager" in settings.ROOMS:
+        links.append(("Your computers", "What they have and what they are told to do", "computers/"))
+    return [(name, text, f"{settings.SITE_URL}{path}") for name, text, path in links]
+
+
 def download_url(name: str) -> str:
     """Of a stored file, by its name."""
     return f"{settings.PROJECT_URL}download/{quote(name)}"

@@ -6,18 +6,18 @@ A handful of statements per reading, whatever the number of jobs that wait.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from django.db import connection
 
 from credit.app_facts import rules_of
 from credit.engine.averages import Average
-from credit.models import App, AppVersion
+from credit.models import App, AppVersion, ProcessorType
 from scheduler import addresses, keys
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.models import PlanClass as PlanClassRow
-from scheduler.replies import VersionFile, render_app, render_version_files
+from scheduler.replies import VersionFile, render_app, render_gui_urls, render_unused_types, render_version_files
 
 KEPT_SECS: Final = 5.0
 """After a release or a change in the admin, other processes follow within this time."""
@@ -50,6 +50,9 @@ class Catalogue:
 
     ``heads``: where the queue of each app begins, (-priority, id), as far as this process has seen. What was sent lies
     before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
+
+    ``about_project_xml``: links for volunteers, and the processor types that there is no program for;
+    ``gui_urls_xml``: the links alone, for computers with programs of their own.
     """
 
     apps: dict[int, AppFacts] = field(default_factory=dict)
@@ -63,6 +66,8 @@ class Catalogue:
     trickle_functions: dict[int, str] = field(default_factory=dict)
     heads: dict[int, tuple[int, int]] = field(default_factory=dict)
     code_keys: keys.KeyChain = field(default_factory=keys.KeyChain)
+    gui_urls_xml: str = ""
+    about_project_xml: str = ""
 
     def note_head(self, app_id: int, head: tuple[int, int] | None) -> None:
         """Begin there from now on; None: too little was found from there on, so begin before everything next time.
@@ -102,7 +107,7 @@ def _load() -> Catalogue:
 
 
 def _read() -> Catalogue:
-    catalogue = Catalogue(code_keys=keys.chain())
+    catalogue = Catalogue(code_keys=keys.chain(), gui_urls_xml=render_gui_urls(addresses.gui_urls()))
     with connection.cursor() as cursor:
         cursor.execute(_QUEUES, [LOOKED_AT])
         queues = {row[0]: row[1:] for row in cursor.fetchall()}
@@ -137,7 +142,13 @@ def _read() -> Catalogue:
         catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))
     for plan in PlanClassRow.objects.all():
         catalogue.plan_classes[plan.name] = _plan_class(plan)
-    return catalogue
+    return replace(catalogue, about_project_xml=catalogue.gui_urls_xml + render_unused_types(_unused_types(catalogue)))
+
+
+def _unused_types(catalogue: Catalogue) -> list[str]:
+    """Of a project without any program none: it is being set up."""
+    used = {v.processor_type for v in catalogue.versions.values() if not v.is_deprecated and v.app_id in catalogue.apps}
+    return [type_ for type_ in ProcessorType.values if type_ not in used] if used else []
 
 
 def _app(app: App, typical: float | None, ids: tuple[int, int], ranks: tuple[int | None, int | None]) -> AppFacts:

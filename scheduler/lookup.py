@@ -44,7 +44,7 @@ def find(request: SchedulerRequest, host_id: int) -> store.Account:
     """What is known of who asks; the computer's row is locked. Raises ClientAuthError and UnknownHost."""
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
-    account = store.read(_key(request.authenticator), host_id, names, reported)
+    account = store.read(_key(request.authenticator), host_id, names, reported, request.preferences_at)
     if account is None:
         raise ClientAuthError(
             ERR_BAD_AUTHENTICATOR,

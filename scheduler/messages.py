@@ -120,7 +120,8 @@ class SchedulerRequest:
     ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where the
     client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit.
     ``refused_types``: processor types that the preferences forbid. ``available_fractions``: of the time, on_frac,
-    active_frac and gpu_active_frac.
+    active_frac and gpu_active_frac. ``preferences_raw``: of the general preferences that were saved at
+    ``preferences_at`` by the account whose address has that hash; empty if they are too long.
     """
 
     authenticator: str = ""
@@ -142,6 +143,9 @@ class SchedulerRequest:
     net_stats: dict[str, float] = field(default_factory=dict)
     disk_usage: dict[str, float] = field(default_factory=dict)
     ram_fraction: float = 1.0
+    preferences_at: float = 0.0
+    preferences_raw: bytes = b""
+    preferences_email_hash: str = ""
     refused_types: frozenset[str] = frozenset()
     host: HostInfo = HostInfo()
     gpus: tuple[Gpu, ...] = ()

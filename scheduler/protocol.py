@@ -52,7 +52,7 @@ _SIMPLE: Final = frozenset(
         b"authenticator", b"hostid", b"rpc_seqno", b"core_client_major_version", b"core_client_minor_version",
         b"core_client_release", b"allow_multiple_clients", b"dont_send_work", b"work_req_seconds", b"cpu_req_secs",
         b"cpu_req_instances", b"estimated_delay", b"platform_name", b"cross_project_id",
-        b"duration_correction_factor",
+        b"duration_correction_factor", b"global_prefs_source_email_hash",
     }
 )  # fmt: skip
 _SECTIONS: Final = frozenset(
@@ -70,6 +70,9 @@ _HOST: Final = re.compile(
 )
 # Numbers of <net_stats> that mean something: the averages hold nonsense on fast networks.
 _NET_STATS: Final = frozenset({"bwup", "bwdown"})
+_MOD_TIME: Final = re.compile(rb"<mod_time>([^<]*+)<")
+MAX_PREFERENCES: Final = 1 << 16
+"""Bytes of preferences that are handed on to the volunteer's other computers."""
 _RAM_LIMIT: Final = re.compile(rb"<ram_max_used_(?:busy|idle)_(?:pct|frac)>([0-9.]{1,16})<")
 _REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)(?:\s*/>|>\s*1\s*<)")
 _REFUSED_TYPES: Final = {
@@ -148,6 +151,7 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
     request.cross_project_id = clip(raw(b"cross_project_id"), 32)
     request.duration_correction_factor = _number(raw(b"duration_correction_factor"), 1e-6, 1e6) or 1.0
     _take_work_request(request, found)
+    _take_preferences(request, raw(b"global_preferences"), raw(b"global_prefs_source_email_hash"))
     preferences = raw(b"working_global_preferences") + raw(b"global_preferences") + raw(b"project_preferences")
     request.refused_types = _refused_types(request, preferences)
     limits = [
@@ -169,6 +173,15 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
         if len(names) <= MAX_OTHER_RESULTS:
             request.other_results = frozenset(clip(name, MAX_NAME) for name in names)
     return request
+
+
+def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) -> None:
+    """The client's general preferences and when they were saved, by the site where they were."""
+    found = _MOD_TIME.search(raw)
+    if found is not None:
+        request.preferences_at = _number(found[1], 0, _MAX_SECS) or 0.0
+        request.preferences_raw = raw if len(raw) <= MAX_PREFERENCES else b""
+        request.preferences_email_hash = clip(email_hash, 32)
 
 
 def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> None:

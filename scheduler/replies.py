@@ -103,13 +103,19 @@ class JobCard:
 
 @dataclass(slots=True)
 class SchedulerReply:
-    """All that one reply says. ``signed_anew_xml``: files that the client may still be fetching, if the key changes."""
+    """All that one reply says.
+
+    ``next_rpc_secs``: the client asks again after so long at the latest; 0: when it has a reason. ``preferences``: the
+    elements of newer general preferences. ``signed_anew_xml``: if the key changes, files that the client may still be
+    fetching.
+    """
 
     project_name: str
     master_url: str
     download_url: str
     upload_url: str
     request_delay_secs: int
+    next_rpc_secs: int
     person: Person
     host: HostCard
     notices: list[Notice] = field(default_factory=list)
@@ -117,6 +123,8 @@ class SchedulerReply:
     aborts: list[str] = field(default_factory=list)
     aborts_if_not_started: list[str] = field(default_factory=list)
     acks_messages: bool = False
+    preferences: str = ""
+    about_project_xml: str = ""
     code_sign_key_xml: str = ""
     signed_anew_xml: list[str] = field(default_factory=list)
     apps_xml: list[str] = field(default_factory=list)
@@ -154,6 +162,11 @@ def render_reply(reply: SchedulerReply) -> bytes:
         f"<result_abort_if_not_started>\n<name>{escape(name)}</name>\n</result_abort_if_not_started>\n"
         for name in reply.aborts_if_not_started
     ]
+    if reply.next_rpc_secs:
+        parts.append(f"<next_rpc_delay>{reply.next_rpc_secs}</next_rpc_delay>\n")
+    if reply.preferences:
+        parts.append(f"<global_preferences>\n{reply.preferences}\n</global_preferences>\n")
+    parts.append(reply.about_project_xml)
     if reply.acks_messages:
         parts.append("<message_ack/>\n")
     if reply.code_sign_key_xml:
@@ -180,6 +193,21 @@ def render_code_sign_key(key: str, signature: str = "") -> str:
     """The project's key, for a client that has another one with that one's signature."""
     signed = f"<code_sign_key_signature>\n{signature.strip()}\n</code_sign_key_signature>\n" if signature else ""
     return f"<code_sign_key>\n{key.strip()}\n</code_sign_key>\n{signed}"
+
+
+def render_unused_types(types: Iterable[str]) -> str:
+    """Kinds of processors that the project has no programs for: clients need not ask for work for them."""
+    return "".join(f"<no_rsc_apps>{type_}</no_rsc_apps>\n" for type_ in types)
+
+
+def render_gui_urls(urls: Iterable[tuple[str, str, str]]) -> str:
+    """Links that the BOINC Manager shows beside the project: name, what it is for, address."""
+    entries = "".join(
+        f"<gui_url>\n<name>{escape(name)}</name>\n<description>{escape(text)}</description>\n<url>{escape(url)}</url>\n"
+        "</gui_url>\n"
+        for name, text, url in urls
+    )
+    return f"<gui_urls>\n{entries}</gui_urls>\n"
 
 
 def render_app(name: str, user_friendly_name: str, is_non_cpu_intensive: bool) -> str:

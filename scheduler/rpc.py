@@ -24,7 +24,19 @@ from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_GENERIC
 from portal.models import ClientKey, User
 from portal.prepared import one_transaction
-from scheduler import addresses, catalogue, describing, dispatch, keys, lookup, replies, reports, store, trickles
+from scheduler import (
+    addresses,
+    catalogue,
+    describing,
+    dispatch,
+    keys,
+    lookup,
+    preferences,
+    replies,
+    reports,
+    store,
+    trickles,
+)
 from scheduler.catalogue import Catalogue
 from scheduler.dispatch import Dispatch
 from scheduler.engine.facts import Choice, Job, RecordKey
@@ -57,6 +69,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
         raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
     _note_key_use(account, host_id, now)
     _converge(request, account)
+    preferences.keep_newer(request, account, now)
     return replies.render_reply(reply)
 
 
@@ -102,6 +115,7 @@ def _answer(
     describing.describe(request, host, words, changes)
     sent = store.write(host.id, account.user_id, changes, now)
     reply = _reply(request, account, host, words, now)
+    reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     _add_key(reply, key_step, stays, known, request.is_anonymous)
     _add_jobs(reply, request, work, known, sent, now)
     if request.messages:
@@ -146,6 +160,7 @@ def _reply(
         download_url=addresses.download_url(""),
         upload_url=addresses.upload_url(),
         request_delay_secs=settings.SCHEDULER_REQUEST_DELAY_SECS,
+        next_rpc_secs=settings.SCHEDULER_NEXT_RPC_SECS,
         person=Person(
             account.user_id,
             account.user_name,
@@ -159,6 +174,7 @@ def _reply(
             host.id, host.id != request.hostid, host.venue, host.created_at, host.credit.total, recent(host.credit)
         ),
         notices=[Notice(f"No jobs sent: {text[0].lower()}{text[1:]}") for text in words],
+        preferences=account.preferences,
         result_acks=list(dict.fromkeys(result.name for result in request.results)),
     )
 

@@ -47,8 +47,10 @@ SELECT u.id, u.name, u.email, u.cross_project_id, extract(epoch FROM u.created_a
                     (SELECT json_agg(json_build_array(f.name, f.path, f.nbytes, f.md5))
                        FROM scheduler_upload f WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) END))
           FROM known JOIN credit_result r ON r.id = known.id JOIN credit_workunit w ON w.id = r.workunit_id),
-       ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id)
+       ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
+       p.mod_time, CASE WHEN p.mod_time > %(preferences_at)s::float8 THEN p.text END
   FROM u LEFT JOIN h ON true
+  LEFT JOIN scheduler_userpreferences p ON p.user_id = u.id
   LEFT JOIN credit_usercredit c ON c.user_id = u.id LEFT JOIN credit_hostcredit d ON d.host_id = h.id
 """
 READ_BY_KEY: Final = Prepared(_READ.format(key="k.key_hash = %(key_hash)s::bytea"))

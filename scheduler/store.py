@@ -88,7 +88,11 @@ class KnownResult:
 
 @dataclass(slots=True)
 class Account:
-    """All that was read for one request; ``host`` None: the client's number is none of this person's computers."""
+    """All that was read for one request; ``host`` None: the client's number is none of this person's computers.
+
+    ``preferences_at``: when the newest general preferences were saved that one of this person's clients sent, 0 if none
+    did; ``preferences``: these, if they are newer than the client's own, else empty.
+    """
 
     user_id: int
     user_name: str
@@ -101,6 +105,8 @@ class Account:
     host: KnownHost | None
     results: dict[str, KnownResult] = field(default_factory=dict)
     records: Records = field(default_factory=dict)
+    preferences_at: float = 0.0
+    preferences: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,9 @@ class JobDetails:
     output_files: list[dict[str, Any]]
 
 
-def read(key: Mapping[str, str], host_id: int, names: Iterable[str], reported: Sequence[str]) -> Account | None:
+def read(
+    key: Mapping[str, str], host_id: int, names: Iterable[str], reported: Sequence[str], preferences_at: float
+) -> Account | None:
     """Lock the computer, so that no other request of it is answered until the transaction ends, and read what the key's
     account has to do with the request; None if the key is not valid.
 
@@ -121,7 +129,13 @@ def read(key: Mapping[str, str], host_id: int, names: Iterable[str], reported: S
     """
     statement = statements.READ_BY_KEY if "key_hash" in key else statements.READ_BY_WEAK_KEY
     host = {"host_id": str(host_id)}
-    values = {**key, **host, "names": _texts((*reported, *names)), "reported": _texts(reported)}
+    values = {
+        **key,
+        **host,
+        "names": _texts((*reported, *names)),
+        "reported": _texts(reported),
+        "preferences_at": str(preferences_at),
+    }
     # Two statements: the second one sees what the request that held the lock has written.
     row = fetch_last([(statements.LOCK, host), (statement, values)] if host_id else [(statement, values)])
     return None if row is None else _account(row)
@@ -160,6 +174,7 @@ def _account(row: Sequence[str | None]) -> Account:
         known = KnownResult(*[*values, job, files or [], uploaded])
         account.results[known.name] = known
     account.records = _records(row[19])
+    account.preferences_at, account.preferences = number(20) or 0.0, row[21] or ""
     return account
 
 
