@@ -25,6 +25,7 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.states import plus
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.note_texts import NoteText, explain
+from accounting.paging import Place
 from accounting.running import Fact, facts
 from accounting.selection import computer_of, fractions, read_selection
 from portal.access import own_hosts
@@ -36,6 +37,11 @@ COLOURS: Final = 8
 DAYS_SHOWN: Final = 30
 UNMEASURED_FLOPS: Final = 1e9
 NOTES_SINCE: Final = dt.timedelta(days=90)
+
+
+def _plain(name: str) -> str:
+    """A product's name without the marks of its maker."""
+    return " ".join(name.replace("(R)", " ").replace("(TM)", " ").split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,21 @@ class HostLine:
     @property
     def processor(self) -> str:
         """The processor's name without marks and what stands in brackets after it."""
-        name = self.host.p_model.split("[")[0]
-        return " ".join(name.replace("(R)", " ").replace("(TM)", " ").split())
+        return _plain(self.host.p_model.split("[")[0])
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs, such as "2 × NVIDIA GeForce RTX 3070"."""
+        return [
+            (f"{device['count']} × " if device.get("count", 1) > 1 else "")
+            + _plain(str(device.get("name") or device.get("type") or "unknown"))
+            for device in self.host.coprocs
+        ]
+
+    @property
+    def place(self) -> Place:
+        """The last heard of comes first."""
+        return -int(self.host.last_contact_at.timestamp() * 1e6), self.host.pk
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +252,7 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
             for line in read_attention(user, [host], now, silent_after(user))
             if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED)
         ],
-        contacts=read_contacts(host, ledger, selection.projects),
+        contacts=read_contacts(host, selection.projects),
     )
 
 

@@ -7,12 +7,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.db.models import Q
+
 from accounting.choice_facts import TroubleKind
 from accounting.choice_texts import listed, types_text
-from accounting.models import Answer, HostLedger, Project
+from accounting.contact_log import SLOTS
+from accounting.models import Answer, Project
 from portal.models import Host
 
 _MOST_NAMED: Final = 12
+# Not the rest of the ledger: what a client said of itself is long, and nobody needs it here.
+_COLUMNS: Final = (
+    "host_id",
+    "slot",
+    "at",
+    "content",
+    "before_times",
+    "before_last_at",
+    "host__merged_into_id",
+    "host__ledger__same_answers",
+    "host__ledger__last_at",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +59,28 @@ class Contacts:
     are_several: bool
 
 
-def read_contacts(host: Host, ledger: HostLedger | None, projects: Mapping[int, Project]) -> Contacts:
-    """The latest contacts of a computer; one statement."""
-    rows = list(Answer.objects.filter(host=host).order_by("at", "slot"))
+def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
+    """The latest contacts of a computer, with those of the records that were merged into it; one statement."""
+    rows: dict[int, list[Answer]] = {}
+    found = Answer.objects.filter(Q(host=host) | Q(host__merged_into=host)).select_related("host__ledger")
+    for row in found.order_by("at", "slot").only(*_COLUMNS):
+        rows.setdefault(row.host_id, []).append(row)
+    lines = [line for of_one in rows.values() for line in _lines(of_one, projects)]
+    lines.sort(key=lambda line: line.last_at, reverse=True)
+    return Contacts(lines[:SLOTS], take_turns([str(row.content.get("cpid", "")) for row in rows.get(host.pk, [])]))
+
+
+def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[ContactLine]:
+    """Of one record's answers, the oldest first: each ends where the next one says that it did."""
     lines = []
     for place, row in enumerate(rows):
-        following = rows[place + 1] if place + 1 < len(rows) else None
-        if following is not None:
-            times, last_at = following.before_times, following.before_last_at
+        if place + 1 < len(rows):
+            times, last_at = rows[place + 1].before_times, rows[place + 1].before_last_at
         else:
+            ledger = getattr(row.host, "ledger", None)
             times, last_at = (ledger.same_answers, ledger.last_at) if ledger is not None else (1, None)
         lines.append(_line(row, max(times, 1), last_at, projects))
-    return Contacts(lines[::-1], take_turns([str(row.content.get("cpid", "")) for row in rows]))
+    return lines
 
 
 def take_turns(ids: Sequence[str]) -> bool:

@@ -19,6 +19,7 @@ from django.db.models.functions import Cast, Trunc
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
 from accounting.engine.states import plus
 from accounting.models import Day, Project
+from accounting.paging import Place
 from accounting.periods import Period, Step, earliest_for, next_start
 from accounting.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
 from portal.models import Host, User
@@ -80,6 +81,30 @@ class Series:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All that one project or computer (``key``) did in the range. ``total``: of the chosen quantity.
+
+    ``colour``: that of its layer, "other" if it is one of those that share one.
+    """
+
+    key: int
+    name: str
+    colour: str
+    amounts: Totals
+    total: int
+
+    @property
+    def credit(self) -> int:
+        """CPU and GPU credit together."""
+        return quantity(self.amounts, Show.CREDIT)
+
+    @property
+    def place(self) -> Place:
+        """The largest comes first."""
+        return -self.total, self.key
+
+
 @dataclass(slots=True)
 class Line:
     """One step, as far as it is in the range: first and last day, the layers' parts, their total, all six amounts.
@@ -106,16 +131,25 @@ class Line:
         """In words, what the owner should know of these days."""
         return flag_words(self.flags)
 
+    @property
+    def place(self) -> Place:
+        """The latest comes first."""
+        return (-self.start.toordinal(),)
+
 
 @dataclass(slots=True)
 class History:
-    """What a history page shows. ``mean`` is per day of the range that is over or begun; ``best`` a line."""
+    """What a history page shows. ``mean`` is per day of the range that is over or begun; ``best`` a line.
+
+    ``groups``: each project or computer, the largest first; empty where it is cut by processor.
+    """
 
     period: Period
     show: Show
     by: By
     series: list[Series]
     lines: list[Line]
+    groups: list[Group]
     totals: Totals
     best: Line | None = None
     mean: float = 0.0
@@ -155,6 +189,7 @@ def quantity(amounts: Totals, show: Show) -> int:
 
 def read_history(user: User, period: Period, show: Show, by: By, today: dt.date) -> History:
     """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three."""
+    groups: list[Group] = []
     if by is By.PROCESSOR and show is not Show.JOBS:
         kinds = read_gpu_kinds(user)
         cells = _sums(user, period, kinds.number)
@@ -164,8 +199,9 @@ def read_history(user: User, period: Period, show: Show, by: By, today: dt.date)
         series, parts = _outcomes(cells)
     else:
         cells = read_cells(user, period, by)
-        series, parts = _stack(cells, show, _names(user, by, {cell.key for cell in cells}))
-    return _lay_out(period, show, by, today, cells, series, parts)
+        groups = _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
+        series, parts = _stack(cells, show, groups)
+    return _lay_out(period, show, by, today, cells, series, parts, groups)
 
 
 def read_first_day(user: User, today: dt.date) -> dt.date | None:
@@ -247,25 +283,38 @@ def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[lis
     return [("CPU", "0"), *names], parts
 
 
-def _stack(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]) -> tuple[list[tuple[str, str]], Parts]:
-    """The largest eight projects or computers as layers, the largest first, and one for all others."""
-    sums: dict[int, int] = {}
+def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]) -> list[Group]:
+    """Each project or computer with all of its amounts, the one with most of the chosen quantity first.
+
+    The largest eight have colours of their own.
+    """
+    sums: dict[int, Totals] = {}
     for cell in cells:
-        sums[cell.key] = sums.get(cell.key, 0) + quantity(cell.amounts, show)
-    ranked = sorted((key for key, amount in sums.items() if amount), key=lambda key: (-sums[key], key))
-    shown = ranked[:MAX_SERIES]
-    layers: list[tuple[str, str]] = []
+        sums[cell.key] = plus(sums.get(cell.key, NO_WORK), cell.amounts)
+    ranked = sorted(sums, key=lambda key: (-quantity(sums[key], show), key))
+    groups: list[Group] = []
     taken: set[int] = set()
-    for key in shown:
+    for key in ranked:
         name, colour = names.get(key, (f"number {key}, no longer known", key % COLOURS))
-        # Nine share eight colours: in one chart the smaller one takes a colour that is free.
-        if colour in taken:
-            colour = min(set(range(COLOURS)) - taken)
-        taken.add(colour)
-        layers.append((name, str(colour)))
-    if others := len(ranked) - len(shown):
+        total = quantity(sums[key], show)
+        shade = "other"
+        if total and len(taken) < MAX_SERIES:
+            # Nine share eight colours: in one chart the smaller one takes a colour that is free.
+            if colour in taken:
+                colour = min(set(range(COLOURS)) - taken)
+            taken.add(colour)
+            shade = str(colour)
+        groups.append(Group(key, name, shade, sums[key], total))
+    return groups
+
+
+def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[list[tuple[str, str]], Parts]:
+    """The groups with a colour as layers, and one for all others that did anything."""
+    shown = [group for group in groups if group.colour != "other"]
+    layers = [(group.name, group.colour) for group in shown]
+    if others := sum(bool(group.total) for group in groups) - len(shown):
         layers.append((f"{others} others" if others > 1 else "1 other", "other"))
-    places = {key: place for place, key in enumerate(shown)}
+    places = {group.key: place for place, group in enumerate(shown)}
     parts: Parts = {}
     for cell in cells:
         if amount := quantity(cell.amounts, show):
@@ -282,6 +331,7 @@ def _lay_out(
     cells: Sequence[Cell],
     layers: Sequence[tuple[str, str]],
     parts: Parts,
+    groups: list[Group],
 ) -> History:
     lines: dict[dt.date, Line] = {}
     for start in period.starts():
@@ -312,6 +362,7 @@ def _lay_out(
             Series(name, colour, values, sum(values)) for (name, colour), values in zip(layers, columns, strict=True)
         ],
         lines=ordered,
+        groups=groups,
         totals=totals,
         best=best if best is not None and best.total else None,
         mean=quantity(totals, show) / period.days,

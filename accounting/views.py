@@ -12,6 +12,7 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
@@ -21,11 +22,13 @@ from accounting import home as home_reads
 from accounting.charts import address, chart_data
 from accounting.history import By, Show
 from accounting.history_day import read_notes
+from accounting.paging import page_after
 from accounting.periods import PRESETS, Period, Step, neighbours, read_period
 from credit.exports import granted_to_user
 from portal.access import own_hosts, signed_in
 
 NOTES_SHOWN = 20
+ROWS_A_PAGE = 100
 
 
 @require_safe
@@ -91,19 +94,48 @@ def history(request: HttpRequest) -> HttpResponse:
     show = _choice(params, "show", Show.CREDIT, period)
     by = _choice(params, "by", By.PROJECT, period)
     shown = history_reads.read_history(user, period, show, by, today)
-    context = {
-        "history": shown,
-        "chart": chart_data(shown),
-        "rows": [(line, address(shown, line)) for line in reversed(shown.lines)],
-        "notes": read_notes(user, period.first, period.last, NOTES_SHOWN),
-        "today": today,
-        **_history_controls(period, show, by, today),
-    }
-    is_fragment = request.headers.get("HX-Request") == "true"
-    response = render(request, "accounting/_history.html" if is_fragment else "accounting/history.html", context)
-    # One address, two answers: a cache must not hand out a part as the page.
-    response.headers["Vary"] = "Cookie, HX-Request"
+    context: dict[str, object] = {"history": shown, "today": today, **_history_tables(shown, params)}
+    template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
+    if template is None:
+        context |= {
+            "chart": chart_data(shown),
+            "notes": read_notes(user, period.first, period.last, NOTES_SHOWN),
+            **_history_controls(period, show, by, today),
+        }
+        is_fragment = request.headers.get("HX-Request") == "true"
+        template = "accounting/_history.html" if is_fragment else "accounting/history.html"
+    response = render(request, template, context)
+    # One address, several answers: a cache must not hand out a part as the page.
+    response.headers["Vary"] = "Cookie, HX-Request, HX-Target"
     return response
+
+
+# The rows that replace the "more" of a table, by its id.
+_MORE_ROWS = {
+    "more-days": "accounting/_history_rows.html",
+    "more-groups": "accounting/_history_group_rows.html",
+}
+
+
+def _history_tables(shown: history_reads.History, params: Mapping[str, str]) -> dict[str, object]:
+    """A page of each table, and the addresses of the next ones."""
+    period = shown.period
+    lines = page_after(shown.lines[::-1], lambda line: line.place, params.get("days_after", ""), ROWS_A_PAGE)
+    # Where each has a colour, the legend has the sums.
+    found = shown.groups if len(shown.groups) > history_reads.MAX_SERIES else []
+    groups = page_after(found, lambda group: group.place, params.get("groups_after", ""), ROWS_A_PAGE)
+    # As they are shown: "the last 30 days" would be others tomorrow.
+    here = {"from": period.first, "to": period.last, "step": period.step, "show": shown.show, "by": shown.by}
+    name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
+    return {
+        "lines": lines,
+        "rows": [(line, address(shown, line)) for line in lines.rows],
+        "groups": groups,
+        "group_rows": [(group, reverse(name, args=[group.key])) for group in groups.rows],
+        "first_rows_url": "?" + urlencode(here),
+        "more_days_url": "?" + urlencode(here | {"days_after": lines.after}) if lines.after else "",
+        "more_groups_url": "?" + urlencode(here | {"groups_after": groups.after}) if groups.after else "",
+    }
 
 
 def _choice(params: Mapping[str, str], name: str, default: _Choice, period: Period) -> _Choice:

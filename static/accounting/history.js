@@ -185,20 +185,28 @@
     readByKeyboard(canvas, data);
   }
 
-  // The table is open for readers without scripts; with the chart above it, it is folded, or as the visitor left it.
-  let tableIsOpen = false;
+  // The tables are open for readers without scripts; with the chart above, each is folded, or as the visitor left it.
+  // One that the address names is what the visitor came for.
+  const FOLDED = ["history-groups", "history-numbers"];
+  const isOpen = Object.fromEntries(FOLDED.map((id) => [id, location.hash === `#${id}`]));
+  function fold() {
+    for (const id of FOLDED) {
+      const table = document.getElementById(id);
+      if (table) table.open = isOpen[id];
+    }
+  }
   document.addEventListener("htmx:beforeSwap", () => {
-    tableIsOpen = document.getElementById("history-numbers")?.open ?? tableIsOpen;
+    for (const id of FOLDED) isOpen[id] = document.getElementById(id)?.open ?? isOpen[id];
   });
-  document.addEventListener("htmx:afterSettle", () => {
-    const table = document.getElementById("history-numbers");
-    if (table) table.open = tableIsOpen;
+  document.addEventListener("htmx:afterSettle", (event) => {
+    // Not after more rows of a table, which change nothing above it.
+    if (event.target.id !== "history") return;
+    fold();
     draw();
   });
   document.addEventListener("themechange", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
-  const table = document.getElementById("history-numbers");
-  if (table) table.open = false;
+  fold();
   draw();
 })();

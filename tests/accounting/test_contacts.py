@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from dataclasses import replace
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounting.contacts import read_contacts, take_turns
+from accounting.merging import merge
 from accounting.models import Answer, HostLedger, HostProject, Project
 from accounting.simulated_client import SimulatedComputer
-from portal.models import User
+from portal.models import Host, User
 from tests.accounting.rpc_helpers import attach, host_of, hours_pass, post, sync
 from tests.reading import Page
 
@@ -23,7 +26,7 @@ pytestmark = pytest.mark.django_db
 def lines_of(computer: SimulatedComputer, projects: list[Project]) -> list[tuple[int, list[str], list[str]]]:
     """Times, orders and what was said, of the newest answer first."""
     host = host_of(computer)
-    contacts = read_contacts(host, HostLedger.objects.get(host=host), {project.pk: project for project in projects})
+    contacts = read_contacts(host, {project.pk: project for project in projects})
     return [(line.times, line.orders, line.said) for line in contacts.lines]
 
 
@@ -106,6 +109,24 @@ def test_one_client_that_got_a_new_id_is_one_machine(client: Client, alice: User
     client.force_login(alice)
     page = Page(client.get(f"/computers/{host_of(computer).pk}/").content.decode()).words
     assert "Last contacts" in page and "Two computers" not in page
+
+
+def test_contacts_of_a_merged_record_are_listed_on_the_one_that_stays(alice: User, projects: list[Project]) -> None:
+    old = attach(alice, "node")
+    host = host_of(old)
+    # The old record came to its end a day before BOINC was installed anew.
+    a_day = dt.timedelta(days=1)
+    Host.objects.filter(pk=host.pk).update(
+        created_at=F("created_at") - a_day, last_contact_at=F("last_contact_at") - a_day, domain_name="node-old"
+    )
+    HostLedger.objects.filter(host=host).update(last_at=F("last_at") - a_day)
+    Answer.objects.filter(host=host).update(at=F("at") - a_day)
+    new = attach(alice, "node", cpid="e" * 32)
+    assert host_of(new) != host
+    stays = merge(alice.pk, host.pk, host_of(new).pk)
+    lines = read_contacts(stays, {project.pk: project for project in projects}).lines
+    assert [line.orders[0].split()[0] for line in lines] == ["Attach", "Attach"]
+    assert lines[0].last_at - lines[1].last_at >= a_day
 
 
 def test_the_page_costs_the_same_whatever_there_is_to_tell(

@@ -1,0 +1,56 @@
+"""Long tables a page at a time, each page by the place of the row before it (a keyset): whatever comes or goes between
+two pages, no row is shown twice and none that stays is missed. Pure.
+
+A place is one or several whole numbers that stand in an address as text: ``-1500000_17``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+Place = tuple[int, ...]
+Row = TypeVar("Row")
+
+_MOST_CHARS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """The rows of a page. ``after``: the place where the next one begins, "" for the last page's.
+
+    ``is_first``: nothing comes before it.
+    """
+
+    rows: list[Row]
+    after: str
+    is_first: bool
+
+
+def page_after(rows: Sequence[Row], place_of: Callable[[Row], Place], after: str, size: int) -> Page[Row]:
+    """At most ``size`` rows after a place. ``rows`` are all of them, in the order of their places.
+
+    A text that is no place counts as none: the first page.
+    """
+    place = read_place(after)
+    first = bisect_right(rows, place, key=place_of) if place else 0
+    shown = list(rows[first : first + size])
+    follows = first + size < len(rows)
+    return Page(shown, place_text(place_of(shown[-1])) if follows else "", is_first=first == 0)
+
+
+def place_text(place: Place) -> str:
+    """A place as it stands in an address."""
+    return "_".join(map(str, place))
+
+
+def read_place(text: str) -> Place | None:
+    """A place out of an address; None if it is none."""
+    if not text.isascii() or len(text) > _MOST_CHARS:
+        return None
+    words = text.split("_")
+    if not all(word.removeprefix("-").isdigit() for word in words):
+        return None
+    return tuple(map(int, words))
