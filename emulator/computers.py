@@ -40,9 +40,10 @@ def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
         for project, share in shares
         if share
     ]
+    on_gpus = f" and {GPU_JOB_HOURS:g} h on a GPU" if len(kinds) > 1 else ""
     notes.append(
-        f"How long its jobs run is not known here: {CPU_JOB_HOURS:g} h on a CPU and {GPU_JOB_HOURS:g} h on a GPU, with"
-        " a deadline of a week, were assumed."
+        f"How long its jobs run is not known here: {CPU_JOB_HOURS:g} h on a CPU{on_gpus}, with a deadline of a week,"
+        " were assumed."
     )
     stats = _numbers(page.contact.get("time_stats"))
     return draft(

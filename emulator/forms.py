@@ -37,6 +37,11 @@ class PlainForm(forms.Form):
         kwargs.setdefault("label_suffix", "")
         super().__init__(*args, **kwargs)
 
+    def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
+        """What a field begins with: a whole number without a point."""
+        value = super().get_initial_for_field(field, field_name)
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
 
 class ComputerForm(PlainForm):
     """A computer, up to five projects, and the work buffer."""

@@ -13,6 +13,7 @@ from emulator.experiments import PARAMETERS, UNFINISHED
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.packing import Packed, unpack
 from emulator.scenario_json import from_json
+from portal.templatetags.display import speed
 
 FIGURES: Final[dict[str, tuple[str, str]]] = {
     "idle": ("Idle", "The part of the computer’s speed that was not used while it could have been."),
@@ -51,6 +52,19 @@ class VariantRow:
         """The one that keeps its timeline."""
         return self.runs[0]
 
+    @property
+    def ended(self) -> int:
+        """How many of its runs are over, whatever came of them."""
+        return sum(run.state not in UNFINISHED for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Runs that came to nothing for the same reason: which, in words, and why."""
+
+    title: str
+    fault: str
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectPart:
@@ -82,6 +96,22 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
     for run in runs:
         groups.setdefault(run.variant, []).append(run)
     return [_variant(label, group) for label, group in groups.items()]
+
+
+def troubles(runs: Sequence[Run]) -> list[Trouble]:
+    """Why some runs have no figures, each reason once."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        if run.state in (RunState.FAILED, RunState.CANCELLED):
+            groups.setdefault((run.state, run.fault), []).append(run)
+    return [Trouble(_whose(same, len(runs)), fault) for (_, fault), same in groups.items()]
+
+
+def _whose(same: Sequence[Run], number: int) -> str:
+    first, state = same[0], same[0].get_state_display()
+    if len(same) == 1:
+        return f"{first.variant}, seed {first.seed}: {state}."
+    return f"{len(same) if len(same) < number else f'All {number}'} runs: {state}."
 
 
 def _variant(label: str, runs: list[Run]) -> VariantRow:
@@ -137,13 +167,13 @@ def scenario_of(experiment: Experiment) -> Scenario:
 
 
 def processors_text(scenario: Scenario) -> str:
-    """Such as: 4 CPUs of 4 GFLOPS, 1 NVIDIA of 5000 GFLOPS."""
+    """Such as: 4 CPUs of 4 GFLOPS, 1 NVIDIA of 5 TFLOPS."""
     return ", ".join(_processor_text(row) for row in scenario.host.processors)
 
 
 def _processor_text(row: Processor) -> str:
     plural = "s" if row.kind == CPU and row.instances != 1 else ""
-    return f"{row.instances} {row.kind}{plural} of {row.peak_flops / 1e9:g} GFLOPS"
+    return f"{row.instances} {row.kind}{plural} of {speed(row.peak_flops)}"
 
 
 @lru_cache(maxsize=8)

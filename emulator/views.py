@@ -208,6 +208,8 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": pages.FIGURES,
+        "troubles": pages.troubles(runs),
+        "has_figures": any(row.figures for row in rows),
         "chart": pages.chart(found, rows),
         "processors": pages.processors_text(pages.scenario_of(found)),
         "share_url": _share_url(request, found),
