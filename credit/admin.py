@@ -23,10 +23,10 @@ from credit.models import (
     Result,
     Workunit,
 )
+from credit.models.apps import MAX_GPU_RAM_BYTES
 from credit.setting_texts import APP_TEXTS, VERSION_TEXTS
 from portal.admin import ReadOnlyAdmin
 
-MAX_GPU_RAM_BYTES = 2**50
 FUNCTION_FIELDS = ("comparison_function", "assimilation_function", "trickle_function")
 
 

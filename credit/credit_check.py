@@ -81,15 +81,6 @@ SELECT id, claimed_pfc, pfc FROM claimed
        > {TOLERANCE} * greatest(abs(claimed_credit), 1e-300)
  ORDER BY 1
 """
-_RECORDS: Final = """
-SELECT h.id, h.host_id FROM credit_hostappversion h
- WHERE (h.pfc_n > 0) <> (h.pfc_avg IS NOT NULL) OR (h.et_n > 0) <> (h.et_avg IS NOT NULL)
-    OR (h.turnaround_n > 0) <> (h.turnaround_avg IS NOT NULL)
- ORDER BY 1
-"""
-_VERSIONS: Final = """
-SELECT id FROM credit_appversion WHERE (pfc_n > 0) <> (pfc_avg IS NOT NULL) ORDER BY 1
-"""
 
 
 def differences() -> Iterator[str]:
@@ -114,12 +105,6 @@ def differences() -> Iterator[str]:
         cursor.execute(_CLAIMS, [[rule.value for rule in sorted(DEFAULT_RULES)]])
         for result, stored, computed in cursor.fetchall():
             yield f"result {result}: claimed {stored} FLOPs, but its numbers make {computed}"
-        cursor.execute(_RECORDS)
-        for record, host in cursor.fetchall():
-            yield f"record {record} of host {host}: an average without samples, or samples without an average"
-        cursor.execute(_VERSIONS)
-        for (version,) in cursor.fetchall():
-            yield f"version {version}: an average without samples, or samples without an average"
 
 
 def _kept_elsewhere(owner: str) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
-from credit.models.common import MAX_CREDIT, SAFE_NAME
+from credit.engine.rules import LIMITS
+from credit.models.common import MAX_CREDIT, MOST, SAFE_NAME, has_samples, one_of, within
+
+MAX_GPU_RAM_BYTES: Final = 2**50
 
 
 class ProcessorType(models.TextChoices):
@@ -48,7 +53,8 @@ class VersionAverage(models.TextChoices):
     MEDIAN = "median", "the median of its computers' averages"
 
 
-def _limit(name: str, low: float, high: float, text: str) -> models.FloatField[float | None, float | None]:
+def _limit(column: str, name: str, text: str) -> models.FloatField[float | None, float | None]:
+    low, high = LIMITS[column]
     return models.FloatField(
         name,
         null=True,
@@ -58,14 +64,43 @@ def _limit(name: str, low: float, high: float, text: str) -> models.FloatField[f
     )
 
 
-def _count(name: str, low: int, high: int, text: str) -> models.PositiveIntegerField[int | None, int | None]:
+def _count(column: str, name: str, text: str) -> models.PositiveIntegerField[int | None, int | None]:
+    low, high = LIMITS[column]
     return models.PositiveIntegerField(
         name,
         null=True,
         blank=True,
-        validators=[MinValueValidator(low), MaxValueValidator(high)],
-        help_text=f"{text} Empty: as the rule set says. From {low} to {high}.",
+        validators=[MinValueValidator(int(low)), MaxValueValidator(int(high))],
+        help_text=f"{text} Empty: as the rule set says. From {int(low)} to {int(high)}.",
     )
+
+
+_APP_RANGES: Final = {
+    "weight": (0, 1e6),
+    "fixed_credit": (0, MAX_CREDIT),
+    "fixed_credit_per_flop": (0, 1),
+    "actual_flops_scale": (1e-6, 1e6),
+    "benchmark_scale": (1e-6, 1e6),
+    "comparison_tolerance": (0, 1),
+    "comparison_absolute_tolerance": (0, 1e300),
+    "max_jobs_per_day_init": (1, 100_000),
+    **LIMITS,
+}
+_APP_CHOICES: Final[dict[str, type[models.TextChoices]]] = {
+    "credit_system": CreditSystem,
+    "rule_set": RuleSet,
+    "comparison": Comparison,
+    "replica_rule": ReplicaRule,
+    "version_average": VersionAverage,
+}
+# avg_ncpus and gpu_usage: beside what a processor type asks of them
+_VERSION_RANGES: Final = {
+    "avg_ncpus": (0, 1024),
+    "gpu_usage": (0, 64),
+    "min_gpu_ram_bytes": (0, MAX_GPU_RAM_BYTES),
+    "cross_project_scale": (1e-6, 1e6),
+    "total_credit": (0, MOST),
+}
 
 
 class Platform(models.Model):
@@ -102,7 +137,7 @@ class App(models.Model):
         default=False,
         help_text="Computers on probation get no more than their raw claim: against picking jobs to be credited for.",
     )
-    max_granted_credit = _limit("most credit for one job", 1e-6, MAX_CREDIT, "Grants are cut to it.")
+    max_granted_credit = _limit("max_granted_credit", "most credit for one job", "Grants are cut to it.")
     fixed_credit = models.FloatField(
         "fixed credit per job", null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(MAX_CREDIT)]
     )
@@ -120,15 +155,21 @@ class App(models.Model):
     )
     replica_rule = models.CharField(max_length=8, choices=ReplicaRule, default=ReplicaRule.MEAN)
     version_average = models.CharField(max_length=8, choices=VersionAverage, default=VersionAverage.MEAN)
-    host_avg_samples = _count("samples averaged evenly, hosts", 1, 10_000, "N of a host's averages.")
-    host_avg_weight = _limit("weight of later samples, hosts", 1e-6, 1, "A of a host's averages.")
-    host_avg_limit = _limit("limit of a sample, hosts", 1, 1e6, "X: a sample counts at most X times the average.")
-    version_avg_samples = _count("samples averaged evenly, versions", 1, 1_000_000, "N of a version's average.")
-    version_avg_weight = _limit("weight of later samples, versions", 1e-6, 1, "A of a version's average.")
-    version_avg_limit = _limit("limit of a sample, versions", 1, 1e6, "X of a version's average.")
-    min_host_samples = _count("samples before a host is scaled", 1, 10_000, "The host's sample threshold.")
-    min_version_samples = _count("samples before a version is scaled", 1, 1_000_000, "The version's sample threshold.")
-    max_host_scale = _limit("largest host factor", 1, 1e6, "The cap on the factor for a host.")
+    host_avg_samples = _count("host_avg_samples", "samples averaged evenly, hosts", "N of a host's averages.")
+    host_avg_weight = _limit("host_avg_weight", "weight of later samples, hosts", "A of a host's averages.")
+    host_avg_limit = _limit(
+        "host_avg_limit", "limit of a sample, hosts", "X: a sample counts at most X times the average."
+    )
+    version_avg_samples = _count(
+        "version_avg_samples", "samples averaged evenly, versions", "N of a version's average."
+    )
+    version_avg_weight = _limit("version_avg_weight", "weight of later samples, versions", "A of a version's average.")
+    version_avg_limit = _limit("version_avg_limit", "limit of a sample, versions", "X of a version's average.")
+    min_host_samples = _count("min_host_samples", "samples before a host is scaled", "The host's sample threshold.")
+    min_version_samples = _count(
+        "min_version_samples", "samples before a version is scaled", "The version's sample threshold."
+    )
+    max_host_scale = _limit("max_host_scale", "largest host factor", "The cap on the factor for a host.")
     # State, renewed by the feeder.
     min_avg_pfc = models.FloatField("least average of normalised PFC", null=True, blank=True, editable=False)
 
@@ -163,15 +204,11 @@ class App(models.Model):
         ordering = ["name"]
         constraints = [
             CheckConstraint(
-                condition=Q(min_avg_pfc__isnull=True) | Q(min_avg_pfc__gt=0, min_avg_pfc__lt=1e30),
+                condition=Q(min_avg_pfc__isnull=True) | Q(min_avg_pfc__gt=0, min_avg_pfc__lt=MOST),
                 name="app_min_avg_pfc_positive",
             ),
-            CheckConstraint(condition=Q(weight__gte=0, weight__lte=1e6), name="app_weight_range"),
-            CheckConstraint(
-                condition=Q(max_granted_credit__isnull=True)
-                | Q(max_granted_credit__gt=0, max_granted_credit__lte=MAX_CREDIT),
-                name="app_max_granted_credit_range",
-            ),
+            *(within("app", column, low, high) for column, (low, high) in _APP_RANGES.items()),
+            *(one_of("app", column, choices) for column, choices in _APP_CHOICES.items()),
             CheckConstraint(
                 condition=~Q(comparison=Comparison.CUSTOM) | ~Q(comparison_function=""),
                 name="app_custom_comparison_is_named",
@@ -228,16 +265,19 @@ class AppVersion(models.Model):
             models.UniqueConstraint(
                 fields=["app", "platform", "plan_class", "version_num"], name="appversion_app_platform_class_num"
             ),
-            CheckConstraint(condition=Q(pfc_n__gte=0), name="appversion_pfc_n_range"),
+            *(within("appversion", name, low, high) for name, (low, high) in _VERSION_RANGES.items()),
+            one_of("appversion", "processor_type", ProcessorType),
+            CheckConstraint(condition=Q(ngranted__gte=0), name="appversion_ngranted_range"),
+            has_samples("appversion", "pfc"),
             CheckConstraint(
-                condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=1e30), name="appversion_pfc_avg_range"
+                condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=MOST), name="appversion_pfc_avg_range"
             ),
             CheckConstraint(
-                condition=Q(pfc_scale__isnull=True) | Q(pfc_scale__gt=0, pfc_scale__lt=1e30),
+                condition=Q(pfc_scale__isnull=True) | Q(pfc_scale__gt=0, pfc_scale__lt=MOST),
                 name="appversion_pfc_scale_range",
             ),
             CheckConstraint(
-                condition=Q(expavg_credit__gte=0, expavg_credit__lt=1e30), name="appversion_expavg_credit_range"
+                condition=Q(expavg_credit__gte=0, expavg_credit__lt=MOST), name="appversion_expavg_credit_range"
             ),
             CheckConstraint(
                 condition=Q(processor_type=ProcessorType.CPU, gpu_usage=0)

@@ -1,12 +1,38 @@
-"""What several of validated credit's tables share: names that are safe everywhere, and the most credit there may be."""
+"""What several of validated credit's tables share: safe names, the most credit there may be, kinds of constraints."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from django.core.validators import RegexValidator
+from django.db.models import CheckConstraint, Q, TextChoices
 
 MAX_CREDIT: Final = 1e15
 """The most credit (Cobblestones) that one job can be granted."""
+MOST: Final = 1e30
+"""Sums and averages of credit and of normalised PFC stay below it: only broken statistics come near."""
 
 SAFE_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first.")
+
+
+def within(table: str, column: str, low: float, high: float) -> CheckConstraint:
+    """The column is from ``low`` to ``high``, or NULL where it may be.
+
+    So it is no NaN, which PostgreSQL takes for greater than all numbers.
+    """
+    return CheckConstraint(
+        condition=Q(**{f"{column}__gte": low, f"{column}__lte": high}), name=f"{table}_{column}_range"
+    )
+
+
+def one_of(table: str, column: str, choices: type[TextChoices]) -> CheckConstraint:
+    return CheckConstraint(condition=Q(**{f"{column}__in": choices.values}), name=f"{table}_{column}_known")
+
+
+def has_samples(table: str, *averages: str) -> CheckConstraint:
+    """Each of the averages is there exactly if it has samples."""
+    condition = Q()
+    for name in averages:
+        none = Q(**{f"{name}_n": 0, f"{name}_avg__isnull": True})
+        condition &= none | Q(**{f"{name}_n__gt": 0, f"{name}_avg__isnull": False})
+    return CheckConstraint(condition=condition, name=f"{table}_averages_have_samples")

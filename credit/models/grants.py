@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import CheckConstraint, Q
 
+from credit.models.common import MOST, within
 from portal.models import Host, User
 
 
@@ -18,7 +19,8 @@ class UserCredit(models.Model):
 
     class Meta:
         constraints = [
-            CheckConstraint(condition=Q(total_credit__gte=0, total_credit__lt=1e30), name="usercredit_total_range")
+            CheckConstraint(condition=Q(total_credit__gte=0, total_credit__lt=MOST), name="usercredit_total_range"),
+            within("usercredit", "expavg_credit", 0, MOST),
         ]
 
     def __str__(self) -> str:
@@ -35,7 +37,8 @@ class HostCredit(models.Model):
 
     class Meta:
         constraints = [
-            CheckConstraint(condition=Q(total_credit__gte=0, total_credit__lt=1e30), name="hostcredit_total_range")
+            CheckConstraint(condition=Q(total_credit__gte=0, total_credit__lt=MOST), name="hostcredit_total_range"),
+            within("hostcredit", "expavg_credit", 0, MOST),
         ]
 
     def __str__(self) -> str:

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db import models
 from django.db.models import CheckConstraint, Q
 
+from credit.engine.averages import SAMPLE_LIMIT
+from credit.engine.rules import LIMITS
 from credit.models.apps import App, AppVersion, ProcessorType
+from credit.models.common import has_samples, one_of, within
 from portal.models import Host
+
+# Samples are below engine.averages.SAMPLE_LIMIT, and q adds up the squares of as many as an average may take evenly.
+_HIGHEST: Final = {
+    "et_avg": SAMPLE_LIMIT,
+    "et_var": SAMPLE_LIMIT**2,
+    "et_q": SAMPLE_LIMIT**2 * LIMITS["host_avg_samples"][1],
+    "turnaround_avg": SAMPLE_LIMIT,
+    "turnaround_var": SAMPLE_LIMIT**2,
+    "turnaround_q": SAMPLE_LIMIT**2 * LIMITS["host_avg_samples"][1],
+}
 
 
 class HostAppVersion(models.Model):
@@ -57,6 +72,9 @@ class HostAppVersion(models.Model):
                 condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=1e300),
                 name="hostappversion_pfc_avg_range",
             ),
+            *(within("hostappversion", name, 0, high) for name, high in _HIGHEST.items()),
+            has_samples("hostappversion", "pfc", "et", "turnaround"),
+            one_of("hostappversion", "processor_type", ProcessorType),
         ]
         indexes = [
             models.Index(fields=["app_version"], name="hostappversion_version"),

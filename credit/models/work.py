@@ -35,6 +35,7 @@ class Batch(models.Model):
 
     class Meta:
         ordering = ["-id"]
+        verbose_name_plural = "batches"
 
     def __str__(self) -> str:
         return self.name

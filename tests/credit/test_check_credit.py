@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.db.models import F
 
 from credit import credit_check
-from credit.models import App, AppVersion, HostAppVersion, HostCredit, Result, UserCredit, Workunit
+from credit.models import App, AppVersion, HostCredit, Result, UserCredit, Workunit
 from portal.models import Host
 from tests.credit.factories import make_app, make_version
 from tests.credit.validating import differences, done, validate, volunteers
@@ -47,7 +47,6 @@ def test_what_the_validator_leaves_is_consistent(app: App) -> None:
         (Result, {"claimed_credit": 1}, "result {pk}: claimed"),
         (Workunit, {"canonical_credit": 3}, "workunit {pk}: its canonical result was granted other credit"),
         (Workunit, {"canonical_result": None, "assimilate_state": 0, "canonical_credit": None}, "it is valid, but"),
-        (HostAppVersion, {"pfc_avg": None}, "record {pk} of host"),
         (AppVersion, {"total_credit": F("total_credit") * 1.001}, "version {pk}: has"),
         (AppVersion, {"ngranted": 3}, "for 3 results, but its results make"),
     ],

@@ -72,15 +72,15 @@ def test_what_only_the_older_record_knew_follows_and_what_the_newer_knows_stays(
     record(new, version, pfc_n=5, pfc_avg=3.0)
     record(old, next_version, pfc_n=7, pfc_avg=2.0)
     for host, type_ in ((old, ProcessorType.CPU), (new, ProcessorType.CPU), (old, ProcessorType.NVIDIA)):
-        HostAppVersion.objects.create(host=host, app=app, processor_type=type_, pfc_n=host.pk % 2)
+        HostAppVersion.objects.create(host=host, app=app, processor_type=type_, pfc_n=1 + host.pk % 2, pfc_avg=1.0)
     merge(alice.pk, new.pk, old.pk)
     assert not HostAppVersion.objects.filter(host=old).exists()
     kept = {(r.app_version, r.processor_type): r.pfc_n for r in HostAppVersion.objects.filter(host=new)}
     assert kept == {
         (version, "CPU"): 5,
         (next_version, "CPU"): 7,
-        (None, "CPU"): new.pk % 2,
-        (None, "NVIDIA"): old.pk % 2,
+        (None, "CPU"): 1 + new.pk % 2,
+        (None, "NVIDIA"): 1 + old.pk % 2,
     }
 
 
