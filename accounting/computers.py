@@ -25,7 +25,7 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.states import plus
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.note_texts import NoteText, explain
-from accounting.paging import Place
+from accounting.paging import Page, Place, page_after
 from accounting.running import Fact, facts
 from accounting.selection import computer_of, fractions, read_selection
 from portal.access import own_hosts
@@ -35,6 +35,7 @@ from portal.models import Host, User
 NOTES_SHOWN: Final = 50
 COLOURS: Final = 8
 DAYS_SHOWN: Final = 30
+HOSTS_A_PAGE: Final = 100
 UNMEASURED_FLOPS: Final = 1e9
 NOTES_SINCE: Final = dt.timedelta(days=90)
 
@@ -76,10 +77,18 @@ class HostLine:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    active: list[HostLine]
-    retired: list[HostLine]
+    """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all."""
+
+    active: Page[HostLine]
+    retired: Page[HostLine]
+    nretired: int
     today_ec: int
     total_ec: int
+
+    @property
+    def several(self) -> bool:
+        """More than one computer in use."""
+        return len(self.active.rows) > 1 or not self.active.is_first
 
 
 def is_in_contact(host: Host, now: dt.datetime) -> bool:
@@ -90,8 +99,8 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
     return now - host.last_contact_at <= interval
 
 
-def read_hosts(user: User, now: dt.datetime) -> HostList:
-    """The user's computers, the last heard of first; ten statements."""
+def read_hosts(user: User, now: dt.datetime, after: str = "", retired_after: str = "") -> HostList:
+    """The user's computers after a place (`paging`), the last heard of first; ten statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
     totals = dict(
         HostProject.objects.filter(host__owner=user, host__merged_into=None)
@@ -115,9 +124,12 @@ def read_hosts(user: User, now: dt.datetime) -> HostList:
         )
         for host in hosts
     ]
+    active = [line for line in lines if line.host.retired_at is None]
+    retired = [line for line in lines if line.host.retired_at is not None]
     return HostList(
-        active=[line for line in lines if line.host.retired_at is None],
-        retired=[line for line in lines if line.host.retired_at is not None],
+        active=page_after(active, lambda line: line.place, after, HOSTS_A_PAGE),
+        retired=page_after(retired, lambda line: line.place, retired_after, HOSTS_A_PAGE),
+        nretired=len(retired),
         today_ec=sum(line.today_ec for line in lines),
         total_ec=sum(line.total_ec for line in lines),
     )

@@ -12,21 +12,23 @@ from accounting.engine.states import plus
 from accounting.history import COLOURS, flag_words
 from accounting.models import Day, Note, Project
 from accounting.note_texts import explain
+from accounting.paging import Page, Place, page_after
 from portal.access import own_hosts
 from portal.models import Host, User
 
-MAX_ROWS: Final = 500
+ROWS_A_PAGE: Final = 200
 MAX_NOTES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One computer at one project on the day; a computer or project may be gone."""
+    """One computer at one project on the day; a computer or project may be gone. ``place``: the largest comes first."""
 
     host: Host | None
     project: Project | None
     amounts: Totals
     flags: int
+    place: Place
 
     @property
     def credit(self) -> int:
@@ -43,13 +45,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class DayPage:
-    """All of one day. ``is_cut``: only the largest parts are listed; the sums are of all."""
+    """A day: a page of its parts, the sums of all of them, and its notes."""
 
     day: dt.date
-    parts: list[Part]
+    parts: Page[Part]
     totals: Totals
     notes: list[NoteLine]
-    is_cut: bool
 
     @property
     def credit(self) -> int:
@@ -64,8 +65,8 @@ class DayPage:
         return self.day + dt.timedelta(days=1)
 
 
-def read_day(user: User, day: dt.date) -> DayPage:
-    """One of the user's days; four statements. The largest credit comes first."""
+def read_day(user: User, day: dt.date, after: str = "") -> DayPage:
+    """One of the user's days, its parts after a place (`paging`); four statements. The largest credit comes first."""
     rows = list(Day.objects.filter(user=user, day=day))
     projects = {project.pk: project for project in Project.objects.all()}
     hosts = {host.pk: host for host in own_hosts(user)}
@@ -74,9 +75,11 @@ def read_day(user: User, day: dt.date) -> DayPage:
     for row in rows:
         amounts = (row.cpu_ec, row.gpu_ec, row.cpu_time, row.gpu_time, row.njobs_success, row.njobs_error)
         totals = plus(totals, amounts)
-        parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags))
-    parts.sort(key=lambda part: (-part.credit, -part.amounts[2], -part.amounts[3]))
-    return DayPage(day, parts[:MAX_ROWS], totals, read_notes(user, day, day), len(parts) > MAX_ROWS)
+        place = (-amounts[0] - amounts[1], -amounts[2] - amounts[3], row.project_id, row.host_id)
+        parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags, place))
+    parts.sort(key=lambda part: part.place)
+    shown = page_after(parts, lambda part: part.place, after, ROWS_A_PAGE)
+    return DayPage(day, shown, totals, read_notes(user, day, day))
 
 
 def read_notes(user: User, first: dt.date, last: dt.date, limit: int = MAX_NOTES) -> list[NoteLine]:

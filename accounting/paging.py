@@ -32,10 +32,12 @@ class Page(Generic[Row]):
 def page_after(rows: Sequence[Row], place_of: Callable[[Row], Place], after: str, size: int) -> Page[Row]:
     """At most ``size`` rows after a place. ``rows`` are all of them, in the order of their places.
 
-    A text that is no place counts as none: the first page.
+    A text that is no place, and a place that nothing comes after, count as none: the first page.
     """
     place = read_place(after)
     first = bisect_right(rows, place, key=place_of) if place else 0
+    if first >= len(rows):
+        first = 0
     shown = list(rows[first : first + size])
     follows = first + size < len(rows)
     return Page(shown, place_text(place_of(shown[-1])) if follows else "", is_first=first == 0)

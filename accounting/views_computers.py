@@ -24,8 +24,17 @@ from portal.models import Host
 @login_required
 def computers(request: HttpRequest) -> HttpResponse:
     """Which computers do I have, and what did each of them do?"""
-    hosts = reads.read_hosts(signed_in(request), timezone.now())
-    return render(request, "accounting/computers.html", {"hosts": hosts})
+    after, retired_after = request.GET.get("after", ""), request.GET.get("retired_after", "")
+    hosts = reads.read_hosts(signed_in(request), timezone.now(), after, retired_after)
+    asked = request.headers.get("HX-Target", "")
+    more = {"more-after": hosts.active, "more-retired_after": hosts.retired}.get(asked)
+    if more is None:
+        response = render(request, "accounting/computers.html", {"hosts": hosts})
+    else:
+        rows = {"lines": more, "param": asked.removeprefix("more-")}
+        response = render(request, "accounting/_computers_rows.html", rows)
+    response.headers["Vary"] = "Cookie, HX-Target"
+    return response
 
 
 @require_safe

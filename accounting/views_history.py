@@ -32,7 +32,12 @@ def day(request: HttpRequest, text: str) -> HttpResponse:
         raise Http404 from None
     if date > today:
         raise Http404
-    return render(request, "accounting/history_day.html", {"page": read_day(user, date), "today": today})
+    page = read_day(user, date, request.GET.get("after", ""))
+    is_more = request.headers.get("HX-Target") == "more-parts"
+    template = "accounting/_history_day_rows.html" if is_more else "accounting/history_day.html"
+    response = render(request, template, {"page": page, "today": today})
+    response.headers["Vary"] = "Cookie, HX-Target"
+    return response
 
 
 @require_safe

@@ -347,11 +347,14 @@ def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpRes
     """Rows of a table from a time on; the next page by the number of the row that it begins with."""
     if what not in _TABLES:
         raise Http404("no such table")
-    _, packed = _timeline(request, key, number)
+    run, packed = _timeline(request, key, number)
     table = _table(packed, what, _seconds(request, "from", 0.0), request.GET.get("row", ""))
-    return render(
-        request, "emulator/_table_rows.html", {"table": table, "what": what, "key": key, "run": {"number": number}}
-    )
+    is_more = request.headers.get("HX-Target") == f"more-{what}"
+    context = {"table": table, "what": what, "key": key, "run": run, "is_more": is_more, "title": _TABLES[what][0]}
+    template = "emulator/_table_rows.html" if is_more else "emulator/table.html"
+    response = render(request, template, context)
+    response.headers["Vary"] = "Cookie, HX-Target"
+    return response
 
 
 def _table(packed: Packed, what: str, from_secs: float, row: str) -> dict[str, Any]:
