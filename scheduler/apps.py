@@ -10,7 +10,9 @@ class SchedulerConfig(AppConfig):
     def ready(self) -> None:
         from credit.credit_check import archives
         from portal.hosts import merge_followers
+        from portal.metrics import app_collectors
         from scheduler import purge
+        from scheduler.watching import Background
 
         # What was granted for tasks that the purge has moved
         archives.append(
@@ -18,3 +20,4 @@ class SchedulerConfig(AppConfig):
             " (facts->>'partial_credit')::float8 AS partial_credit FROM scheduler_archivedtask"
         )
         merge_followers.append(purge.follow)
+        app_collectors.append(Background())

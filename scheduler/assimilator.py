@@ -1,7 +1,8 @@
 """The assimilator: takes what finished workunits found to where the project wants it.
 
 An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
-their batch. One pass is one transaction. Locks: workunits by id, SKIP LOCKED.
+their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken is set
+aside (`scheduler.setting_aside`).
 """
 
 from __future__ import annotations
@@ -9,21 +10,27 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
 from django.db import connection, transaction
 from django.utils.module_loading import import_string
 
-from credit.models import App, Batch, Result, Workunit
+from credit import models
+from credit.models import App, AssimilateState, Result, Workunit
+from scheduler import setting_aside
+from scheduler.models import SetAside, Step
+from scheduler.setting_aside import IS_SET_ASIDE, Batch, run_batches
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
-# After a function failed on a workunit, the pass goes on behind it; the next pass tries it again.
-_READY: Final = """
-SELECT id FROM credit_workunit
- WHERE app_id = %(app)s AND assimilate_state = 1 AND id > %(after)s ORDER BY id LIMIT %(limit)s
-   FOR NO KEY UPDATE SKIP LOCKED
+# The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
+# workunits by their primary key, assimilated ones of years included, instead of the few that wait.
+_READY: Final = f"""
+SELECT id FROM credit_workunit w
+ WHERE app_id >= %(app)s AND app_id <= %(app)s AND assimilate_state = 1 AND NOT {IS_SET_ASIDE.format(workunit="w.id")}
+ ORDER BY app_id, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 _KEEP: Final = """
 INSERT INTO scheduler_keptoutput (batch_id, workunit_name, number, name, path, nbytes, md5, kept_at)
@@ -53,7 +60,10 @@ class Finished:
 
     workunit: Workunit
     canonical: Result | None
-    batch: Batch | None
+    batch: models.Batch | None
+
+
+Function = Callable[[Finished], Any]
 
 
 def run(now: dt.datetime) -> int:
@@ -62,35 +72,58 @@ def run(now: dt.datetime) -> int:
 
 
 def _run_app(app: App, now: dt.datetime) -> int:
-    done = after = 0
-    while True:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_READY, {"app": app.pk, "after": after, "limit": BATCH})
-            ids = [row[0] for row in cursor.fetchall()]
-            if not ids:
-                return done
-            after = ids[-1]
-            if app.assimilation_function:
-                ids = _hand_over(app, ids)
-            else:
-                cursor.execute(_KEEP, {"ids": ids, "now": now})
-            cursor.execute(_FINISH, {"ids": ids, "now": now})
-            done += len(ids)
+    take = _keep
+    if app.assimilation_function:
+        try:
+            function: Function = import_string(app.assimilation_function)
+        except Exception as error:  # not only ImportError: a module may fail in any way while it is read
+            _note_missing(app, error, now)
+            return 0
+        take = partial(_hand_over, function)
+    taken = 0
+
+    def run_one(batch: Batch) -> int:
+        nonlocal taken
+        with connection.cursor() as cursor:
+            cursor.execute(_READY, {"app": app.pk, "limit": batch.limit, "now": now, "step": Step.ASSIMILATE.value})
+            batch.ids = [row[0] for row in cursor.fetchall()]
+            if batch.ids:
+                ids = take(batch.ids, now)
+                cursor.execute(_FINISH, {"ids": ids, "now": now})
+                setting_aside.end(cursor, Step.ASSIMILATE, ids)
+                taken += len(ids)
+            return len(batch.ids)
+
+    run_batches(Step.ASSIMILATE, now, BATCH, run_one)
+    return taken
 
 
-def _hand_over(app: App, ids: list[int]) -> list[int]:
+def _keep(ids: list[int], now: dt.datetime) -> list[int]:
+    """Keep the outputs of all of them."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, {"ids": ids, "now": now})
+    return ids
+
+
+def _hand_over(function: Function, ids: list[int], now: dt.datetime) -> list[int]:
     """Call the app's function for each; the ids of those that it took. What it does to the database is kept or not."""
-    try:
-        function: Callable[[Finished], Any] = import_string(app.assimilation_function)
-    except Exception:  # not only ImportError: a module may fail in any way while it is read
-        log.exception("assimilation_function_missing", app=app.name, function=app.assimilation_function)
-        return []
-    taken = []
+    taken, faults = [], {}
     for workunit in Workunit.objects.filter(pk__in=ids).select_related("canonical_result", "batch").order_by("pk"):
         try:
             with transaction.atomic():
                 function(Finished(workunit, workunit.canonical_result, workunit.batch))
             taken.append(workunit.pk)
-        except Exception:
-            log.exception("assimilation_failed", app=app.name, workunit=workunit.name)
+        except Exception as error:
+            log.exception("assimilation_failed", workunit=workunit.name)
+            faults[workunit.pk] = f"{type(error).__name__}: {error}"
+    setting_aside.set_aside(Step.ASSIMILATE, faults, now)
     return taken
+
+
+def _note_missing(app: App, error: Exception, now: dt.datetime) -> None:
+    """The app's function is not there: its first workunit says so to the operators, and all others wait unharmed."""
+    log.error("assimilation_function_missing", app=app.name, function=app.assimilation_function, exc_info=error)
+    said = SetAside.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
+    waiting = Workunit.objects.filter(app=app, assimilate_state=AssimilateState.READY).order_by("app", "id")
+    if not said.exists() and (first := waiting.values_list("pk", flat=True).first()):
+        setting_aside.set_aside(Step.ASSIMILATE, {first: f"{app.assimilation_function}: {error}"}, now)

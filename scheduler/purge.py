@@ -1,27 +1,31 @@
 """The purge: moves finished workunits and their tasks into the archive, where their owners still find them.
 
 The archive keeps all columns of a task but what it wrote to stderr and which files it delivered, so why it was granted
-what it was can be explained for ever. Locks: workunits by id, SKIP LOCKED.
+what it was can be explained for ever. Locks: workunits by id, SKIP LOCKED. One that cannot be moved is set aside
+(`scheduler.setting_aside`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import connection, models, transaction
+from django.db import connection, models
 
 from credit.models import Result, Workunit
 from portal.models import User
-from scheduler.models import ArchivedTask
+from scheduler.models import ArchivedTask, Step
+from scheduler.setting_aside import IS_SET_ASIDE, Batch, run_batches
 
 BATCH: Final = 500
 # Nothing of a purged task may still come: neither a report that counts nor a transition.
-_DUE: Final = """
+_DUE: Final = f"""
 SELECT w.id FROM credit_workunit w
  WHERE w.file_delete_state = 2 AND w.assimilated_at < %(before)s AND w.transition_at IS NULL AND NOT w.need_validate
    AND NOT EXISTS (SELECT 1 FROM credit_result r WHERE r.workunit_id = w.id AND r.server_state <> 5)
+   AND NOT {IS_SET_ASIDE.format(workunit="w.id")}
  ORDER BY w.assimilated_at LIMIT %(limit)s FOR UPDATE OF w SKIP LOCKED
 """
 _ARCHIVE_WORKUNITS: Final = """
@@ -40,6 +44,7 @@ SELECT r.id, r.workunit_id, r.user_id, r.host_id, r.app_version_id,
 _DELETE: Final = (
     "DELETE FROM scheduler_upload u USING credit_result r WHERE u.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_trickle t USING credit_result r WHERE t.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
+    "DELETE FROM scheduler_setaside WHERE workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_result WHERE workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_workunit WHERE id = ANY(%(ids)s)",
 )
@@ -47,22 +52,19 @@ _DELETE: Final = (
 
 def run(now: dt.datetime) -> int:
     """Archive what has been finished for long enough; how many workunits that were."""
-    total = 0
-    while done := run_pass(now):
-        total += done
-    return total
+    return run_batches(Step.ARCHIVE, now, BATCH, partial(_move, now))
 
 
-def run_pass(now: dt.datetime, limit: int = BATCH) -> int:
-    """One transaction: all of a workunit moves, or nothing."""
+def _move(now: dt.datetime, batch: Batch) -> int:
+    """All of a workunit moves, or nothing."""
     before = now - dt.timedelta(days=settings.JOBS_KEPT_DAYS)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_DUE, {"before": before, "limit": limit})
-        ids = [row[0] for row in cursor.fetchall()]
-        if ids:
+    with connection.cursor() as cursor:
+        cursor.execute(_DUE, {"before": before, "limit": batch.limit, "now": now, "step": Step.ARCHIVE.value})
+        batch.ids = [row[0] for row in cursor.fetchall()]
+        if batch.ids:
             for statement in (_ARCHIVE_WORKUNITS, _ARCHIVE_TASKS, *_DELETE):
-                cursor.execute(statement, {"ids": ids, "now": now})
-        return len(ids)
+                cursor.execute(statement, {"ids": batch.ids, "now": now})
+        return len(batch.ids)
 
 
 def read_archived(user: User, *, before: int | None, limit: int) -> list[Result]:

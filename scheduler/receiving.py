@@ -3,6 +3,9 @@
 A file on its way lies in ``settings.UPLOADS_DIR`` under its own name; its length is how much of it is here, so a broken
 upload goes on where it stopped. Whoever writes it holds a lock on it; a second upload of the same name is told to come
 later. What is whole and has the right MD5 moves into the default storage and never changes again.
+
+With that lock, and the workunit's row for a moment, it is seen that the file is still needed. From then on the file
+deleter leaves the workunit alone until the lock is free, so it sees whatever was stored.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, WorkunitError
@@ -36,6 +39,9 @@ SPARE_NBYTES: Final = 64 * 1024 * 1024
 """Free space that uploads leave on their disk."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_HERE: Final = "This file is not one that this project waits for."
+_NOT_NEEDED: Final = "The task of this file is over: it is not needed any more."
+# Waits for a file deleter that has the workunit, and sees what it has done.
+_LOCK_WORKUNIT: Final = "SELECT file_delete_state FROM credit_workunit WHERE id = %s FOR SHARE"
 
 Read = Callable[[int], bytes]
 
@@ -89,8 +95,12 @@ def receive(asked: FileUpload, read: Read) -> None:
         if (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
             raise UploadError(REFUSED, "Another file has been uploaded under this name.")
         return
-    with _locked(_path(asked.name)) as file:
+    path = _path(asked.name)
+    with _locked(path) as file:
         upload = _note_start(place, asked, file)
+        if upload is None:
+            path.unlink(missing_ok=True)
+            raise UploadError(REFUSED, _NOT_NEEDED)
         _write(upload, asked, file, read)
         if upload.received_nbytes < asked.nbytes:
             raise UploadError(TRY_AGAIN, "The upload ended before the file did.")
@@ -117,7 +127,7 @@ def _check(place: _Place, asked: FileUpload) -> None:
             REFUSED, f"The file has {asked.nbytes} bytes; the limit is {min(asked.max_nbytes, place.max_nbytes)}."
         )
     if not (place.upload is not None and place.upload.is_complete) and not _is_wanted(place.result):
-        raise UploadError(REFUSED, "The task of this file is over: it is not needed any more.")
+        raise UploadError(REFUSED, _NOT_NEEDED)
 
 
 def _is_wanted(result: Result) -> bool:
@@ -130,14 +140,32 @@ def _is_wanted(result: Result) -> bool:
     return result.outcome in (Outcome.NO_REPLY, Outcome.CLIENT_DETACHED) and can_count
 
 
-def discard(name: str) -> None:
-    """Delete what is here of a file that never became whole."""
-    _path(name).unlink(missing_ok=True)
+def discard(name: str) -> bool:
+    """Delete what is here of a file that never became whole, and what a server that died may have stored of it.
+
+    False while somebody sends it: then nothing is deleted.
+    """
+    path = _path(name)
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            default_storage.delete(_stored_path(name))
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        default_storage.delete(_stored_path(name))
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _path(name: str) -> Path:
     """Where a file on its way lies: names have no slash (`_find` knows the result), and few share a folder."""
     return Path(settings.UPLOADS_DIR) / _shard(name) / name
+
+
+def _stored_path(name: str) -> str:
+    """Where the default storage is to keep it."""
+    return f"outputs/{_shard(name)}/{name}"
 
 
 def _shard(name: str) -> str:
@@ -159,17 +187,26 @@ def _locked(path: Path) -> Iterator[BufferedRandom]:
         yield file
 
 
-def _note_start(place: _Place, asked: FileUpload, file: BufferedRandom) -> Upload:
-    """The upload's row. What is here of another content of the same name is dropped: it was never whole."""
-    upload = Upload.objects.filter(name=asked.name).first()
-    if upload is not None and upload.is_complete:
-        raise UploadError(TRY_AGAIN, "The file has just been completed by another upload.")
-    if upload is None:
-        upload = Upload.objects.create(result=place.result, name=asked.name, nbytes=asked.nbytes, md5=asked.md5)
-    elif (upload.md5, upload.nbytes) != (asked.md5, asked.nbytes):
-        file.truncate(0)
-        upload.md5, upload.nbytes, upload.received_nbytes = asked.md5, asked.nbytes, 0
-        upload.save(update_fields=["md5", "nbytes", "received_nbytes"])
+def _note_start(place: _Place, asked: FileUpload, file: BufferedRandom) -> Upload | None:
+    """The upload's row; None if the file is not needed any more since it was looked at.
+
+    What is here of another content of the same name is dropped: it was never whole.
+    """
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_LOCK_WORKUNIT, [place.result.workunit_id])
+            state = cursor.fetchone()
+        if state is None or state[0] != FileDeleteState.INIT:
+            return None
+        upload = Upload.objects.filter(name=asked.name).first()
+        if upload is not None and upload.is_complete:
+            raise UploadError(TRY_AGAIN, "The file has just been completed by another upload.")
+        if upload is None:
+            upload = Upload.objects.create(result=place.result, name=asked.name, nbytes=asked.nbytes, md5=asked.md5)
+        elif (upload.md5, upload.nbytes) != (asked.md5, asked.nbytes):
+            file.truncate(0)
+            upload.md5, upload.nbytes, upload.received_nbytes = asked.md5, asked.nbytes, 0
+            upload.save(update_fields=["md5", "nbytes", "received_nbytes"])
     here = os.fstat(file.fileno()).st_size
     if asked.offset > here:
         raise UploadError(TRY_AGAIN, f"The upload begins at byte {asked.offset}, but only {here} bytes are here.")
@@ -215,7 +252,7 @@ def _store(upload: Upload, file: BufferedRandom) -> None:
     """Into the storage, then into the row: killed in between, the file is simply uploaded once more."""
     os.fsync(file.fileno())
     file.seek(0)
-    path, wanted = _path(upload.name), f"outputs/{_shard(upload.name)}/{upload.name}"
+    path, wanted = _path(upload.name), _stored_path(upload.name)
     default_storage.delete(wanted)
     saved: Any = default_storage.save(wanted, _Arrived(file, path))
     Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=timezone.now())

@@ -3,7 +3,7 @@
 One pass is one transaction with a fixed number of statements, whatever its size. Locks are taken in the order of the
 project server: workunits by id, results, (host, version) records. Workunits and results are taken with SKIP LOCKED, so
 it never waits for a report or a validator: what is in somebody's hands is left to the next pass. Any number of
-transitioners may run at once.
+transitioners may run at once. A workunit that makes a pass fail is set aside (`scheduler.setting_aside`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Final
 
 import structlog
@@ -19,21 +19,27 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from credit.engine.rules import Rules
+from scheduler import setting_aside
 from scheduler.creating import create_results
+from scheduler.models import Step
+from scheduler.setting_aside import IS_SET_ASIDE, Batch, run_batches
 from scheduler.states import Decision, ResultState, WorkunitState, decide
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
 
 # Due by their own time, or by the deadline of a result that is out.
-_LOCK_WORKUNITS: Final = """
+_LOCK_WORKUNITS: Final = f"""
 SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_results, w.max_success_results,
        w.error_mask, w.canonical_result_id IS NOT NULL, w.assimilate_state, w.file_delete_state
   FROM credit_workunit w
  WHERE w.id IN (
-       (SELECT id FROM credit_workunit WHERE transition_at <= %(now)s ORDER BY transition_at LIMIT %(limit)s)
+       (SELECT id FROM credit_workunit q
+         WHERE transition_at <= %(now)s AND NOT {IS_SET_ASIDE.format(workunit="q.id")}
+         ORDER BY transition_at LIMIT %(limit)s)
         UNION ALL
-       (SELECT workunit_id FROM credit_result WHERE server_state = 4 AND deadline_at < %(now)s
+       (SELECT workunit_id FROM credit_result q
+         WHERE server_state = 4 AND deadline_at < %(now)s AND NOT {IS_SET_ASIDE.format(workunit="q.workunit_id")}
          ORDER BY deadline_at LIMIT %(limit)s))
  ORDER BY w.id LIMIT %(limit)s
    FOR NO KEY UPDATE OF w SKIP LOCKED
@@ -102,11 +108,15 @@ class Pass:
 
 def run(now: dt.datetime) -> Pass:
     """Passes until nothing is due; each commits by itself."""
-    total = Pass()
-    while (done := run_pass(now)).nworkunits:
-        total = Pass(
-            total.nworkunits + done.nworkunits, total.ntimed_out + done.ntimed_out, total.ncreated + done.ncreated
-        )
+    passes: list[Pass] = []
+
+    def run_one(batch: Batch) -> int:
+        done = _run(batch, now)
+        passes.append(done)
+        return done.nworkunits
+
+    run_batches(Step.TRANSITION, now, BATCH, run_one)
+    total = Pass(*(sum(numbers) for numbers in zip(*(astuple(done) for done in passes), strict=True)))
     if total.nworkunits:
         log.info("transitioned", workunits=total.nworkunits, timed_out=total.ntimed_out, created=total.ncreated)
     return total
@@ -114,9 +124,15 @@ def run(now: dt.datetime) -> Pass:
 
 def run_pass(now: dt.datetime, limit: int = BATCH) -> Pass:
     """Up to ``limit`` workunits that are due at ``now``, in one transaction."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        workunits = _lock_workunits(cursor, now, limit)
-        results = _lock_results(cursor, list(workunits))
+    with transaction.atomic():
+        return _run(Batch(limit), now)
+
+
+def _run(batch: Batch, now: dt.datetime) -> Pass:
+    with connection.cursor() as cursor:
+        workunits = _lock_workunits(cursor, now, batch.limit)
+        batch.ids = list(workunits)
+        results = _lock_results(cursor, batch.ids)
         decisions = {id_: decide(workunits[id_], results[id_], now) for id_ in workunits if id_ in results}
         if not decisions:
             return Pass()
@@ -126,11 +142,12 @@ def run_pass(now: dt.datetime, limit: int = BATCH) -> Pass:
         new = [(id_, len(results[id_]), decision.nnew) for id_, decision in decisions.items() if decision.nnew]
         create_results(cursor, new, now)
         _change_workunits(cursor, decisions)
+        setting_aside.end(cursor, Step.TRANSITION, list(decisions))
         return Pass(len(decisions), len(timed_out), sum(nnew for _, _, nnew in new))
 
 
 def _lock_workunits(cursor: CursorWrapper, now: dt.datetime, limit: int) -> dict[int, WorkunitState]:
-    cursor.execute(_LOCK_WORKUNITS, {"now": now, "limit": limit})
+    cursor.execute(_LOCK_WORKUNITS, {"now": now, "limit": limit, "step": Step.TRANSITION.value})
     return {row[0]: WorkunitState(*row[1:]) for row in cursor.fetchall()}
 
 

@@ -30,7 +30,7 @@ from credit.models import (
 from portal.models import Host, User
 from scheduler import assimilator, batches, file_deleter, purge, transitioner
 from scheduler.assimilator import Finished
-from scheduler.models import ArchivedTask, ArchivedWorkunit, KeptOutput, StoredFile, Upload
+from scheduler.models import ArchivedTask, ArchivedWorkunit, KeptOutput, SetAside, Step, StoredFile, Upload
 from scheduler.outputs import expected_and_received
 from scheduler.submission import submit
 from tests.credit.factories import NOON, make_app
@@ -39,6 +39,7 @@ from tests.scheduler.uploading import post, upload_body
 pytestmark = pytest.mark.django_db
 
 DAY = dt.timedelta(days=1)
+MINUTE = dt.timedelta(minutes=1)
 DEFAULTS: dict[str, Any] = {
     "fpops_est": 1e12,
     "output_files": [{"open_name": "out", "max_nbytes": 1000}, {"open_name": "log", "max_nbytes": 9, "optional": True}],
@@ -155,6 +156,14 @@ def test_a_file_that_cannot_be_deleted_marks_its_workunit_only(
     states = dict(Workunit.objects.values_list("pk", "file_delete_state"))
     assert states[bad.result.workunit_id] == FileDeleteState.ERROR
     assert sorted(states.values()) == [FileDeleteState.DONE, FileDeleteState.ERROR]
+    assert "could not be deleted" in SetAside.objects.get(workunit=bad.result.workunit).fault
+    # Later it can be.
+    Path(default_storage.path(bad.path), "not_empty").rmdir()
+    assert file_deleter.run(NOON + 9 * MINUTE) == 0
+    assert file_deleter.run(NOON + 10 * MINUTE) == 1
+    assert not default_storage.exists(bad.path)
+    assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
+    assert not SetAside.objects.exists()
 
 
 def test_an_app_takes_its_results_itself(studio: Host, alice: User) -> None:
@@ -184,8 +193,14 @@ def test_a_function_that_fails_is_tried_again_and_holds_up_nobody(studio: Host, 
     assert assimilator.run(NOON) == exists
     failed.refresh_from_db()
     assert failed.assimilate_state == AssimilateState.READY
+    aside = SetAside.objects.get()
+    assert (aside.workunit, aside.step, aside.retry_at) == (failed, Step.ASSIMILATE, NOON + 10 * MINUTE)
+    assert ("cannot be used" if exists else "No module named 'no'") in aside.fault
+    # Repaired: whoever made no trouble goes at once, the other one when its time has come.
     App.objects.update(assimilation_function="")
-    assert assimilator.run(NOON) == 2 - exists
+    assert assimilator.run(NOON + 9 * MINUTE) == 1 - exists
+    assert assimilator.run(NOON + 10 * MINUTE) == 1
+    assert not SetAside.objects.exists()
 
 
 def test_a_cancelled_batch_ends_and_keeps_what_was_done(batch: Batch, studio: Host) -> None:

@@ -1,0 +1,137 @@
+"""Operators' pages of the project server: plan classes to edit; files, keys, messages and what is set aside to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.admin import ModelAdmin
+
+from credit.models import AppVersion, ProcessorType
+from portal.admin import ReadOnlyAdmin
+from scheduler.models import KeyChange, PlanClass, SetAside, StoredFile, Trickle
+
+MAX_GPU_RAM_BYTES = 2**50
+
+
+class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+    """A plan class; what belongs together is checked together."""
+
+    class Meta:
+        model = PlanClass
+        fields = (
+            "name",
+            "processor_type",
+            "avg_ncpus",
+            "max_ncpus",
+            "gpu_usage",
+            "min_ncpus",
+            "cpu_features",
+            "min_gpu_ram_bytes",
+            "min_driver_version",
+            "min_compute_capability",
+            "needs_opencl",
+        )
+        help_texts = {
+            "processor_type": "The kind of processor that the versions of this class are for.",
+            "avg_ncpus": "For one job. Its peak FLOPS, which credit is reckoned from, follows from this.",
+            "max_ncpus": "More than 1: a job takes as many processors as there are, up to this number.",
+            "min_ncpus": "A computer with fewer gets none of these versions.",
+            "cpu_features": "As BOINC names them, divided by blanks: sse4_2 avx2.",
+            "min_driver_version": "As clients send it: 53504 for NVIDIA's 535.04.",
+        }
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        is_gpu = cleaned.get("processor_type") != ProcessorType.CPU
+        if not is_gpu and cleaned.get("gpu_usage"):
+            self.add_error("gpu_usage", "A class for CPUs uses no GPU: enter 0, or choose the type of GPU.")
+        if not is_gpu and cleaned.get("avg_ncpus") == 0:
+            self.add_error("avg_ncpus", "A job for CPUs uses more than 0 of them: else it could never be sent.")
+        if not 0 <= (cleaned.get("min_gpu_ram_bytes") or 0) <= MAX_GPU_RAM_BYTES:
+            self.add_error("min_gpu_ram_bytes", f"From 0 to {MAX_GPU_RAM_BYTES} bytes.")
+        return cleaned
+
+    def clean_processor_type(self) -> str:
+        type_: str = self.cleaned_data["processor_type"]
+        versions = AppVersion.objects.filter(plan_class=self.instance.name, is_deprecated=False)
+        other = versions.exclude(processor_type=type_).first() if self.instance.pk else None
+        if other is not None:
+            raise forms.ValidationError(f"{other} is for {other.get_processor_type_display()}: withdraw it first.")
+        return type_
+
+
+@admin.register(PlanClass)
+class PlanClassAdmin(ModelAdmin):
+    """Which computers can run the versions of a plan class; they follow a change within five seconds."""
+
+    form = PlanClassForm
+    list_display = ("name", "processor_type", "avg_ncpus", "max_ncpus", "gpu_usage", "min_ncpus", "cpu_features")
+    list_filter = ("processor_type",)
+    search_fields = ("name",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: PlanClass | None = None) -> tuple[str, ...]:
+        # Versions are released for the name, and clients have it.
+        return ("name",) if obj is not None and self._is_used(obj) else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: PlanClass | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or not self._is_used(obj))
+
+    def _is_used(self, obj: PlanClass) -> bool:
+        return AppVersion.objects.filter(plan_class=obj.name).exists()
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        # Deleting many at once asks nobody whether they are used.
+        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
+
+
+@admin.register(SetAside)
+class SetAsideAdmin(ReadOnlyAdmin):
+    """Workunits that made a background step fail: why, and when they are tried again."""
+
+    list_display = ("workunit", "step", "fault", "ntries", "since", "retry_at")
+    list_filter = ("step", "workunit__app")
+    list_select_related = ("workunit",)
+    search_fields = ("=workunit__name", "fault")
+    show_full_result_count = False
+    actions = ("try_now",)
+
+    @admin.action(description="Try again in the next pass", permissions=["retry"])
+    def try_now(self, request: HttpRequest, queryset: QuerySet[SetAside]) -> None:
+        count = queryset.update(retry_at=timezone.now())
+        self.message_user(request, f"Workunits that are tried again now: {count}.")
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("scheduler.change_setaside")
+
+
+@admin.register(StoredFile)
+class StoredFileAdmin(ReadOnlyAdmin):
+    list_display = ("name", "nbytes", "md5", "is_executable", "batch", "created_at", "deleted_at")
+    list_filter = ("is_executable",)
+    list_select_related = ("batch",)
+    search_fields = ("name",)
+    show_full_result_count = False
+
+
+@admin.register(Trickle)
+class TrickleAdmin(ReadOnlyAdmin):
+    """Messages of running jobs. Those with a fault were of no use to their app, or its function failed."""
+
+    list_display = ("result", "variety", "received_at", "handled_at", "fault")
+    list_filter = (("fault", admin.EmptyFieldListFilter), ("handled_at", admin.EmptyFieldListFilter))
+    list_select_related = ("result",)
+    search_fields = ("=result__name",)
+    show_full_result_count = False
+    fields = ("host", "user", "result", "variety", "text", "written_at", "received_at", "handled_at", "fault")
+
+
+@admin.register(KeyChange)
+class KeyChangeAdmin(ReadOnlyAdmin):
+    """Changes of the code-signing key; the command change_code_signing_key makes them."""
+
+    list_display = ("changed_at",)

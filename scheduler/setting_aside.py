@@ -1,0 +1,105 @@
+"""Background steps go on though one workunit makes them fail: smaller batches find it, and it waits for a while.
+
+What is wrong with it, and when it is tried again, is a row of its own that operators see and can end (admin, metrics).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from scheduler.models import Step
+
+log = structlog.get_logger(__name__)
+
+FEWER: Final = 8
+"""A batch that failed is tried again with so many times fewer workunits; after one that did not, so many more."""
+FIRST_RETRY: Final = dt.timedelta(minutes=10)
+LAST_RETRY: Final = dt.timedelta(days=1)
+"""The time until the next try doubles up to this."""
+_LONGEST_FAULT: Final = 500
+
+IS_SET_ASIDE: Final = """coalesce((SELECT s.retry_at FROM scheduler_setaside s
+        WHERE s.workunit_id = {workunit} AND s.step = %(step)s) > %(now)s, false)"""
+"""Of a step's queue; as a value, so that the planner keeps to the queue's own index."""
+
+_SET_ASIDE: Final = """
+INSERT INTO scheduler_setaside AS s (workunit_id, step, fault, ntries, since, retry_at)
+SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval(secs => %(first)s)
+  FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault)
+ WHERE EXISTS (SELECT FROM credit_workunit w WHERE w.id = n.id)
+ ORDER BY n.id
+    ON CONFLICT (workunit_id, step) DO UPDATE
+   SET fault = excluded.fault, ntries = least(s.ntries + 1, 1000000), retry_at = %(now)s::timestamptz
+       + make_interval(secs => least(%(first)s * power(2, least(s.ntries, 30)), %(last)s))
+"""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Up to ``limit`` workunits that a step has locked; it notes their ``ids`` as soon as it has them."""
+
+    limit: int
+    ids: list[int] = field(default_factory=list)
+
+
+def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[Batch], int]) -> int:
+    """Batch after batch, each a transaction, until ``run`` has done nothing more; the sum of what it says it has done.
+
+    A batch that fails is tried again in smaller ones; a workunit that fails alone is set aside. Raises OperationalError
+    and InterfaceError: then the database is at fault.
+    """
+    total, size = 0, limit
+    while True:
+        batch = Batch(size)
+        try:
+            with transaction.atomic():
+                done = run(batch)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:
+            # Whatever it is: one workunit must not keep all others waiting.
+            log.exception("step_failed", step=step.value, workunits=len(batch.ids))
+            if not batch.ids:
+                raise
+            if len(batch.ids) == 1:
+                set_aside(step, {batch.ids[0]: f"{type(error).__name__}: {error}"}, now)
+            size = max(1, len(batch.ids) // FEWER)
+            continue
+        if not done:
+            return total
+        total, size = total + done, min(limit, size * FEWER)
+
+
+def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
+    """Leave workunits alone for a while, longer each time; by their ids, what is wrong with each."""
+    if not faults:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _SET_ASIDE,
+            {
+                "step": step.value,
+                "now": now,
+                "ids": list(faults),
+                "faults": [_clean(fault) for fault in faults.values()],
+                "first": FIRST_RETRY.total_seconds(),
+                "last": LAST_RETRY.total_seconds(),
+            },
+        )
+
+
+def end(cursor: CursorWrapper, step: Step, ids: Sequence[int]) -> None:
+    """The step has been done with these workunits."""
+    cursor.execute("DELETE FROM scheduler_setaside WHERE step = %s AND workunit_id = ANY(%s)", [step.value, list(ids)])
+
+
+def _clean(fault: str) -> str:
+    """What an error says may quote anything."""
+    return fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]

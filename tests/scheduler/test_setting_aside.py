@@ -1,0 +1,134 @@
+"""One workunit whose data is at fault holds up no other, in any of the background's steps."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+from prometheus_client import generate_latest
+from prometheus_client.registry import CollectorRegistry
+from pytest_django import Settings
+
+from credit.models import App, AssimilateState, FileDeleteState, Result, Workunit
+from portal.models import Host, User
+from scheduler import assimilator, purge, setting_aside, transitioner
+from scheduler.models import ArchivedWorkunit, KeptOutput, SetAside, Step
+from scheduler.setting_aside import Batch, run_batches
+from scheduler.watching import Background
+from tests.credit.factories import NOON, make_app, make_result, make_success, make_workunit
+
+pytestmark = pytest.mark.django_db
+MINUTE = dt.timedelta(minutes=1)
+HOUR = dt.timedelta(hours=1)
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    return make_app()
+
+
+def aside() -> list[str]:
+    return sorted(SetAside.objects.values_list("workunit__name", flat=True))
+
+
+def test_a_workunit_whose_results_cannot_be_made_waits_and_all_others_go_on(app: App) -> None:
+    workunits = [make_workunit(app, transition_at=NOON, name=f"w{n}", target_nresults=2) for n in range(20)]
+    # A result of another workunit has the name that one of these needs.
+    taken = make_result(make_workunit(app), name="w7_1")
+    done = transitioner.run(NOON)
+    assert (done.nworkunits, done.ncreated, aside()) == (19, 38, ["w7"])
+    fault = SetAside.objects.get()
+    assert (fault.step, fault.ntries, fault.retry_at) == (Step.TRANSITION, 1, NOON + 10 * MINUTE)
+    assert "result_name" in fault.fault
+    # Not again until its time, then at growing intervals, and once it can be done it is forgotten.
+    assert transitioner.run(NOON + 9 * MINUTE) == transitioner.Pass()
+    transitioner.run(NOON + 10 * MINUTE)
+    fault.refresh_from_db()
+    assert (fault.ntries, fault.retry_at) == (2, NOON + 30 * MINUTE)
+    taken.delete()
+    assert transitioner.run(NOON + 30 * MINUTE) == transitioner.Pass(1, 0, 2)
+    assert (aside(), workunits[7].results.count()) == ([], 2)
+
+
+def test_one_that_is_late_and_cannot_be_replaced_is_not_looked_at_again_at_each_pass(app: App, studio: Host) -> None:
+    late, other = (make_result(make_workunit(app, name=name), studio, deadline_at=NOON) for name in ("late", "other"))
+    # Each gets one replica beside the late one, and one in its place.
+    make_result(make_workunit(app), name="late_2")
+    assert transitioner.run(NOON + MINUTE) == transitioner.Pass(1, 1, 2)
+    other.refresh_from_db()
+    late.refresh_from_db()
+    assert (aside(), late.server_state, other.server_state) == (["late"], 4, 5)
+    assert transitioner.run(NOON + 2 * MINUTE) == transitioner.Pass()
+
+
+def test_outputs_that_cannot_be_kept_hold_up_no_others(app: App, studio: Host) -> None:
+    for number in range(12):
+        workunit = make_workunit(
+            app, name=f"w{number}", assimilate_state=AssimilateState.READY, output_files=[{"open_name": "out"}],
+            error_mask=1,
+        )  # fmt: skip
+        nbytes: Any = "many" if number == 5 else 3
+        outputs = [{"name": f"w{number}_0_0", "path": "p", "nbytes": nbytes, "md5": "0" * 32}]
+        workunit.canonical_result = make_success(workunit, studio, outputs=outputs)
+        workunit.save()
+    assert assimilator.run(NOON) == 11
+    assert (aside(), KeptOutput.objects.count()) == (["w5"], 11)
+    assert assimilator.run(NOON) == 0
+    Result.objects.filter(name="w5_0").update(outputs=[])
+    assert assimilator.run(NOON + HOUR) == 1
+    assert aside() == []
+
+
+def test_one_that_the_archive_cannot_take_holds_up_no_others(app: App, settings: Settings) -> None:
+    settings.JOBS_KEPT_DAYS = 0
+    ended = {"assimilate_state": 2, "error_mask": 1, "file_delete_state": FileDeleteState.DONE, "assimilated_at": NOON}
+    for number in range(10):
+        make_workunit(app, name=f"w{number}", **ended)
+    there = ArchivedWorkunit.objects.create(id=10**9, app=app, name="w3", error_mask=0, facts={}, archived_at=NOON)
+    assert purge.run(NOON + MINUTE) == 9
+    assert aside() == ["w3"]
+    assert purge.run(NOON + 2 * MINUTE) == 0
+    there.delete()
+    assert purge.run(NOON + HOUR) == 1
+    assert not SetAside.objects.exists()
+    assert not Workunit.objects.exists()
+
+
+def test_the_time_to_the_next_try_ends_at_a_day(app: App) -> None:
+    workunit = make_workunit(app)
+    for _ in range(40):
+        setting_aside.set_aside(Step.ARCHIVE, {workunit.pk: "x\0" * 1000}, NOON)
+    fault = SetAside.objects.get()
+    assert (fault.ntries, fault.retry_at, len(fault.fault)) == (40, NOON + dt.timedelta(days=1), 500)
+
+
+def test_a_database_at_fault_sets_nothing_aside(app: App) -> None:
+    workunit = make_workunit(app)
+
+    def run(batch: Batch) -> int:
+        batch.ids = [workunit.pk]
+        raise OperationalError("the connection is lost")
+
+    with pytest.raises(OperationalError):
+        run_batches(Step.ARCHIVE, NOON, 10, run)
+    assert not SetAside.objects.exists()
+
+
+def test_operators_see_them_in_the_admin_and_in_the_metrics_and_can_have_them_tried_again(
+    app: App, operator: User, client: Client
+) -> None:
+    workunit = make_workunit(app, name="w1")
+    setting_aside.set_aside(Step.TRANSITION, {workunit.pk: "<b>unlucky</b>"}, NOON + 1000 * HOUR)
+    client.force_login(operator)
+    page = client.get("/admin/scheduler/setaside/").content.decode()
+    assert "state transition" in page
+    assert "&lt;b&gt;unlucky&lt;/b&gt;" in page
+    chosen = {"action": "try_now", "_selected_action": [str(SetAside.objects.get().pk)]}
+    assert client.post("/admin/scheduler/setaside/", chosen, follow=True).status_code == 200
+    assert SetAside.objects.get().retry_at < NOON + 1000 * HOUR
+    registry = CollectorRegistry()
+    registry.register(Background())
+    assert b'cobblestone_workunits_set_aside{step="transition"} 1.0\n' in generate_latest(registry)
