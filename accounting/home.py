@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
-from accounting.attention import Attention, read_attention
+from accounting.attention import Attention, Concern, read_attention
 from accounting.models import HostProject, Project
 from portal.access import own_hosts
 from portal.mail_choices import silent_after
@@ -25,6 +25,7 @@ DAYS_SHOWN = 30
 WEEK_DAYS = 7
 MAX_HOSTS_SHOWN = 10
 MAX_ATTENTION_LINES = 8
+MAX_SILENT_LINES = 3
 
 # One pass over the range for all three breakdowns: by day, by day and project, by day and computer.
 _BREAKDOWNS = """
@@ -92,6 +93,8 @@ class Overview:
     hosts: list[HostLine]
     hosts_active: int
     hosts_total: int
+    # Silent computers are told of together where there are more than a few.
+    silent: list[Attention] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     attention_left_out: int = 0
 
@@ -120,6 +123,11 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         for host in hosts
     ]
     attention = read_attention(user, hosts, now, silent_after(user))
+    silent = [line for line in attention if line.concern is Concern.SILENT]
+    if len(silent) > MAX_SILENT_LINES:
+        attention = [line for line in attention if line.concern is not Concern.SILENT]
+    else:
+        silent = []
     days = [today - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
     return Overview(
         today=_work_of(sums, days[-1:]),
@@ -132,6 +140,7 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
         hosts=lines[:MAX_HOSTS_SHOWN],
         hosts_active=sum(line.is_active for line in lines),
         hosts_total=len(lines),
+        silent=silent,
         attention=attention[:MAX_ATTENTION_LINES],
         attention_left_out=max(0, len(attention) - MAX_ATTENTION_LINES),
     )

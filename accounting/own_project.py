@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.conf import settings
 
 from accounting import catalogue, keys
 from accounting.models import Project
+
+COLOURS: Final = 8
 
 
 def create_if_missing(*, is_active: bool) -> bool:
@@ -28,6 +32,8 @@ def create_if_missing(*, is_active: bool) -> bool:
         summary=f"The jobs of {settings.SITE_NAME} itself.",
         is_active=is_active,
         account_mode=Project.Account.PER_USER,
+        # The data colours in turn, as in the admin.
+        colour=Project.objects.count() % COLOURS,
         url_signature=keys.sign_url(settings.PROJECT_URL) or "",
     )
     catalogue.forget()

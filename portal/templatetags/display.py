@@ -10,6 +10,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from portal.browsers import browser_name
+
 register = template.Library()
 
 MICRO = 1_000_000
@@ -123,6 +125,12 @@ def speed(flops: float | None) -> str:
     if flops >= 999.5e9:
         return f"{_three_digits(flops / 1e12)}{_NBSP}TFLOPS"
     return f"{_three_digits(flops / 1e9)}{_NBSP}GFLOPS"
+
+
+@register.filter
+def browser(user_agent: str) -> SafeString:
+    """A browser's name, version and system; all that it says of itself on hover."""
+    return format_html('<span title="{}">{}</span>', user_agent, browser_name(user_agent))
 
 
 @register.filter

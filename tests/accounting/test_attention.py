@@ -192,3 +192,11 @@ def test_the_list_of_computers_costs_the_same_for_many(
         report(make_host(studio.owner, f"node-{number}"), project, no_work("CPU", timezone.now() - 2 * DAY))
     with django_assert_num_queries(13):
         client.get("/computers/")
+
+
+def test_many_silent_computers_are_told_of_in_one_line(client: Client, alice: User) -> None:
+    for number in range(6):
+        make_host(alice, f"node-{number}", last="2026-01-02")
+    client.force_login(alice)
+    words = Page(client.get("/home/").content.decode()).words
+    assert "6\u00a0computers have not reported for some days: node-0, node-1, node-2, node-3 and 2 more." in words

@@ -1,0 +1,40 @@
+"""What a browser says of itself, in the words of whoever sits before it: "Firefox 128 on Windows". Pure.
+
+Browsers name others before themselves in their User-Agent, so the rarer names are looked for first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_BROWSERS: Final = (
+    (r"Edg(?:e|A|iOS)?", "Edge"),
+    (r"OPR", "Opera"),
+    (r"SamsungBrowser", "Samsung Internet"),
+    (r"Firefox|FxiOS", "Firefox"),
+    (r"(?:Headless)?Chrome|CriOS", "Chrome"),
+    (r"Version(?=/\S+ (?:Mobile/\S+ )?Safari/)", "Safari"),
+)
+_SYSTEMS: Final = (
+    ("Windows", "Windows"),
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+_PATTERNS: Final = tuple((re.compile(rf"\b(?:{token})/(\d{{1,5}})"), name) for token, name in _BROWSERS)
+_SHOWN_CHARS: Final = 60
+
+
+def browser_name(user_agent: str) -> str:
+    """Browser with its version, and system; of an unknown program the beginning of what it says."""
+    known = ((pattern.search(user_agent), name) for pattern, name in _PATTERNS)
+    browser = next((f"{name} {match[1]}" for match, name in known if match), "")
+    if not browser:
+        text = user_agent.strip()
+        return f"{text[:_SHOWN_CHARS]}…" if len(text) > _SHOWN_CHARS else text or "an unknown program"
+    system = next((name for token, name in _SYSTEMS if token in user_agent), "")
+    return f"{browser} on {system}" if system else browser
