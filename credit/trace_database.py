@@ -8,15 +8,17 @@ claims and grants behind it are counted apart. Everything is rolled back at the 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import transaction
 
 from credit.engine.comparison import TOLERANCE, Comparison, relative_difference
-from credit.engine.traces import ANONYMOUS_BASE, Row, Trace, TraceEvent, TracePhase, TraceResult
+from credit.engine.traces import ANONYMOUS_BASE, Row, Trace, TraceEvent, TracePhase, TraceResult, TraceState
 from credit.models import (
+    MAX_CREDIT,
+    MAX_RESULTS_PER_WORKUNIT,
     App,
     AppVersion,
     HostAppVersion,
@@ -45,6 +47,9 @@ _ANONYMOUS: Final = {
 _GPU_WORDS: Final = {"cuda": ProcessorType.NVIDIA, "nvidia": ProcessorType.NVIDIA, "ati": ProcessorType.ATI}
 
 
+Key = tuple[int, int]
+
+
 @dataclass(slots=True)
 class DatabaseReplay:
     """What came out. ``nbehind_lost``: values not compared, as an update that BOINC lost is behind them."""
@@ -53,6 +58,53 @@ class DatabaseReplay:
     napps: int = 0
     nworkunits: int = 0
     nbehind_lost: int = 0
+
+
+class BoincRecords:
+    """Which of BOINC's host records are not ours any more, as its validator goes through a queue.
+
+    It renames a record of the host's to a version that has none, with all that was added meanwhile, and loses the
+    update that comes with it; of two results of one record in a set it keeps the second's update only. Our validator
+    gives the new version a copy of the older one's record at the start of a pass, and loses nothing.
+    """
+
+    def __init__(self, state: TraceState) -> None:
+        self.state = state
+        self.keys = set(state.hosts)
+        self.moved: set[Key] = set()
+        self.lost: set[Key] = set()
+
+    def take(self, keys: Sequence[Key], is_late: bool) -> bool:
+        """Of the results of one workunit, in order; whether what is behind their claims is not what is behind ours."""
+        is_behind = bool(self.lost.intersection(keys))
+        for key in keys:
+            if key in self.keys or key[1] not in self.state.versions:
+                continue
+            older = self._renamed(key)
+            if older is not None:
+                self.keys.remove(older)
+                is_behind |= older in self.moved or self._number(older) > self._number(key)
+                is_behind |= is_late and keys.count(key) > 1
+                self.lost |= {key, older}
+            self.keys.add(key)
+        if not is_late:
+            self.lost |= {key for key in keys if keys.count(key) > 1}
+        self.moved.update(keys)
+        return is_behind
+
+    def _renamed(self, key: Key) -> Key | None:
+        """The record of the same host whose version differs from this one in its number only; the newest."""
+        candidates = [
+            (host, id_) for host, id_ in self.keys if host == key[0] and self._kind(id_) == self._kind(key[1])
+        ]
+        return max(candidates, key=self._number, default=None)
+
+    def _kind(self, id_: int) -> tuple[float, float, str] | None:
+        row = self.state.versions.get(id_)
+        return None if row is None else (row["appid"], row["platformid"], self.state.plan_classes[id_])
+
+    def _number(self, key: Key) -> float:
+        return self.state.versions[key[1]]["version_num"]
 
 
 class _RollBackError(Exception):
@@ -112,7 +164,8 @@ class _Drain:
             rule_set=RuleSet.DEPLOYED,
             host_scale_check=bool(row["host_scale_check"]),
             min_avg_pfc=row["min_avg_pfc"] or None,
-            max_granted_credit=self.phase.max_granted_credit,
+            # There 0 means that there is no maximum.
+            max_granted_credit=MAX_CREDIT if self.phase.max_granted_credit == 0 else self.phase.max_granted_credit,
             adaptive_replication=row["target_nresults"] > 1,
         )
         # For results of versions that are in no table: here they are in another app's.
@@ -186,6 +239,8 @@ class _Drain:
             fpops_bound=max(event.fpops_bound, event.fpops_est),
             min_quorum=min_quorum,
             target_nresults=max(event.target_nresults, min_quorum),
+            max_total_results=MAX_RESULTS_PER_WORKUNIT,
+            max_success_results=MAX_RESULTS_PER_WORKUNIT,
             need_validate=True,
         )
         if event.is_late:
@@ -233,21 +288,17 @@ class _Drain:
 
     def compare(self, workunits: list[Workunit]) -> None:
         """In the order handled: what is behind a lost update is told apart from there on."""
-        lost: set[tuple[int, int]] = set()
+        history = BoincRecords(self.state)
         stored = Result.objects.in_bulk([row.pk for _, row in self.results.values()])
         for event, workunit in zip(self.events, workunits, strict=True):
             rows = [stored[self.results[result.id][1].pk] for result in event.results]
             keys = [self.record_key(result) for result in event.results]
-            is_behind = bool(lost.intersection(keys))
+            is_behind = history.take(keys, event.is_late)
             for result, row in zip(event.results, rows, strict=True):
                 self.compare_result(result, row, is_behind)
             workunit.refresh_from_db()
             if not event.is_late:
                 self.compare_number("credit of a workunit", workunit.canonical_credit or 0.0, event.credit, is_behind)
-            for result, key in zip(event.results, keys, strict=True):
-                is_new = key not in self.state.hosts and result.app_version_id in self.state.versions
-                if result.state_after == _VALID and (is_new or keys.count(key) > 1):
-                    lost.add(key)
 
     def compare_result(self, result: TraceResult, row: Result, is_behind: bool) -> None:
         comparison = self.done.comparison

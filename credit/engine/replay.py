@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.comparison import Comparison
@@ -95,10 +95,10 @@ class Replay:
             facts = [row.facts for row in self.versions.values() if row.app_id == app_id]
             found = normalise(facts, self.rules)
             if found.min_avg_pfc is not None:
-                app["min_avg_pfc"] = found.min_avg_pfc
+                app["min_avg_pfc"] = _as_stored(found.min_avg_pfc)
             for version in facts:
                 if version.id in found.scales:
-                    version.pfc_scale = found.scales[version.id]
+                    version.pfc_scale = _as_stored(found.scales[version.id])
 
     def _drain(self, phase: TracePhase, after: TraceState) -> None:
         """One validator process empties an app's queue, then writes its versions' statistics."""
@@ -231,7 +231,7 @@ class Replay:
 
     def _write(self, host: HostCopy | None) -> None:
         if host is not None and host.key is not None and host.record != host.before:
-            self.hosts[host.key] = host.record
+            self.hosts[host.key] = _stored(host.record)
 
     def _written(self, kept: VersionRow, written_at: float) -> VersionRow:
         """Adds what a process collected to what it read, and writes it if the row is still as it was read.
@@ -254,8 +254,8 @@ class Replay:
                 and abs(stored.expavg_credit - read[1]) < 1e-4
                 and abs((stored.facts.pfc_scale or 0.0) - read[2]) < 1e-6
             ):
-                stored.facts.pfc = copy(kept.facts.pfc)
-                stored.expavg_credit, stored.expavg_time = kept.expavg_credit, kept.expavg_time
+                stored.facts.pfc = Average(kept.facts.pfc.n, _as_stored(kept.facts.pfc.avg))
+                stored.expavg_credit, stored.expavg_time = _as_stored(kept.expavg_credit), kept.expavg_time
                 break
             kept = _private(stored)
         kept.facts.samples, kept.facts.grants = [], []
@@ -278,6 +278,25 @@ class Replay:
             if (record := self.hosts.get(key)) is not None:
                 for name, value in _host_columns(record).items():
                     comparison.number(f"host record {name}", value, row[name])
+
+
+_Number = TypeVar("_Number", float, float | None)
+
+
+def _as_stored(number: _Number) -> _Number:
+    """As BOINC writes numbers into its statements: 16 digits.
+
+    Nearly equal samples need it: their deviations are made of last digits only.
+    """
+    return number if number is None else float(f"{number:.15e}")
+
+
+def _stored(record: HostVersionFacts) -> HostVersionFacts:
+    """A host's record as it is read back."""
+    record.pfc.avg = _as_stored(record.pfc.avg)
+    for average in (record.et, record.turnaround):
+        average.avg, average.var, average.q = _as_stored(average.avg), _as_stored(average.var), _as_stored(average.q)
+    return record
 
 
 def _workunit(event: TraceEvent) -> WorkunitFacts:

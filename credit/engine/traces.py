@@ -253,8 +253,8 @@ def _open(folder: Path, name: str) -> IO[str]:
     plain, zipped = folder / name, folder / f"{name}.gz"
     try:
         if plain.exists():
-            return plain.open(encoding="utf-8", newline="")
-        return gzip.open(zipped, "rt", encoding="utf-8", newline="")
+            return plain.open(encoding="utf-8-sig", newline="")
+        return gzip.open(zipped, "rt", encoding="utf-8-sig", newline="")
     except OSError as error:
         raise TraceError(plain, 0, f"cannot be read, nor {zipped.name}: {error.strerror}") from error
 
@@ -277,8 +277,9 @@ def _lines(folder: Path, name: str) -> Iterator[_Fields]:
 
 
 def _csv(folder: Path, name: str) -> Iterator[tuple[Row, dict[str, str]]]:
-    """Each row's numbers by column, and its columns of text."""
+    """Each row's numbers by column, and its columns of text; columns that nobody asks for may hold anything."""
     path = folder / name
+    numeric = [column for column in COLUMNS[name] if column not in TEXT_COLUMNS]
     line = 1
     with _open(folder, name) as file:
         try:
@@ -288,7 +289,7 @@ def _csv(folder: Path, name: str) -> Iterator[tuple[Row, dict[str, str]]]:
             for given in reader:
                 line += 1
                 texts = {column: given.get(column) or "" for column in TEXT_COLUMNS}
-                numbers = {column: float(value) for column, value in given.items() if column not in TEXT_COLUMNS}
+                numbers = {column: float(given[column]) for column in numeric}
                 if not all(map(math.isfinite, numbers.values())):
                     raise TraceError(path, line, "a number that is not finite")
                 yield numbers, texts
