@@ -285,7 +285,9 @@ if "project" in ROOMS:
 # These read their bodies themselves, bit by bit, and answer every failure in their own form.
 PROTOCOL_STREAMS = {"/project/file_upload_handler"}
 # Where more than DATA_UPLOAD_MAX_MEMORY_SIZE may come: a client reports all its failed jobs at once, with their stderr.
+# Of a longer message this much is read, and the rest passed over.
 PROTOCOL_BODY_BYTES = {"/project/scheduler": 16 * 1024 * 1024}
+PROTOCOL_LONGEST_BYTES = 1024**3
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "URL_FORMAT_OVERRIDE": None,

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from portal import web_rpc
 from portal.protocol_views import ProtocolView, document, xml_reply
 from scheduler import catalogue, rpc
-from scheduler.protocol import parse_request
+from scheduler.protocol import LIMITS, parse_request
 from scheduler.replies import REFUSED_WAIT_SECS, render_refusal
 
 
@@ -26,7 +26,10 @@ class SchedulerView(ProtocolView):
 
     def post(self, request: Request) -> HttpResponse:
         # The raw body whatever its label: clients call it a form, newer ones XML.
-        message = parse_request(request.body)
+        body = request.body
+        # Of a longer message the middleware has read this much.
+        is_cut = len(body) == LIMITS.body_bytes < int(request.META["CONTENT_LENGTH"])
+        message = parse_request(body, is_cut=is_cut)
         return xml_reply(rpc.answer(message, now=timezone.now()))
 
     def refusal(self, error_num: int, message: str) -> HttpResponse:

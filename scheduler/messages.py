@@ -118,10 +118,10 @@ class SchedulerRequest:
 
     ``wishes``: work wanted by processor type, as the client says; ``is_new_style``: it names types at all, else only
     ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where the
-    client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit.
-    ``refused_types``: processor types that the preferences forbid. ``available_fractions``: of the time, on_frac,
-    active_frac and gpu_active_frac. ``preferences_raw``: of the general preferences that were saved at
-    ``preferences_at`` by the account whose address has that hash; empty if they are too long.
+    client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
+    there was more of the message than is read. ``refused_types``: processor types that the preferences forbid.
+    ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``preferences_raw``: of the general
+    preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
     """
 
     authenticator: str = ""
@@ -143,6 +143,7 @@ class SchedulerRequest:
     net_stats: dict[str, float] = field(default_factory=dict)
     disk_usage: dict[str, float] = field(default_factory=dict)
     ram_fraction: float = 1.0
+    is_cut: bool = False
     preferences_at: float = 0.0
     preferences_raw: bytes = b""
     preferences_email_hash: str = ""

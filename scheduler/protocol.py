@@ -94,8 +94,17 @@ _STDERR_WRAPPING: Final = re.compile(r"<core_client_version>[^<]*</core_client_v
 _STDERR_TAGS: Final = re.compile(r"</?(?:message|stderr_txt)>")
 
 
-def parse_request(body: bytes) -> SchedulerRequest:
-    """Read a <scheduler_request>. Raises ProtocolError naming the field and the limit."""
+def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
+    """Read a <scheduler_request>. Raises ProtocolError naming the field and the limit.
+
+    ``is_cut``: this is only the beginning of a message that was too long. It is read up to its last result, and taken
+    as one that reports these and wants nothing: the client reports the others once it has seen them acknowledged.
+    """
+    if is_cut and (end := body.rfind(b"<result>")) > body.find(b"<result>"):
+        request = parse_request(body[:end] + b"</scheduler_request>")
+        request.sends_no_work, request.is_cut, request.other_results = True, True, None
+        request.messages.clear()
+        return request
     scan = TagScanner(body, LIMITS)
     if scan.next() != _ROOT:
         raise ProtocolError("scheduler_request", "the message does not begin with this element")
@@ -107,11 +116,12 @@ def parse_request(body: bytes) -> SchedulerRequest:
         if tag in _SIMPLE:
             found.setdefault(tag, scan.element_text(tag))
         elif tag == b"result":
-            result = _result(scan)
             if len(request.results) < MAX_RESULTS:
-                request.results.append(result)
+                request.results.append(_result(scan))
             else:
-                request.unread_results.add(result.name)
+                # Passed over whole, as tens of thousands may have come together.
+                named = _NAMES.search(scan.section(tag) or b"")
+                request.unread_results.add(clip(named[1], MAX_NAME) if named else "")
         elif tag in _SECTIONS:
             found.setdefault(tag, scan.section(tag))
         elif tag == b"msg_from_host":

@@ -161,7 +161,7 @@ def lost_row(known: KnownResult) -> dict[str, Any]:
 def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[KnownResult]:
     """Jobs that the computer should have and neither names nor reports: a reply was lost, or it was set up anew."""
     others = request.other_results
-    if others is None and request.hostid == host_id:
+    if request.is_cut or (others is None and request.hostid == host_id):
         return []
     here = {result.name for result in request.results} | request.unread_results | (others or frozenset())
     return [
