@@ -26,12 +26,23 @@ if TYPE_CHECKING:
     from emulator.engine.policy import JobView, ProjectView
 
 LEAST_MARGIN_SECS: Final = 60.0
+CPU_PRIORITY: Final = Reason.CPU_PRIORITY  # looking it up in its class takes as long as a function call
+SLICE: Final = Reason.SLICE
 _NO_REASONS: Final[list[Reason]] = []
 
 
+def repeated(cost: float, count: int) -> float:
+    """So many times the cost, added up one by one as where jobs are chosen one by one: the same to the last bit."""
+    total = cost
+    for _ in range(count - 1):
+        total += cost
+    return total
+
+
 class Chooser:
-    """Makes the choices of one run. `rank` and `unit` as for Forecast; `step_cost` tells by how much a project's
-    rank grows when that job of it is chosen."""
+    """Makes the choices of one run. `rank` as for Forecast; `step_cost` tells by how much a project's rank grows when
+    that job of it is chosen. `height` may tell both at once: a project's rank once so many jobs like its first begun
+    one are chosen."""
 
     def __init__(
         self,
@@ -39,11 +50,13 @@ class Chooser:
         forecast: Forecast,
         rank: Callable[[ProjectView], float],
         step_cost: Callable[[JobView], float],
+        height: Callable[[ProjectView, int], float] | None = None,
     ) -> None:
         self._client = client
         self._forecast = forecast
         self._rank = rank
         self._step_cost = step_cost
+        self._height = height or self._added_up
         self._kinds = range(len(client.kinds))
         self._gpus = range(1, len(client.kinds))
         self._first_end = 0.0  # of the time slices of what runs
@@ -105,39 +118,38 @@ class Chooser:
         first. A short way to what the four steps would find."""
         client = self._client
         running = client.running
-        over = [job for job in running if job.slice_end_secs <= now]
-        if len(over) != 1:
+        over = None
+        first_end = now + client.period_secs
+        for job in running:
+            end = job.slice_end_secs
+            if end <= now:
+                if over is not None:
+                    return False
+                over = job
+            elif end < first_end:
+                first_end = end
+        if over is None or over.project.suspended:
             return False
-        job = over[0]
-        mine = job.project
-        if mine.suspended:
-            return False
-        costs = self._costs([other for other in running if other is not job]) if client.uneven else None
-        rank = self._rank
-        height = rank(mine) + self._chosen(mine, costs, mine.running - 1)
+        mine = over.project
+        costs = self._costs([job for job in running if job is not over]) if client.uneven else None
+        rank, height = self._rank, self._height
+        least = height(mine, mine.running - 1) if costs is None else rank(mine) + costs.get(mine.index, 0.0)
         for project in client.projects:
             if project is not mine and (project.waiting[0] or len(project.begun[0]) > project.running):
-                other = rank(project)
-                if other > height:
-                    continue
-                other += self._chosen(project, costs, project.running)
-                if not project.suspended and (other < height or (other == height and project.index < mine.index)):
+                if costs is None:
+                    other = height(project, project.running)
+                else:
+                    other = rank(project) + costs.get(project.index, 0.0)
+                if other <= least and not project.suspended and (other < least or project.index < mine.index):
                     return False
-        job.slice_end_secs = now + client.period_secs
-        self._first_end = min([job.slice_end_secs for job in running])
+        over.slice_end_secs = now + client.period_secs
+        self._first_end = first_end
         return True
 
-    def _chosen(self, project: ProjectState, costs: dict[int, float] | None, count: int) -> float:
-        """What is chosen already adds to a project's rank: by `costs`, or so many jobs of one CPU each."""
-        if costs is not None:
-            return costs.get(project.index, 0.0)
-        if not count:
-            return 0.0
-        cost = self._step_cost(project.begun[0][0])
-        total = cost
-        for _ in range(count - 1):  # as they are added up elsewhere, to the last bit
-            total += cost
-        return total
+    def _added_up(self, project: ProjectView, count: int) -> float:
+        """The rank and so many times the cost."""
+        rank = self._rank(project)
+        return rank + repeated(self._step_cost(project.begun[0][0]), count) if count else rank
 
     def _next_one(self) -> Job | None:
         """Where all CPUs were busy, one job has stopped since and no time slice is over: the job that the four steps
@@ -152,14 +164,12 @@ class Chooser:
         ):
             return None
         best, least = None, NEVER
-        rank = self._rank
+        height = self._height
         for project in client.projects:
             if project.waiting[0] or len(project.begun[0]) > project.running:
-                height = rank(project)
-                if height < least:  # else it comes later whatever is chosen of it
-                    height += self._chosen(project, None, project.running)
-                    if height < least:
-                        best, least = project, height
+                its_height = height(project, project.running)
+                if its_height < least:
+                    best, least = project, its_height
         if best is None or best.project.max_concurrent:
             return None
         if len(best.begun[0]) > best.running:
@@ -178,16 +188,12 @@ class Chooser:
                 end = other.slice_end_secs
         self._first_end = end
         self._full_at_moves = client.moves
-        reasons = [Reason.SLICE] * len(running)
-        reasons.append(Reason.CPU_PRIORITY)
-        return Choice([*running, job], reasons, self._slice_end())
+        return Choice([*running, job], [SLICE] * len(running) + [CPU_PRIORITY], self._slice_end())
 
     def _slice_end(self) -> float:
         """When the first time slice ends, if two projects have jobs for the same kind of processor: else it does not
         matter."""
-        with_jobs = self._client.with_jobs
-        contested = with_jobs[0] > 1 if self._one_kind else max(with_jobs) > 1
-        return self._first_end if contested else NEVER
+        return self._first_end if self._client.contested else NEVER
 
     def _end_slices(self, now: float) -> float:
         """Gives those chosen a new slice if theirs is over; returns when the first one ends."""

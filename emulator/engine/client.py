@@ -28,6 +28,11 @@ LEAST_BUFFER_SECS: Final = 180.0
 LEAST_UP_FRACTION: Final = 0.01
 LEAST_HEAP: Final = 1000
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
+# Members that each job needs: looking one up in its class takes as long as a function call.
+NO_REASON: Final = Reason.NONE
+IN_TIME: Final = Reason.JOB_MET
+STARTED: Final = Kind.RUN
+ENDED: Final = Kind.END
 
 
 class Client:
@@ -37,6 +42,7 @@ class Client:
     __slots__ = (
         "_beside",
         "_compact_at",
+        "_with_jobs",
         "_work",
         "_work_at",
         "_work_rate",
@@ -45,6 +51,7 @@ class Client:
         "buffer_min_secs",
         "buffer_total_secs",
         "busy_projects",
+        "contested",
         "count",
         "cpu_rate",
         "deadlines",
@@ -74,7 +81,6 @@ class Client:
         "usage_least",
         "usage_most",
         "version",
-        "with_jobs",
     )
 
     def __init__(self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: Log) -> None:
@@ -115,7 +121,8 @@ class Client:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
-        self.with_jobs = [0] * len(processors)  # per kind: how many projects have unfinished jobs
+        self._with_jobs = [0] * len(processors)  # per kind: how many projects have unfinished jobs
+        self.contested = False  # for some kind two projects have, so they take turns
         self.running: list[Job] = []
         self.busy_projects: list[ProjectState] = []  # those with running jobs
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
@@ -181,11 +188,13 @@ class Client:
         """A job has arrived."""
         kind = job.kind
         project = job.project
-        if not project.waiting[kind] and not project.begun[kind]:
-            self.with_jobs[kind] += 1
-        project.waiting[kind].append(job)
-        project.waiting_secs[kind] += job.estimate_secs * job.usage
-        self._work[kind] += job.estimate_secs * job.usage
+        waiting = project.waiting[kind]
+        if not waiting and not project.begun[kind]:
+            self._count_project(kind, 1)
+        waiting.append(job)
+        work_secs = job.estimate_secs * job.usage
+        project.waiting_secs[kind] += work_secs
+        self._work[kind] += work_secs
         heap = self.deadlines[kind]
         heappush(heap, (job.deadline_secs, job.id, job))
         if len(heap) > self._compact_at[kind]:
@@ -202,6 +211,11 @@ class Client:
                 self._beside[kind] = max(self._beside[kind], job.cpus / job.usage)
         self.version += 1
         self.safe_until_secs = 0.0
+
+    def _count_project(self, kind: int, change: int) -> None:
+        """One project more, or less, has unfinished jobs of that kind."""
+        self._with_jobs[kind] += change
+        self.contested = max(self._with_jobs) > 1
 
     def work_secs(self, kind: int, now: float) -> float:
         """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
@@ -280,12 +294,12 @@ class Client:
         self._will_end(job, now)
         job.lanes = self.lanes[kind].take(usage)
         self._load(job, rate, now)
-        project.running += 1
-        if project.running == 1:
+        if not project.running:
             self.busy_projects.append(project)
             gap = now - project.gap_from_secs
             project.gap_cubes += gap * gap * gap
-        self.log.add(now, Kind.RUN, reason, project.index, job.id, kind)
+        project.running += 1
+        self.log.add(now, STARTED, reason, project.index, job.id, kind)
 
     def _will_end(self, job: Job, now: float) -> None:
         job.end_secs = now + job.left / job.rate
@@ -302,8 +316,10 @@ class Client:
         if kind:
             project.busy[0] += job.cpus * rate
         project.busy_flops += job.counted_flops * rate
-        self._work[kind] -= self._work_rate[kind] * (now - self._work_at[kind])
-        self._work_at[kind] = now
+        work_at = self._work_at
+        if now > work_at[kind]:
+            self._work[kind] -= self._work_rate[kind] * (now - work_at[kind])
+            work_at[kind] = now
         self._work_rate[kind] += rate * usage * job.bias
 
     def settle(self, job: Job, now: float) -> None:
@@ -334,45 +350,39 @@ class Client:
         job.rate = 0.0
         job.end_secs = NEVER
         self.lanes[job.kind].give_back(job.lanes, job.usage)
-        project.running -= 1
-        if not project.running:
+        project.running = still_running = project.running - 1
+        if not still_running:
             self.busy_projects.remove(project)
             project.gap_from_secs = now
             project.busy = [0.0] * len(project.busy)  # no rounding is carried on
             project.busy_flops = 0.0
-        if reason:
+        if reason is not NO_REASON:
             self.log.add(now, Kind.STOP, reason, project.index, job.id, job.kind)
 
     def finish(self, job: Job, now: float) -> None:
         """A running job is done: it leaves the lists and waits to be reported."""
-        self.stop(job, now, Reason.NONE)
+        self.stop(job, now, NO_REASON)
         job.left = 0.0
         job.done = True
         self.running.remove(job)
         project = job.project
-        begun = project.begun[job.kind]
+        kind = job.kind
+        begun = project.begun[kind]
         begun.remove(job)
-        if not begun and not project.waiting[job.kind]:
-            self.with_jobs[job.kind] -= 1
+        if not begun and not project.waiting[kind]:
+            self._count_project(kind, -1)
         self.version += 1
-        late = now > job.deadline_secs
-        if late:
-            project.late += 1
-            if not self.quirks.wasted_when_reported:
-                project.wasted_flop += job.size_secs * job.counted_flops
-            if self.recorder is not None:
-                self.recorder.miss(now, job)
-        else:
+        late_secs = now - job.deadline_secs
+        if late_secs <= 0.0:
             project.met += 1
-        self.log.add(
-            now,
-            Kind.END,
-            Reason.JOB_LATE if late else Reason.JOB_MET,
-            project.index,
-            job.id,
-            job.kind,
-            now - job.deadline_secs if late else 0.0,
-        )
+            self.log.add(now, ENDED, IN_TIME, project.index, job.id, kind)
+            return
+        project.late += 1
+        if not self.quirks.wasted_when_reported:
+            project.wasted_flop += job.size_secs * job.counted_flops
+        if self.recorder is not None:
+            self.recorder.miss(now, job)
+        self.log.add(now, ENDED, Reason.JOB_LATE, project.index, job.id, kind, late_secs)
 
     def set_cpu_rate(self, now: float) -> None:
         """Where CPU jobs use more CPUs than GPU jobs leave, they are slowed alike (section 3)."""
@@ -405,7 +415,7 @@ class Client:
             self._work[job.kind] -= job.left_secs(now) * job.usage
         for kind in range(len(self.kinds)):
             if project.begun[kind] or project.waiting[kind]:
-                self.with_jobs[kind] -= 1
+                self._count_project(kind, -1)
             project.begun[kind].clear()
             project.waiting[kind].clear()
             project.waiting_secs[kind] = 0.0

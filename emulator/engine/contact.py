@@ -48,7 +48,8 @@ class Contact:
         project.ready.append(job)
         client = self._client
         due = now + self._report_delay_secs
-        before_deadline = job.deadline_secs - max(DAY_SECS, client.buffer_min_secs)
+        ahead_secs = client.buffer_min_secs if client.buffer_min_secs > DAY_SECS else DAY_SECS
+        before_deadline = job.deadline_secs - ahead_secs
         if before_deadline < due:
             due = max(now, before_deadline)
         if client.report_at_once or len(project.ready) >= MOST_READY:

@@ -71,8 +71,8 @@ class Forecast:
         client = self._client
         if client.any_suspended:
             return 0.0
-        work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind]
-        return max(0.0, (work_secs - SLACK_SECS) / client.up_fraction[kind])
+        work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind] - SLACK_SECS
+        return work_secs / client.up_fraction[kind] if work_secs > 0.0 else 0.0
 
     def danger(self, now: float) -> bool:
         """Whether any job might miss its deadline; False is certain.
@@ -224,12 +224,7 @@ class Forecast:
                 beside += cpus
                 free = max(0.0, n - wanted)
             else:
-                least = 0.0
-                for _, secs in self._alike_in_order(kind, now):
-                    if least >= horizon:
-                        break
-                    heapreplace(loads, least + secs)
-                    least = loads[0]
+                _deal(self._alike_in_order(kind, now), loads, horizon)
                 free = float(loads.count(0.0))
             idle.append(free)
             saturated.append(loads[0] / up if free <= 1e-9 else 0.0)
@@ -264,7 +259,8 @@ class Forecast:
             projects += 1
             rank, unit = self._start(project)
             cost = unit * (begun or waiting)[0].counted_flops
-            secs = [job.left_secs(now) for job in begun]
+            # Job.left_secs, without a call for each.
+            secs = [(job.left - (now - job.settled_secs) * job.rate) * job.bias for job in begun]
             secs += [job.estimate_secs for job in waiting]
             picks += zip(accumulate([cost * each for each in secs], initial=rank), secs, strict=False)
         if projects > 1:
@@ -302,6 +298,15 @@ class Forecast:
         if projects > 1:
             picks.sort(key=_first)
         return picks
+
+
+def _deal(picks: list[tuple[float, float]], loads: list[float], horizon: float) -> None:
+    """Gives each job to the instance that is free first, until all are busy up to the horizon."""
+    for _, secs in picks:
+        least = loads[0]
+        if least >= horizon:
+            return
+        heapreplace(loads, least + secs)
 
 
 def _by_deadline(job: Job) -> tuple[float, bool, int]:

@@ -51,7 +51,7 @@ class Lanes:
 
     def give_back(self, lanes: tuple[int, ...], usage: float) -> None:
         """What `take` gave for the same usage is free again."""
-        if lanes == _NOWHERE:
+        if lanes is _NOWHERE:
             return
         if usage == 1.0:
             heappush(self._free, lanes[0])

@@ -248,5 +248,5 @@ class Log:
         columns: list[array[Any]]
         columns = [made.at_secs, made.kind, made.reason, made.project, made.job, made.processor, made.amount]
         for place, column in enumerate(columns):
-            column.extend(self._rows[place :: len(columns)])
+            column.extend(array(column.typecode, self._rows[place :: len(columns)]))  # a list would go one by one
         return made

@@ -163,11 +163,12 @@ class Run:
     def _loop(self) -> None:
         client, contact = self._client, self._contact
         accrue = self._policy.accrue
-        ends = client.ends
+        ends = client.ends  # always the same list
         duration = self._duration_secs
         now = choose_at = fetch_at = 0.0
         state_at = self._next_state()
         event_at = self._events[-1].at_secs if self._events else NEVER
+        rpc_at = self._rpc_at(fetch_at)
         sample_at = 0.0 if self._recorder is not None else NEVER
         while True:
             next_at = ends[0][0] if ends else NEVER
@@ -177,12 +178,8 @@ class Run:
                 next_at = state_at
             if event_at < next_at:
                 next_at = event_at
-            if self._reachable:
-                rpc_at = fetch_at if fetch_at < contact.report_at_secs else contact.report_at_secs
-                if rpc_at < contact.free_secs:
-                    rpc_at = contact.free_secs
-                if rpc_at < next_at:
-                    next_at = rpc_at
+            if rpc_at < next_at:
+                next_at = rpc_at
             if next_at > now:
                 now = next_at
             if now >= duration:
@@ -190,21 +187,19 @@ class Run:
             client.now = now
             self.events += 1
             accrue(now)
-            look = choose_at <= now
-            looked = False
-            if ends and ends[0][0] <= now:
-                looked = self._end_jobs(now)
+            changed = bool(ends) and ends[0][0] <= now and self._end_jobs(now)
             if event_at <= now:
                 event_at = self._bring(now)
-                looked = True
+                changed = True
             if state_at <= now:
                 state_at = self._set_state(now)
-                looked = True
-            if look or looked:
+                changed = True
+            if changed or choose_at <= now:
                 choose_at = self._choose(now)
-            if looked and fetch_at > now:
+            if changed:
                 fetch_at = now
-            if self._reachable and contact.free_secs <= now:
+                rpc_at = contact.free_secs if self._reachable else NEVER
+            if rpc_at <= now:
                 version = client.version
                 if contact.report_at_secs <= now and contact.report(now):
                     fetch_at = now
@@ -212,8 +207,17 @@ class Run:
                     fetch_at = self._fetch(now)
                 if client.version != version:
                     choose_at = self._choose(now)
+                rpc_at = self._rpc_at(fetch_at)
             if sample_at <= now:
                 sample_at = self._sample(now)
+
+    def _rpc_at(self, fetch_at: float) -> float:
+        """When a server is next contacted, or the policy asked whom to contact."""
+        if not self._reachable:
+            return NEVER
+        contact = self._contact
+        at = fetch_at if fetch_at < contact.report_at_secs else contact.report_at_secs
+        return at if at > contact.free_secs else contact.free_secs
 
     def _end_jobs(self, now: float) -> bool:
         """Finishes the jobs that end now; the heap also holds ends that were put off."""
@@ -233,16 +237,20 @@ class Run:
     def _choose(self, now: float) -> float:
         """Asks the policy what runs and makes it so; returns when to ask again."""
         choice = self._policy.choose(now)
-        if choice.jobs is not self._client.running:
-            self._client.apply(choice, now)
+        client = self._client
+        if choice.jobs is not client.running:
+            client.apply(choice, now)
         again = choice.look_again_secs
-        return again if again > now + LEAST_LOOK_SECS else now + LEAST_LOOK_SECS
+        soonest = now + LEAST_LOOK_SECS
+        return again if again > soonest else soonest
 
     def _fetch(self, now: float) -> float:
         """Asks the policy whom to ask and does so; returns when to look again."""
         fetch = self._policy.fetch(now)
         if fetch.request is None:
-            return max(fetch.look_again_secs, now + LEAST_LOOK_SECS)
+            again = fetch.look_again_secs
+            soonest = now + LEAST_LOOK_SECS
+            return again if again > soonest else soonest
         project = fetch.request.project
         assert isinstance(project, ProjectState)
         self._contact.rpc(project, fetch.request, now)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heapreplace
+from random import Random
 from typing import Final
 
 from emulator.engine.chance import standard_normal
@@ -53,13 +54,16 @@ class Server:
         delays = list(request.delays_secs or [0.0] * len(secs))
         load = _Workload(present(), self._instances[0]) if project.project.workload_check else None
         needed: list[bool] = []
-        able: list[tuple[float, Offer]] | None = None  # None: to be found again
+        able: list[tuple[float, Offer]] = []
+        look = True  # `able` is to be found again
+        up_fraction, all_instances = self._up_fraction, self._instances
         while len(sent) < MOST_JOBS_PER_RPC:
-            if able is None:
+            if look:
                 needed = [s > 0 or n > 0 for s, n in zip(secs, instances, strict=True)]
                 able = _able(project, needed, refused)
-            if not able:
-                break
+                if not able:
+                    break
+                look = False
             offer = able[0][1] if len(able) == 1 else _any_by_weight(project, able)
             job = self._draw(offer, now)
             kind = offer.kind
@@ -69,32 +73,30 @@ class Server:
                 fits = delays[kind] + job.estimate_secs <= offer.app.app.latency_bound_secs
             if not fits:
                 refused.add(offer)
-                able = None
+                look = True
                 self._next_id -= 1  # it was never sent
                 continue
             sent.append(job)
-            expected_secs = job.estimate_secs / self._up_fraction[kind]
+            expected_secs = job.estimate_secs / up_fraction[kind]
             secs[kind] -= expected_secs * offer.usage
             instances[kind] -= offer.usage
+            if secs[kind] <= 0 and needed[kind] and instances[kind] <= 0:
+                look = True
             if kind:
                 secs[0] -= expected_secs * offer.cpus
                 instances[0] -= offer.cpus
-            for filled in {kind, 0}:
-                if needed[filled] and secs[filled] <= 0 and instances[filled] <= 0:
-                    able = None
-            delays[kind] += expected_secs * offer.usage / self._instances[kind]
+                if secs[0] <= 0 and needed[0] and instances[0] <= 0:
+                    look = True
+            delays[kind] += expected_secs * offer.usage / all_instances[kind]
         return sent, {offer.kind for offer in refused}
 
     def _draw(self, offer: Offer, now: float) -> Job:
         app = offer.app.app
         size, estimate = (app.estimate, app.size) if self._quirks.estimate_sampled else (app.size, app.estimate)
-        return self.job(
-            offer,
-            _flop(size, offer.project),
-            _flop(estimate, offer.project),
-            now,
-            now + app.latency_bound_secs,
-        )
+        draws = offer.project.draws
+        size_flop = _flop(size, draws) if size.std_dev else size.mean
+        estimate_flop = _flop(estimate, draws) if estimate.std_dev else estimate.mean
+        return self.job(offer, size_flop, estimate_flop, now, now + app.latency_bound_secs)
 
 
 def _able(project: ProjectState, needed: list[bool], refused: set[Offer]) -> list[tuple[float, Offer]]:
@@ -119,10 +121,8 @@ def _any_by_weight(project: ProjectState, able: list[tuple[float, Offer]]) -> Of
     return able[-1][1]
 
 
-def _flop(normal: Normal, project: ProjectState) -> float:
-    if not normal.std_dev:
-        return normal.mean
-    return max(LEAST_JOB_FLOP, normal.mean + normal.std_dev * standard_normal(project.draws))
+def _flop(normal: Normal, draws: Random) -> float:
+    return max(LEAST_JOB_FLOP, normal.mean + normal.std_dev * standard_normal(draws))
 
 
 class _Workload:

@@ -76,9 +76,7 @@ class Job:
 
     def left_secs(self, now: float) -> float:
         """Estimated run time left."""
-        if self.running:
-            return (self.left - (now - self.settled_secs) * self.rate) * self.bias
-        return self.left * self.bias
+        return (self.left - (now - self.settled_secs) * self.rate) * self.bias  # its rate is 0 unless it runs
 
     @property
     def done_flop(self) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from emulator.engine.chance import LN2, expm1
-from emulator.engine.choosing import Chooser
+from emulator.engine.choosing import Chooser, repeated
 from emulator.engine.client import Client
 from emulator.engine.forecast import Forecast, Outlook
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
@@ -47,7 +47,7 @@ class Rec:
             state.project.standing.rec / CREDIT_PER_FLOPS_DAY for state in client.all_projects
         ]  # FLOPS, times growth
         self._forecast = Forecast(client, self._rank, self._unit)
-        self._chooser = Chooser(client, self._forecast, self._rank, self._step_cost)
+        self._chooser = Chooser(client, self._forecast, self._rank, self._step_cost, self._height)
         self._set_shares()
 
     def projects_changed(self, now: float) -> None:
@@ -64,15 +64,14 @@ class Rec:
     def accrue(self, now: float) -> None:
         exponent = self._decay * (now - self._accrued_secs)
         self._accrued_secs = now
-        if exponent <= 0.0:
-            return
-        if exponent < 0.01 and self._growth < RESCALE:
+        growth = self._growth
+        if 0.0 < exponent < 0.01 and growth < RESCALE:
             # As below; the usual case in one step.
-            grown = self._growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
+            grown = growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
             rec = self._rec
             for project in self._client.busy_projects:
                 rec[project.index] += project.busy_flops * grown
-            self._growth += grown
+            self._growth = growth + grown
             return
         while exponent > 0.0:
             step = min(exponent, LONGEST_STEP)
@@ -109,10 +108,27 @@ class Rec:
     def _step_cost(self, job: JobView) -> float:
         """What a job's choice adds to its project's rank: as if it had run for one scheduling period."""
         client = self._client
-        index = job.project.index
+        inverse = self._inverse[job.project.index]
         if client.quirks.hour_of_day_bump:
-            return sum(self._rec) / 24 / client.host_flops * self._inverse[index] * job.counted_flops
-        return self._decay * self._growth * self._inverse[index] * job.counted_flops * client.period_secs
+            return sum(self._rec) / 24 / client.host_flops * inverse * job.counted_flops
+        return self._decay * self._growth * inverse * job.counted_flops * client.period_secs
+
+    def _height(self, project: ProjectView, count: int) -> float:
+        """`_rank` and `count` times `_step_cost` of its first begun job, without calls: this is asked most often."""
+        index = project.index
+        inverse = self._inverse[index]
+        rank = self._rec[index] * inverse + self._offset[index]
+        if not count:
+            return rank
+        client = self._client
+        job = project.begun[0][0]
+        if client.quirks.hour_of_day_bump:
+            return rank + repeated(self._step_cost(job), count)
+        cost = total = self._decay * self._growth * inverse * job.counted_flops * client.period_secs
+        while count > 1:
+            total += cost
+            count -= 1
+        return rank + total
 
     def choose(self, now: float) -> Choice:
         return self._chooser.choose(now)
@@ -129,7 +145,9 @@ class Rec:
             secs = surely_saturated_secs(kind, now)
             if secs < low_mark:
                 break
-            again = min(again, now + secs - low_mark)
+            falls_low = now + secs - low_mark
+            if falls_low < again:
+                again = falls_low
         else:
             return Fetch(None, again)
         outlook = self._outlook(now)
@@ -166,8 +184,9 @@ class Rec:
         client = self._client
         asked = [project for project in client.projects if client.can_ask(project, now)]
         over = asked if client.quirks.runnable_shares else client.projects
-        total_rec = sum(self._rec[project.index] for project in over) or 1.0
-        shares = sum(project.share for project in over) or 1.0
+        rec = self._rec
+        total_rec = sum([rec[project.index] for project in over]) or 1.0
+        shares = sum([project.share for project in over]) or 1.0
         capacity = client.buffer_total_secs * client.host_flops
         half = 0.0
         if not client.quirks.request_not_counted:
@@ -176,7 +195,7 @@ class Rec:
         ranked = []
         for project in asked:
             index = project.index
-            part = (self._rec[index] + half) / total_rec
+            part = (rec[index] + half) / total_rec
             rank = part * shares / project.share if project.share else 1000.0 + part
             ranked.append((rank + self._queued_flop(project, now) / capacity, index, project))
         ranked.sort()
@@ -186,7 +205,8 @@ class Rec:
         flop = 0.0
         for kind, waiting in enumerate(project.waiting):
             if waiting:
-                flop += project.waiting_secs[kind] * waiting[0].counted_flops / waiting[0].usage
+                first = waiting[0]
+                flop += project.waiting_secs[kind] * first.counted_flops / first.usage
             for job in project.begun[kind]:
                 flop += job.left_secs(now) * job.counted_flops
         return flop
@@ -194,11 +214,11 @@ class Rec:
     def _able(self, project: ProjectState, kind: int, saturated_secs: float, now: float) -> bool:
         """Whether it could be asked for that kind now."""
         client = self._client
-        if not project.can_supply[kind] or client.backed_off(project, kind, now):
+        if not project.can_supply[kind] or project.backoff_until_secs[kind] > now:
             return False
         if not project.share and saturated_secs >= min(client.buffer_min_secs, ZERO_SHARE_SECS):
             return False
-        return sum(len(jobs) for jobs in (*project.waiting, *project.begun)) <= MOST_RUNNABLE
+        return sum(map(len, project.waiting)) + sum(map(len, project.begun)) <= MOST_RUNNABLE
 
     def _request(self, order: list[ProjectState], place: int, chosen: int, outlook: Outlook, now: float) -> WorkRequest:
         """Asks for the kind it was chosen for, and for all others that are short and that nobody before it could
@@ -238,11 +258,14 @@ class Rec:
         for kind, shortfall in enumerate(outlook.shortfall_secs):
             if shortfall <= 0:
                 continue
-            first = next((p for p in order if self._able(p, kind, outlook.saturated_secs[kind], now)), None)
-            if first is project and first is not None:
-                if request is None:
-                    request = self._empty(first, Reason.FETCH_ALONG, now)
-                self._ask(request, kind, outlook)
+            saturated_secs = outlook.saturated_secs[kind]
+            for first in order:
+                if self._able(first, kind, saturated_secs, now):
+                    if first is project:
+                        if request is None:
+                            request = self._empty(first, Reason.FETCH_ALONG, now)
+                        self._ask(request, kind, outlook)
+                    break
         return request
 
     def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
