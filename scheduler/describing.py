@@ -8,6 +8,7 @@ from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
+import orjson
 from django.conf import settings
 
 from portal.hardware import Hardware, hardware_digest, parse_hardware
@@ -20,29 +21,33 @@ def describe(request: SchedulerRequest, host: KnownHost, words: list[str], chang
     """Fill in what `store.write` keeps of the computer; ``words``: why nothing was sent."""
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
+    connected = request.time_stats.get("connected_frac")
+    available = request.time_stats.get("cpu_and_network_available_frac")
+    statistics = {
+        "time_stats": request.time_stats,
+        "net_stats": request.net_stats,
+        "disk_usage": request.disk_usage,
+    }
+    changes.is_first = host.rpc_seqno is None
     changes.record = {
-        "rpc_seqno": request.rpc_seqno,
-        "on_frac": on,
-        "active_frac": active,
-        "gpu_active_frac": gpu_active,
-        "connected_frac": _known(request.time_stats.get("connected_frac")),
-        "cpu_and_network_available_frac": _known(request.time_stats.get("cpu_and_network_available_frac")),
-        "duration_correction_factor": request.duration_correction_factor,
-        "statistics": {
-            "time_stats": request.time_stats,
-            "net_stats": request.net_stats,
-            "disk_usage": request.disk_usage,
-        },
+        "rpc_seqno": str(request.rpc_seqno),
+        "on_frac": repr(on),
+        "active_frac": repr(active),
+        "gpu_active_frac": repr(gpu_active),
+        "connected_frac": _known(connected),
+        "cpu_and_network_available_frac": _known(available),
+        "duration_correction_factor": repr(request.duration_correction_factor),
+        "statistics": orjson.dumps(statistics).decode(),
         "hardware_digest": digest,
-        "last_messages": words,
+        "last_messages": orjson.dumps(words).decode(),
     }
     if digest != host.hardware_digest and request.host.raw:
         changes.description = _columns(request)
 
 
-def _known(fraction: float | None) -> float | None:
+def _known(fraction: float | None) -> str | None:
     """-1 is what clients send for "unknown"."""
-    return fraction if fraction is not None and 0 <= fraction <= 1 else None
+    return repr(fraction) if fraction is not None and 0 <= fraction <= 1 else None
 
 
 def _digest(request: SchedulerRequest) -> str:

@@ -17,7 +17,7 @@ from django.conf import settings
 from credit.engine.clamping import Ceilings
 from scheduler.catalogue import BEFORE_ALL, Catalogue
 from scheduler.engine import filling, versions
-from scheduler.engine.facts import AppFacts, Choice, Computer, RecordKey, Records, Usage
+from scheduler.engine.facts import AppFacts, Choice, Computer, RecordKey, Records, Usage, Version
 from scheduler.engine.filling import Filling, Limits
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
@@ -30,11 +30,15 @@ NO_LIMIT: Final = 1e300
 
 @dataclass(slots=True)
 class Dispatch:
-    """A request for work on its way: what fits the computer, and what has been found so far."""
+    """A request for work on its way: what fits the computer, and what has been found so far.
+
+    ``inherited``: of which versions the records that are missing take over statistics.
+    """
 
     catalogue: Catalogue
     computer: Computer
     filling: Filling
+    inherited: dict[RecordKey, int] = field(default_factory=dict)
     lost: list[KnownResult] = field(default_factory=list)
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
 
@@ -81,7 +85,7 @@ def begin(
         computer,
         {},
         catalogue.apps,
-        account.records,
+        account.records.records,
         Limits(settings.MAX_JOBS_IN_PROGRESS, settings.MAX_GPU_JOBS_IN_PROGRESS, settings.MAX_JOBS_PER_RPC),
         today,
         counts,
@@ -92,13 +96,15 @@ def begin(
         fill.reasons.add(Reason.NOT_WANTED)
     elif not wanted and any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values()):
         fill.reasons.add(Reason.REFUSED_TYPE)
+    work = Dispatch(catalogue, computer, fill)
     if wanted:
-        fill.choices = _choices(request, catalogue, fill, wanted)
-    return Dispatch(catalogue, computer, fill)
+        fill.choices = _choices(request, work, wanted)
+    return work
 
 
-def _choices(request: SchedulerRequest, catalogue: Catalogue, fill: Filling, wanted: list[str]) -> dict[int, Choices]:
+def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> dict[int, Choices]:
     """The best versions of each app, by app and processor type."""
+    catalogue, fill = work.catalogue, work.filling
     chosen: dict[int, Choices] = {}
     any_version = False
     most = ceilings()
@@ -112,7 +118,7 @@ def _choices(request: SchedulerRequest, catalogue: Catalogue, fill: Filling, wan
             usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms)
             any_version = any_version or bool(usable)
             for version in usable:
-                versions.inherit(fill.records, version, catalogue.versions_by_app[app.id])
+                _inherit(work, version)
             choices, reasons = versions.choose(
                 app, usable, catalogue.plan_classes, fill.computer, wanted, fill.records, fill.today, most
             )
@@ -154,16 +160,19 @@ def send_again(dispatch: Dispatch, request: SchedulerRequest, lost: Iterable[Kno
         dispatch.again.append((known, Choice(key, usage, known.projected_flops or 0.0, version)))
 
 
-def renew_records(dispatch: Dispatch, records: Records) -> dict[RecordKey, int]:
-    """Go on with the records as they are now that they are locked; of which versions the missing ones inherit."""
-    dispatch.filling.records = records
-    inherited = {}
-    for app_id, choices in dispatch.filling.choices.items():
-        known = dispatch.catalogue.versions_by_app.get(app_id, ())
+def _inherit(work: Dispatch, version: Version) -> None:
+    fill = work.filling
+    if older := versions.inherit(fill.records, version, work.catalogue.versions_by_app[version.app_id]):
+        work.inherited[RecordKey(version.app_id, version.id, version.processor_type)] = older
+
+
+def renew_records(work: Dispatch, records: Records) -> None:
+    """Go on with the records as they are now that they are locked."""
+    work.filling.records, work.inherited = records, {}
+    for choices in work.filling.choices.values():
         for choice in choices.values():
-            if choice.version is not None and (older := versions.inherit(records, choice.version, known)):
-                inherited[choice.key] = older
-    return inherited
+            if choice.version is not None:
+                _inherit(work, choice.version)
 
 
 def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import random
+from dataclasses import replace
 from typing import Final
 
 from django.conf import settings
@@ -42,7 +43,7 @@ from scheduler.dispatch import Dispatch
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
-from scheduler.store import Account, Changes, KnownHost
+from scheduler.store import Account, Ask, Changes, KnownHost, Waiting
 
 _PUBLISHED: Final = Rules.published()
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
@@ -93,24 +94,25 @@ def _answer(
         work.lost = lost
     changes = Changes(trickles=trickles.rows(request, account, host.id))
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
-    counted = store.report(host.id, rows, now) if rows else set()
+    counted, locked = store.report(host.id, rows, now) if rows else (set(), account.records)
+    records = locked if counted else account.records
     for each, choice in work.again:
         assert each.job is not None  # send_again sees to that
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
-    if asks or counted:
-        records, jobs, heads = store.pick(host.id, account.user_id, asks)
-        for ask in asks:
-            found = sum(job.app_id == ask.app_id for job in jobs)
-            known.note_head(ask.app_id, heads.get(ask.app_id) if found >= ask.most else None)
-        inherited = dispatch.renew_records(work, records)
+    jobs, waiting = _picked(account.user_id, asks, known) if asks else ([], None)
+    changed: set[RecordKey] = set()
+    if counted:
+        dispatch.renew_records(work, records.records)
         changed = reports.count(
             [r for r in reported if r.known.id in counted], known.apps, work.filling.records, work.computer, now
         )
-        for job in jobs:
-            work.filling.offer(job)
-        _send(work, changes, changed, inherited, now)
-    waiting = store.diagnose(asks) if asks and not work.filling.sent and not work.again else None
+    for job in jobs:
+        work.filling.offer(job)
+    _send(work, changes, now)
+    _add_records(work, changes, records.ids, changed, is_locked=bool(counted))
+    if asks and not work.filling.sent and not work.again:
+        waiting = waiting or store.diagnose(asks)
     words = [] if work.filling.sent or work.again else dispatch.messages(work.filling, waiting)
     describing.describe(request, host, words, changes)
     sent = store.write(host.id, account.user_id, changes, now)
@@ -124,16 +126,27 @@ def _answer(
     return reply
 
 
-def _send(
-    work: Dispatch, changes: Changes, changed: set[RecordKey], inherited: dict[RecordKey, int], now: dt.datetime
-) -> None:
-    """What is stored of the jobs that go out, and of the records that reports or jobs changed."""
+def _picked(user_id: int, asks: list[Ask], known: Catalogue) -> tuple[list[Job], Waiting | None]:
+    """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
+    jobs, heads = store.pick(user_id, asks)
+    left = {ask.app_id: ask.most - sum(job.app_id == ask.app_id for job in jobs) for ask in asks}
+    waiting = None
+    if short := [replace(ask, most=left[ask.app_id]) for ask in asks if left[ask.app_id] > 0]:
+        more, waiting = store.pick_elsewhere(user_id, short, asks, jobs)
+        jobs += more
+    for ask in asks:
+        found = sum(job.app_id == ask.app_id for job in jobs)
+        known.note_head(ask.app_id, heads.get(ask.app_id) if found >= ask.most else None)
+    return jobs, waiting
+
+
+def _send(work: Dispatch, changes: Changes, now: dt.datetime) -> None:
+    """What is stored of the jobs that go out."""
     fill = work.filling
     for each in fill.sent:
         record = fill.records.setdefault(each.choice.key, HostVersionFacts())
         app = fill.apps[each.job.app_id]
         probation.count_sent(record, now.timestamp(), each.job.delay_bound_secs, fill.today)
-        changed.add(each.choice.key)
         changes.jobs.append(
             store.job_row(
                 each.job,
@@ -143,7 +156,17 @@ def _send(
                 must_replicate=each.must_replicate,
             )
         )
-    changes.records = [store.record_row(key, fill.records[key], inherited.get(key, 0)) for key in sorted(changed)]
+
+
+def _add_records(
+    work: Dispatch, changes: Changes, ids: dict[RecordKey, int], changed: set[RecordKey], *, is_locked: bool
+) -> None:
+    """What is stored of the records that reports (``changed``) or jobs changed."""
+    fill = work.filling
+    # In the order in which all others lock them.
+    for key in sorted(changed | {each.choice.key for each in fill.sent}, key=lambda key: ids.get(key, 0)):
+        inherits = work.inherited.get(key, 0)
+        store.add_record(changes, key, fill.records[key], ids.get(key), inherits=inherits, was_judged=is_locked)
 
 
 def _reply(

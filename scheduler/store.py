@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -86,6 +86,13 @@ class KnownResult:
         return RecordKey(self.app_id, self.version_id or 0, self.processor_type)
 
 
+class StoredRecords(NamedTuple):
+    """The computer's (host, version) records, and the numbers of their rows."""
+
+    records: Records
+    ids: dict[RecordKey, int]
+
+
 @dataclass(slots=True)
 class Account:
     """All that was read for one request; ``host`` None: the client's number is none of this person's computers.
@@ -104,7 +111,7 @@ class Account:
     credit: Credit
     host: KnownHost | None
     results: dict[str, KnownResult] = field(default_factory=dict)
-    records: Records = field(default_factory=dict)
+    records: StoredRecords = field(default_factory=lambda: StoredRecords({}, {}))
     preferences_at: float = 0.0
     preferences: str = ""
 
@@ -185,11 +192,14 @@ def _job_again(values: Sequence[Any], details: Sequence[Any]) -> Job:
     return Job(id_, workunit_id, app_id, name, fpops_est, fpops_bound, memory, disk, values[15], quorum, rest)
 
 
-def _records(text: str | None) -> Records:
+def _records(text: str | None) -> StoredRecords:
     records: Records = {}
-    for _, app_id, version_id, type_, et_n, et_avg, *rest in orjson.loads(text or "[]"):
+    ids: dict[RecordKey, int] = {}
+    for id_, app_id, version_id, type_, et_n, et_avg, *rest in orjson.loads(text or "[]"):
         probation, scale_at, error_rate, valid, quota, today, day = rest
-        records[RecordKey(app_id, version_id, type_)] = HostVersionFacts(
+        key = RecordKey(app_id, version_id, type_)
+        ids[key] = id_
+        records[key] = HostVersionFacts(
             pfc=Average(),
             et=AverageWithVariance(et_n, et_avg),
             scale_probation=probation,
@@ -200,18 +210,20 @@ def _records(text: str | None) -> Records:
             n_jobs_today=today,
             jobs_day=dt.date.fromisoformat(day) if day else None,
         )
-    return records
+    return StoredRecords(records, ids)
 
 
-def report(host_id: int, rows: Sequence[Mapping[str, Any]], now: dt.datetime) -> set[int]:
-    """Store what became of results, and wake their workunits; the ids of those that were still open or late.
+def report(host_id: int, rows: Sequence[Mapping[str, Any]], now: dt.datetime) -> tuple[set[int], StoredRecords]:
+    """Store what became of results, and wake their workunits; the ids of those that were still open or late, and the
+    computer's records, locked, if there were any.
 
     The others were reported before, by a request that was answered while this one was on its way.
     """
     row = statements.REPORT.fetch_one(
         {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
     )
-    return set(orjson.loads(row[0])) if row and row[0] else set()
+    assert row is not None  # a SELECT without FROM has one row
+    return set(orjson.loads(row[0] or "[]")), _records(row[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,17 +251,28 @@ def _asks(asks: Sequence[Ask]) -> str:
     return orjson.dumps(asks).decode()
 
 
-def pick(host_id: int, user_id: int, asks: Sequence[Ask]) -> tuple[Records, list[Job], dict[int, tuple[int, int]]]:
-    """Lock the computer's records, and jobs for it; the records as they are now, the jobs in the queue's order, and
-    where the queues of their apps begin now.
-    """
-    row = statements.PICK.fetch_one({"host_id": str(host_id), "user_id": str(user_id), "apps": _asks(asks)})
-    assert row is not None  # a SELECT without FROM has one row
-    # A row of the head may come again from elsewhere: our own locks are not skipped.
-    found = orjson.loads(row[1] or "[]")
-    jobs = {job[0]: Job(*[*job[:10], JobDetails(*job[10:14])]) for job in found}
-    heads = {job[2]: (job[14], job[15]) for job in found if job[15] is not None}
-    return _records(row[0]), list(jobs.values()), heads
+def pick(user_id: int, asks: Sequence[Ask]) -> tuple[list[Job], dict[int, tuple[int, int]]]:
+    """Lock jobs at the heads of the apps' queues, and where these begin now, by app; jobs are in the queue's order."""
+    values: dict[str, str | None] = {"user_id": str(user_id)}
+    for number, ask in enumerate(asks):
+        values |= {
+            f"app_id_{number}": str(ask.app_id),
+            f"most_{number}": str(ask.most),
+            f"flops_{number}": repr(ask.flops),
+            f"delay_secs_{number}": repr(ask.delay_secs),
+            f"memory_bytes_{number}": repr(ask.memory_bytes),
+            f"disk_bytes_{number}": repr(ask.disk_bytes),
+            f"one_per_user_{number}": "t" if ask.one_per_user else "f",
+            f"rank_{number}": str(ask.rank),
+            f"head_id_{number}": str(ask.head_id),
+        }
+    row = statements.pick(len(asks)).fetch_one(values)
+    found = orjson.loads(row[0] or "[]") if row else []
+    return [_job(job) for job in found], {job[2]: (job[14], job[15]) for job in found}
+
+
+def _job(row: Sequence[Any]) -> Job:
+    return Job(*[*row[:10], JobDetails(*row[10:14])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,21 +285,44 @@ class Waiting:
     deadline: int
 
 
+def pick_elsewhere(
+    user_id: int, short: Sequence[Ask], asks: Sequence[Ask], found: Sequence[Job]
+) -> tuple[list[Job], Waiting]:
+    """Lock jobs from elsewhere in the queues whose heads have too little, and why that may be, of all ``asks``."""
+    row = statements.PICK_ELSEWHERE.fetch_one(
+        {
+            "user_id": str(user_id),
+            "short": _asks(short),
+            "apps": _asks(asks),
+            "found": f"{{{','.join(str(job.id) for job in found)}}}",
+        }
+    )
+    assert row is not None  # a SELECT without FROM has one row
+    return [_job(job) for job in orjson.loads(row[0] or "[]")], Waiting(*orjson.loads(row[1] or "[]"))
+
+
 def diagnose(asks: Sequence[Ask]) -> Waiting:
-    """Why nothing was picked."""
+    """Why nothing that was picked suits."""
     row = statements.DIAGNOSE.fetch_one({"apps": _asks(asks)})
     assert row is not None  # an aggregate has one row
-    return Waiting(*(int(number or 0) for number in row))
+    return Waiting(*orjson.loads(row[0] or "[]"))
 
 
 @dataclass(slots=True)
 class Changes:
-    """What a request changes besides results that were reported; rows as the statement's JSON has them."""
+    """What a request changes besides results that were reported; lists of rows as the statement's JSON has them.
+
+    Of the (host, version) records: ``counted`` those that jobs were sent of, ``judged`` those that reports changed,
+    ``added`` new ones. ``record``: what the scheduler knows of the computer; ``is_first``: nothing until now.
+    """
 
     jobs: list[dict[str, Any]] = field(default_factory=list)
-    records: list[dict[str, Any]] = field(default_factory=list)
+    counted: list[dict[str, Any]] = field(default_factory=list)
+    judged: list[dict[str, Any]] = field(default_factory=list)
+    added: list[dict[str, Any]] = field(default_factory=list)
     trickles: list[dict[str, Any]] = field(default_factory=list)
-    record: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, str | None] = field(default_factory=dict)
+    is_first: bool = False
     description: dict[str, Any] | None = None
 
 
@@ -286,16 +332,23 @@ def write(host_id: int, user_id: int, changes: Changes, now: dt.datetime) -> set
         "host_id": str(host_id),
         "user_id": str(user_id),
         "now": now.isoformat(),
-        "jobs": orjson.dumps(changes.jobs).decode(),
-        "records": orjson.dumps(changes.records).decode(),
-        "trickles": orjson.dumps(changes.trickles).decode(),
-        "record": orjson.dumps(changes.record).decode(),
+        **changes.record,
     }
-    statement = statements.WRITE
+    parts = []
+    if changes.jobs:
+        parts.append("sent")
+        values["jobs"] = orjson.dumps(changes.jobs).decode()
+        if any(job["must_replicate"] for job in changes.jobs):
+            parts.append("replicated")
+    for part in ("counted", "judged", "added", "trickles"):
+        if rows := getattr(changes, part):
+            parts.append(part)
+            values[part] = orjson.dumps(rows).decode()
+    parts.append("first_record" if changes.is_first else "record")
     if changes.description is not None:
-        statement = statements.WRITE_DESCRIBED
         values["description"] = orjson.dumps(changes.description).decode()
-    row = fetch_last([(statement, values)], is_end=True)
+    parts.append("host" if changes.description is None else "described_host")
+    row = fetch_last([(statements.write(*parts), values)], is_end=True)
     return set(orjson.loads(row[0])) if row and row[0] else set()
 
 
@@ -315,25 +368,34 @@ def job_row(
     }
 
 
-def record_row(key: RecordKey, record: HostVersionFacts, inherits: int = 0) -> dict[str, Any]:
-    """The scheduler's own columns of a (host, version) record.
+def add_record(
+    changes: Changes, key: RecordKey, record: HostVersionFacts, id_: int | None, *, inherits: int, was_judged: bool
+) -> None:
+    """Store the scheduler's own columns of a (host, version) record, or of one of these that is new (``id_`` None).
 
-    A new one gets the statistics of the version ``inherits``.
+    A new one gets the statistics of the version ``inherits``. If it ``was_judged``, it is locked.
     """
     since = record.host_scale_time
-    return {
+    sent = {
+        "id": id_,
+        "host_scale_at": None if since is None else dt.datetime.fromtimestamp(since, dt.UTC).isoformat(),
+        "n_jobs_today": record.n_jobs_today,
+        "jobs_day": record.jobs_day.isoformat() if record.jobs_day else None,
+    }
+    if id_ is not None and not was_judged:
+        changes.counted.append(sent)
+        return
+    row = sent | {
         "app_id": key.app_id,
         "app_version_id": key.version_id or None,
         "processor_type": key.processor_type,
         "inherits": inherits or None,
         "scale_probation": record.scale_probation,
-        "host_scale_at": None if since is None else dt.datetime.fromtimestamp(since, dt.UTC).isoformat(),
         "error_rate": record.error_rate,
         "consecutive_valid": record.consecutive_valid,
         "max_jobs_per_day": record.max_jobs_per_day,
-        "n_jobs_today": record.n_jobs_today,
-        "jobs_day": record.jobs_day.isoformat() if record.jobs_day else None,
     }
+    (changes.added if id_ is None else changes.judged).append(row)
 
 
 def _texts(values: Iterable[str]) -> str:
