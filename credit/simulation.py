@@ -35,6 +35,7 @@ from portal.models import Host, User
 
 USUAL_FPOPS: Final = 2e13
 """Two hours of a 4 GFLOPS processor at a good half of its peak."""
+HOSTS_PER_USER: Final = 2
 MAX_COMPUTERS: Final = 100_000
 MAX_JOBS: Final = 1_000_000
 MAX_RESULTS: Final = 20
@@ -101,7 +102,12 @@ def release_versions(app: App, kinds: Sequence[VersionKind] = KINDS, version_num
 
 
 def make_computers(
-    dice: Random, number: int, *, hosts_per_user: int = 2, anonymous_part: float = 0.0, cheats: Cheats | None = None
+    dice: Random,
+    number: int,
+    *,
+    hosts_per_user: int = HOSTS_PER_USER,
+    anonymous_part: float = 0.0,
+    cheats: Cheats | None = None,
 ) -> list[Computer]:
     """So many computers and their volunteers, who cannot log in."""
     if not 1 <= number <= MAX_COMPUTERS:
@@ -162,6 +168,8 @@ def _insert(world: World, jobs: Sequence[Job], begin: dt.datetime, end: dt.datet
                 "fpops_bound": job.fpops_est * BOUND_FACTOR,
                 "min_quorum": world.nreplicas,
                 "target_nresults": world.nreplicas,
+                "max_success_results": MAX_RESULTS,
+                "max_total_results": MAX_RESULTS,
                 "need_validate": nvalidatable >= world.nreplicas,
             }
         )

@@ -40,6 +40,11 @@ def test_without_validation_they_wait() -> None:
     assert HostAppVersion.objects.filter(host_scale_at__isnull=False).count() > 0
 
 
+def test_as_many_replicas_as_there_may_be_are_decided() -> None:
+    simulate("--hosts", "40", "--jobs", "24", "--replicas", "10", "--validate")
+    assert Workunit.objects.filter(canonical_result__isnull=False).count() == 24
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -50,9 +55,11 @@ def test_without_validation_they_wait() -> None:
         ("--cheat", "wrong"),
         ("--cheat", "wrong=2"),
         ("--anonymous", "-0.1"),
+        ("--app", "two words"),
+        ("--hosts", "19", "--replicas", "10"),
     ],
 )
-def test_numbers_out_of_range_are_refused(words: tuple[str, str]) -> None:
+def test_what_is_out_of_range_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(CommandError, match=words[0]):
         simulate(*words)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from credit.engine.rules import Rules, RuleSet
 from credit.laboratory.goals import measure_goals
+
+MAX_SEEDS: Final = 100
 
 
 class Command(BaseCommand):
@@ -23,11 +25,15 @@ class Command(BaseCommand):
         parser.add_argument(
             "--rules", choices=[rule_set.value for rule_set in RuleSet], default=RuleSet.PUBLISHED.value
         )
-        parser.add_argument("--seeds", type=int, default=3, help="populations to measure, 1 to 100 (default: 3)")
+        parser.add_argument(
+            "--seeds", type=int, default=3, help=f"populations to measure, 1 to {MAX_SEEDS} (default: 3)"
+        )
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, rules: str, seeds: int, **options: Any) -> None:
-        goals = measure_goals(Rules.of(rules), range(1, min(max(seeds, 1), 100) + 1))
+        if not 1 <= seeds <= MAX_SEEDS:
+            raise CommandError(f"--seeds must be from 1 to {MAX_SEEDS}, not {seeds}")
+        goals = measure_goals(Rules.of(rules), range(1, seeds + 1))
         if options["json"]:
             self.stdout.write(json.dumps([{**asdict(goal), "is_met": goal.is_met} for goal in goals], indent=1))
             return

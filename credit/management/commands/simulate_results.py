@@ -6,12 +6,13 @@ import datetime as dt
 from random import Random
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from credit.models import App
 from credit.population import KINDS, Cheat, Cheats
-from credit.simulation import MAX_COMPUTERS, MAX_JOBS, World, make_computers, release_versions, run
+from credit.simulation import HOSTS_PER_USER, MAX_COMPUTERS, MAX_JOBS, World, make_computers, release_versions, run
 
 
 class Command(BaseCommand):
@@ -44,10 +45,12 @@ class Command(BaseCommand):
         _check("--days", options["days"], 0.01, 3650)
         _check("--replicas", options["replicas"], 1, 10)
         _check("--anonymous", options["anonymous"], 0, 1)
+        least = options["replicas"] * HOSTS_PER_USER if options["replicas"] > 1 else 1
+        if options["hosts"] < least:
+            raise CommandError(f"--hosts must be {least} at least: each replica goes to another volunteer, who has two")
         cheats = _cheats(options["cheat"])
         dice = Random(options["seed"])
-        name = options["app"]
-        app = App.objects.get_or_create(name=name, defaults={"user_friendly_name": name.capitalize()})[0]
+        app = _app(options["app"])
         computers = make_computers(dice, options["hosts"], anonymous_part=options["anonymous"], cheats=cheats)
         world = World(app, KINDS, release_versions(app), computers, dice, options["replicas"])
         now = timezone.now()
@@ -56,6 +59,17 @@ class Command(BaseCommand):
         self.stdout.write(f"{options['jobs']} workunits with {nresults} results of {len(computers)} computers")
         if options["validate"]:
             self.stdout.write(f"{credit:.0f} credits were granted")
+
+
+def _app(name: str) -> App:
+    app = App.objects.filter(name=name).first() or App(name=name, user_friendly_name=name.capitalize())
+    if app.pk is None:
+        try:
+            app.full_clean()
+        except ValidationError as error:
+            raise CommandError(f"--app {name}: {' '.join(error.messages)}") from error
+        app.save()
+    return app
 
 
 def _check(name: str, value: float, low: float, high: float) -> None:
