@@ -62,13 +62,15 @@ class Command(BaseCommand):
 
 
 def _app(name: str) -> App:
-    app = App.objects.filter(name=name).first() or App(name=name, user_friendly_name=name.capitalize())
-    if app.pk is None:
-        try:
-            app.full_clean()
-        except ValidationError as error:
-            raise CommandError(f"--app {name}: {' '.join(error.messages)}") from error
-        app.save()
+    found = App.objects.filter(name=name).first()
+    if found is not None:
+        return found
+    app = App(name=name, user_friendly_name=name.capitalize())
+    try:
+        app.full_clean()
+    except ValidationError as error:
+        raise CommandError(f"--app {name}: {' '.join(error.messages)}") from error
+    app.save()
     return app
 
 
