@@ -8,11 +8,15 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Any, Final
 
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count, Q, QuerySet, Value
+
 from emulator.engine.scenario import CPU, Processor, Scenario
 from emulator.experiments import PARAMETERS, UNFINISHED
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.packing import Packed, unpack
 from emulator.scenario_json import from_json
+from portal.models import User
 from portal.templatetags.display import speed
 
 FIGURES: Final[dict[str, tuple[str, str]]] = {
@@ -75,6 +79,21 @@ class ProjectPart:
     share: float
     got: float
     row: dict[str, Any]
+
+
+def read_experiments(owner: User) -> QuerySet[Experiment]:
+    """The owner's experiments, the latest first, with what each tried (``tried``), over how many seeds (``nseeds``),
+    and how many runs are not over (``unfinished``); one statement.
+    """
+    return (
+        Experiment.objects.filter(owner=owner)
+        .defer("scenario")
+        .annotate(
+            tried=ArrayAgg("runs__variant", filter=Q(runs__isnull=False), distinct=True, default=Value([])),
+            nseeds=Count("runs__seed", distinct=True),
+            unfinished=Count("runs", filter=Q(runs__state__in=UNFINISHED), distinct=True),
+        )
+    )
 
 
 def read_runs(experiment: Experiment) -> list[Run]:

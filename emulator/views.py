@@ -45,7 +45,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 def _overview(request: HttpRequest, form: ComputerForm | None = None, upload: UploadForm | None = None) -> HttpResponse:
     user = signed_in(request)
     context = {
-        "experiments": Experiment.objects.filter(owner=user).defer("scenario"),
+        "experiments": pages.read_experiments(user),
         "hosts": own_hosts(user).filter(retired_at=None).order_by("-last_contact_at")[:50],
         "presets": PRESETS,
         "form": form or ComputerForm(),

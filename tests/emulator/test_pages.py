@@ -309,6 +309,48 @@ def test_who_has_the_link_sees_it_and_nobody_else(
     assert client.get(reverse("experiment_shared", args=[token])).status_code == 404
 
 
+def test_who_was_given_the_link_sees_how_far_it_is(
+    client: Client, signed_in: Client, queue: list[tuple[str, int]]
+) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, nseeds="2"))
+    signed_in.post(reverse("experiment_share", args=[experiment.pk]))
+    client.logout()
+    experiment.refresh_from_db()
+    link = reverse("experiment_shared", args=[experiment.share_token])
+    # The page asks for its progress under the address that the visitor may see.
+    assert f'hx-get="{link}"' in client.get(link).content.decode()
+    progress = client.get(link, headers={"HX-Request": "true", "HX-Target": "progress"})
+    assert "0 of 2 seeds" in text_of(progress)
+
+
+def test_cancelled_runs_are_told_of_once(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+    experiment = begin(signed_in)
+    page = reverse("experiment", args=[experiment.pk])
+    signed_in.post(page, trial(experiment, nseeds="3"))
+    assert "Recent estimated credit · 3 seeds" in text_of(signed_in.get(reverse("emulator")))
+    signed_in.post(reverse("experiment_cancel", args=[experiment.pk]))
+    text = text_of(signed_in.get(page))
+    assert text.count("cancelled") == 1 and "All 3 runs: cancelled." in text
+    assert "In numbers" not in text
+
+
+def test_the_tables_of_a_run_are_pages_too(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="20"))
+    carry_out(queue)
+    address = f"{reverse('emulator_table', args=[experiment.pk, 1, 'blocks'])}?row=100"
+    page = signed_in.get(address).content.decode()
+    assert page.count("<h1") == 1 and page.count("<tr") > 2
+    rows = signed_in.get(address, headers={"HX-Request": "true", "HX-Target": "more-blocks"}).content.decode()
+    assert rows.lstrip().startswith("<tr") and "<h1" not in rows
+
+
+def test_a_computers_page_leads_to_its_emulation(signed_in: Client, studio: Host) -> None:
+    page = signed_in.get(reverse("host", args=[studio.pk])).content.decode()
+    assert f'action="{reverse("emulate_computer", args=[studio.pk])}"' in page
+
+
 def test_downloads_have_what_the_page_shows(signed_in: Client, queue: list[tuple[str, int]]) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
@@ -323,7 +365,8 @@ def test_downloads_have_what_the_page_shows(signed_in: Client, queue: list[tuple
         assert lines[0].startswith(header)
         assert len(lines) > 5
     for what, said in (("decisions", "is asked"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: job")):
-        rows = text_of(signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, what]), {"from": 43_200}))
+        address = reverse("emulator_table", args=[experiment.pk, 1, what])
+        rows = text_of(signed_in.get(address, {"from": 43_200}, headers={"HX-Target": f"more-{what}"}))
         assert said in rows
         assert what == "blocks" or rows.startswith(("day 0, 1", "day 1"))
     assert signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "odd"])).status_code == 404
