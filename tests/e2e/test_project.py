@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
 from accounting.models import Project
-from credit.models import Result, ServerState, UserCredit, ValidateState
+from credit.models import App, Result, ServerState, UserCredit, ValidateState
 from portal.models import User
 from scheduler.models import StoredFile
 from tests.e2e import guard
@@ -109,6 +109,8 @@ def project(manage: Manage) -> str:
     manage("prepare")
     Project.objects.update(is_active=True)
     manage("release_app_version", str(CHECKOUT / "scheduler" / "examples" / "collatz"))
+    # The example lets a newcomer's only computer check itself; here it takes two people.
+    App.objects.update(one_result_per_user=True)
     return Project.objects.get().master_url
 
 
