@@ -134,7 +134,7 @@ class Chooser:
         costs = self._costs([job for job in running if job is not over]) if client.uneven else None
         rank, height = self._rank, self._height
         least = height(mine, mine.running - 1) if costs is None else rank(mine) + costs.get(mine.index, 0.0)
-        for project in client.projects:
+        for project in client.with_jobs[0]:
             if project is not mine and (project.waiting[0] or len(project.begun[0]) > project.running):
                 if costs is None:
                     other = height(project, project.running)
@@ -165,7 +165,7 @@ class Chooser:
             return None
         best, least = None, NEVER
         height = self._height
-        for project in client.projects:
+        for project in client.with_jobs[0]:
             if project.waiting[0] or len(project.begun[0]) > project.running:
                 its_height = height(project, project.running)
                 if its_height < least:
@@ -248,8 +248,8 @@ class Chooser:
         costs = self._costs(self._jobs)
         heap = [
             (rank(project) + costs.get(project.index, 0.0), project.index, project)
-            for project in client.projects
-            if (project.waiting[kind] or project.begun[kind]) and not project.suspended
+            for project in client.with_jobs[kind]
+            if not project.suspended
         ]
         if len(heap) > 1:
             heapify(heap)

@@ -6,7 +6,9 @@ and a policy decides. Policies see it as policy.ClientView.
 
 from __future__ import annotations
 
+from bisect import insort
 from heapq import heapify, heappush
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, cast
 
 from emulator.engine import chance
@@ -28,6 +30,7 @@ LEAST_BUFFER_SECS: Final = 180.0
 LEAST_UP_FRACTION: Final = 0.01
 LEAST_HEAP: Final = 1000
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
+_index = attrgetter("index")
 # Members that each job needs: looking one up in its class takes as long as a function call.
 NO_REASON: Final = Reason.NONE
 IN_TIME: Final = Reason.JOB_MET
@@ -42,7 +45,6 @@ class Client:
     __slots__ = (
         "_beside",
         "_compact_at",
-        "_with_jobs",
         "_work",
         "_work_at",
         "_work_rate",
@@ -81,6 +83,7 @@ class Client:
         "usage_least",
         "usage_most",
         "version",
+        "with_jobs",
     )
 
     def __init__(self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: Log) -> None:
@@ -121,7 +124,7 @@ class Client:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
-        self._with_jobs = [0] * len(processors)  # per kind: how many projects have unfinished jobs
+        self.with_jobs: list[list[ProjectState]] = [[] for _ in processors]  # per kind: who has unfinished jobs
         self.contested = False  # for some kind two projects have, so they take turns
         self.running: list[Job] = []
         self.busy_projects: list[ProjectState] = []  # those with running jobs
@@ -190,8 +193,10 @@ class Client:
         project = job.project
         waiting = project.waiting[kind]
         if not waiting and not project.begun[kind]:
-            self._count_project(kind, 1)
+            insort(self.with_jobs[kind], project, key=_index)
+            self._see_who_has_jobs()
         waiting.append(job)
+        project.unfinished += 1
         work_secs = job.estimate_secs * job.usage
         project.waiting_secs[kind] += work_secs
         self._work[kind] += work_secs
@@ -212,10 +217,8 @@ class Client:
         self.version += 1
         self.safe_until_secs = 0.0
 
-    def _count_project(self, kind: int, change: int) -> None:
-        """One project more, or less, has unfinished jobs of that kind."""
-        self._with_jobs[kind] += change
-        self.contested = max(self._with_jobs) > 1
+    def _see_who_has_jobs(self) -> None:
+        self.contested = any([len(projects) > 1 for projects in self.with_jobs])
 
     def work_secs(self, kind: int, now: float) -> float:
         """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
@@ -369,8 +372,10 @@ class Client:
         kind = job.kind
         begun = project.begun[kind]
         begun.remove(job)
+        project.unfinished -= 1
         if not begun and not project.waiting[kind]:
-            self._count_project(kind, -1)
+            self.with_jobs[kind].remove(project)
+            self._see_who_has_jobs()
         self.version += 1
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
@@ -415,9 +420,11 @@ class Client:
             self._work[job.kind] -= job.left_secs(now) * job.usage
         for kind in range(len(self.kinds)):
             if project.begun[kind] or project.waiting[kind]:
-                self._count_project(kind, -1)
+                self.with_jobs[kind].remove(project)
             project.begun[kind].clear()
             project.waiting[kind].clear()
             project.waiting_secs[kind] = 0.0
+        project.unfinished = 0
+        self._see_who_has_jobs()
         self.version += 1
         return dropped

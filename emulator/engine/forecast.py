@@ -147,7 +147,7 @@ class Forecast:
         endangered: list[Job] = []
         for kind in self._kinds:
             bound = now + self._all_done_secs(kind, now)
-            for project in client.projects:
+            for project in client.with_jobs[kind]:
                 if project.suspended:
                     continue
                 for jobs in (project.begun[kind], project.waiting[kind]):
@@ -252,10 +252,10 @@ class Forecast:
         """As `_in_order`, without the jobs, where all count for the same."""
         picks: list[tuple[float, float]] = []
         projects = 0
-        for project in self._client.projects:
-            begun, waiting = project.begun[kind], project.waiting[kind]
-            if (not begun and not waiting) or project.suspended:
+        for project in self._client.with_jobs[kind]:
+            if project.suspended:
                 continue
+            begun, waiting = project.begun[kind], project.waiting[kind]
             projects += 1
             rank, unit = self._start(project)
             cost = unit * (begun or waiting)[0].counted_flops
@@ -281,10 +281,10 @@ class Forecast:
         picks: list[tuple[float, float, Job]] = []
         pick = picks.append
         projects = 0
-        for project in client.projects:
-            begun, waiting = project.begun[kind], project.waiting[kind]
-            if (not begun and not waiting) or project.suspended:
+        for project in client.with_jobs[kind]:
+            if project.suspended:
                 continue
+            begun, waiting = project.begun[kind], project.waiting[kind]
             projects += 1
             rank, unit = self._start(project)
             for job in begun:

@@ -154,6 +154,7 @@ class ProjectState:
         "server",
         "share",
         "suspended",
+        "unfinished",
         "used_flop",
         "waiting",
         "waiting_secs",
@@ -173,6 +174,7 @@ class ProjectState:
         self.apps: list[AppState] = []
         self.can_supply = [False] * kinds
         # Jobs.
+        self.unfinished = 0  # waiting and begun, of all kinds
         self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]
         self.begun: list[list[Job]] = [[] for _ in range(kinds)]
         self.waiting_secs = [0.0] * kinds

@@ -197,7 +197,9 @@ class Rec:
             index = project.index
             part = (rec[index] + half) / total_rec
             rank = part * shares / project.share if project.share else 1000.0 + part
-            ranked.append((rank + self._queued_flop(project, now) / capacity, index, project))
+            if project.unfinished:
+                rank += self._queued_flop(project, now) / capacity
+            ranked.append((rank, index, project))
         ranked.sort()
         return [project for _, _, project in ranked]
 
@@ -218,7 +220,7 @@ class Rec:
             return False
         if not project.share and saturated_secs >= min(client.buffer_min_secs, ZERO_SHARE_SECS):
             return False
-        return sum(map(len, project.waiting)) + sum(map(len, project.begun)) <= MOST_RUNNABLE
+        return project.unfinished <= MOST_RUNNABLE
 
     def _request(self, order: list[ProjectState], place: int, chosen: int, outlook: Outlook, now: float) -> WorkRequest:
         """Asks for the kind it was chosen for, and for all others that are short and that nobody before it could
