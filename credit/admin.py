@@ -89,6 +89,12 @@ class VersionForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the
             raise ValidationError("A version for CPUs uses no GPU: enter 0.")
         return usage
 
+    def clean_avg_ncpus(self) -> float:
+        ncpus: float = self.cleaned_data["avg_ncpus"]
+        if not ncpus and self.instance.processor_type == ProcessorType.CPU:
+            raise ValidationError("A version for CPUs uses more than 0 of them: else it could never be sent.")
+        return ncpus
+
     def clean_min_gpu_ram_bytes(self) -> int:
         nbytes: int = self.cleaned_data["min_gpu_ram_bytes"]
         if not 0 <= nbytes <= MAX_GPU_RAM_BYTES:

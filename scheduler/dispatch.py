@@ -22,7 +22,7 @@ from scheduler.engine.filling import Filling, Limits
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
 from scheduler.engine.versions import Choices
-from scheduler.messages import CPU, SchedulerRequest
+from scheduler.messages import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.store import Account, Ask, KnownResult, Waiting
 
 NO_LIMIT: Final = 1e300
@@ -52,7 +52,11 @@ def computer_of(request: SchedulerRequest) -> Computer:
     return Computer(
         ncpus=min(host.ncpus, settings.AM_MAX_NCPUS),
         p_fpops=host.p_fpops,
-        gpus={gpu.type: replace(gpu, count=min(gpu.count, settings.AM_MAX_GPUS)) for gpu in request.gpus},
+        gpus={
+            gpu.type: replace(gpu, count=min(gpu.count, settings.AM_MAX_GPUS))
+            for gpu in request.gpus
+            if gpu.type in GPU_TYPES
+        },
         features=host.p_features,
         ram_bytes=None if host.m_nbytes is None else host.m_nbytes * request.ram_fraction,
         disk_bytes=free,

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 CPU: Final = "CPU"
+GPU_TYPES: Final = ("NVIDIA", "ATI", "intel_gpu", "apple_gpu")
+"""Those that versions can be for, and that records and credit are kept of (``credit.models.ProcessorType``)."""
 ANONYMOUS: Final = "anonymous"
 
 

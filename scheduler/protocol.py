@@ -82,7 +82,7 @@ _REFUSED_TYPES: Final = {
     b"no_intel_gpu": ("intel_gpu",),
     b"no_apple_gpu": ("apple_gpu",),
 }
-GPU_TYPES: Final = {
+COPROCESSORS: Final = {
     b"coproc_cuda": "NVIDIA",
     b"coproc_ati": "ATI",
     b"coproc_intel_gpu": "intel_gpu",
@@ -211,10 +211,10 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
     gpus: dict[str, Gpu] = {}
     scan = TagScanner(request.coprocs_raw, LIMITS)
     while (tag := scan.next()) is not None and len(gpus) < MAX_GPU_TYPES:
-        if tag not in GPU_TYPES:
+        if tag not in COPROCESSORS:
             continue
         fields = dict(scan.fields(tag, _END))
-        kind = GPU_TYPES[tag] or clip(fields.get(b"type", b""), 64)
+        kind = COPROCESSORS[tag] or clip(fields.get(b"type", b""), 64)
         if b"req_secs" in fields or b"req_instances" in fields:
             request.is_new_style = True
         count = _int(fields.get(b"count"), 0, 1024) or 0

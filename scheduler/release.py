@@ -121,6 +121,8 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
         raise ReleaseError(f"{where}, processor_type: one of {', '.join(ProcessorType.values)}.")
     if (type_ == ProcessorType.CPU) == (given.get("gpu_usage", 0) > 0):
         raise ReleaseError(f"{where}, gpu_usage: more than 0 for a GPU type, else 0.")
+    if type_ == ProcessorType.CPU and given.get("avg_ncpus", 1) == 0:
+        raise ReleaseError(f"{where}, avg_ncpus: more than 0 where no GPU is used; it would never be sent.")
     if not 1 <= len(given["files"]) <= MAX_FILES_PER_JOB:
         raise ReleaseError(f"{where}, files: 1 to {MAX_FILES_PER_JOB} of them.")
     for name in ("app", "platform", "plan_class"):
@@ -212,8 +214,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
 
     Raises ReleaseError if a version of this number has other files or fields, or a file's name was used before.
     """
-    if release.plan_class and not PlanClass.objects.filter(name=release.plan_class).exists():
-        raise ReleaseError(f"There is no plan class {release.plan_class}. Make it in the admin first.")
+    _check_plan_class(release)
     app, _ = App.objects.get_or_create(
         name=release.app, defaults={"user_friendly_name": release.app.title(), **release.new_app}
     )
@@ -237,6 +238,18 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
     elif _released(version) != _described(release):
         raise ReleaseError(f"{version} was released before, and not like this. Give it another version number.")
     return version, is_new
+
+
+def _check_plan_class(release: Release) -> None:
+    if not release.plan_class:
+        return
+    plan = PlanClass.objects.filter(name=release.plan_class).first()
+    if plan is None:
+        raise ReleaseError(f"There is no plan class {release.plan_class}. Make it in the admin first.")
+    if plan.processor_type != release.processor_type:
+        raise ReleaseError(
+            f"processor_type: {release.processor_type}, but plan class {plan.name} is for {plan.processor_type}."
+        )
 
 
 def _store(file: ReleaseFile, signature: str) -> StoredFile:

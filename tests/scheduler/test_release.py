@@ -160,6 +160,7 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"processor_type": "TPU"}, "processor_type: one of CPU, NVIDIA"),
         ({"processor_type": "NVIDIA"}, "gpu_usage: more than 0 for a GPU type"),
         ({"gpu_usage": 1}, "gpu_usage: more than 0 for a GPU type"),
+        ({"avg_ncpus": 0}, "avg_ncpus: more than 0 where no GPU is used; it would never be sent"),
         ({"plan_class": "unheard_of"}, "There is no plan class unheard_of"),
         ({"color": "red"}, "color: unknown"),
         ({"files": []}, "files: 1 to 100"),

@@ -15,12 +15,23 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
-from credit.models import App, AssimilateState, FileDeleteState, HostAppVersion, Outcome, Result, ServerState, Workunit
+from credit.models import (
+    App,
+    AssimilateState,
+    FileDeleteState,
+    HostAppVersion,
+    Outcome,
+    ProcessorType,
+    Result,
+    ServerState,
+    Workunit,
+)
 from portal import recognition
 from portal.models import Host, User
 from portal.scanner import ProtocolError
 from scheduler import assimilator, file_deleter
 from scheduler.job_fields import JobError
+from scheduler.messages import CPU, GPU_TYPES
 from scheduler.models import PlanClass, Trickle, Upload
 from scheduler.protocol import MAX_RESULTS
 from scheduler.submission import submit
@@ -33,6 +44,7 @@ from tests.scheduler.uploading import post as post_upload
 
 pytestmark = pytest.mark.django_db
 
+GPU_TAGS = ("coproc_cuda", "coproc_ati", "coproc_intel_gpu", "coproc_apple_gpu")
 LONG_TYPE = "gpu_of_a_type_with_a_long_name"
 
 
@@ -81,6 +93,38 @@ def test_a_type_of_processor_that_no_result_can_name_gets_no_jobs(app: App, alic
     coprocs = gpu("coproc", secs=1, type=LONG_TYPE)
     computer = computer_of(alice, platform="anonymous", coprocs=coprocs, extra=f"<app_versions>{own}</app_versions>")
     assert names(computer.ask(), "result") == []
+
+
+def test_a_type_of_processor_that_credit_does_not_know_gets_no_jobs_and_is_told_so(app: App, alice: User) -> None:
+    fill(app, 1)
+    own = (
+        f"<app_version><app_name>{app.name}</app_name><version_num>1</version_num><flops>1e10</flops>"
+        "<avg_ncpus>0.1</avg_ncpus><coproc><type>testgpu</type><count>1</count></coproc></app_version>"
+    )
+    said = gpu("coproc", type="testgpu", secs=100)
+    reply = computer_of(alice, coprocs=said, platform="anonymous").ask(extra=own)
+    assert names(reply, "result") == []
+    assert "need other processors" in messages(reply)[0]
+    reply = computer_of(alice, coprocs=said).ask()
+    assert "no application here uses the kind of processor" in messages(reply)[0]
+    assert (CPU, *GPU_TYPES) == tuple(ProcessorType.values)
+
+
+@pytest.mark.parametrize("kind", GPU_TAGS)
+def test_own_programs_of_each_type_have_a_record_of_their_own(app: App, alice: User, kind: str) -> None:
+    jobs = fill(app, 2)
+    type_ = dict(zip(GPU_TAGS, GPU_TYPES, strict=True))[kind]
+    own = "".join(
+        f"<app_version><app_name>{app.name}</app_name><version_num>1</version_num><flops>1e10</flops>"
+        f"<avg_ncpus>{ncpus}</avg_ncpus>{coproc}</app_version>"
+        for ncpus, coproc in ((1, ""), (0.1, f"<coproc><type>{type_}</type><count>1</count></coproc>"))
+    )
+    computer = computer_of(alice, coprocs=gpu(kind, secs=1), platform="anonymous")
+    assert len(names(computer.ask(secs=1, extra=own), "result")) == 2
+    sent = Result.objects.filter(pk__in=[job.pk for job in jobs])
+    assert set(sent.filter(app_version=None).values_list("processor_type", flat=True)) == {CPU, type_}
+    records = HostAppVersion.objects.filter(app_version=None)
+    assert set(records.values_list("processor_type", flat=True)) == {CPU, type_}
 
 
 def test_a_coprocessor_that_calls_itself_a_processor_changes_nothing(app: App, alice: User) -> None:
