@@ -12,11 +12,12 @@ verbatim), and inside a project the last, but for <url> (the project's own name 
 """
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
-from accounting.engine.amounts import KINDS, Totals, parse_amount, parse_count
+from accounting.engine.amounts import JOB_KINDS, KINDS, Totals, parse_amount, parse_count
 from accounting.replies import (
     AccountEntry,
     AccountManagerReply,
@@ -33,7 +34,7 @@ from portal.hardware import (
     hardware_digest,
     parse_hardware,
 )
-from portal.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip
+from portal.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip, row_of
 
 __all__ = [
     "AccountEntry",
@@ -68,6 +69,7 @@ _TEXTS: Final = frozenset(
         b"client_version", b"run_mode", b"platform_name",
     }
 )  # fmt: skip
+_ROW_OF_TEXTS: Final = row_of(_TEXTS)
 _SECTIONS: Final = frozenset(
     {
         b"working_global_preferences", b"global_preferences", b"host_info", b"opaque", b"time_stats",
@@ -76,21 +78,46 @@ _SECTIONS: Final = frozenset(
 )  # fmt: skip
 # Tags that cannot be inside a project: they end one that was never closed.
 _NOT_IN_PROJECT: Final = _SECTIONS | {b"/" + _ROOT}
-_CPU_EC, _GPU_EC, _CPU_TIME, _GPU_TIME, _NJOBS_SUCCESS, _NJOBS_ERROR = _KIND_TAGS = tuple(
-    kind.encode() for kind in KINDS
+# Of a project, in the order that clients print them; not all of them print what is behind the share.
+_PRINTED_KINDS: Final = ("cpu_ec", "cpu_time", "gpu_ec", "gpu_time", "njobs_success", "njobs_error")
+_PROJECT_TAGS: Final = (
+    b"url", b"project_name", b"suspended_via_gui", b"hostid", b"not_started_dur", b"in_progress_dur",
+    b"attached_via_acct_mgr", b"dont_request_more_work", b"detach_when_done", b"ended", b"resource_share",
+    b"nrpc_failures", *(kind.encode() for kind in _PRINTED_KINDS),
+)  # fmt: skip
+
+
+def _printed(tags: Iterable[bytes]) -> bytes:
+    """A pattern of elements with nothing but text in them, one after the other; a group for each text."""
+    return b"".join([rb"<%b>([^<]*+)</%b>\s*+" % (tag, tag) for tag in tags])
+
+
+_PRINTED_PROJECT = re.compile(
+    rb"\s*+<project>\s*+"
+    + _printed(_PROJECT_TAGS[:11])
+    + rb"<disk_usage>[^<]*+</disk_usage>\s*+<disk_share>[^<]*+</disk_share>\s*+"
+    + rb"(?:%b)?+" % _printed(_PROJECT_TAGS[11:])
+    + rb"((?:<sched_req_no_work>[^<]*+</sched_req_no_work>\s*+)*+)"
+    + rb"(?:%b)?+</project>" % _printed([b"account_key"])
 )
+_NO_WORK_TEXT = re.compile(rb"<sched_req_no_work>([^<]*+)<")
 
 _HOST_TOKEN = re.compile(rb"<host>\s*+([0-9a-fA-F]{32,64})\s*+</host>")
 _NOW = re.compile(rb"<now>([^<]*+)</now>")
 _ALT_PLATFORM_NAME = re.compile(rb"<name>([^<]*+)</name>")
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", re.ASCII)
-_TIME_STATS = re.compile(
-    rb"<(on_frac|connected_frac|cpu_and_network_available_frac|active_frac|gpu_active_frac|client_start_time"
-    rb"|total_start_time|total_duration|total_active_duration|total_gpu_active_duration|now|previous_uptime"
-    rb"|session_active_duration|session_gpu_active_duration)>([0-9.eE+-]{1,32})</\1>"
-)
+_NUMBER = re.compile(rb"<(\w++)>([0-9.eE+-]{1,32}+)</\1>")
+_TIME_STATS: Final = {
+    name.encode(): name
+    for name in (
+        "on_frac", "connected_frac", "cpu_and_network_available_frac", "active_frac", "gpu_active_frac",
+        "client_start_time", "total_start_time", "total_duration", "total_active_duration",
+        "total_gpu_active_duration", "now", "previous_uptime", "session_active_duration",
+        "session_gpu_active_duration",
+    )
+}  # fmt: skip
 # The other averages hold nonsense on fast networks.
-_NET_STATS = re.compile(rb"<(bwup|bwdown)>([0-9.eE+-]{1,32})</\1>")
+_NET_STATS: Final = {b"bwup": "bwup", b"bwdown": "bwdown"}
 _MAX_SECS: Final = 1e11
 _MAX_BYTES_PER_SEC: Final = 1e12
 _MAX_STATS: Final = 1 << 14
@@ -185,9 +212,10 @@ def parse_request(body: bytes) -> AccountManagerRequest:
     if scan.next() != _ROOT:
         raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
     scan.enter()
-    found: dict[bytes, bytes | None] = {}
+    # Credentials and the like come one after the other. The first of two counts.
+    found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
     platforms: list[str] = []
-    projects: list[ReportedProject] = []
+    projects = _printed_projects(scan)
     left_out = 0
     while (tag := scan.next()) is not None:
         if tag in _TEXTS:
@@ -246,57 +274,85 @@ def _request(
     )
 
 
+def _printed_projects(scan: TagScanner) -> list[ReportedProject]:
+    """The projects that come next, as long as they are just as clients print them; much cheaper than field by field."""
+    projects: list[ReportedProject] = []
+    while len(projects) < MAX_PROJECTS and (match := scan.take(_PRINTED_PROJECT)) is not None:
+        *texts, no_work, account_key = match.groups()
+        projects.append(_reported(texts, account_key, _NO_WORK_TEXT.findall(no_work) if no_work else ()))
+    return projects
+
+
 def _project(fields: Fields) -> ReportedProject:
     values = dict(fields)
     get = values.get
     if fields and fields[0][0] == b"url":
         values[b"url"] = fields[0][1]
-    totals, fault = _totals(values)
+    no_work = [text for tag, text in fields if tag == b"sched_req_no_work"]
+    return _reported([get(tag) for tag in _PROJECT_TAGS], get(b"account_key"), no_work)
+
+
+def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work: Sequence[bytes]) -> ReportedProject:
+    """A project of the texts of _PROJECT_TAGS, in that order; None for what was not sent."""
+    url, name, suspended, hostid, not_started, in_progress, managed, no_new, detach, ended, share, failures = texts[:12]
+    totals, fault = _totals(texts[12:])
     return ReportedProject(
         # Longer than a URL can be, so that a cut one is still known as too long.
-        url=clip(get(b"url", b""), 2 * MAX_URL),
-        project_name=clip(get(b"project_name", b""), 255),
-        hostid=_int(get(b"hostid"), 0, 2**31 - 1),
-        resource_share=_float(get(b"resource_share", b""), 0, 1e12),
-        attached_via_acct_mgr=_flag(get(b"attached_via_acct_mgr")),
-        suspended_via_gui=_flag(get(b"suspended_via_gui")),
-        dont_request_more_work=_flag(get(b"dont_request_more_work")),
-        detach_when_done=_flag(get(b"detach_when_done")),
-        ended=_flag(get(b"ended")),
-        not_started_dur=_float(get(b"not_started_dur", b""), 0, _MAX_SECS) or 0.0,
-        in_progress_dur=_float(get(b"in_progress_dur", b""), 0, _MAX_SECS) or 0.0,
-        nrpc_failures=_int(get(b"nrpc_failures"), 0, 2**31 - 1),
-        account_key=clip(get(b"account_key", b""), 255),
-        no_work=_no_work(fields) if b"sched_req_no_work" in values else (),
+        url=clip(url or b"", 2 * MAX_URL),
+        project_name=clip(name or b"", 255),
+        hostid=_int(hostid, 0, 2**31 - 1),
+        resource_share=_float(share, 0, 1e12),
+        attached_via_acct_mgr=_flag(managed),
+        suspended_via_gui=_flag(suspended),
+        dont_request_more_work=_flag(no_new),
+        detach_when_done=_flag(detach),
+        ended=_flag(ended),
+        not_started_dur=_float(not_started, 0, _MAX_SECS) or 0.0,
+        in_progress_dur=_float(in_progress, 0, _MAX_SECS) or 0.0,
+        nrpc_failures=_int(failures, 0, 2**31 - 1),
+        account_key=clip(account_key or b"", 255),
+        no_work=_no_work(no_work) if no_work else (),
         totals=totals,
         fault=fault,
     )
 
 
-def _totals(values: dict[bytes, bytes]) -> tuple[Totals | None, str | None]:
+def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None]:
     """Return the six totals, or None and why they cannot be used; (None, None) when none was sent."""
-    kind = _CPU_EC
-    try:
-        return (
-            parse_amount(values[kind := _CPU_EC]),
-            parse_amount(values[kind := _GPU_EC]),
-            parse_amount(values[kind := _CPU_TIME]),
-            parse_amount(values[kind := _GPU_TIME]),
-            parse_count(values[kind := _NJOBS_SUCCESS]),
-            parse_count(values[kind := _NJOBS_ERROR]),
-        ), None
-    except KeyError:
-        if not any(tag in values for tag in _KIND_TAGS):
-            return None, None
-        return None, f"{kind.decode()} is missing, though other totals are there"
-    except ValueError as error:
-        return None, f"{kind.decode()} is {error}"
+    if None not in six:
+        cpu_ec, cpu_time, gpu_ec, gpu_time, success, error = cast("Sequence[bytes]", six)
+        try:
+            return (
+                parse_amount(cpu_ec),
+                parse_amount(gpu_ec),
+                parse_amount(cpu_time),
+                parse_amount(gpu_time),
+                parse_count(success),
+                parse_count(error),
+            ), None
+        except ValueError:
+            pass
+    return None, _fault(dict(zip(_PRINTED_KINDS, six, strict=True)))
 
 
-def _no_work(fields: Fields) -> tuple[str, ...]:
+def _fault(totals: Mapping[str, bytes | None]) -> str | None:
+    """The first thing wrong with totals that cannot be used; None if there are none."""
+    if all(text is None for text in totals.values()):
+        return None
+    for kind in KINDS:
+        text = totals[kind]
+        if text is None:
+            return f"{kind} is missing, though other totals are there"
+        try:
+            parse_count(text) if kind in JOB_KINDS else parse_amount(text)
+        except ValueError as error:
+            return f"{kind} is {error}"
+    return None
+
+
+def _no_work(texts: Sequence[bytes]) -> tuple[str, ...]:
     """The resources without work, each once; at most MAX_NO_WORK of at most 64 characters."""
-    resources = (clip(text, 64) for tag, text in fields if tag == b"sched_req_no_work")
-    return tuple(dict.fromkeys(filter(None, resources)))[:MAX_NO_WORK]
+    return tuple(dict.fromkeys(filter(None, [clip(text, 64) for text in texts])))[:MAX_NO_WORK]
 
 
 def _flag(raw: bytes | None) -> bool:
@@ -316,7 +372,7 @@ def _int(raw: bytes | None, low: int, high: int) -> int:
         return 0
 
 
-def _float(raw: bytes, low: float, high: float) -> float | None:
+def _float(raw: bytes | None, low: float, high: float) -> float | None:
     """A number, None if it is absent or out of range."""
     if not raw:
         return None
@@ -326,16 +382,17 @@ def _float(raw: bytes, low: float, high: float) -> float | None:
         return None
 
 
-def _numbers(pattern: re.Pattern[bytes], raw: bytes, high: float) -> dict[str, float]:
-    """Name -> number for each match of the pattern, but for what is no number from -1 (unknown) to high."""
+def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, float]:
+    """Name -> number for each element of these names, but for what is no number from -1 (unknown) to high."""
     numbers = {}
-    for name, text in pattern.findall(raw, 0, _MAX_STATS):
-        try:
-            number = float(text)
-        except ValueError:
-            continue
-        if -1 <= number <= high:
-            numbers[name.decode()] = number
+    for tag, text in _NUMBER.findall(raw, 0, _MAX_STATS):
+        if tag in names:
+            try:
+                number = float(text)
+            except ValueError:
+                continue
+            if -1 <= number <= high:
+                numbers[names[tag]] = number
     return numbers
 
 

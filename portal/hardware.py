@@ -130,7 +130,9 @@ def hardware_digest(host_info: bytes) -> bytes:
 
 def free_disk(host_info: bytes) -> bytes:
     """Return the text of <d_free>, b"" when there is none."""
-    match = _D_FREE.search(host_info)
+    # Looking for the text is much faster than for the pattern.
+    start = host_info.find(b"<d_free>")
+    match = _D_FREE.search(host_info, start) if start >= 0 else None
     return match[1] if match else b""
 
 

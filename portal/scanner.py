@@ -17,6 +17,7 @@ Rules where a message is not well-formed:
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import nan
 from typing import Final
@@ -68,7 +69,7 @@ class TagScanner:
     After `next`, `text` is the element's text when nothing but text is inside it, and None otherwise.
     """
 
-    __slots__ = ("_closers", "_inside", "_unclosed", "data", "elements", "limits", "pos", "start", "text")
+    __slots__ = ("_closers", "_tag", "_unclosed", "data", "elements", "limits", "pos", "text")
 
     def __init__(self, data: bytes, limits: Limits = DEFAULT_LIMITS) -> None:
         if len(data) > limits.body_bytes:
@@ -76,8 +77,7 @@ class TagScanner:
         self.data = data
         self.limits = limits
         self.pos = 0
-        self.start = 0
-        self._inside = 0
+        self._tag: re.Match[bytes] | None = None
         self.text: bytes | None = None
         self.elements = 0
         self._unclosed = 0
@@ -91,25 +91,57 @@ class TagScanner:
         while (match := _TAG.search(self.data, self.pos)) is not None:
             name: bytes | None
             name, attributes, text = match.groups()
-            self.count(1)
+            self.elements += 1
+            if self.elements > self.limits.elements:
+                raise self._too_many()
             self.pos = match.end()
             if name is None:
                 self._pass_over_comment(match[0])
                 continue
-            self.start = match.start()
-            self._inside = match.end(2) + 1
-            if attributes[-1:] == b"/":
+            self._tag = match
+            if attributes and attributes[-1] == _SLASH:
                 text = b""
-                self.pos = self._inside
+                self.pos = match.end(2) + 1
             self.text = text
             return name
         self.pos = len(self.data)
         return None
 
+    @property
+    def start(self) -> int:
+        """Where the tag that `next` found begins; 0 before the first."""
+        return 0 if self._tag is None else self._tag.start()
+
     def enter(self) -> None:
         """Go on inside the element just opened, even if it holds only text."""
-        self.pos = self._inside
+        if self._tag is not None:
+            self.pos = self._tag.end(2) + 1
         self.text = None
+
+    def row(self, pattern: re.Pattern[bytes]) -> Fields:
+        """Return the elements that come next as long as the pattern, one of `row_of`, knows them, as (name, text).
+
+        The same as `next` and `element_text` for each, at a third of the price.
+        """
+        match = pattern.match(self.data, self.pos)
+        assert match is not None  # the pattern matches an empty row too
+        start, self.pos = match.span(1)
+        fields: Fields = _FIELD.findall(self.data, start, self.pos)
+        self.count(len(fields))
+        if self.pos - start > self.limits.text_bytes:
+            for name, text in fields:
+                if len(text) > self.limits.text_bytes:
+                    raise self._too_long(name)
+        return fields
+
+    def take(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
+        """Go behind what matches the pattern at the cursor, plain elements in known order; None if nothing does."""
+        match = pattern.match(self.data, self.pos)
+        if match is None or match.end() - match.start() > self.limits.text_bytes:
+            return None
+        self.count(self.data.count(b"</", self.pos, match.end()))
+        self.pos = match.end()
+        return match
 
     def element_text(self, name: bytes) -> bytes:
         """Return the bytes inside the element just opened, tags and all; ProtocolError for too many."""
@@ -190,7 +222,8 @@ class TagScanner:
                 return fields
             if tag == name or tag in siblings:
                 self._note_unclosed(name)
-                self.pos = self.start
+                assert self._tag is not None  # `next` has just found it
+                self.pos = self._tag.start()
                 return fields
             if tag[0] != _SLASH:
                 fields.append((tag, self.element_text(tag)))
@@ -200,7 +233,7 @@ class TagScanner:
         """Add to the number of elements seen; raise ProtocolError when it passes the limit."""
         self.elements += elements
         if self.elements > self.limits.elements:
-            raise ProtocolError("elements", f"more than {self.limits.elements}")
+            raise self._too_many()
 
     def _closer(self, name: bytes) -> int:
         """Where the first closing tag of that name at or after the cursor begins; -1 if there is none.
@@ -228,8 +261,16 @@ class TagScanner:
         if self._unclosed > self.limits.unclosed:
             raise ProtocolError(_name(name), f"more than {self.limits.unclosed} elements are never closed")
 
+    def _too_many(self) -> ProtocolError:
+        return ProtocolError("elements", f"more than {self.limits.elements}")
+
     def _too_long(self, name: bytes) -> ProtocolError:
         return ProtocolError(_name(name), f"longer than {self.limits.text_bytes} bytes")
+
+
+def row_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
+    """A pattern for `TagScanner.row`: elements of these names, one after the other, with nothing but text in them."""
+    return re.compile(rb"\s*+((?:<(%b)>[^<]*+</\2>\s*+)*+)" % b"|".join(sorted(names)))
 
 
 def _name(tag: bytes) -> str:
@@ -275,6 +316,10 @@ def as_text(field: str, raw: bytes, max_len: int, *, entities: bool = False) -> 
 
 def as_int(field: str, raw: bytes, low: int, high: int) -> int:
     """Return an integer from low to high ("3.000000" is one too), or raise ProtocolError."""
+    if raw.isdigit() and len(raw) < 20:
+        number = int(raw)
+        if low <= number <= high:
+            return number
     match = _INTEGER.fullmatch(raw.strip())
     if match is not None and low <= (number := int(match[1])) <= high:
         return number

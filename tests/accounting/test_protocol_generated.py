@@ -201,3 +201,15 @@ def check_bounds(request: protocol.AccountManagerRequest, body: bytes) -> None:
             assert all(0 <= amount < 10**21 for amount in project.totals)
         assert "\0" not in project.project_name + project.url + project.account_key
     assert sum(len(project.project_name) for project in request.projects) <= len(body)
+
+
+@settings(max_examples=100, deadline=None)
+@given(requests)
+def test_a_project_just_as_clients_print_it_reads_as_one_with_something_more(sent: SentRequest) -> None:
+    body = sent.printed()
+    assert parse_request(body.replace(b"</project>", b"<more/></project>")).projects == parse_request(body).projects
+
+
+@pytest.mark.parametrize("body", captured_requests().values(), ids=captured_requests().keys())
+def test_a_captured_project_reads_as_one_with_something_more(body: bytes) -> None:
+    assert parse_request(body.replace(b"</project>", b"<more/></project>")).projects == parse_request(body).projects
