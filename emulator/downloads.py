@@ -8,12 +8,21 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from emulator.engine.reasons import SENTENCES, Reason
+from emulator.engine.results import HostState
 from emulator.models import Run
 from emulator.packing import Packed
 
 CHUNK_ROWS: Final = 5000
+NAMED_MAX: Final = 12
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 _BLOCKS: Final = ("start_secs", "end_secs", "lane", "project", "job", "usage", "by_deadline")
+_MISSES: Final = ("at_secs", "project", "job", "late_secs")
+_STATES: Final = {
+    HostState.COMPUTING: "may compute",
+    HostState.NO_GPU: "may compute, but not on GPUs",
+    HostState.INACTIVE: "is on, but may not compute",
+    HostState.OFF: "is off",
+}
 _RPCS: Final = ("at_secs", "project", "asked_secs", "got", "reported", "answered")
 
 
@@ -49,6 +58,31 @@ def rpcs_csv(packed: Packed) -> Iterator[str]:
     yield "at_secs,project,asked_secs,jobs_got,jobs_reported,answered\r\n"
     for at, project, asked, got, reported, answered in _rows(packed, "rpcs", _RPCS):
         yield _line([at, packed.texts["projects"][project], asked, got, reported, answered])
+
+
+def misses_csv(packed: Packed) -> Iterator[str]:
+    """Jobs that were finished after their deadline."""
+    yield "at_secs,project,job,late_secs\r\n"
+    for at, project, job, late in _rows(packed, "misses", _MISSES):
+        yield _line([at, packed.texts["projects"][project], job, late])
+
+
+def levels_csv(packed: Packed) -> Iterator[str]:
+    """Work in the buffer by kind of processor, in seconds, and each project's standing (recent credit or debt)."""
+    kinds, projects = packed.texts["kinds"], packed.texts["projects"]
+    names = [f"buffer_secs {kind}" for kind in kinds] + [f"standing {project}" for project in projects]
+    yield _line(["at_secs", *names])
+    columns = [packed["levels.at_secs"], *packed["levels.buffer_secs"], *packed["levels.standing"]]
+    for row in zip(*(column.tolist() for column in columns), strict=True):
+        yield _line(list(row))
+
+
+def states_csv(packed: Packed) -> Iterator[str]:
+    """When the computer could compute."""
+    yield "from_secs,state\r\n"
+    for number in range(len(packed["states.from_secs"])):
+        row = state(packed, number)
+        yield _line([row["at_secs"], row["why"]])
 
 
 def decisions_csv(packed: Packed) -> Iterator[str]:
@@ -102,6 +136,38 @@ def rpc(packed: Packed, number: int) -> dict[str, Any]:
     )
 
 
+def miss(packed: Packed, number: int) -> dict[str, Any]:
+    """A late job in words."""
+    late = _hours(float(packed["misses.late_secs"][number]))
+    why = f"job {int(packed['misses.job'][number])} is finished {late} after its deadline"
+    return _row(packed, "misses.at_secs", number, int(packed["misses.project"][number]), why)
+
+
+def level(packed: Packed, number: int) -> dict[str, Any]:
+    """Work in the buffer and the projects' standing at a moment, in words."""
+    kinds, projects = packed.texts["kinds"], packed.texts["projects"]
+    stored = [
+        f"{kind} {_hours(float(line[number]))}" for kind, line in zip(kinds, packed["levels.buffer_secs"], strict=True)
+    ]
+    standing = [
+        f"{name} {line[number]:.4g}"
+        for name, line in zip(projects[:NAMED_MAX], packed["levels.standing"], strict=False)
+    ]
+    more = len(projects) - len(standing)
+    why = f"in the buffer: {', '.join(stored)}; standing: {', '.join(standing)}" + (f", {more} more" if more else "")
+    return {"at_secs": float(packed["levels.at_secs"][number]), "project": "", "project_number": 0, "why": why}
+
+
+def state(packed: Packed, number: int) -> dict[str, Any]:
+    """What the computer could do from a moment on, in words."""
+    why = _STATES[HostState(int(packed["states.state"][number]))]
+    return {"at_secs": float(packed["states.from_secs"][number]), "project": "", "project_number": 0, "why": why}
+
+
+def _hours(secs: float) -> str:
+    return f"{secs / 3600:.2f} h"
+
+
 def _row(packed: Packed, times: str, number: int, project: int, why: str) -> dict[str, Any]:
     return {
         "at_secs": float(packed[times][number]),
@@ -125,6 +191,7 @@ def _rows(packed: Packed, group: str, names: tuple[str, ...]) -> Iterator[tuple[
 
 def _line(values: list[Any]) -> str:
     """Names come from uploaded files: a spreadsheet must not take one for a formula."""
+    safe = [f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value for value in values]
     out = io.StringIO()
-    csv.writer(out).writerow([f"'{value}" if str(value)[:1] in FORMULA_STARTS else value for value in values])
+    csv.writer(out).writerow(safe)
     return out.getvalue()

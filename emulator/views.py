@@ -339,6 +339,9 @@ _TABLES: Final[dict[str, tuple[str, str, Callable[[Packed, int], dict[str, Any]]
     "decisions": ("Why each thing was done", "decisions.at_secs", downloads.decision),
     "blocks": ("What ran", "blocks.start_secs", downloads.block),
     "rpcs": ("Contacts with projects", "rpcs.at_secs", downloads.rpc),
+    "misses": ("Late jobs", "misses.at_secs", downloads.miss),
+    "levels": ("Work in the buffer, and each project’s standing", "levels.at_secs", downloads.level),
+    "states": ("When it could compute", "states.from_secs", downloads.state),
 }
 
 
@@ -367,11 +370,19 @@ def _table(packed: Packed, what: str, from_secs: float, row: str) -> dict[str, A
     return {
         "rows": [tell(packed, number) for number in range(first, last)],
         "next": last if last < len(at) else None,
+        "total": len(at),
         "dropped": packed.texts["decisions_dropped"] if what == "decisions" else 0,
     }
 
 
-_CSV: Final = {"blocks": downloads.blocks_csv, "rpcs": downloads.rpcs_csv, "decisions": downloads.decisions_csv}
+_CSV: Final = {
+    "blocks": downloads.blocks_csv,
+    "rpcs": downloads.rpcs_csv,
+    "decisions": downloads.decisions_csv,
+    "misses": downloads.misses_csv,
+    "levels": downloads.levels_csv,
+    "states": downloads.states_csv,
+}
 
 
 @require_safe

@@ -6,16 +6,18 @@ import json
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from emulator import experiments, running
+from emulator import downloads, experiments, running
 from emulator.drafts import Change, ProjectFacts, changed, draft
 from emulator.engine.scenario import CPU, Preferences, Processor, Scenario, ScenarioError
 from emulator.models import Experiment, Run, RunState, RunTimeline
+from emulator.packing import Packed
 from emulator.pages import read_timeline
 from emulator.presets import FOLDER, preset
 from emulator.scenario_json import from_json, to_json
@@ -370,6 +372,42 @@ def test_downloads_have_what_the_page_shows(signed_in: Client, queue: list[tuple
         assert said in rows
         assert what == "blocks" or rows.startswith(("day 0, 1", "day 1"))
     assert signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "odd"])).status_code == 404
+
+
+def test_buffer_standing_and_availability_are_downloads_and_tables_too(
+    signed_in: Client, queue: list[tuple[str, int]]
+) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, policies=["ltd"]))
+    carry_out(queue)
+
+    def lines_of(what: str) -> list[str]:
+        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
+        return b"".join(answer).decode().splitlines()
+
+    header, *levels = lines_of("levels")
+    assert header == "at_secs,buffer_secs CPU,standing A,standing B"
+    # One project's debt is another's credit; a number below zero stays a number.
+    rows = [[float(word) for word in line.split(",")] for line in levels]
+    assert any(standing < 0 for row in rows for standing in row[2:])
+    assert lines_of("states") == ["from_secs,state", "0.0,may compute"]
+    assert lines_of("misses") == ["at_secs,project,job,late_secs"]
+    text = text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
+    assert "in the buffer: CPU" in text and "Late jobs 0" in text
+
+
+def test_a_late_job_is_told_with_its_lateness() -> None:
+    columns = {
+        "misses.at_secs": np.array([90_000.0]),
+        "misses.project": np.array([0]),
+        "misses.job": np.array([7]),
+        "misses.late_secs": np.array([5_400.0]),
+    }
+    packed = Packed(columns, {"projects": ["=A"]})
+    # 5,400 s are an hour and a half.
+    assert downloads.miss(packed, 0)["why"] == "job 7 is finished 1.50 h after its deadline"
+    # A spreadsheet must not take a name for a formula.
+    assert list(downloads.misses_csv(packed))[1].strip() == "90000.0,'=A,7,5400.0"
 
 
 def test_a_copy_can_be_changed_and_the_first_deleted(signed_in: Client, queue: list[tuple[str, int]]) -> None:
