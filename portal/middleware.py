@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
 import structlog
@@ -21,6 +21,7 @@ from django.urls import resolve
 from portal import metrics
 from portal.boinc_errors import ERR_GENERIC, ERR_XML_PARSE
 from portal.logs import USER_AGENT_CHARS, log_request, loggable_path
+from portal.once import once
 
 Handler = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger(__name__)
@@ -29,6 +30,27 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 # Asked by load balancers under any host name: they take the short way too.
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 TRY_LATER: Final = "The server failed to answer this request. Please try again in some minutes."
+
+
+class Rules(NamedTuple):
+    """The settings that each client's request asks for."""
+
+    roots: Mapping[str, str]
+    streams: Set[str]
+    body_bytes: Mapping[str, int]
+    usual_body_bytes: int
+    is_behind_proxy: bool
+
+
+@once
+def rules_of_protocols() -> Rules:
+    return Rules(
+        settings.PROTOCOLS,
+        settings.PROTOCOL_STREAMS,
+        settings.PROTOCOL_BODY_BYTES,
+        settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+        settings.BEHIND_PROXY,
+    )
 
 
 class ProtocolMiddleware:
@@ -45,9 +67,10 @@ class ProtocolMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         path = request.path_info
-        if settings.BEHIND_PROXY:
+        rules = rules_of_protocols()
+        if rules.is_behind_proxy:
             _take_forwarded_address(request)
-        root = settings.PROTOCOLS.get(path)
+        root = rules.roots.get(path)
         if root is None:
             return self._answer_probe(request) if path in PROBES else self.get_response(request)
         started = perf_counter()
@@ -75,15 +98,17 @@ class ProtocolMiddleware:
         return response
 
     def _answer(self, request: HttpRequest, root: str) -> HttpResponse:
-        if request.path_info in settings.PROTOCOL_STREAMS:
-            return self._view(request.path_info)(request)
+        path = request.path_info
+        rules = rules_of_protocols()
+        if path in rules.streams:
+            return self._view(path)(request)
+        limit = rules.body_bytes.get(path, rules.usual_body_bytes)
         try:
-            return _refusal(request, root) or _rendered(self._view(request.path_info)(request))
+            return _refusal(request, root, limit) or _rendered(self._view(path)(request))
         except RequestDataTooBig:
-            limit = settings.PROTOCOL_BODY_BYTES.get(request.path_info, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
             return protocol_error(root, ERR_XML_PARSE, f"The request is longer than the limit of {limit} bytes.")
         except Exception:
-            log.exception("protocol.failed", path=request.path_info)
+            log.exception("protocol.failed", path=path)
             got_request_exception.send(sender=type(self), request=request)
             return protocol_error(root, ERR_GENERIC, TRY_LATER)
 
@@ -111,7 +136,7 @@ def protocol_error(root: str, error_num: int, message: str, status: int = 200) -
     return response
 
 
-def _refusal(request: HttpRequest, root: str) -> HttpResponse | None:
+def _refusal(request: HttpRequest, root: str, max_bytes: int) -> HttpResponse | None:
     """The reply to a request that no BOINC client sends, or None; reads the whole body."""
     if request.method == "GET":
         return None
@@ -122,10 +147,14 @@ def _refusal(request: HttpRequest, root: str) -> HttpResponse | None:
     if "HTTP_TRANSFER_ENCODING" in request.META:
         # The server hands a chunked body on as an empty one.
         return protocol_error(root, ERR_GENERIC, "Send the request with a Content-Length, not in chunks.", 411)
+    length = _length(request)
     try:
-        if (limit := settings.PROTOCOL_BODY_BYTES.get(request.path_info)) is not None:
-            _read_body(request, limit)
-        complete = len(request.body) == _length(request)
+        if length > max_bytes:
+            _read_beginning(request, length, max_bytes)
+            return None
+        # What HttpRequest.body keeps it in; read here as paths have limits of their own, and without its copies.
+        request._body = request.read(length)
+        complete = len(request._body) == length
     except UnreadablePostError:
         complete = False
     if complete:
@@ -133,11 +162,18 @@ def _refusal(request: HttpRequest, root: str) -> HttpResponse | None:
     return protocol_error(root, ERR_GENERIC, "The request ended before its Content-Length. Please send it again.", 400)
 
 
-def _read_body(request: HttpRequest, limit: int) -> None:
-    """Have the body read with a limit of its own, beside that of all other requests."""
-    if _length(request) > limit:
+def _read_beginning(request: HttpRequest, length: int, max_bytes: int) -> None:
+    """Read what a view with a limit of its own takes of a longer message, and pass over the rest: clients that are
+    refused send the same again, for ever. RequestDataTooBig where there is no such limit, or no end.
+    """
+    if request.path_info not in settings.PROTOCOL_BODY_BYTES or length > settings.PROTOCOL_LONGEST_BYTES:
         raise RequestDataTooBig
-    request._body = request.read(limit)  # what HttpRequest.body keeps it in
+    request._body = request.read(max_bytes)
+    left = length - len(request._body)
+    while left > 0 and (piece := request.read(min(left, 1 << 18))):
+        left -= len(piece)
+    if left:
+        raise UnreadablePostError("the message ended before its Content-Length")
 
 
 def _length(request: HttpRequest) -> int:
@@ -165,8 +201,8 @@ def _take_forwarded_address(request: HttpRequest) -> None:
 
 def _request_id(request: HttpRequest) -> str:
     """The trusted proxy's id if it has a sane form, else a random one."""
-    given = request.META.get("HTTP_X_REQUEST_ID", "") if settings.BEHIND_PROXY else ""
-    return given if _REQUEST_ID.match(given) else secrets.token_hex(8)
+    given = request.META.get("HTTP_X_REQUEST_ID") if rules_of_protocols().is_behind_proxy else None
+    return given if given and _REQUEST_ID.match(given) else secrets.token_hex(8)
 
 
 class RequestLogMiddleware:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.db import close_old_connections
 
-from portal.middleware import Handler, ProtocolMiddleware
+from portal.middleware import Handler, ProtocolMiddleware, rules_of_protocols
 
 StartResponse = Callable[..., Any]
 
@@ -34,7 +33,8 @@ class SiteHandler:
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO")
         # Below a prefix, URLs need the prefix that only Django's handler sets.
-        if path not in settings.PROTOCOLS or path in settings.PROTOCOL_STREAMS or environ.get("SCRIPT_NAME"):
+        rules = rules_of_protocols()
+        if path not in rules.roots or path in rules.streams or environ.get("SCRIPT_NAME"):
             return cast("Iterable[bytes]", self.django(environ, start_response))
         try:
             response = self.protocols(WSGIRequest(environ))

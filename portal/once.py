@@ -1,0 +1,18 @@
+"""What is made of settings once: reading a setting through Django costs as much as calling a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeVar
+
+from django.core.signals import setting_changed
+
+Made = TypeVar("Made")
+
+
+def once(make: Callable[[], Made]) -> Callable[[], Made]:
+    """A function that calls this one at its first call only, and again after a test has changed a setting."""
+    made = lru_cache(maxsize=1)(make)
+    setting_changed.connect(lambda **_: made.cache_clear(), weak=False)
+    return made
