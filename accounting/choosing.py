@@ -16,7 +16,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from math import exp, log
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from accounting import keyword_tree
 from accounting.choice_facts import (
@@ -29,7 +29,6 @@ from accounting.choice_facts import (
     TroubleKind,
     Verdict,
     Volunteer,
-    Wish,
 )
 
 MIN_PROJECTS: Final = 2
@@ -77,7 +76,19 @@ class _Entrant:
     is_well: bool
 
 
+class _Selected(NamedTuple):
+    """What came of the choice: shares by id, the types that each is there for, who competed with whom."""
+
+    entrants: Sequence[_Entrant]
+    shares: dict[int, float]
+    covers: dict[int, list[str]]
+    pool: Sequence[_Entrant]
+    spare: set[int]
+    are_some_liked: bool
+
+
 _rank: Final = attrgetter("rank")
+_id: Final = attrgetter("id")
 
 
 def choose(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime) -> Choice:
@@ -86,37 +97,59 @@ def choose(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Com
     Projects picked by hand, if any of them takes computers: these and no others, at the shares picked, whatever their
     keywords. Else 2 to 10 projects by the rules above; fewer if there are not as many that may be chosen.
     """
-    projects = sorted(projects, key=lambda project: project.id)
-    picked = [p for p in projects if _is_picked(p, volunteer) and p.is_active and p.id not in volunteer.without_account]
+    projects = sorted(projects, key=_id)
+    picked = _picked(projects, volunteer)
     if picked:
-        return _by_hand(projects, {p.id for p in picked}, volunteer.wishes)
+        return _by_hand(projects, picked)
+    entrants, refused = _entrants(projects, volunteer, computer, now)
+    selected = _select(entrants, computer.types[:MAX_TYPES])
+    return Choice(selected.shares, (*refused, *_scores(selected)))
+
+
+def choose_shares(
+    projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime
+) -> dict[int, float]:
+    """The shares of `choose` without its reasons, which only people ask for; ``projects`` by id."""
+    picked = _picked(projects, volunteer)
+    if picked:
+        return picked
+    return _select(_entrants(projects, volunteer, computer, now)[0], computer.types[:MAX_TYPES]).shares
+
+
+def _entrants(
+    projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime
+) -> tuple[list[_Entrant], list[Score]]:
+    """The projects that may be chosen, best first, and why the others may not."""
     entrants: list[_Entrant] = []
-    scores: list[Score] = []
+    refused: list[Score] = []
     for project in projects:
         could = _could(project, computer)
         score = _refusal(project, volunteer, computer, could)
         if score is None:
             entrants.append(_entrant(project, volunteer, computer, could, now))
         else:
-            scores.append(score)
+            refused.append(score)
     entrants.sort(key=_rank)
-    scores += _select(entrants, computer.types[:MAX_TYPES])
-    shares = {score.project_id: score.share for score in scores if score.share is not None}
-    return Choice(dict(sorted(shares.items())), tuple(scores))
+    return entrants, refused
 
 
-def _is_picked(project: ProjectFacts, volunteer: Volunteer) -> bool:
-    wish = volunteer.wishes.get(project.id)
-    return wish is not None and wish.is_chosen
-
-
-def _by_hand(projects: Sequence[ProjectFacts], picked: set[int], wishes: Mapping[int, Wish]) -> Choice:
+def _picked(projects: Iterable[ProjectFacts], volunteer: Volunteer) -> dict[int, float]:
+    """The shares of the projects that were picked by hand and take computers."""
     shares: dict[int, float] = {}
+    wishes = volunteer.wishes
+    if wishes:
+        for project in projects:
+            wish = wishes.get(project.id)
+            if wish is None or not wish.is_chosen or not project.is_active or project.id in volunteer.without_account:
+                continue
+            shares[project.id] = project.share if wish.resource_share is None else wish.resource_share
+    return shares
+
+
+def _by_hand(projects: Sequence[ProjectFacts], shares: dict[int, float]) -> Choice:
     scores = []
     for project in projects:
-        if project.id in picked:
-            share = wishes[project.id].resource_share
-            shares[project.id] = project.share if share is None else share
+        if project.id in shares:
             scores.append(Score(project.id, Verdict.BY_HAND, shares[project.id]))
         else:
             scores.append(Score(project.id, Verdict.NOT_PICKED if project.is_active else Verdict.ENDED))
@@ -231,8 +264,8 @@ def _draw(computer_id: int, project_id: int) -> float:
     return -log(-log((int.from_bytes(digest) + 0.5) / 2**64))
 
 
-def _select(entrants: Sequence[_Entrant], types: Sequence[str]) -> list[Score]:
-    """How the entrants, best first, come out."""
+def _select(entrants: Sequence[_Entrant], types: Sequence[str]) -> _Selected:
+    """Who of the entrants, best first, is chosen, and at what share."""
     chosen: dict[int, _Entrant] = {}
     covers = _cover(entrants, types, chosen)
     well = [entrant for entrant in entrants if entrant.is_well]
@@ -243,21 +276,28 @@ def _select(entrants: Sequence[_Entrant], types: Sequence[str]) -> list[Score]:
             break
         chosen.setdefault(entrant.project.id, entrant)
     spare = set()
-    for entrant in (*well, *entrants):
-        if len(chosen) >= MIN_PROJECTS:
-            break
-        if entrant.project.id not in chosen:
-            chosen[entrant.project.id] = entrant
-            spare.add(entrant.project.id)
+    if len(chosen) < MIN_PROJECTS:
+        for entrant in (*well, *entrants):
+            if len(chosen) >= MIN_PROJECTS:
+                break
+            if entrant.project.id not in chosen:
+                chosen[entrant.project.id] = entrant
+                spare.add(entrant.project.id)
     chances = _chances(pool)
+    shares = {id_: _share(chosen[id_], chances.get(id_, 1.0), beside_liked=bool(liked)) for id_ in sorted(chosen)}
+    return _Selected(entrants, shares, covers, pool, spare, bool(liked))
+
+
+def _scores(selected: _Selected) -> list[Score]:
+    """How the entrants came out, best first."""
     scores = []
-    for entrant in entrants:
+    for entrant in selected.entrants:
         id_ = entrant.project.id
-        if id_ in chosen:
-            share = _share(entrant, chances.get(id_, 1.0), beside_liked=bool(liked))
-            scores.append(_score(entrant, _why(entrant, pool, spare), share, tuple(covers.get(id_, ()))))
+        if id_ in selected.shares:
+            why = _why(entrant, selected.pool, selected.spare)
+            scores.append(_score(entrant, why, selected.shares[id_], tuple(selected.covers.get(id_, ()))))
         else:
-            scores.append(_score(entrant, _why_not(entrant, bool(liked)), None, ()))
+            scores.append(_score(entrant, _why_not(entrant, selected.are_some_liked), None, ()))
     return scores
 
 
@@ -278,17 +318,19 @@ def _cover(entrants: Sequence[_Entrant], types: Sequence[str], chosen: dict[int,
     """Choose the best project for each processor type that none chosen before serves; return which got which."""
     covers: dict[int, list[str]] = {}
     for type_ in types:
-        serving = next((e for e in chosen.values() if type_ in e.serves), None)
-        best = serving or min(
-            (entrant for entrant in entrants if type_ in entrant.could),
-            # A project that had no work for it is still better than none.
-            key=lambda entrant: (type_ not in entrant.serves, entrant.rank),
-            default=None,
-        )
+        best = _best_for(type_, entrants, chosen)
         if best is not None:
             chosen.setdefault(best.project.id, best)
             covers.setdefault(best.project.id, []).append(type_)
     return covers
+
+
+def _best_for(type_: str, entrants: Sequence[_Entrant], chosen: Mapping[int, _Entrant]) -> _Entrant | None:
+    for entrant in (*chosen.values(), *entrants):
+        if type_ in entrant.serves:
+            return entrant
+    # A project that had no work for it is still better than none.
+    return next((entrant for entrant in entrants if type_ in entrant.could), None)
 
 
 def _chances(pool: Sequence[_Entrant]) -> dict[int, float]:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.conf import settings
 
 from accounting import catalogue, preferences, vault
-from accounting.choice_facts import CPU, Choice, Computer, Trouble, Volunteer
-from accounting.choosing import choose
+from accounting.choice_facts import CPU, Computer, Trouble, Volunteer
+from accounting.choosing import choose_shares
 from accounting.engine.amounts import MICRO
 from accounting.engine.ledger import NoteKind, ProjectState, Settlement
 from accounting.host_memory import Stored, recall
@@ -33,6 +31,7 @@ from accounting.protocol import (
 )
 from accounting.store import Account, Wishes, to_us
 from portal.credentials import weak_key
+from portal.once import once
 
 # Detach orders for projects that we do not know; a client with more gets the rest next time.
 MAX_UNKNOWN: Final = 50
@@ -41,8 +40,7 @@ SAME_SHARE: Final = 1e-3
 NO_WISHES: Final = Wishes(False, False, False, False, (), False, False)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of a request: the settlement, the host's rows after it, what it listed, the chosen shares, of what."""
 
     settlement: Settlement
@@ -59,8 +57,8 @@ def choose_for(
     met: Mapping[int, Stored],
     projects: catalogue.Catalogue,
     now: dt.datetime,
-) -> Choice:
-    """The projects of the account's computer; ``met``: what it met at those that the request lists."""
+) -> dict[int, float]:
+    """The shares of the account's computer's projects; ``met``: what it met at those that the request lists."""
     without_account = projects.without_account
     if lacking := [p.id for p in projects.with_own_keys if _account_key(account, p) is None]:
         without_account = without_account.union(lacking)
@@ -73,7 +71,7 @@ def choose_for(
         if wishes.no_rsc:
             barred[id_] = frozenset(wishes.no_rsc)
     types = [type_ for type_ in (CPU, *account.device_types) if type_ not in account.excluded_types]
-    return choose(
+    return choose_shares(
         projects.facts,
         Volunteer(account.choices, frozenset(account.keywords_yes), frozenset(account.keywords_no), without_account),
         Computer(
@@ -115,19 +113,35 @@ def _account_key(account: Account, project: catalogue.CatalogueProject) -> str |
         return None
 
 
-@lru_cache(maxsize=1)
-def signing_key_text(path: str) -> str:
-    """The public key that clients check URL signatures with; it never changes while the site runs."""
-    return Path(path).read_text(encoding="ascii")
+class _Site(NamedTuple):
+    """What is the same in every reply as long as the site runs; ``signing_key`` checks the signatures of URLs."""
+
+    name: str
+    signing_key: str
+    feeds: tuple[RssFeed, ...]
+    repeat_secs: int
+    repeat_secs_after_attach: int
+
+
+@once
+def _site() -> _Site:
+    return _Site(
+        settings.SITE_NAME,
+        Path(settings.AM_SIGNING_KEY_PUBLIC).read_text(encoding="ascii"),
+        (RssFeed(f"{settings.SITE_URL}notices.rss", NOTICES_POLL_SECS),),
+        settings.AM_REPEAT_SECS,
+        settings.AM_REPEAT_SECS_AFTER_ATTACH,
+    )
 
 
 def reply_to(
     request: AccountManagerRequest, account: Account, outcome: Outcome, *, now: dt.datetime
 ) -> AccountManagerReply:
     """What the client is told; a key for its later requests is put in by the caller."""
+    site = _site()
     return AccountManagerReply(
-        name=settings.SITE_NAME,
-        signing_key=signing_key_text(str(settings.AM_SIGNING_KEY_PUBLIC)),
+        name=site.name,
+        signing_key=site.signing_key,
         repeat_secs=_repeat_secs(account, outcome, now),
         user_name=account.user_name,
         team_name=account.team_name,
@@ -138,8 +152,8 @@ def reply_to(
         global_preferences=_preferences(account),
         host_venue=account.venue,
         no_project_notices=account.no_project_notices,
-        rss_feeds=(RssFeed(f"{settings.SITE_URL}notices.rss", NOTICES_POLL_SECS),),
-        accounts=tuple(_accounts(request, account, outcome)),
+        rss_feeds=site.feeds,
+        accounts=_accounts(request, account, outcome),
     )
 
 
@@ -214,13 +228,14 @@ def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
 
     A client that does not do as told (a refused signature, say) is asked back at doubling intervals.
     """
+    site = _site()
     if outcome.first_contact:
-        return int(min(settings.AM_REPEAT_SECS_AFTER_ATTACH, settings.AM_REPEAT_SECS))
+        return min(site.repeat_secs_after_attach, site.repeat_secs)
     if _is_settled(account, outcome):
-        return int(settings.AM_REPEAT_SECS)
+        return site.repeat_secs
     last = account.state.last_at_us
     since_secs = (to_us(now) - last) // MICRO if last is not None else 0
-    return int(min(max(settings.AM_REPEAT_SECS_AFTER_ATTACH, 2 * since_secs), settings.AM_REPEAT_SECS))
+    return min(max(site.repeat_secs_after_attach, 2 * since_secs), site.repeat_secs)
 
 
 def _is_settled(account: Account, outcome: Outcome) -> bool:

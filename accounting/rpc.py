@@ -31,6 +31,7 @@ from portal import credentials
 from portal.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 from portal.models import ClientKey, User
+from portal.once import once
 from portal.prepared import one_connection
 from portal.recognition import recognise
 
@@ -175,7 +176,7 @@ def _settle_and_write(
         id_: host_memory.meet(p.no_work, p.nrpc_failures, p.ended, account.met.get(id_, (None,))[0], now)
         for id_, p in listed.items()
     }
-    shares = instructions.choose_for(account, listed, met, projects, now).shares
+    shares = instructions.choose_for(account, listed, met, projects, now)
     after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
     outcome = instructions.Outcome(settlement, after, listed, shares, projects, first_contact)
     reply = instructions.reply_to(request, account, outcome, now=now)
@@ -247,6 +248,7 @@ def _note_key_use(account: store.Account, now: dt.datetime) -> None:
         ClientKey.objects.filter(pk=account.key_id).update(last_used_at=now, host_id=account.host_id)
 
 
+@once
 def _ceilings() -> Ceilings:
     return Ceilings(
         settings.AM_MAX_NCPUS, int(settings.AM_MAX_CPU_FLOPS), settings.AM_MAX_GPUS, int(settings.AM_MAX_GPU_FLOPS)

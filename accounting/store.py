@@ -13,7 +13,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -151,8 +152,7 @@ def to_us(moment: dt.datetime) -> int:
     return (moment - EPOCH) // _MICROSECOND
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(NamedTuple):
     """What a host's owner wants of one project on this host."""
 
     suspended: bool
@@ -219,12 +219,12 @@ def read_by_host(host_id: int) -> Account | None:
 def _account(row: list[Any] | None) -> Account | None:
     if row is None:
         return None
-    user_id, name, email, host_id, token, ncpus, p_fpops, coprocs, digest, venue, last_at_us, client_now, level = row[
-        :13
-    ]
-    contacts, platform, excluded_types, digest_of_answer, logged, same, *more = row[13:]
-    key_id, key_host_id, key_used_at, projects, choices, settings = more
-    devices = json.loads(coprocs)
+    (
+        user_id, name, email, host_id, token, ncpus, p_fpops, coprocs, digest, venue, last_at_us, client_now, level,
+        contacts, platform, excluded_types, digest_of_answer, logged, same, key_id, key_host_id, key_used_at,
+        projects, choices, settings,
+    ) = row  # fmt: skip
+    devices = orjson.loads(coprocs)
     account = Account(
         user_id=int(user_id),
         user_name=name or email.split("@")[0],
@@ -237,22 +237,23 @@ def _account(row: list[Any] | None) -> Account | None:
         state=HostState(
             int(last_at_us) if last_at_us else None,
             float(client_now) if client_now else None,
-            tuple(json.loads(level)),
+            tuple(orjson.loads(level)),
         ),
         key_id=int(key_id) if key_id else None,
         key_host_id=int(key_host_id) if key_host_id else None,
         key_used_at=dt.datetime.fromisoformat(key_used_at) if key_used_at else None,
         platform=platform,
         device_types=device_types(devices),
-        excluded_types=tuple(json.loads(excluded_types)),
+        excluded_types=tuple(orjson.loads(excluded_types)),
         answered=Answered(digest_of_answer, int(logged), int(same)),
     )
     if projects:
+        # Not by orjson: totals may have more digits than 64 bits hold.
         _take_projects(account, json.loads(projects))
     if choices:
-        _take_choices(account, json.loads(choices))
+        _take_choices(account, orjson.loads(choices))
     if settings:
-        account.preferences, at, yes, no, account.team_name, account.no_project_notices = json.loads(settings)
+        account.preferences, at, yes, no, account.team_name, account.no_project_notices = orjson.loads(settings)
         account.preferences_at = dt.datetime.fromisoformat(at) if at else None
         account.keywords_yes, account.keywords_no = tuple(yes), tuple(no)
     return account
@@ -301,24 +302,26 @@ def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             account.account_keys[id_] = account_key.encode()
 
 
-def _array(values: Iterable[object]) -> str:
-    """A PostgreSQL array literal of numbers, cheaper than a list parameter."""
-    return "{" + ",".join(map(str, values)) + "}"
+def _array(values: Sequence[int]) -> str:
+    """A PostgreSQL array literal of whole numbers of 64 bits, or of booleans; cheaper than a list parameter."""
+    return f"{{{orjson.dumps(values).decode()[1:-1]}}}"
 
 
-_SIX: Final = '"{{{},{},{},{},{},{}}}"'.format
-_NO_WORK: Final = _SIX(*NO_WORK)
+_SIX: Final = '"{%s,%s,%s,%s,%s,%s}"'
+_NO_WORK: Final = _SIX % NO_WORK
 
 
 def _arrays(values: Iterable[Totals | None]) -> str:
     """An array literal whose elements are array literals of six numbers, or NULL."""
-    return "{" + ",".join(["NULL" if v is None else _NO_WORK if v == NO_WORK else _SIX(*v) for v in values]) + "}"
+    return "{" + ",".join(["NULL" if v is None else _NO_WORK if v == NO_WORK else _SIX % v for v in values]) + "}"
 
 
-def _texts(values: Iterable[str | None]) -> str:
-    """An array literal of texts: each is quoted, None is NULL."""
-    quoted = ['"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"' if v is not None else "NULL" for v in values]
-    return "{" + ",".join(quoted) + "}"
+def _texts(values: Sequence[str | None]) -> str:
+    """An array literal of texts without control characters, which JSON quotes as arrays do; None is NULL."""
+    return f"{{{orjson.dumps(values).decode()[1:-1]}}}"
+
+
+_project_id: Final = attrgetter("project_id")
 
 
 def write(
@@ -341,7 +344,7 @@ def write(
     """
     day = now.date()
     answered, is_new_answer = account.answered.then(answer)
-    rows = sorted(rows, key=lambda row: row.project_id)
+    rows = sorted(rows, key=_project_id)
     client_now = settlement.host.client_now
     params: dict[str, str | None] = {
         "host_id": str(account.host_id),
@@ -355,7 +358,7 @@ def write(
         "answer_digest": answered.digest,
         "answers_logged": str(answered.logged),
         "same_answers": str(answered.same),
-        "updates": _array(id_ for id_, wishes in account.wishes.items() if wishes.update_asked),
+        "updates": _array([id_ for id_, wishes in account.wishes.items() if wishes.update_asked]),
         "suspensions": _array(_suspensions(account, states)),
         **_project_params(rows, states),
         **_day_params(settlement),
@@ -395,28 +398,27 @@ def _suspensions(account: Account, states: Mapping[int, dict[str, Any]]) -> list
 
 
 def _project_params(rows: Sequence[ProjectState], states: Mapping[int, dict[str, Any]]) -> dict[str, str]:
+    ids = [row.project_id for row in rows]
     return {
-        "ids": _array(row.project_id for row in rows),
+        "ids": _array(ids),
         "reported": _arrays([row.reported for row in rows]),
         "high": _arrays([row.high for row in rows]),
         "handed": _arrays([row.handed for row in rows]),
         "credited": _arrays([row.credited for row in rows]),
         "pending": _arrays([row.pending for row in rows]),
         "dropped": _arrays([row.dropped for row in rows]),
-        "listed": _array(row.listed for row in rows),
-        "states": _texts(
-            orjson.dumps(states[row.project_id]).decode() if row.project_id in states else None for row in rows
-        ),
+        "listed": _array([row.listed for row in rows]),
+        "states": _texts([orjson.dumps(states[id_]).decode() if id_ in states else None for id_ in ids]),
     }
 
 
 def _day_params(settlement: Settlement) -> dict[str, str]:
     ids = sorted(settlement.credits.keys() | settlement.flags.keys())
-    amounts = [settlement.credits.get(id_, (0,) * 6) for id_ in ids]
+    amounts = [settlement.credits.get(id_, NO_WORK) for id_ in ids]
     columns = list(zip(*amounts, strict=True)) if amounts else [()] * 6
     params = {letter: _array(column) for letter, column in zip("abcdef", columns, strict=True)}
     params["day_ids"] = _array(ids)
-    params["flags"] = _array(settlement.flags.get(id_, 0) for id_ in ids)
+    params["flags"] = _array([settlement.flags.get(id_, 0) for id_ in ids])
     return params
 
 

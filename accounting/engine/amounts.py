@@ -73,8 +73,7 @@ def parse_count(text: bytes | str) -> int:
 
 def format_micro(amount: int) -> str:
     """Return an amount in micro-units as decimal text with six decimals: 259346744 as "259.346744"."""
-    if amount == 0:
-        return "0.000000"
-    sign = "-" if amount < 0 else ""
-    whole, fraction = divmod(abs(amount), MICRO)
-    return f"{sign}{whole}.{fraction:06d}"
+    if amount < 0:
+        return f"-{format_micro(-amount)}"
+    whole, fraction = divmod(amount, MICRO)
+    return f"{whole}.{fraction:06d}"

@@ -83,6 +83,8 @@ def capacity(machine: Machine | None, ceilings: Ceilings) -> Capacity:
 
 def larger_capacity(old: Machine | None, new: Machine | None, ceilings: Ceilings) -> Capacity:
     """Figure by figure the larger of two descriptions: at a change, the work reported is of either."""
+    if new is None:
+        return capacity(old, ceilings)
     ours = capacity(new, ceilings)
     if old is None or old == new:
         return ours

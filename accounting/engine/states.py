@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.machine import NO_ALLOWANCE, Capacity, Levels
@@ -72,8 +72,7 @@ class ProjectState:
     listed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What a request says of one project: totals, or none (not every client sends them), or their fault."""
 
     project_id: int

@@ -22,7 +22,7 @@ from accounting.choice_facts import (
     Volunteer,
     Wish,
 )
-from accounting.choosing import MAX_PROJECTS, MIN_PROJECTS, USUAL_PROJECTS, choose
+from accounting.choosing import MAX_PROJECTS, MIN_PROJECTS, USUAL_PROJECTS, choose, choose_shares
 
 NOW = dt.datetime(2026, 3, 1, 8, tzinfo=dt.UTC)
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -136,6 +136,8 @@ def test_every_project_comes_with_a_verdict_and_sane_numbers(
     facts: list[ProjectFacts], volunteer: Volunteer, computer: Computer
 ) -> None:
     choice = choose(facts, volunteer, computer, NOW)
+    by_id = sorted(facts, key=lambda project: project.id)
+    assert choose_shares(by_id, volunteer, computer, NOW) == choice.shares
     assert sorted(score.project_id for score in choice.scores) == sorted(project.id for project in facts)
     assert {score.project_id: score.share for score in choice.scores if score.share is not None} == choice.shares
     for score in choice.scores:
