@@ -26,17 +26,8 @@ if TYPE_CHECKING:
     from emulator.engine.policy import JobView, ProjectView
 
 LEAST_MARGIN_SECS: Final = 60.0
-CPU_PRIORITY: Final = Reason.CPU_PRIORITY  # looking it up in its class takes as long as a function call
-SLICE: Final = Reason.SLICE
 _NO_REASONS: Final[list[Reason]] = []
-
-
-def repeated(cost: float, count: int) -> float:
-    """So many times the cost, added up one by one as where jobs are chosen one by one: the same to the last bit."""
-    total = cost
-    for _ in range(count - 1):
-        total += cost
-    return total
+_FIRST_IN_RANK: Final = [Reason.CPU_PRIORITY]
 
 
 class Chooser:
@@ -148,8 +139,12 @@ class Chooser:
 
     def _added_up(self, project: ProjectView, count: int) -> float:
         """The rank and so many times the cost."""
-        rank = self._rank(project)
-        return rank + repeated(self._step_cost(project.begun[0][0]), count) if count else rank
+        if not count:
+            return self._rank(project)
+        cost = total = self._step_cost(project.begun[0][0])
+        for _ in range(count - 1):  # to the last bit as they are added up where jobs are chosen one by one
+            total += cost
+        return self._rank(project) + total
 
     def _next_one(self) -> Job | None:
         """Where all CPUs were busy, one job has stopped since and no time slice is over: the job that the four steps
@@ -179,7 +174,7 @@ class Chooser:
         return None if job.app.app.max_concurrent else job
 
     def _with(self, job: Job, now: float) -> Choice:
-        """What runs, and that job."""
+        """What runs, and that job beside."""
         client = self._client
         running = client.running
         job.slice_end_secs = end = now + client.period_secs
@@ -188,7 +183,7 @@ class Chooser:
                 end = other.slice_end_secs
         self._first_end = end
         self._full_at_moves = client.moves
-        return Choice([*running, job], [SLICE] * len(running) + [CPU_PRIORITY], self._slice_end())
+        return Choice(running, _FIRST_IN_RANK, self._slice_end(), job)
 
     def _slice_end(self) -> float:
         """When the first time slice ends, if two projects have jobs for the same kind of processor: else it does not

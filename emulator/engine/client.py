@@ -197,6 +197,7 @@ class Client:
             self._see_who_has_jobs()
         waiting.append(job)
         project.unfinished += 1
+        project.waiting_estimates[kind].append(job.estimate_secs)
         work_secs = job.estimate_secs * job.usage
         project.waiting_secs[kind] += work_secs
         self._work[kind] += work_secs
@@ -246,10 +247,13 @@ class Client:
         """Runs what the policy chose: preempts what is not in it, starts what does not run, sets the CPUs' speed."""
         chosen = cast("list[Job]", choice.jobs)  # the only jobs there are
         running = self.running
-        if chosen is running:
-            return
         count = len(running)
-        if chosen[:count] == running:
+        if chosen is running:
+            if choice.added is not None:
+                added = cast("Job", choice.added)
+                self._start(added, now, choice.reasons[-1])
+                running.append(added)
+        elif chosen[:count] == running:
             for place in range(count, len(chosen)):
                 self._start(chosen[place], now, choice.reasons[place])
                 running.append(chosen[place])
@@ -282,9 +286,12 @@ class Client:
         if not job.started:
             job.started = True
             waiting = project.waiting[kind]
+            estimates = project.waiting_estimates[kind]
             if waiting[0] is job:
                 waiting.popleft()
+                estimates.popleft()
             else:
+                del estimates[waiting.index(job)]
                 waiting.remove(job)
             # No rounding is carried on.
             project.waiting_secs[kind] = project.waiting_secs[kind] - job.estimate_secs * usage if waiting else 0.0
@@ -423,6 +430,7 @@ class Client:
                 self.with_jobs[kind].remove(project)
             project.begun[kind].clear()
             project.waiting[kind].clear()
+            project.waiting_estimates[kind].clear()
             project.waiting_secs[kind] = 0.0
         project.unfinished = 0
         self._see_who_has_jobs()

@@ -224,7 +224,7 @@ class Forecast:
                 beside += cpus
                 free = max(0.0, n - wanted)
             else:
-                _deal(self._alike_in_order(kind, now), loads, horizon)
+                _deal(self._alike_in_order(kind, now), loads, horizon, client.work_secs(kind, now))
                 free = float(loads.count(0.0))
             idle.append(free)
             saturated.append(loads[0] / up if free <= 1e-9 else 0.0)
@@ -261,7 +261,7 @@ class Forecast:
             cost = unit * (begun or waiting)[0].counted_flops
             # Job.left_secs, without a call for each.
             secs = [(job.left - (now - job.settled_secs) * job.rate) * job.bias for job in begun]
-            secs += [job.estimate_secs for job in waiting]
+            secs += project.waiting_estimates[kind]
             picks += zip(accumulate([cost * each for each in secs], initial=rank), secs, strict=False)
         if projects > 1:
             picks.sort(key=_first)
@@ -300,8 +300,13 @@ class Forecast:
         return picks
 
 
-def _deal(picks: list[tuple[float, float]], loads: list[float], horizon: float) -> None:
-    """Gives each job to the instance that is free first, until all are busy up to the horizon."""
+def _deal(picks: list[tuple[float, float]], loads: list[float], horizon: float, work_secs: float) -> None:
+    """Gives each job to the instance that is free first, until all are busy up to the horizon. `work_secs` is the sum,
+    but for rounding."""
+    if work_secs + SLACK_SECS < horizon * len(loads):  # then they never are
+        for _, secs in picks:
+            heapreplace(loads, loads[0] + secs)
+        return
     for _, secs in picks:
         least = loads[0]
         if least >= horizon:

@@ -132,12 +132,13 @@ class Choice:
     Together they must fit: per GPU kind at most its instances; CPU jobs may overcommit the CPUs (they are then
     slowed). `reasons[i]` says why `jobs[i]`. If nothing else happens, `choose` is called again at
     `look_again_secs` (end of a time slice or period; infinity for never). `jobs` may be `client.running` itself:
-    nothing changes.
+    nothing changes, but that a job `added` beside starts, for the last of the reasons.
     """
 
     jobs: Sequence[JobView]
     reasons: Sequence[Reason]
     look_again_secs: float
+    added: JobView | None = None
 
 
 @dataclass(slots=True)

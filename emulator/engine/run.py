@@ -238,7 +238,7 @@ class Run:
         """Asks the policy what runs and makes it so; returns when to ask again."""
         choice = self._policy.choose(now)
         client = self._client
-        if choice.jobs is not client.running:
+        if choice.jobs is not client.running or choice.added is not None:
             client.apply(choice, now)
         again = choice.look_again_secs
         soonest = now + LEAST_LOOK_SECS

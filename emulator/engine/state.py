@@ -157,6 +157,7 @@ class ProjectState:
         "unfinished",
         "used_flop",
         "waiting",
+        "waiting_estimates",
         "waiting_secs",
         "wasted_flop",
     )
@@ -176,6 +177,7 @@ class ProjectState:
         # Jobs.
         self.unfinished = 0  # waiting and begun, of all kinds
         self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]
+        self.waiting_estimates: list[deque[float]] = [deque() for _ in range(kinds)]  # of these, in seconds
         self.begun: list[list[Job]] = [[] for _ in range(kinds)]
         self.waiting_secs = [0.0] * kinds
         self.ready: list[Job] = []  # finished, not yet reported

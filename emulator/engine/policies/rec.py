@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from emulator.engine.chance import LN2, expm1
-from emulator.engine.choosing import Chooser, repeated
+from emulator.engine.choosing import Chooser
 from emulator.engine.client import Client
 from emulator.engine.forecast import Forecast, Outlook
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
@@ -41,13 +41,15 @@ class Rec:
     def begin(self, client: ClientView) -> None:
         assert isinstance(client, Client)
         self._client = client
+        self._busy_projects = client.busy_projects  # always the same list
         self._accrued_secs = 0.0
         self._growth = 1.0
         self._rec = [
             state.project.standing.rec / CREDIT_PER_FLOPS_DAY for state in client.all_projects
         ]  # FLOPS, times growth
         self._forecast = Forecast(client, self._rank, self._unit)
-        self._chooser = Chooser(client, self._forecast, self._rank, self._step_cost, self._height)
+        height = None if client.quirks.hour_of_day_bump else self._height
+        self._chooser = Chooser(client, self._forecast, self._rank, self._step_cost, height)
         self._set_shares()
 
     def projects_changed(self, now: float) -> None:
@@ -69,7 +71,7 @@ class Rec:
             # As below; the usual case in one step.
             grown = growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
             rec = self._rec
-            for project in self._client.busy_projects:
+            for project in self._busy_projects:
                 rec[project.index] += project.busy_flops * grown
             self._growth = growth + grown
             return
@@ -78,7 +80,7 @@ class Rec:
             exponent -= step
             grown = self._growth * expm1(step)
             rec = self._rec
-            for project in self._client.busy_projects:
+            for project in self._busy_projects:
                 rec[project.index] += project.busy_flops * grown
             self._growth += grown
             if self._growth > RESCALE:
@@ -120,14 +122,10 @@ class Rec:
         rank = self._rec[index] * inverse + self._offset[index]
         if not count:
             return rank
-        client = self._client
-        job = project.begun[0][0]
-        if client.quirks.hour_of_day_bump:
-            return rank + repeated(self._step_cost(job), count)
-        cost = total = self._decay * self._growth * inverse * job.counted_flops * client.period_secs
-        while count > 1:
+        flops = project.begun[0][0].counted_flops
+        cost = total = self._decay * self._growth * inverse * flops * self._client.period_secs
+        for _ in range(count - 1):  # to the last bit as they are added up where jobs are chosen one by one
             total += cost
-            count -= 1
         return rank + total
 
     def choose(self, now: float) -> Choice:
