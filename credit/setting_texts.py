@@ -44,6 +44,9 @@ APP_TEXTS: Final = {
         "From 1 to 100,000."
     ),
     "one_result_per_user": "So that nobody can agree with themselves. Off only for tests with few computers.",
+    "is_deprecated": (
+        "Computers get no job of it any more, and within an hour those that wait end as “could not be sent”."
+    ),
     "is_non_cpu_intensive": "Its jobs run beside others, one on each computer.",
 }
 VERSION_TEXTS: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from scheduler import assimilator, demo, file_deleter, purge, transitioner, trickles
+from scheduler import assimilator, demo, file_deleter, purge, transitioner, trickles, unsendable
 
 
 @shared_task
@@ -25,8 +25,10 @@ def finish() -> None:
 
 @shared_task
 def archive() -> None:
-    """Purge what has been finished for long enough."""
-    purge.run(timezone.now())
+    """End what can never be sent, and purge what has been finished for long enough."""
+    now = timezone.now()
+    unsendable.run(now)
+    purge.run(now)
 
 
 @shared_task
