@@ -18,7 +18,7 @@ from credit.models import ProcessorType
 
 _STATISTICS: Final = (
     "pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,"
-    " consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day, n_jobs_today, jobs_day"
+    " consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day"
 )
 # The newest older version's record, if there is one: same app, platform and plan class.
 _RECORDS: Final = f"""
@@ -36,8 +36,7 @@ INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_ty
 SELECT w.host, %s, w.version, w.type, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0), o.et_avg, o.et_var,
        coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
        coalesce(o.turnaround_q, 0), coalesce(o.consecutive_valid, 0), coalesce(o.scale_probation, true),
-       o.host_scale_at, coalesce(o.error_rate, %s), coalesce(o.max_jobs_per_day, 0), coalesce(o.n_jobs_today, 0),
-       o.jobs_day
+       o.host_scale_at, coalesce(o.error_rate, %s), coalesce(o.max_jobs_per_day, 0)
   FROM wanted w JOIN portal_host p ON p.id = w.host LEFT JOIN older o ON o.host = w.host AND o.version = w.version
  ORDER BY w.host, w.version, w.type
 ON CONFLICT DO NOTHING

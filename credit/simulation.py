@@ -243,9 +243,9 @@ def _adapted(field_: models.Field[Any, Any], value: Any) -> Any:
 
 _KNOW: Final = """
 INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, pfc_n, et_n, et_q, turnaround_n,
-       turnaround_q, consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day, n_jobs_today)
+       turnaround_q, consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day)
 SELECT r.host_id, r.app_id, r.app_version_id, CASE WHEN r.app_version_id IS NULL THEN r.processor_type ELSE 'CPU' END,
-       0, 0, 0, 0, 0, 0, true, min(r.sent_at + make_interval(secs => w.delay_bound_secs)), 0.1, 0, 0
+       0, 0, 0, 0, 0, 0, true, min(r.sent_at + make_interval(secs => w.delay_bound_secs)), 0.1, 0
   FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
  WHERE r.workunit_id = ANY (%s)
  GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4

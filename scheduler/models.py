@@ -120,6 +120,11 @@ class HostRecord(models.Model):
     hardware_digest = models.BinaryField(max_length=16, default=bytes, editable=False)
     # Sentences of the last reply on why nothing was sent
     last_messages = models.JSONField(default=list, blank=True)
+    # The last (UTC) day that it was sent jobs on, and how many of each (host, version) record then: for quotas. Here,
+    # not in those records: this row is written at each request anyway.
+    jobs_day = models.DateField(null=True, blank=True)
+    # [[app, version or 0, processor type, jobs], …]
+    jobs_of_day = models.JSONField(default=list, blank=True)
 
     def __str__(self) -> str:
         return str(self.host)

@@ -43,7 +43,7 @@ from scheduler.dispatch import Dispatch
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
-from scheduler.store import Account, Ask, Changes, KnownHost, Waiting
+from scheduler.store import Account, Ask, Changes, JobsOfDay, KnownHost, Waiting
 
 _PUBLISHED: Final = Rules.published()
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
@@ -94,7 +94,7 @@ def _answer(
         work.lost = lost
     changes = Changes(trickles=trickles.rows(request, account, host.id))
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
-    counted, locked = store.report(host.id, rows, now) if rows else (set(), account.records)
+    counted, locked = store.report(host.id, rows, account.jobs_of_day, now) if rows else (set(), account.records)
     records = locked if counted else account.records
     for each, choice in work.again:
         assert each.job is not None  # send_again sees to that
@@ -109,12 +109,13 @@ def _answer(
         )
     for job in jobs:
         work.filling.offer(job)
-    _send(work, changes, now)
-    _add_records(work, changes, records.ids, changed, is_locked=bool(counted))
+    began = _send(work, changes, account.jobs_of_day, now)
+    _add_records(work, changes, records.ids, changed, began)
     if asks and not work.filling.sent and not work.again:
         waiting = waiting or store.diagnose(asks)
     words = [] if work.filling.sent or work.again else dispatch.messages(work.filling, waiting)
     describing.describe(request, host, words, changes)
+    changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
     sent = store.write(host.id, account.user_id, changes, now)
     reply = _reply(request, account, host, words, now)
     reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
@@ -140,33 +141,42 @@ def _picked(user_id: int, asks: list[Ask], known: Catalogue) -> tuple[list[Job],
     return jobs, waiting
 
 
-def _send(work: Dispatch, changes: Changes, now: dt.datetime) -> None:
-    """What is stored of the jobs that go out."""
+def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -> set[RecordKey]:
+    """What is stored of the jobs that go out; the records that begin a spell of probation with them."""
     fill = work.filling
+    began = set()
+    if fill.sent and jobs.day != fill.today:
+        jobs.day, jobs.counts = fill.today, {}
     for each in fill.sent:
-        record = fill.records.setdefault(each.choice.key, HostVersionFacts())
-        app = fill.apps[each.job.app_id]
+        key = each.choice.key
+        record = fill.records.setdefault(key, HostVersionFacts())
+        since = record.host_scale_time
         probation.count_sent(record, now.timestamp(), each.job.delay_bound_secs, fill.today)
+        jobs.counts[key] = record.n_jobs_today
+        if record.host_scale_time != since:
+            began.add(key)
         changes.jobs.append(
             store.job_row(
                 each.job,
                 each.choice,
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
-                one_per_user=app.one_result_per_user,
+                one_per_user=fill.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,
             )
         )
+    return began
 
 
 def _add_records(
-    work: Dispatch, changes: Changes, ids: dict[RecordKey, int], changed: set[RecordKey], *, is_locked: bool
+    work: Dispatch, changes: Changes, ids: dict[RecordKey, int], judged: set[RecordKey], began: set[RecordKey]
 ) -> None:
-    """What is stored of the records that reports (``changed``) or jobs changed."""
+    """What is stored of the records that reports or jobs changed."""
     fill = work.filling
+    new = {each.choice.key for each in fill.sent if each.choice.key not in ids}
     # In the order in which all others lock them.
-    for key in sorted(changed | {each.choice.key for each in fill.sent}, key=lambda key: ids.get(key, 0)):
-        inherits = work.inherited.get(key, 0)
-        store.add_record(changes, key, fill.records[key], ids.get(key), inherits=inherits, was_judged=is_locked)
+    for key in sorted(judged | began | new, key=lambda key: ids.get(key, 0)):
+        row = store.record_row(key, fill.records[key], ids.get(key), work.inherited.get(key, 0))
+        (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
 
 
 def _reply(

@@ -14,8 +14,7 @@ a request that nothing suits must not read the whole queue."""
 LOCK: Final = Prepared("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
 _RECORDS: Final = """
 SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), v.processor_type, v.et_n, v.et_avg,
-       v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid, v.max_jobs_per_day,
-       v.n_jobs_today, v.jobs_day))
+       v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid, v.max_jobs_per_day))
 """
 # No join more than needed, and each by a key: what a statement costs is, for the most part, to begin and to end it.
 _READ: Final = f"""
@@ -41,7 +40,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                   UNION ALL
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (%(names)s::text[])))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
-       p.mod_time, CASE WHEN p.mod_time > %(preferences_at)s::float8 THEN p.text END
+       p.mod_time, CASE WHEN p.mod_time > %(preferences_at)s::float8 THEN p.text END, s.jobs_day, s.jobs_of_day
   FROM portal_clientkey k JOIN portal_user u ON u.id = k.user_id AND u.is_active
   -- "+ 0": by the computer's number, not through all of its owner's computers.
   LEFT JOIN portal_host h
@@ -197,6 +196,8 @@ _RECORD: Final = {
     "statistics": "%(statistics)s::jsonb",
     "hardware_digest": "decode(%(hardware_digest)s::text, 'hex')",
     "last_messages": "%(last_messages)s::jsonb",
+    "jobs_day": "%(jobs_day)s::date",
+    "jobs_of_day": "%(jobs_of_day)s::jsonb",
 }
 _PARTS: Final = {
     "sent": """
@@ -218,36 +219,30 @@ _PARTS: Final = {
          target_nresults = greatest(w.target_nresults, 2), max_total_results = greatest(w.max_total_results, 2),
          max_success_results = greatest(w.max_success_results, 2)
    WHERE w.id IN (SELECT workunit_id FROM sent WHERE must_replicate)""",
-    # Jobs were sent, and that is all: the columns that only the scheduler writes, and the end of probation, which the
-    # validator may have set anew since the record was read.
-    "counted": """
-  UPDATE credit_hostappversion v
-     SET host_scale_at = CASE WHEN v.scale_probation THEN coalesce(v.host_scale_at, n.host_scale_at)
-                              ELSE v.host_scale_at END,
-         n_jobs_today = n.n_jobs_today, jobs_day = n.jobs_day
-    FROM jsonb_to_recordset(%(counted)s::jsonb) AS n(id bigint, host_scale_at timestamptz, n_jobs_today integer,
-         jobs_day date)
-   WHERE v.id = n.id AND v.host_id = %(host_id)s::bigint""",
+    # The first job of a spell of probation was sent, unless the spell has ended since the record was read.
+    "begun": """
+  UPDATE credit_hostappversion v SET host_scale_at = coalesce(v.host_scale_at, n.host_scale_at)
+    FROM jsonb_to_recordset(%(begun)s::jsonb) AS n(id bigint, host_scale_at timestamptz)
+   WHERE v.id = n.id AND v.host_id = %(host_id)s::bigint AND v.scale_probation""",
     # Reports came, and the records were locked with them.
     "judged": """
   UPDATE credit_hostappversion v
      SET scale_probation = n.scale_probation, host_scale_at = n.host_scale_at, error_rate = n.error_rate,
-         consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day,
-         n_jobs_today = n.n_jobs_today, jobs_day = n.jobs_day
+         consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day
     FROM jsonb_to_recordset(%(judged)s::jsonb) AS n(id bigint, scale_probation boolean, host_scale_at timestamptz,
-         error_rate float8, consecutive_valid integer, max_jobs_per_day integer, n_jobs_today integer, jobs_day date)
+         error_rate float8, consecutive_valid integer, max_jobs_per_day integer)
    WHERE v.id = n.id AND v.host_id = %(host_id)s::bigint""",
     "added": """
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
-         error_rate, consecutive_valid, max_jobs_per_day, n_jobs_today, jobs_day, pfc_n, pfc_avg, et_n,
-         et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q)
+         error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
+         turnaround_n, turnaround_avg, turnaround_var, turnaround_q)
   SELECT %(host_id)s::bigint, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
-         n.error_rate, n.consecutive_valid, n.max_jobs_per_day, n.n_jobs_today, n.jobs_day, coalesce(o.pfc_n, 0),
-         o.pfc_avg, coalesce(o.et_n, 0), o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0),
-         o.turnaround_avg, o.turnaround_var, coalesce(o.turnaround_q, 0)
+         n.error_rate, n.consecutive_valid, n.max_jobs_per_day, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0),
+         o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
+         coalesce(o.turnaround_q, 0)
     FROM jsonb_to_recordset(%(added)s::jsonb) AS n(app_id bigint, app_version_id bigint, processor_type text,
          inherits bigint, scale_probation boolean, host_scale_at timestamptz, error_rate float8,
-         consecutive_valid integer, max_jobs_per_day integer, n_jobs_today integer, jobs_day date)
+         consecutive_valid integer, max_jobs_per_day integer)
     LEFT JOIN credit_hostappversion o ON o.host_id = %(host_id)s::bigint AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",
     "trickles": """

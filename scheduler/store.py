@@ -94,6 +94,14 @@ class StoredRecords(NamedTuple):
 
 
 @dataclass(slots=True)
+class JobsOfDay:
+    """How many jobs of each (host, version) record the computer was sent on a (UTC) day; None: never any."""
+
+    day: dt.date | None = None
+    counts: dict[RecordKey, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Account:
     """All that was read for one request; ``host`` None: the client's number is none of this person's computers.
 
@@ -112,6 +120,7 @@ class Account:
     host: KnownHost | None
     results: dict[str, KnownResult] = field(default_factory=dict)
     records: StoredRecords = field(default_factory=lambda: StoredRecords({}, {}))
+    jobs_of_day: JobsOfDay = field(default_factory=JobsOfDay)
     preferences_at: float = 0.0
     preferences: str = ""
 
@@ -180,7 +189,8 @@ def _account(row: Sequence[str | None]) -> Account:
         job = _job_again(values, details) if details else None
         known = KnownResult(*[*values, job, files or [], uploaded])
         account.results[known.name] = known
-    account.records = _records(row[19])
+    account.jobs_of_day = _jobs_of_day(row[22], row[23])
+    account.records = _records(row[19], account.jobs_of_day)
     account.preferences_at, account.preferences = number(20) or 0.0, row[21] or ""
     return account
 
@@ -192,11 +202,18 @@ def _job_again(values: Sequence[Any], details: Sequence[Any]) -> Job:
     return Job(id_, workunit_id, app_id, name, fpops_est, fpops_bound, memory, disk, values[15], quorum, rest)
 
 
-def _records(text: str | None) -> StoredRecords:
+def _jobs_of_day(day: str | None, counts: str | None) -> JobsOfDay:
+    if day is None:
+        return JobsOfDay()
+    rows = orjson.loads(counts or "[]")
+    return JobsOfDay(dt.date.fromisoformat(day), {RecordKey(*key): njobs for *key, njobs in rows})
+
+
+def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
     records: Records = {}
     ids: dict[RecordKey, int] = {}
     for id_, app_id, version_id, type_, et_n, et_avg, *rest in orjson.loads(text or "[]"):
-        probation, scale_at, error_rate, valid, quota, today, day = rest
+        probation, scale_at, error_rate, valid, quota = rest
         key = RecordKey(app_id, version_id, type_)
         ids[key] = id_
         records[key] = HostVersionFacts(
@@ -207,13 +224,15 @@ def _records(text: str | None) -> StoredRecords:
             error_rate=error_rate,
             consecutive_valid=valid,
             max_jobs_per_day=quota,
-            n_jobs_today=today,
-            jobs_day=dt.date.fromisoformat(day) if day else None,
+            n_jobs_today=jobs.counts.get(key, 0),
+            jobs_day=jobs.day,
         )
     return StoredRecords(records, ids)
 
 
-def report(host_id: int, rows: Sequence[Mapping[str, Any]], now: dt.datetime) -> tuple[set[int], StoredRecords]:
+def report(
+    host_id: int, rows: Sequence[Mapping[str, Any]], jobs: JobsOfDay, now: dt.datetime
+) -> tuple[set[int], StoredRecords]:
     """Store what became of results, and wake their workunits; the ids of those that were still open or late, and the
     computer's records, locked, if there were any.
 
@@ -223,7 +242,7 @@ def report(host_id: int, rows: Sequence[Mapping[str, Any]], now: dt.datetime) ->
         {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
     )
     assert row is not None  # a SELECT without FROM has one row
-    return set(orjson.loads(row[0] or "[]")), _records(row[1])
+    return set(orjson.loads(row[0] or "[]")), _records(row[1], jobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,12 +331,13 @@ def diagnose(asks: Sequence[Ask]) -> Waiting:
 class Changes:
     """What a request changes besides results that were reported; lists of rows as the statement's JSON has them.
 
-    Of the (host, version) records: ``counted`` those that jobs were sent of, ``judged`` those that reports changed,
-    ``added`` new ones. ``record``: what the scheduler knows of the computer; ``is_first``: nothing until now.
+    Of the (host, version) records: ``begun`` those with the first job of a spell of probation, ``judged`` those that
+    reports changed, ``added`` new ones. ``record``: what the scheduler knows of the computer; ``is_first``: nothing
+    until now.
     """
 
     jobs: list[dict[str, Any]] = field(default_factory=list)
-    counted: list[dict[str, Any]] = field(default_factory=list)
+    begun: list[dict[str, Any]] = field(default_factory=list)
     judged: list[dict[str, Any]] = field(default_factory=list)
     added: list[dict[str, Any]] = field(default_factory=list)
     trickles: list[dict[str, Any]] = field(default_factory=list)
@@ -340,7 +360,7 @@ def write(host_id: int, user_id: int, changes: Changes, now: dt.datetime) -> set
         values["jobs"] = orjson.dumps(changes.jobs).decode()
         if any(job["must_replicate"] for job in changes.jobs):
             parts.append("replicated")
-    for part in ("counted", "judged", "added", "trickles"):
+    for part in ("begun", "judged", "added", "trickles"):
         if rows := getattr(changes, part):
             parts.append(part)
             values[part] = orjson.dumps(rows).decode()
@@ -368,34 +388,31 @@ def job_row(
     }
 
 
-def add_record(
-    changes: Changes, key: RecordKey, record: HostVersionFacts, id_: int | None, *, inherits: int, was_judged: bool
-) -> None:
-    """Store the scheduler's own columns of a (host, version) record, or of one of these that is new (``id_`` None).
+def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inherits: int = 0) -> dict[str, Any]:
+    """The scheduler's own columns of a (host, version) record.
 
-    A new one gets the statistics of the version ``inherits``. If it ``was_judged``, it is locked.
+    A new one (``id_`` None) gets the statistics of the version ``inherits``.
     """
     since = record.host_scale_time
-    sent = {
+    return {
         "id": id_,
-        "host_scale_at": None if since is None else dt.datetime.fromtimestamp(since, dt.UTC).isoformat(),
-        "n_jobs_today": record.n_jobs_today,
-        "jobs_day": record.jobs_day.isoformat() if record.jobs_day else None,
-    }
-    if id_ is not None and not was_judged:
-        changes.counted.append(sent)
-        return
-    row = sent | {
         "app_id": key.app_id,
         "app_version_id": key.version_id or None,
         "processor_type": key.processor_type,
         "inherits": inherits or None,
         "scale_probation": record.scale_probation,
+        "host_scale_at": None if since is None else dt.datetime.fromtimestamp(since, dt.UTC).isoformat(),
         "error_rate": record.error_rate,
         "consecutive_valid": record.consecutive_valid,
         "max_jobs_per_day": record.max_jobs_per_day,
     }
-    (changes.added if id_ is None else changes.judged).append(row)
+
+
+def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, str | None]:
+    return {
+        "jobs_day": jobs.day.isoformat() if jobs.day else None,
+        "jobs_of_day": orjson.dumps([[*key, njobs] for key, njobs in jobs.counts.items()]).decode(),
+    }
 
 
 def _texts(values: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ _HIGHEST: Final = {
 class HostAppVersion(models.Model):
     """What is known of a version on a host, or of an app on a host's own programs (anonymous platform) of a type.
 
-    Written by the scheduler (jobs of the day, probation at sending), the transitioner (time-outs) and the validator
+    Written by the scheduler (probation at sending, reports), the transitioner (time-outs) and the validator
     (statistics, validity): each its own columns only.
     """
 
@@ -52,8 +52,6 @@ class HostAppVersion(models.Model):
     host_scale_at = models.DateTimeField("end of probation's first delay bound", null=True)
     error_rate = models.FloatField(default=0.1)
     max_jobs_per_day = models.PositiveIntegerField(default=0)  # 0: not set yet; the scheduler knows the instances
-    n_jobs_today = models.PositiveIntegerField(default=0)
-    jobs_day = models.DateField("day that n_jobs_today counts", null=True)
 
     class Meta:
         constraints = [

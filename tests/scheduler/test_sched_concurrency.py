@@ -15,10 +15,10 @@ import pytest
 from django.db import connections
 
 from credit import validator
-from credit.models import App, HostAppVersion, Result, ServerState, UserCredit, ValidateState, Workunit
+from credit.models import App, Result, ServerState, UserCredit, ValidateState, Workunit
 from portal.models import User
 from scheduler import catalogue, rpc, transitioner
-from scheduler.models import Upload
+from scheduler.models import HostRecord, Upload
 from scheduler.protocol import parse_request
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import Computer, key_of, names, result_xml
@@ -84,7 +84,7 @@ def test_four_schedulers_never_send_a_result_twice_nor_two_copies_to_one_person(
     assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == sum(sent.values())
     copies = Counter(Result.objects.exclude(user=None).values_list("workunit_id", "user_id"))
     assert max(copies.values()) == 1
-    counted = sum(HostAppVersion.objects.values_list("n_jobs_today", flat=True))
+    counted = sum(njobs for record in HostRecord.objects.all() for *_, njobs in record.jobs_of_day)
     assert counted == sum(sent.values())
 
 

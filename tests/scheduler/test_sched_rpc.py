@@ -272,7 +272,8 @@ def test_own_programs_get_jobs_and_records_of_their_own(app: App, alice: User) -
     assert "<app_version>" not in reply
     assert value(reply.split("<workunit>")[1], "version_num") == "7"
     (record,) = HostAppVersion.objects.all()
-    assert (record.app, record.app_version, record.processor_type, record.n_jobs_today) == (app, None, "CPU", 1)
+    assert (record.app, record.app_version, record.processor_type) == (app, None, "CPU")
+    assert HostRecord.objects.get().jobs_of_day == [[app.pk, 0, "CPU", 1]]
     assert Result.objects.get().app_version is None
 
 
@@ -282,19 +283,26 @@ def test_own_programs_of_other_projects_get_words(app: App, alice: User) -> None
     assert message == "No jobs sent: none of the programs in your app_info.xml is of an application here"
 
 
+def jobs_of_day() -> tuple[dt.date | None, list[int]]:
+    """The only computer's: the day, and how many of each record."""
+    record = HostRecord.objects.get()
+    return record.jobs_day, [njobs for *_, njobs in record.jobs_of_day]
+
+
 def test_sending_begins_a_probation_and_counts_the_day(app: App, alice: User) -> None:
     fill(app, 3, delay_bound_secs=86_400)
     computer = computer_of(alice)
     noon = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
     computer.ask(1, now=noon)
     (record,) = HostAppVersion.objects.all()
-    assert (record.scale_probation, record.n_jobs_today, record.jobs_day) == (True, 1, noon.date())
+    assert record.scale_probation
+    assert jobs_of_day() == (noon.date(), [1])
     assert record.host_scale_at == noon + dt.timedelta(days=1)
     # Later jobs of the same spell do not move it; another day counts anew.
     computer.ask(1, now=noon + dt.timedelta(hours=13))
     record.refresh_from_db()
     assert record.host_scale_at == noon + dt.timedelta(days=1)
-    assert (record.n_jobs_today, record.jobs_day) == (1, dt.date(2026, 11, 21))
+    assert jobs_of_day() == (dt.date(2026, 11, 21), [1])
 
 
 def test_a_new_version_begins_with_what_is_known_of_the_older_one(app: App, alice: User) -> None:
@@ -309,7 +317,9 @@ def test_a_new_version_begins_with_what_is_known_of_the_older_one(app: App, alic
     assert (value(reply, "version_num"), value(reply, "flops")) == ("101", "1000000000.000000")
     record = HostAppVersion.objects.get(app_version__version_num=101)
     assert (record.et_n, record.et_avg, record.pfc_n, record.pfc_avg) == (10, 1e-9, 12, 4.0)
-    assert (record.error_rate, record.max_jobs_per_day, record.n_jobs_today) == (0.03, 7, 2)
+    assert (record.error_rate, record.max_jobs_per_day) == (0.03, 7)
+    # One of the older version, and what the newer one took over of that with its own.
+    assert jobs_of_day()[1] == [1, 2]
 
 
 def test_the_limit_of_jobs_in_progress_holds_over_requests(app: App, alice: User, settings: Settings) -> None:
