@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import Model
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.module_loading import import_string
 from unfold.admin import ModelAdmin
 
@@ -26,8 +29,19 @@ from credit.models import (
 from credit.models.apps import MAX_GPU_RAM_BYTES
 from credit.setting_texts import APP_TEXTS, VERSION_TEXTS
 from portal.admin import ReadOnlyAdmin
+from portal.templatetags.display import significant
 
 FUNCTION_FIELDS = ("comparison_function", "assimilation_function", "trickle_function")
+
+
+def rounded(column: str, label: str) -> Any:
+    """A column of floats, of a list or read-only on a page, with the digits that somebody reads."""
+
+    @admin.display(description=label, ordering=column)
+    def cell(self: ModelAdmin, obj: Model) -> str:
+        return significant(getattr(obj, column))
+
+    return cell
 
 
 class SettingsAdmin(ModelAdmin):
@@ -48,6 +62,7 @@ class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the typ
         model = App
         fields = tuple(APP_TEXTS)  # the admin takes those of its fieldsets
         help_texts = APP_TEXTS
+        labels: ClassVar = {"host_scale_check": "Heed probation (host_scale_check)"}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -79,6 +94,7 @@ class VersionForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the
         model = AppVersion
         fields = tuple(VERSION_TEXTS)
         help_texts = VERSION_TEXTS
+        labels: ClassVar = {"is_deprecated": "Withdrawn"}
 
     def clean_gpu_usage(self) -> float:
         usage: float = self.cleaned_data["gpu_usage"]
@@ -108,7 +124,8 @@ class AppAdmin(SettingsAdmin):
     list_display = ("name", "user_friendly_name", "credit_system", "rule_set", "host_scale_check", "is_deprecated")
     list_filter = ("is_deprecated", "credit_system", "rule_set")
     search_fields = ("name", "user_friendly_name")
-    readonly_fields = ("min_avg_pfc", "created_at")
+    least_average = rounded("min_avg_pfc", "least average PFC")
+    readonly_fields = ("least_average", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "user_friendly_name", "description", "weight", "is_deprecated")}),
         (
@@ -120,7 +137,7 @@ class AppAdmin(SettingsAdmin):
                     "host_scale_check",
                     "max_granted_credit",
                     "version_average",
-                    "min_avg_pfc",
+                    "least_average",
                 ),
                 "description": "How claims are made and granted. The least average of normalised PFC is kept by the "
                 "feeder: it prices jobs whose own claim cannot be used.",
@@ -185,6 +202,10 @@ class AppAdmin(SettingsAdmin):
         ),
     )
 
+    def view_on_site(self, obj: App) -> str:
+        # Not the name that was only just typed: it may be none.
+        return reverse("app", args=App.objects.filter(pk=obj.pk).values_list("name", flat=True)[:1])
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Its tasks are volunteers' history: tick "no more jobs" instead.
         return False
@@ -201,7 +222,20 @@ class AppVersionAdmin(SettingsAdmin):
     """Versions are released by a command; here they are withdrawn, and their needs corrected."""
 
     form = VersionForm
-    list_display = ("__str__", "processor_type", "is_deprecated", "pfc_n", "pfc_avg", "pfc_scale", "expavg_credit")
+    average = rounded("pfc_avg", "average")
+    factor = rounded("pfc_scale", "factor")
+    credit = rounded("total_credit", "credit in all")
+    daily = rounded("expavg_credit", "credit a day")
+    list_display = (
+        "__str__",
+        "processor_type",
+        "is_deprecated",
+        "pfc_n",
+        "average",
+        "factor",
+        "daily",
+        "credit",
+    )
     list_filter = ("app", "processor_type", "is_deprecated")
     list_select_related = ("app", "platform")
     readonly_fields = (
@@ -211,12 +245,12 @@ class AppVersionAdmin(SettingsAdmin):
         "plan_class",
         "processor_type",
         "pfc_n",
-        "pfc_avg",
-        "pfc_scale",
-        "total_credit",
+        "average",
+        "factor",
+        "credit",
         "ngranted",
-        "expavg_credit",
-        "expavg_at",
+        "daily",
+        "as_of",
         "created_at",
     )
     fieldsets = (
@@ -228,18 +262,24 @@ class AppVersionAdmin(SettingsAdmin):
                 "fields": (
                     "cross_project_scale",
                     "pfc_n",
-                    "pfc_avg",
-                    "pfc_scale",
-                    "total_credit",
+                    "average",
+                    "factor",
+                    "credit",
                     "ngranted",
-                    "expavg_credit",
-                    "expavg_at",
+                    "daily",
+                    "as_of",
                 ),
-                "description": "Samples, average and sums come from the validators, the factor from the feeder.",
+                "description": "Samples, average (of PFC by the FLOPs estimated), credit and the number of results "
+                "granted come from validators, the factor from the feeder. Credit a day is the recent average, with "
+                "a half-life of seven days, as of the last grant.",
             },
         ),
         (None, {"fields": ("created_at",)}),
     )
+
+    @admin.display(description="as of", ordering="expavg_at")
+    def as_of(self, version: AppVersion) -> str:
+        return date_format(version.expavg_at, "DATETIME_FORMAT") if version.expavg_at else "–"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -250,7 +290,9 @@ class AppVersionAdmin(SettingsAdmin):
 
 @admin.register(HostAppVersion)
 class HostAppVersionAdmin(ReadOnlyAdmin):
-    list_display = ("host", "app", "app_version", "processor_type", "pfc_n", "pfc_avg", "error_rate", "scale_probation")
+    average = rounded("pfc_avg", "average")
+    errors = rounded("error_rate", "error rate")
+    list_display = ("host", "app", "app_version", "processor_type", "pfc_n", "average", "errors", "scale_probation")
     list_filter = ("app", "scale_probation")
     list_select_related = ("host", "app", "app_version__app", "app_version__platform")
     show_full_result_count = False
@@ -266,16 +308,24 @@ class BatchAdmin(ReadOnlyAdmin):
 
 @admin.register(Workunit)
 class WorkunitAdmin(ReadOnlyAdmin):
-    list_display = ("name", "app", "created_at", "need_validate", "canonical_credit", "error_mask", "assimilate_state")
+    credit = rounded("canonical_credit", "credit")
+    list_display = ("name", "app", "created_at", "need_validate", "credit", "error_mask", "assimilate_state")
     # Those with a fault wait for an operator to repair what kept them from being checked.
     list_filter = ("app", "assimilate_state", ("validate_fault", admin.EmptyFieldListFilter))
     list_select_related = ("app",)
     search_fields = ("=name",)
     show_full_result_count = False
 
+    def view_on_site(self, obj: Workunit) -> str:
+        return reverse("workunit", args=[obj.pk])
+
 
 @admin.register(Result)
 class ResultAdmin(ReadOnlyAdmin):
+    """What the tables have of a result; why it was granted its credit is told on its page of the site."""
+
+    claimed = rounded("claimed_credit", "claimed credit")
+    granted = rounded("granted_credit", "granted credit")
     list_display = (
         "name",
         "app",
@@ -283,10 +333,13 @@ class ResultAdmin(ReadOnlyAdmin):
         "outcome",
         "validate_state",
         "host",
-        "claimed_credit",
-        "granted_credit",
+        "claimed",
+        "granted",
     )
     list_filter = ("app", "server_state", "outcome", "validate_state")
     list_select_related = ("app", "host")
     search_fields = ("=name",)
     show_full_result_count = False
+
+    def view_on_site(self, obj: Result) -> str:
+        return reverse("task", args=[obj.pk])

@@ -57,6 +57,7 @@ class VersionRow:
 def read_apps() -> list[dict[str, Any]]:
     """Apps in use, with the newest version's date. One statement."""
     apps = App.objects.filter(is_deprecated=False).annotate(released_at=Max("versions__created_at"))
+    apps = apps.order_by("user_friendly_name", "pk")
     return [{"app": app, "released_at": app.released_at} for app in apps]
 
 

@@ -292,5 +292,9 @@ class AppVersion(models.Model):
         ]
 
     def __str__(self) -> str:
-        plan_class = f" ({self.plan_class})" if self.plan_class else ""
-        return f"{self.app} {self.version_num / 100:.2f}{plan_class} {self.platform.name}"
+        return f"{self.app} {self.number_label} {self.platform.name}"
+
+    @property
+    def number_label(self) -> str:
+        """Its number as people read it, and its plan class: 1.02 (cuda)."""
+        return f"{self.version_num / 100:.2f}" + (f" ({self.plan_class})" if self.plan_class else "")

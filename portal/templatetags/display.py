@@ -17,6 +17,7 @@ register = template.Library()
 MICRO = 1_000_000
 _THIN = "\u202f"  # narrow no-break space: between groups of digits
 _NBSP = "\u00a0"
+_RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 _NOTHING = "\u2013"  # an en dash where there is no number
 _MICRO_SECS_A_DAY = 86_400 * MICRO
 _MOST = 1e15
@@ -82,7 +83,12 @@ def significant(number: float | None) -> str:
     """A factor or an average with four significant digits, very large and very small ones as a power of ten."""
     if number is None or not math.isfinite(number):
         return _NOTHING
-    return f"{number:.4g}" if number == 0 or 1e-3 <= abs(number) < 1e5 else f"{number:.3e}"
+    if number == 0 or 1e-3 <= abs(number) < 9999.5:
+        return f"{number:.4g}"
+    if 1 <= abs(number) < 1e6:
+        return _grouped(number)
+    mantissa, exponent = f"{number:.3e}".split("e")
+    return f"{mantissa}{_THIN}×{_THIN}10{str(int(exponent)).translate(_RAISED)}"
 
 
 @register.filter

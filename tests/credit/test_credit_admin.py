@@ -106,6 +106,7 @@ def test_state_is_shown_and_cannot_be_sent(operator: Client, app: App) -> None:
     App.objects.update(min_avg_pfc=2.25)
     page = operator.get(f"/admin/credit/app/{app.pk}/change/").content.decode()
     assert "2.25" in page
+    assert f'href="/apps/{app.name}/"' in page
     assert re.search(r'name="min_avg_pfc"', page) is None
     assert change(operator, version, pfc_n=9, pfc_scale=9, is_deprecated="on") == {}
     version.refresh_from_db()
