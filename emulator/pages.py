@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet, Value
 
+from accounting.models import Project as SiteProject
 from emulator.engine.scenario import CPU, Processor, Scenario
 from emulator.experiments import PARAMETERS, UNFINISHED
 from emulator.models import Experiment, Run, RunState, RunTimeline
@@ -152,11 +153,28 @@ def _spread(values: Sequence[float]) -> Spread:
     return Spread(fmean(values), min(values), max(values))
 
 
-def parts(run: Run) -> list[ProjectPart]:
+def colours(names: Sequence[str]) -> list[int]:
+    """The data colour of each project: a project of this site has the one it has on every page, others what is free.
+
+    Two of one colour in a scenario: the second takes a free one. One statement.
+    """
+    known = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
+    chosen: dict[int, int] = {}
+    for number, name in enumerate(names):
+        if name in known and known[name] % COLOURS not in chosen.values():
+            chosen[number] = known[name] % COLOURS
+    free = [colour for colour in range(COLOURS) if colour not in chosen.values()]
+    for number in range(len(names)):
+        if number not in chosen:
+            chosen[number] = free.pop(0) if free else number % COLOURS
+    return [chosen[number] for number in range(len(names))]
+
+
+def parts(run: Run, palette: Sequence[int]) -> list[ProjectPart]:
     """Aim and outcome by project."""
     return [
-        ProjectPart(row["name"], number % COLOURS, row["share"], row["got_fraction"], row)
-        for number, row in enumerate(run.projects)
+        ProjectPart(row["name"], colour, row["share"], row["got_fraction"], row)
+        for row, colour in zip(run.projects, palette, strict=True)
     ]
 
 

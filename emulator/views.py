@@ -291,18 +291,20 @@ def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
 
 def _run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> HttpResponse:
     packed = pages.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
+    palette = pages.colours([project["name"] for project in row.projects])
     context = {
         "experiment": found,
         "run": row,
         "key": key,
         "is_owner": request.user.is_authenticated and found.owner_id == request.user.pk,
         "is_alone": not found.runs.exclude(pk=row.pk).exists(),
-        "parts": pages.parts(row),
+        "parts": pages.parts(row, palette),
+        "palette": palette,
         "figures": [(title, why, row.figures[name]) for name, (title, why) in pages.FIGURES.items() if row.figures],
         "texts": packed.texts if packed else None,
         "processors": pages.processors_text(pages.scenario_of(found)),
         "share_url": _share_url(request, found),
-        "tables": [(what, title, _table(packed, what, 0.0, "")) for what, (title, *_) in _TABLES.items()]
+        "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_) in _TABLES.items()]
         if packed
         else [],
     }
@@ -351,7 +353,8 @@ def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpRes
     if what not in _TABLES:
         raise Http404("no such table")
     run, packed = _timeline(request, key, number)
-    table = _table(packed, what, _seconds(request, "from", 0.0), request.GET.get("row", ""))
+    palette = pages.colours(packed.texts["projects"])
+    table = _table(packed, what, _seconds(request, "from", 0.0), request.GET.get("row", ""), palette)
     is_more = request.headers.get("HX-Target") == f"more-{what}"
     context = {"table": table, "what": what, "key": key, "run": run, "is_more": is_more, "title": _TABLES[what][0]}
     template = "emulator/_table_rows.html" if is_more else "emulator/table.html"
@@ -360,7 +363,7 @@ def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpRes
     return response
 
 
-def _table(packed: Packed, what: str, from_secs: float, row: str) -> dict[str, Any]:
+def _table(packed: Packed, what: str, from_secs: float, row: str, palette: list[int]) -> dict[str, Any]:
     _, times, tell = _TABLES[what]
     at = packed[times]
     # Blocks are in the order in which they ended: only the other tables can be looked up by time.
@@ -368,7 +371,10 @@ def _table(packed: Packed, what: str, from_secs: float, row: str) -> dict[str, A
     first = int(row) if row.isascii() and row.isdigit() and len(row) < 10 else found
     last = min(first + ROWS_A_PAGE, len(at))
     return {
-        "rows": [tell(packed, number) for number in range(first, last)],
+        "rows": [
+            told | {"colour": palette[told["project_number"]]}
+            for told in (tell(packed, number) for number in range(first, last))
+        ],
         "next": last if last < len(at) else None,
         "total": len(at),
         "dropped": packed.texts["decisions_dropped"] if what == "decisions" else 0,

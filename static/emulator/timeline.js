@@ -17,6 +17,7 @@
   const lanes = read("timeline-lanes");
   const projects = read("timeline-projects");
   const kinds = read("timeline-kinds");
+  const palette = read("timeline-palette");
   const duration = Number(root.dataset.duration);
   const canvas = root.querySelector("canvas");
   const words = root.querySelector("[data-timeline-text]");
@@ -46,6 +47,7 @@
     };
   }
 
+  const shade = (project) => colours.data[palette[project]];
   const x = (secs) => LEFT + ((secs - view.from) / (view.to - view.from)) * (width - LEFT);
   const secsAt = (pixel) => view.from + ((pixel - LEFT) / (width - LEFT)) * (view.to - view.from);
   const laneTop = (lane) => AXIS + lane * (laneHeight + laneGap);
@@ -109,7 +111,7 @@
     const wide = Math.max(x(to) - left, 0.5);
     const high = Math.max(2, laneHeight * Math.min(1, usage));
     const top = laneTop(lane) + laneHeight - high;
-    pen.fillStyle = colours.data[project % 8];
+    pen.fillStyle = shade(project);
     pen.fillRect(left, top, wide > 3 ? wide - 1 : wide, high);
     if (byDeadline && wide > 2) {
       pen.fillStyle = colours.error;
@@ -121,7 +123,7 @@
     const step = (drawn.to - drawn.from) / drawn.width;
     const left = x(drawn.from + first * step);
     const high = Math.max(1, laneHeight * part);
-    pen.fillStyle = project < 0 ? colours.other : colours.data[project % 8];
+    pen.fillStyle = project < 0 ? colours.other : shade(project);
     pen.fillRect(left, laneTop(lane) + laneHeight - high, x(drawn.from + last * step) - left + 0.4, high);
   }
 
@@ -132,7 +134,7 @@
     pen.rect(LEFT, 0, width - LEFT, height);
     pen.clip();
     drawn.rpcs.rows.forEach(([at, project]) => {
-      pen.fillStyle = colours.data[project % 8];
+      pen.fillStyle = shade(project);
       pen.beginPath();
       pen.moveTo(x(at), top + 2);
       pen.lineTo(x(at) + 4, top + 11);
@@ -147,7 +149,7 @@
     pen.restore();
   }
 
-  function drawLines(top, title, series, shade) {
+  function drawLines(top, title, series, shadeOf) {
     const values = series.flat();
     const low = Math.min(0, ...values);
     const high = Math.max(0, ...values, low + 1e-12);
@@ -164,7 +166,7 @@
     pen.rect(LEFT, top, width - LEFT, LINES);
     pen.clip();
     series.forEach((line, number) => {
-      pen.strokeStyle = shade(number);
+      pen.strokeStyle = shadeOf(number);
       pen.setLineDash(number % 2 ? [5, 3] : []);
       pen.lineWidth = 1.5;
       pen.beginPath();
@@ -196,7 +198,7 @@
     const top = AXIS + lanesHeight + MARKS + 8;
     const hours = drawn.levels.buffer.map((line) => line.map((secs) => secs / 3600));
     drawLines(top, `Work in the buffer (h): ${kinds.join(", ")}`, hours, (number) => [colours.text, colours.accent, colours.muted][number % 3]);
-    drawLines(top + LINES + 14, "Standing of each project (recent credit or debt)", drawn.levels.standing, (number) => colours.data[number % 8]);
+    drawLines(top + LINES + 14, "Standing of each project (recent credit or debt)", drawn.levels.standing, shade);
     root.dataset.drawn = `${Math.round(view.from)} ${Math.round(view.to)}`;
   }
 

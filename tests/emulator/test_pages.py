@@ -18,10 +18,11 @@ from emulator.drafts import Change, ProjectFacts, changed, draft
 from emulator.engine.scenario import CPU, Preferences, Processor, Scenario, ScenarioError
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.packing import Packed
-from emulator.pages import read_timeline
+from emulator.pages import colours, read_timeline
 from emulator.presets import FOLDER, preset
 from emulator.scenario_json import from_json, to_json
 from portal.models import Host, User
+from tests.accounting.factories import make_project
 from tests.accounting.page_text import text_of
 
 
@@ -478,3 +479,13 @@ def test_a_scenario_survives_its_json() -> None:
 def test_json_that_is_no_scenario_is_refused(data: Any) -> None:
     with pytest.raises(ScenarioError):
         from_json(data)
+
+
+@pytest.mark.django_db
+def test_a_project_of_the_site_has_its_colour_in_a_timeline_too() -> None:
+    make_project("Alpha", colour=1)
+    make_project("Beta", colour=9)
+    # Beta's ninth colour is the second, which Alpha has: it takes the first free one, as do those nobody knows.
+    assert colours(["Alpha", "Beta", "x", "y"]) == [1, 0, 2, 3]
+    assert colours(["x", "Beta"]) == [0, 1]
+    assert sorted(colours([str(number) for number in range(10)])) == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]
