@@ -204,7 +204,7 @@ class AppAdmin(SettingsAdmin):
 
     def view_on_site(self, obj: App) -> str:
         # Not the name that was only just typed: it may be none.
-        return reverse("app", args=App.objects.filter(pk=obj.pk).values_list("name", flat=True)[:1])
+        return reverse("app", args=[App.objects.values_list("name", flat=True).get(pk=obj.pk)])
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Its tasks are volunteers' history: tick "no more jobs" instead.

@@ -23,6 +23,7 @@ from portal.templatetags.display import (
     plural,
     processor_days,
     secs,
+    significant,
     speed,
 )
 from portal.templatetags.drawings import bar, sparkline
@@ -144,6 +145,25 @@ def test_a_run_time_that_no_clock_has_measured_is_none(number: float | None) -> 
     assert "1 min" not in secs(0) and "0" in secs(0)
 
 
-@pytest.mark.parametrize(("number", "text"), [(math.nan, "\u2013"), (math.inf, "\u2013"), (1e250, "1.000e+250")])
+@pytest.mark.parametrize(
+    ("number", "text"), [(math.nan, "\u2013"), (math.inf, "\u2013"), (1e250, "1.000\u202f×\u202f10²⁵⁰")]
+)
 def test_a_claim_beyond_all_bounds_is_short_on_the_page(number: float, text: str) -> None:
     assert credits(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (0.85594, "0.8559"),
+        (3031.4, "3031"),
+        (9999.7, "10\u202f000"),
+        (-23848.14, "-23\u202f848"),
+        (6.2403e13, "6.240\u202f×\u202f10¹³"),
+        (1e-6, "1.000\u202f×\u202f10⁻⁶"),
+        (None, "\u2013"),
+    ],
+)
+def test_a_factor_has_four_digits_and_a_count_its_own(number: float | None, text: str) -> None:
+    assert significant(number) == text
