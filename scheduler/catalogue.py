@@ -160,6 +160,7 @@ def _app(app: App, typical: float | None, ids: tuple[int, int], ranks: tuple[int
         rules=rules_of(app),
         is_adaptive=app.adaptive_replication,
         one_result_per_user=app.one_result_per_user,
+        is_non_cpu_intensive=app.is_non_cpu_intensive,
         typical_fpops=typical,
         first_id=ids[0],
         last_id=ids[1],

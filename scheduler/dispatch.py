@@ -82,8 +82,10 @@ def begin(
     wishes = {type_: wish for type_, wish in request.wishes.items() if type_ not in request.refused_types}
     needs = Needs({} if request.sends_no_work else wishes, computer)
     counts = {False: 0, True: 0}
+    busy_apps = set()
     for known in in_progress:
         counts[known.processor_type != CPU] += 1
+        busy_apps.add(known.app_id)
     fill = Filling(
         needs,
         computer,
@@ -94,6 +96,7 @@ def begin(
         today,
         counts,
         disk_bytes=computer.disk_bytes,
+        busy_apps=busy_apps,
     )
     wanted = needs.wanted()
     if request.sends_no_work:
@@ -113,6 +116,10 @@ def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> di
     any_version = False
     most = ceilings()
     for app in catalogue.apps.values():
+        if app.is_non_cpu_intensive and app.id in fill.busy_apps:
+            any_version = True
+            fill.reasons.add(Reason.IN_PROGRESS)
+            continue
         if request.is_anonymous:
             any_version = any_version or any(own.app_name == app.name for own in request.client_versions)
             choices, reasons = versions.choose_own(

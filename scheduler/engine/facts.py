@@ -24,7 +24,9 @@ class RecordKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AppFacts:
-    """An app. ``typical_fpops``: of a job that waits now, None if none does."""
+    """An app. ``typical_fpops``: of a job that waits now, None if none does; ``is_non_cpu_intensive``: a computer has
+    one job of it at a time, beside all others.
+    """
 
     id: int
     name: str
@@ -33,6 +35,7 @@ class AppFacts:
     rules: Rules
     is_adaptive: bool = False
     one_result_per_user: bool = True
+    is_non_cpu_intensive: bool = False
     typical_fpops: float | None = None
     # Ids of jobs of the highest priority that wait: first and last
     first_id: int = 0

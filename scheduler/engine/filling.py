@@ -40,7 +40,9 @@ class Sent:
 
 @dataclass(slots=True)
 class Filling:
-    """A reply that is being filled. ``in_progress``: jobs that the computer has, on CPUs and on GPUs."""
+    """A reply that is being filled. ``in_progress``: jobs that the computer has, on CPUs and on GPUs; ``busy_apps``:
+    apps of which it has or gets some.
+    """
 
     needs: Needs
     computer: Computer
@@ -55,6 +57,7 @@ class Filling:
     reasons: set[Reason] = field(default_factory=set)
     workunits: set[int] = field(default_factory=set)
     sent_by_key: dict[RecordKey, int] = field(default_factory=dict)
+    busy_apps: set[int] = field(default_factory=set)
 
     def room(self, processor_type: str) -> int:
         """How many more jobs of this type the computer may have now."""
@@ -81,7 +84,7 @@ class Filling:
 
     def _unsuitable(self, job: Job, choice: Choice, app: AppFacts) -> Reason | None:
         ram, disk = self.computer.ram_bytes, self.disk_bytes
-        if not self.room(choice.processor_type):
+        if not self.room(choice.processor_type) or (app.is_non_cpu_intensive and app.id in self.busy_apps):
             return Reason.IN_PROGRESS
         left = versions.jobs_left(app, self.records.get(choice.key), self.computer, choice.processor_type, self.today)
         if left <= self.sent_by_key.get(choice.key, 0):
@@ -105,6 +108,7 @@ class Filling:
         """A job is in the reply, sent now or again: less is wanted, and less room is left."""
         self.needs.take(job, choice)
         self.workunits.add(job.workunit_id)
+        self.busy_apps.add(job.app_id)
         is_gpu = choice.processor_type != CPU
         self.in_progress[is_gpu] = self.in_progress.get(is_gpu, 0) + 1
         if self.disk_bytes is not None:

@@ -14,8 +14,8 @@ from portal import credentials
 from portal.models import User
 from scheduler import catalogue
 from scheduler.models import UserPreferences
-from tests.credit.factories import make_app, make_version
-from tests.scheduler.clients import computer_of, names, post, value
+from tests.credit.factories import make_app, make_result, make_version, make_workunit
+from tests.scheduler.clients import computer_of, messages, names, post, result_xml, value
 
 pytestmark = pytest.mark.django_db
 
@@ -82,3 +82,17 @@ def test_preferences_that_need_not_be_the_persons_are_not_kept(app: App, alice: 
     post(body)
     assert not UserPreferences.objects.exists()
     assert "global_preferences" not in computer_of(alice).ask()
+
+
+def test_a_computer_has_one_job_at_a_time_of_an_app_that_hardly_computes(app: App, alice: User) -> None:
+    App.objects.update(is_non_cpu_intensive=True)
+    for _ in range(3):
+        make_result(make_workunit(app, fpops_est=7.2e12, fpops_bound=1e16))
+    computer = computer_of(alice)
+    reply = computer.ask(instances=4)
+    assert (len(names(reply, "result")), value(reply, "non_cpu_intensive")) == (1, "1")
+    assert messages(computer.ask(instances=4)) == [
+        "No jobs sent: this computer has as many jobs in progress as it may have at once"
+    ]
+    reply = computer.ask(instances=4, results=result_xml(computer.jobs[0], state=3, exit_status=1))
+    assert len(names(reply, "result")) == 1
