@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils.module_loading import import_string
 
 from credit import partial_grants
@@ -83,6 +83,8 @@ def _handle(trickle: Trickle, now: dt.datetime) -> None:
             if path:
                 handler: Handler = import_string(path)
                 handler(trickle, now)
+    except (OperationalError, InterfaceError):
+        raise  # the database is at fault: this message comes again
     except TrickleError as error:
         trickle.fault = str(error)[:200]
     except Exception:
