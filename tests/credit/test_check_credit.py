@@ -10,7 +10,7 @@ from django.db.models import F
 
 from credit import credit_check
 from credit.models import App, AppVersion, HostCredit, Result, UserCredit, Workunit
-from portal.models import Host
+from portal.models import Host, User
 from tests.credit.factories import make_app, make_version
 from tests.credit.validating import differences, done, validate, volunteers
 
@@ -65,6 +65,15 @@ def test_a_canonical_result_has_to_be_the_workunits_own(app: App) -> None:
     one, two = Workunit.objects.order_by("pk")
     Workunit.objects.filter(pk=one.pk).update(canonical_result=two.canonical_result)
     assert differences() == [f"workunit {one.pk}: its canonical result is none of its own"]
+
+
+def test_a_version_keeps_its_total_when_a_volunteer_leaves(app: App) -> None:
+    before = AppVersion.objects.values_list("total_credit", "ngranted").get()
+    User.objects.all()[:1].get().delete()
+    assert UserCredit.objects.count() == HostCredit.objects.count() == 1
+    assert AppVersion.objects.values_list("total_credit", "ngranted").get() == before
+    assert before[1] == 4
+    assert differences() == []
 
 
 def test_results_kept_elsewhere_count(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
