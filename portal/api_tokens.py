@@ -66,6 +66,21 @@ def recognise_token(token: str) -> ApiToken | None:
     return found
 
 
+def replace_token(user: User, token_id: int) -> str | None:
+    """A fresh token in place of one of the user's, which ends at once: the same name and access, for as long again.
+
+    None if the user has no such token that is valid.
+    """
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        old = valid_tokens().filter(user=user, pk=token_id).first()
+        if old is None:
+            return None
+        revoke_token(user, token_id)
+        lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+        return issue_token(user, name=old.name, scopes=old.scopes, lifetime=lifetime)
+
+
 def revoke_token(user: User, token_id: int) -> ApiToken | None:
     """Revoke one of the user's tokens for good; None if there is no such token. Safe to repeat."""
     own = ApiToken.objects.filter(user=user, pk=token_id)

@@ -14,7 +14,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.access import signed_in
-from portal.api_tokens import MAX_TOKENS_PER_USER, TooManyTokens, issue_token, revoke_token, valid_tokens
+from portal.api_tokens import (
+    MAX_TOKENS_PER_USER,
+    TooManyTokens,
+    issue_token,
+    replace_token,
+    revoke_token,
+    valid_tokens,
+)
 from portal.models import ApiToken
 
 _LIFETIMES: Final = {"30": "30 days", "365": "1 year", "": "until I revoke it"}
@@ -55,11 +62,27 @@ def tokens(request: HttpRequest) -> HttpResponse:
             form = TokenForm()
         except TooManyTokens:
             form.add_error(None, f"You have {MAX_TOKENS_PER_USER} tokens already. Revoke one that you do not need.")
-    context = {"form": form, "token": token, "tokens": list(valid_tokens().filter(user=user)), "now": timezone.now()}
+    return _page(request, form, token)
+
+
+def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpResponse:
+    """The page of tokens, with the one that was just made."""
+    found = list(valid_tokens().filter(user=signed_in(request)))
+    context = {"form": form, "token": token, "tokens": found, "now": timezone.now()}
     response = render(request, "portal/tokens.html", context, status=200 if not form.errors else 422)
     # The page has a secret in it, once.
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+@require_POST
+@login_required
+def replace(request: HttpRequest, pk: int) -> HttpResponse:
+    """Put a fresh token in the place of one, as one does after it was seen by somebody."""
+    token = replace_token(signed_in(request), pk)
+    if token is None:
+        raise Http404
+    return _page(request, TokenForm(), token)
 
 
 @require_POST

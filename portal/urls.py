@@ -9,7 +9,7 @@ from portal.health import healthz, readyz
 from portal.metrics import metrics
 from portal.profile_views import profile
 from portal.session_views import sessions
-from portal.token_views import revoke, tokens
+from portal.token_views import replace, revoke, tokens
 from portal.views import keys, revoke_key, revoke_keys
 
 urlpatterns = [
@@ -24,6 +24,7 @@ urlpatterns = [
     path("account/keys/revoke/", revoke_keys, name="revoke_keys"),
     path("account/tokens/", tokens, name="tokens"),
     path("account/tokens/<int:pk>/revoke/", revoke, name="revoke_token"),
+    path("account/tokens/<int:pk>/replace/", replace, name="replace_token"),
     path("account/sessions/", sessions, name="usersessions_list"),
     path("account/", include("allauth.urls")),
 ]

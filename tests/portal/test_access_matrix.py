@@ -113,6 +113,7 @@ PORTAL: Final = [
     own("account/tokens/"),
     act("account/tokens/", data={"name": "x", "scopes": "read:hosts"}, answer=200),
     act_on("account/tokens/<int:pk>/revoke/", "account/tokens/{token}/revoke/"),
+    act_on("account/tokens/<int:pk>/replace/", "account/tokens/{token}/replace/", answer=200),
 ]
 ALLAUTH: Final = [
     guest("account/login/"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
@@ -13,6 +14,7 @@ from portal.models import ApiToken, User
 from tests.reading import Page
 
 YEAR = dt.timedelta(days=365)
+DAY = dt.timedelta(days=1)
 
 
 def issue(user: User, *scopes: str, lifetime: dt.timedelta | None = YEAR) -> str:
@@ -98,7 +100,7 @@ def test_the_page_shows_a_new_token_once(signed_in: Client, alice: User) -> None
     assert "no-store" in made.headers["Cache-Control"]
     again = signed_in.get("/account/tokens/").content.decode()
     assert token not in again and token[:10] in again
-    assert "reads daily history and its sums, notes on reports" in Page(again).words
+    assert "access to daily history and its sums, notes on reports" in Page(again).words
 
 
 @pytest.mark.parametrize(
@@ -139,3 +141,20 @@ def test_nobody_else_sees_or_revokes_it(
     assert [reply.status_code for reply in replies] == statuses
     assert token[:10] not in replies[0].content.decode()
     assert api_tokens.recognise_token(token) is not None
+
+
+def test_a_token_is_replaced_by_one_with_the_same_access(signed_in: Client, alice: User) -> None:
+    token = issue(alice, "read:hosts", "read:notes", lifetime=dt.timedelta(days=30))
+    ApiToken.objects.update(created_at=timezone.now() - dt.timedelta(days=20), expires_at=F("expires_at") - 20 * DAY)
+    old = ApiToken.objects.get()
+    page = signed_in.post(f"/account/tokens/{old.pk}/replace/")
+    fresh = Page(page.content.decode()).one("code", id="new-token").text
+    assert page.headers["Cache-Control"] == "no-store"
+    assert api_tokens.recognise_token(token) is None
+    found = api_tokens.recognise_token(fresh)
+    assert found is not None and (found.name, found.scopes) == ("sheet", ["read:hosts", "read:notes"])
+    # For as long again as the old one was made for.
+    assert found.expires_at is not None and abs(found.expires_at - timezone.now() - 30 * DAY) < dt.timedelta(minutes=1)
+    # Once: what is revoked has no successor.
+    assert signed_in.post(f"/account/tokens/{old.pk}/replace/").status_code == 404
+    assert ApiToken.objects.count() == 2
