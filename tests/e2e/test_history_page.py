@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 import pytest
@@ -105,3 +106,19 @@ def test_a_bar_leads_to_its_day(history: Page) -> None:
     # The bars of seven days are wide: the right end of the drawing is today's.
     history.mouse.click(box["x"] + box["width"] - 30, box["y"] + box["height"] / 2)
     expect(history).to_have_url(re.compile(f"/history/days/{today}/$"))
+
+
+def test_more_rows_come_by_keyboard_and_the_focus_goes_on_with_them(history: Page) -> None:
+    last = timezone.now().date()
+    first = last - dt.timedelta(days=149)
+    history.goto(f"/history/?from={first}&to={last}&step=day")
+    history.get_by_text("The same numbers as a table").click()
+    rows = history.locator("#history-table tbody th")
+    expect(rows).to_have_count(100)
+    history.get_by_role("link", name="Earlier days").focus()
+    history.keyboard.press("Enter")
+    expect(rows).to_have_count(150)
+    expect(history.get_by_role("link", name=str(last - dt.timedelta(days=100)))).to_be_focused()
+    # The chart and the address are as they were: a reload shows the beginning.
+    expect(history).to_have_url(re.compile(f"to={last}&step=day$"))
+    assert ink(history) > 3
