@@ -187,7 +187,7 @@ def renew_records(work: Dispatch, records: Records) -> None:
 
 
 def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
-    """What to look for in the queues of which apps."""
+    """What to look for at the heads of the queues of which apps."""
     fill = dispatch.filling
     apps = [dispatch.catalogue.apps[app_id] for app_id in fill.choices]
     wanted = filling.jobs_wanted(fill, apps)
@@ -212,14 +212,19 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
                 app.one_result_per_user,
                 rank,
                 head_id,
-                *_elsewhere(app, rank if app.first_rank is None else max(rank, app.first_rank), draw),
             )
         )
     return found
 
 
-def _elsewhere(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
-    """A random place in an app's queue, (-priority, id).
+def elsewhere(ask: Ask, left: int, app: AppFacts, draw: random.Random) -> Ask:
+    """Look for what is left to be found at a random place in the app's queue."""
+    rank, id_ = _place(app, ask.rank if app.first_rank is None else max(ask.rank, app.first_rank), draw)
+    return replace(ask, most=left, rank=rank, begin_id=id_)
+
+
+def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
+    """(-priority, id).
 
     Among the most urgent jobs, or as often behind them: they may be ones that suit nobody, or nobody but others.
     """

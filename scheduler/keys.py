@@ -8,7 +8,6 @@ microsecond each, in the form that clients expect of a signature.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -124,8 +123,8 @@ def is_signed_md5(md5: str, signature: str) -> bool:
 def upload_certificate(name: str, max_nbytes: int) -> str:
     """What a client must show to upload a file of this name, of that size at most: a hex line and a dot."""
     text = f"<name>{name}</name><max_nbytes>{max_nbytes}</max_nbytes>"
-    digest = hmac.new(settings.UPLOAD_SECRET.encode(), text.encode(), hashlib.sha256)
-    return f"{digest.hexdigest()}\n.\n"
+    # In one call: an hmac object costs three times as much.
+    return f"{hmac.digest(settings.UPLOAD_SECRET.encode(), text.encode(), 'sha256').hex()}\n.\n"
 
 
 def is_certified(name: str, max_nbytes: int, certificate: str) -> bool:

@@ -8,6 +8,7 @@ no client could hold. If an element comes twice, the first counts.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from portal.scanner import Fields, Limits, ProtocolError, TagScanner, as_float, as_int, as_text, clip
@@ -32,6 +33,8 @@ MAX_MESSAGES: Final = 5000
 MAX_CLIENT_VERSIONS: Final = 200
 MAX_FILES: Final = 100
 MAX_GPU_TYPES: Final = 16
+MAX_FEATURES: Final = 4096
+"""Bytes of the names of a processor's features."""
 MAX_TYPE_NAME: Final = 16
 """Characters of a processor type, as results keep it."""
 MAX_PLATFORMS: Final = 16
@@ -257,6 +260,12 @@ def _refused_types(request: SchedulerRequest, preferences: bytes) -> frozenset[s
     return frozenset(refused)
 
 
+@lru_cache(maxsize=256)
+def _features(raw: bytes) -> frozenset[str]:
+    """A hundred and more names, the same for all computers with a processor of this kind."""
+    return frozenset(clip(raw, MAX_FEATURES, entities=True).split())
+
+
 def _host(raw: bytes) -> HostInfo:
     values: dict[bytes, bytes] = {}
     for name, text in _HOST.findall(raw):
@@ -271,7 +280,7 @@ def _host(raw: bytes) -> HostInfo:
         os_name=text_of(b"os_name", 128),
         p_vendor=text_of(b"p_vendor", 128),
         p_model=text_of(b"p_model", 256),
-        p_features=frozenset(text_of(b"p_features", 4096).split()),
+        p_features=_features(values.get(b"p_features", b"")[:MAX_FEATURES]),
         ncpus=_int(values.get(b"p_ncpus"), 1, 65_535) or 1,
         p_fpops=_number(values.get(b"p_fpops"), 0, _MAX_FLOPS) or 0.0,
         m_nbytes=_number(values.get(b"m_nbytes"), 1, _MAX_BYTES),

@@ -25,7 +25,7 @@ class Notice:
     is_notice: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Person:
     """The account, with credit in Cobblestones and per day; times in Unix seconds."""
 
@@ -38,7 +38,7 @@ class Person:
     expavg_credit: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HostCard:
     """The computer. ``id`` is named only if the client does not know it yet: another one makes it a new computer."""
 
@@ -64,7 +64,7 @@ class VersionFile:
     is_copied: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VersionCard:
     """An app version of a reply; ``files_xml``: its <file_info> elements."""
 
@@ -80,7 +80,7 @@ class VersionCard:
     files_xml: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobCard:
     """A job of a reply. ``inputs``, ``outputs``: as in the workunit's columns; ``certificates``: one per output."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import random
-from dataclasses import replace
+from collections import Counter
 from typing import Final
 
 from django.conf import settings
@@ -100,7 +100,7 @@ def _answer(
         assert each.job is not None  # send_again sees to that
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
-    jobs, waiting = _picked(account.user_id, asks, known) if asks else ([], None)
+    jobs, waiting = _picked(account.user_id, asks, known, draw) if asks else ([], None)
     changed: set[RecordKey] = set()
     if counted:
         dispatch.renew_records(work, records.records)
@@ -127,17 +127,22 @@ def _answer(
     return reply
 
 
-def _picked(user_id: int, asks: list[Ask], known: Catalogue) -> tuple[list[Job], Waiting | None]:
+def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random) -> tuple[list[Job], Waiting | None]:
     """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
     jobs, heads = store.pick(user_id, asks)
-    left = {ask.app_id: ask.most - sum(job.app_id == ask.app_id for job in jobs) for ask in asks}
+    found = Counter([job.app_id for job in jobs])
+    short = [
+        dispatch.elsewhere(ask, ask.most - found[ask.app_id], known.apps[ask.app_id], draw)
+        for ask in asks
+        if found[ask.app_id] < ask.most
+    ]
     waiting = None
-    if short := [replace(ask, most=left[ask.app_id]) for ask in asks if left[ask.app_id] > 0]:
+    if short:
         more, waiting = store.pick_elsewhere(user_id, short, asks, jobs)
         jobs += more
+        found.update([job.app_id for job in more])
     for ask in asks:
-        found = sum(job.app_id == ask.app_id for job in jobs)
-        known.note_head(ask.app_id, heads.get(ask.app_id) if found >= ask.most else None)
+        known.note_head(ask.app_id, heads.get(ask.app_id) if found[ask.app_id] >= ask.most else None)
     return jobs, waiting
 
 

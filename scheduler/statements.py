@@ -125,7 +125,7 @@ _ASK: Final = {
     "disk_bytes": "float8",
     "one_per_user": "boolean",
     "rank": "integer",
-    "head_id": "bigint",
+    "begin_id": "bigint",
 }
 
 
@@ -144,7 +144,7 @@ SELECT {_JOBS}, f.rank, f.id))
   FROM (VALUES {rows}) AS a({", ".join(_ASK)})
  CROSS JOIN LATERAL (
        SELECT {_RANK} AS rank, id FROM credit_result
-        WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {_RANK}, id) >= (a.app_id, a.rank, a.head_id)
+        WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {_RANK}, id) >= (a.app_id, a.rank, a.begin_id)
         ORDER BY {_RANK}, id LIMIT 1) f
  CROSS JOIN LATERAL ({_PICKED.format(begin="f.rank, f.id", more="")}) p
 """)
@@ -165,8 +165,8 @@ _NOT_FOUND: Final = " AND r.id <> ALL (%(found)s::bigint[])"
 PICK_ELSEWHERE: Final = Prepared(f"""
 SELECT (SELECT {_JOBS}))
           FROM jsonb_to_recordset(%(short)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
-               memory_bytes float8, disk_bytes float8, one_per_user boolean, random_rank integer, random_id bigint)
-         CROSS JOIN LATERAL ({_PICKED.format(begin="a.random_rank, a.random_id", more=_NOT_FOUND)}) p),
+               memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin_id bigint)
+         CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin_id", more=_NOT_FOUND)}) p),
        ({_DIAGNOSIS})
 """)
 """Where the heads have too little: at a random place; and why that may be, which is told if it finds nothing."""

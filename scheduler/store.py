@@ -21,7 +21,7 @@ from scheduler import statements
 from scheduler.engine.facts import Choice, Job, RecordKey, Records
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Credit:
     """Credit granted in sum, and lately (a day) as of a time."""
 
@@ -30,7 +30,7 @@ class Credit:
     expavg_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KnownHost:
     """The computer's record; ``rpc_seqno`` None: it never asked the scheduler."""
 
@@ -53,7 +53,7 @@ class UploadRow:
     is_complete: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KnownResult:
     """A result that the computer has, reports, or names. Times in Unix seconds.
 
@@ -125,7 +125,7 @@ class Account:
     preferences: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobDetails:
     """What of a workunit only the reply needs."""
 
@@ -245,12 +245,12 @@ def report(
     return set(orjson.loads(row[0] or "[]")), _records(row[1], jobs)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ask:
     """What jobs of an app are looked for: at most so many, and only those that can suit.
 
-    ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``head_id``: where the queue begins;
-    ``random_rank``, ``random_id``: where to look if its head has nothing for this computer.
+    ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``begin_id``: from where in the queue
+    on.
     """
 
     app_id: int
@@ -261,9 +261,7 @@ class Ask:
     disk_bytes: float
     one_per_user: bool
     rank: int
-    head_id: int
-    random_rank: int
-    random_id: int
+    begin_id: int
 
 
 def _asks(asks: Sequence[Ask]) -> str:
@@ -283,7 +281,7 @@ def pick(user_id: int, asks: Sequence[Ask]) -> tuple[list[Job], dict[int, tuple[
             f"disk_bytes_{number}": repr(ask.disk_bytes),
             f"one_per_user_{number}": "t" if ask.one_per_user else "f",
             f"rank_{number}": str(ask.rank),
-            f"head_id_{number}": str(ask.head_id),
+            f"begin_id_{number}": str(ask.begin_id),
         }
     row = statements.pick(len(asks)).fetch_one(values)
     found = orjson.loads(row[0] or "[]") if row else []
