@@ -290,9 +290,10 @@ class AppVersionAdmin(SettingsAdmin):
 
 @admin.register(HostAppVersion)
 class HostAppVersionAdmin(ReadOnlyAdmin):
+    samples = rounded("pfc_n", "samples")
     average = rounded("pfc_avg", "average")
     errors = rounded("error_rate", "error rate")
-    list_display = ("host", "app", "app_version", "processor_type", "pfc_n", "average", "errors", "scale_probation")
+    list_display = ("host", "app", "app_version", "processor_type", "samples", "average", "errors", "scale_probation")
     list_filter = ("app", "scale_probation")
     list_select_related = ("host", "app", "app_version__app", "app_version__platform")
     show_full_result_count = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from credit.engine.explanation import ClaimRule, Explanation, Grant, grant_rule_of
+from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, grant_rule_of
 from credit.engine.facts import WorkunitFacts
 from credit.engine.steps import Step, claim_steps, grant_steps, used_elapsed_secs
 from credit.models import Result, Workunit
@@ -59,4 +59,6 @@ def explain(result: Result, workunit: Workunit) -> Ladder | None:
         rule, is_cut = grant_rule_of(result.grant_rule)
         due = max(0.0, result.granted_credit - result.partial_credit)
         steps += grant_steps(Grant(result.granted_credit, rule, is_cut), due)
-    return Ladder(steps, result.claimed_credit, result.granted_credit, claim.is_approximate)
+    # Of a default the steps say already why it is none of its own.
+    is_approximate = claim.is_approximate and claim.claim_rule not in DEFAULT_RULES
+    return Ladder(steps, result.claimed_credit, result.granted_credit, is_approximate)
