@@ -47,6 +47,8 @@ from scheduler.store import Account, Ask, Changes, JobsOfDay, KnownHost, Waiting
 
 _PUBLISHED: Final = Rules.published()
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
+TOO_LONG: Final = "The request was too long to be read whole; what it reports is being taken a part at a time"
+KEY_FOLLOWS: Final = "This project's code-signing key has changed more than once, and BOINC gets one change at a time"
 OTHER_KEY: Final = (
     "BOINC on this computer has a code-signing key that is not this project's, and would refuse all of its programs. "
     "Remove the project in BOINC and add it again."
@@ -113,7 +115,7 @@ def _answer(
     _add_records(work, changes, records.ids, changed, began)
     if asks and not work.filling.sent and not work.again:
         waiting = waiting or store.diagnose(asks)
-    words = [] if work.filling.sent or work.again else dispatch.messages(work.filling, waiting)
+    words = [] if work.filling.sent or work.again else _words(request, key_step, work, waiting)
     describing.describe(request, host, words, changes)
     changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
     sent = store.write(host.id, account.user_id, changes, now)
@@ -125,6 +127,15 @@ def _answer(
         reply.acks_messages = True
     reply.aborts, reply.aborts_if_not_started = reports.unneeded(account, host.id, request)
     return reply
+
+
+def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, waiting: Waiting | None) -> list[str]:
+    """Why nothing is sent. To a client whose key is no key of ours a notice says it."""
+    if request.is_cut:
+        return [TOO_LONG]
+    if request.is_anonymous or key_step.reaches_current:
+        return dispatch.messages(work.filling, waiting)
+    return [KEY_FOLLOWS] if key_step.xml else []
 
 
 def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random) -> tuple[list[Job], Waiting | None]:
