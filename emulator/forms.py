@@ -22,6 +22,7 @@ GPU_KINDS: Final = [
     ("apple_gpu", "Apple GPU"),
 ]
 NO_RULE: Final = "Long-term debt, no eligibility rule"
+_LIMITS: Final = {"min_value": "At least %(limit_value)s.", "max_value": "At most %(limit_value)s."}
 LISTED_MAX: Final = 60
 """Of a scenario with more projects, the shares are not offered to be changed one by one."""
 
@@ -36,6 +37,12 @@ class PlainForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("label_suffix", "")
         super().__init__(*args, **kwargs)
+
+    def full_clean(self) -> None:
+        """Django's own check; limits are told in a few words, as there is little room beside a number."""
+        for field in self.fields.values():
+            field.error_messages |= _LIMITS
+        super().full_clean()
 
     def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
         """What a field begins with: a whole number without a point."""

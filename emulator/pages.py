@@ -94,6 +94,7 @@ def read_experiments(owner: User) -> QuerySet[Experiment]:
             nseeds=Count("runs__seed", distinct=True),
             unfinished=Count("runs", filter=Q(runs__state__in=UNFINISHED), distinct=True),
         )
+        .order_by("-pk")
     )
 
 

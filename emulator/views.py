@@ -346,6 +346,8 @@ _TABLES: Final[dict[str, tuple[str, str, Callable[[Packed, int], dict[str, Any]]
     "states": ("When it could compute", "states.from_secs", downloads.state),
 }
 
+_OF_THE_COMPUTER: Final = ("levels", "states")
+
 
 @require_safe
 def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpResponse:
@@ -377,6 +379,7 @@ def _table(packed: Packed, what: str, from_secs: float, row: str, palette: list[
         ],
         "next": last if last < len(at) else None,
         "total": len(at),
+        "has_projects": what not in _OF_THE_COMPUTER,
         "dropped": packed.texts["decisions_dropped"] if what == "decisions" else 0,
     }
 
