@@ -198,7 +198,7 @@
     const top = AXIS + lanesHeight + MARKS + 8;
     const hours = drawn.levels.buffer.map((line) => line.map((secs) => secs / 3600));
     drawLines(top, `Work in the buffer (h): ${kinds.join(", ")}`, hours, (number) => [colours.text, colours.accent, colours.muted][number % 3]);
-    drawLines(top + LINES + 14, "Standing of each project (recent credit or debt)", drawn.levels.standing, shade);
+    drawLines(top + LINES + 14, width < 480 ? "Standing of each project" : "Standing of each project (recent credit or debt)", drawn.levels.standing, shade);
     root.dataset.drawn = `${Math.round(view.from)} ${Math.round(view.to)}`;
   }
 
