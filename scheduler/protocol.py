@@ -255,9 +255,20 @@ def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
 
 def _refused_types(request: SchedulerRequest, preferences: bytes) -> frozenset[str]:
     refused: set[str] = set()
-    for tag in set(_REFUSED.findall(preferences)):
+    for tag in set(_REFUSED.findall(_without_venues(preferences))):
         refused.update(_REFUSED_TYPES.get(tag, (gpu.type for gpu in request.gpus)))
     return frozenset(refused)
+
+
+def _without_venues(preferences: bytes) -> bytes:
+    """What holds in all venues: those of others are none of this computer's, and its own are among the working ones."""
+    if b"<venue" not in preferences:
+        return preferences
+    kept, at = [], 0
+    while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
+        kept.append(preferences[at:begin])
+        at = end
+    return b"".join([*kept, preferences[at:]])
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import ParseError, PermissionDenied
+from rest_framework.exceptions import APIException, ParseError, PermissionDenied
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -163,6 +163,29 @@ class CancelView(JobsView):
         batch = self.batch(pk)
         batches.cancel(batch, timezone.now())
         batch.refresh_from_db()
+        return Response(_batch_result(batch, batches.read_progress([batch])[0]))
+
+
+class NotFinished(APIException):
+    """What needs all of a batch's jobs to be over came too early."""
+
+    status_code = 409
+    default_code = "not_finished"
+
+
+class RetireView(JobsView):
+    """Delete the outputs of a finished batch, once they were fetched. Safe to repeat."""
+
+    http_method_names = ["options", "post"]
+
+    @extend_schema(operation_id="batches_retire", request=None, responses=BatchResult)
+    def post(self, request: Request, pk: int) -> Response:
+        """409 while jobs of the batch are open: cancel it first, or wait."""
+        batch = self.batch(pk)
+        try:
+            batches.retire(batch)
+        except batches.NotFinished as error:
+            raise NotFinished(str(error)) from error
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
 
 

@@ -267,6 +267,7 @@ def test_the_description_has_every_address_and_its_token(client: Client) -> None
         "batches/{id}/outputs/{output}/",
         "batches/{id}/outputs/",
         "batches/{id}/cancel/",
+        "batches/{id}/retire/",
         "batches/{id}/",
         "batches/",
     ]

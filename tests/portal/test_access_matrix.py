@@ -211,6 +211,7 @@ BATCHES: Final = [
     by_token("api/v1/batches/"),
     Line("api/v1/batches/<int:pk>/", 200, 404, 200, 401, "api/v1/batches/{batch}/"),
     Line("api/v1/batches/<int:pk>/cancel/", 200, 404, 200, 401, "api/v1/batches/{batch}/cancel/", "POST"),
+    Line("api/v1/batches/<int:pk>/retire/", 200, 404, 200, 401, "api/v1/batches/{batch}/retire/", "POST"),
     Line("api/v1/batches/<int:pk>/outputs/", 200, 404, 200, 401, "api/v1/batches/{batch}/outputs/"),
     Line("api/v1/batches/<int:pk>/outputs/<int:output>/", 404, 404, 404, 401, "api/v1/batches/{batch}/outputs/1/"),
 ]

@@ -141,6 +141,14 @@ def test_outputs_are_listed_page_by_page_and_fetched(finished: Batch, headers: d
     assert (part.status_code, b"".join(part)) == (206, b"2\n")
 
 
+def test_a_batch_is_retired_when_it_is_finished(finished: Batch, headers: dict[str, str], submitter: User) -> None:
+    open_ = submit(finished.app, DEFAULTS, [{}], owner=submitter, now=NOON)[0]
+    assert "still has jobs to do" in call("POST", f"{API}{open_.pk}/retire/", headers, None, 409)["detail"]
+    for _ in range(2):
+        assert call("POST", f"{API}{finished.pk}/retire/", headers)["outputs"] == 0
+    assert call("GET", f"{API}{finished.pk}/outputs/", headers)["results"] == []
+
+
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 

@@ -127,6 +127,16 @@ def test_own_programs_of_each_type_have_a_record_of_their_own(app: App, alice: U
     assert set(records.values_list("processor_type", flat=True)) == {CPU, type_}
 
 
+def test_what_is_refused_in_another_venue_is_not_refused_here(app: App, alice: User) -> None:
+    fill(app, 2)
+    elsewhere = '<venue name="school">\n<no_cpu>1</no_cpu>\n</venue>\n<venue name="work">\n<no_cpu/></venue>\n'
+    computer = computer_of(alice)
+    reply = computer.ask(1, extra=f"<global_preferences>\n{elsewhere}</global_preferences>\n")
+    assert len(names(reply, "result")) == 1
+    everywhere = f"<global_preferences>\n{elsewhere}<no_cpu>1</no_cpu></global_preferences>\n"
+    assert "preferences do not let" in messages(computer.ask(1, extra=everywhere))[0]
+
+
 def test_a_coprocessor_that_calls_itself_a_processor_changes_nothing(app: App, alice: User) -> None:
     fill(app, 1)
     computer = computer_of(alice, coprocs=gpu("coproc", type="CPU"))
