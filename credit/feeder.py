@@ -16,7 +16,6 @@ from django.db import connection, transaction
 
 from credit.app_facts import rules_of, version_facts
 from credit.engine.normalisation import Normalisation, normalise
-from credit.engine.rules import RulesError
 from credit.host_records import use_medians
 from credit.models import App, AppSnapshot, AppVersion, AppVersionSnapshot, VersionAverage
 
@@ -30,10 +29,9 @@ _MOST: Final = 1e30
 
 @dataclass(slots=True)
 class FeedReport:
-    """What a run did. ``is_skipped``: another one is at work. ``nfailed``: apps with limits that no rules can have."""
+    """What a run did. ``is_skipped``: another one is at work."""
 
     napps: int = 0
-    nfailed: int = 0
     nscales: int = 0
     nsnapshots: int = 0
     is_skipped: bool = False
@@ -47,12 +45,7 @@ def feed(now: dt.datetime, app: App | None = None) -> FeedReport:
             if not _is_alone():
                 report.is_skipped = True
                 return report
-            try:
-                _feed_app(id_, now, report)
-            except RulesError:
-                # Raised before anything is written; the other apps need not wait until it is repaired.
-                log.exception("feeder.impossible_limit", app=id_)
-                report.nfailed += 1
+            _feed_app(id_, now, report)
     return report
 
 

@@ -25,7 +25,6 @@ from credit.engine.decide import Decision, count_only_invalid, decide_late, deci
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
 from credit.engine.granting import due
-from credit.engine.rules import RulesError
 from credit.host_records import create_missing, use_medians
 from credit.judging import Judging
 from credit.models import App, AppVersion, Outcome, Result, ValidateState, VersionAverage, Workunit
@@ -98,15 +97,15 @@ def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassRep
     """Judge up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
 
     Where a batch fails, smaller ones find the workunit whose data is at fault; it is set aside for a while, and its
-    page says so. Raises OperationalError and InterfaceError if the database is at fault, RulesError if the app's
-    limits are; then nothing has happened, and another pass may try.
+    page says so. Raises OperationalError and InterfaceError if the database is at fault; then nothing has happened, and
+    another pass may try.
     """
     limit = limit or settings.VALIDATOR_BATCH
     while True:
         batch = _Pass(app_id, now)
         try:
             return _whole_pass(batch, limit)
-        except (OperationalError, InterfaceError, RulesError):
+        except (OperationalError, InterfaceError):
             raise
         except Exception as error:
             # Whatever it is: one workunit must not keep all others waiting.

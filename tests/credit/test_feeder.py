@@ -87,15 +87,6 @@ def test_scales_that_cannot_be_are_refused() -> None:
     assert scales(app) == [None, 0.5]
 
 
-def test_an_app_whose_limits_cannot_be_keeps_no_other_from_its_scales() -> None:
-    broken, sound = make_app("broken", host_avg_weight=7), make_app("sound")
-    for app in (broken, sound):
-        make_version(app, pfc_n=100, pfc_avg=2.0)
-    report = feed(NOON)
-    assert (report.napps, report.nfailed) == (1, 1)
-    assert (scales(broken), scales(sound)) == ([None], [1.0])
-
-
 @pytest.mark.django_db(transaction=True)
 def test_one_feeder_runs_at_a_time() -> None:
     app = make_app()
