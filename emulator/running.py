@@ -70,7 +70,9 @@ def read_upload(experiment_id: int) -> None:
             return
         experiment.scenario = answer.ok if not answer.fault else None
         experiment.fault = answer.fault[:500]
-        experiment.save(update_fields=["scenario", "fault"])
+        # Until here it had the name of all uploads; now it is the computer's.
+        experiment.title = str((experiment.scenario or {}).get("name") or experiment.title)[:100]
+        experiment.save(update_fields=["scenario", "fault", "title"])
         upload.delete()
 
 

@@ -221,9 +221,9 @@ def test_a_queued_run_is_cancelled_at_once(signed_in: Client, queue: list[tuple[
 
 
 def test_uploaded_files_become_a_scenario(signed_in: Client, queue: list[tuple[str, int]]) -> None:
-    folder = FOLDER / "s1_two_equal_cpu"
+    folder, named = FOLDER / "s1_two_equal_cpu", b"<host_info><domain_name>attic</domain_name>"
     files = {
-        name: SimpleUploadedFile(f"{name}.xml", (folder / f"{name}.xml").read_bytes())
+        name: SimpleUploadedFile(f"{name}.xml", (folder / f"{name}.xml").read_bytes().replace(b"<host_info>", named))
         for name in ("client_state", "global_prefs")
     }
     answer = signed_in.post(reverse("emulate_files"), files)
@@ -233,6 +233,8 @@ def test_uploaded_files_become_a_scenario(signed_in: Client, queue: list[tuple[s
     carry_out(queue)
     experiment.refresh_from_db()
     assert from_json(experiment.scenario).projects == preset("s1_two_equal_cpu").scenario.projects
+    # It is called as the computer that the file is from.
+    assert experiment.title == "attic"
     assert not hasattr(experiment, "upload")
 
 
