@@ -36,6 +36,7 @@ class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for t
             "min_compute_capability",
             "needs_opencl",
         )
+        labels = {"needs_opencl": "Needs OpenCL"}
         help_texts = {
             "processor_type": "The kind of processor that the versions of this class are for.",
             "avg_ncpus": "For one job. Its peak FLOPS, which credit is reckoned from, follows from this.",
