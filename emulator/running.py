@@ -71,7 +71,8 @@ def read_upload(experiment_id: int) -> None:
         experiment.scenario = answer.ok if not answer.fault else None
         experiment.fault = answer.fault[:500]
         # Until here it had the name of all uploads; now it is the computer's.
-        experiment.title = str((experiment.scenario or {}).get("name") or experiment.title)[:100]
+        if experiment.scenario is not None:
+            experiment.title = (experiment.scenario["host"]["name"] or experiment.title)[:100]
         experiment.save(update_fields=["scenario", "fault", "title"])
         upload.delete()
 
