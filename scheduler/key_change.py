@@ -11,6 +11,7 @@ import datetime as dt
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -119,15 +120,25 @@ def change_here(now: dt.datetime) -> int:
 
 
 def adopt() -> None:
-    """Put the next key in the old one's place, which is kept under a name with the beginning of its MD5."""
+    """Put the next key in the old one's place, which is kept under a name with the beginning of its MD5.
+
+    At no moment is there none: killed half-way, it may simply be called again.
+    """
     private, public = Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC)
     text = _public(_next_path()) + "\n"
     mark = hashlib.md5(_public(private).encode(), usedforsecurity=False).hexdigest()[:8]
-    private.replace(private.with_name(f"{private.name}.old-{mark}"))
-    _next_path().replace(private)
+    _keep(private, mark)
     if public.exists():
-        public.replace(public.with_name(f"{public.name}.old-{mark}"))
-    public.write_text(text, encoding="ascii")
+        _keep(public, mark)
+    new = public.with_name(f"{public.name}.next")
+    new.write_text(text, encoding="ascii")
+    new.replace(public)
+    _next_path().replace(private)
+
+
+def _keep(path: Path, mark: str) -> None:
+    with suppress(FileExistsError):
+        path.with_name(f"{path.name}.old-{mark}").hardlink_to(path)
 
 
 def write(new: Succession, folder: Path) -> None:
