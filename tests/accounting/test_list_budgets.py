@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from accounting import vault
 from accounting.models import ProjectKeyword, ProjectVersion
+from emulator.models import Experiment, Run
 from portal.api_tokens import issue_token
 from portal.models import User
 from tests.accounting.factories import credit, make_host, make_note, make_project
@@ -35,6 +36,7 @@ LISTS = [
     "/account/keys/",
     "/account/tokens/",
     "/account/sessions/",
+    "/emulator/",
 ]
 
 
@@ -50,6 +52,8 @@ def grow(user: User, number: int) -> dict[str, object]:
         host = make_host(user, f"node {user.hosts.count()}", coprocs=gpus)
         credit(host, project, str(today), (1, 2, 3, 4, 5, 6), flags=1)
         make_note(host, "dropped", str(today), project=project)
+        experiment = Experiment.objects.create(owner=user, title=f"experiment {n}", started_at=timezone.now())
+        Run.objects.create(experiment=experiment, number=1, variant="Recent estimated credit", policy="rec")
         issue_token(user, name=f"token {n}", scopes=["read:hosts"], lifetime=None)
         key = f"{user.hosts.count():0>32}"
         Session.objects.create(session_key=key, session_data="", expire_date=timezone.now() + dt.timedelta(days=1))
