@@ -3,6 +3,10 @@
 At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
 priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
 next end in any case.
+
+There may be hundreds of steps to a choice of jobs. So a kind for which only one project has jobs is filled again
+only when one of them has ended or GPU jobs leave it other CPUs than before; and ranks are kept up only if for some
+kind two projects have jobs.
 """
 
 from __future__ import annotations
@@ -23,6 +27,11 @@ LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the nex
 SHORT_STEPS: Final = 100  # so many steps at most are made short for a job that waits beside long ones
 
 _id = attrgetter("id")
+_deadline = attrgetter("deadline_secs")
+
+
+_Filled = tuple[float, "list[Job]", float, float]
+"""How a kind with jobs of one project was filled: the CPUs free before, the jobs that run, instances and CPUs left."""
 
 
 class Slices:
@@ -43,12 +52,15 @@ class Slices:
         self._order = [*range(1, kinds), 0]
         self._ranks: dict[int, float] = {}
         self._units: dict[int, float] = {}
-        # Per kind and project: jobs to run in order of arrival, and what is left of each.
+        # Per kind and project: jobs to run in order of arrival, and what is left of each, in seconds.
         self._queues: list[dict[int, list[Job]]] = [{} for _ in range(kinds)]
         self._left: dict[int, float] = {}
+        self._least_usage: dict[tuple[int, int], float] = {}  # of a project's jobs for a kind of GPU
+        self._filled: dict[int, _Filled] = {}  # by kind, as long as it holds
+        self._ranked = client.contested  # for some kind two projects have jobs, or had
         self._takes_turns = False  # another project's job may run before the next end
         for project in client.projects:
-            if not project.suspended:
+            if project.unfinished and not project.suspended:
                 self._take_in(project, rank(project), unit(project))
         self.ends: dict[int, float] = {}  # by job, time from the start of the run
         self.steps = 0
@@ -64,15 +76,17 @@ class Slices:
             if jobs:
                 jobs.sort(key=_id)
                 self._queues[kind][project.index] = jobs
+                if kind:
+                    self._least_usage[kind, project.index] = min([job.usage for job in jobs])
                 up = client.up_fraction[kind]
-                for job in jobs:
-                    left[job.id] = job.left_secs(now) / up
+                for job in jobs:  # Job.left_secs, without a call for each
+                    left[job.id] = (job.left - (now - job.settled_secs) * job.rate) * job.bias / up
 
     def go_on(self, watched: list[Job], *, to_last_deadline: bool) -> None:
         """Simulates until it is known of all watched jobs whether they are in time: each has ended, or its deadline
         is over. With `to_last_deadline` up to the last deadline unless all have ended before."""
         now, early = self._now, self._early_secs
-        pending = sorted(watched, key=lambda job: job.deadline_secs)
+        pending = sorted(watched, key=_deadline)
         last = pending[-1].deadline_secs
         left, ends = self._left, self.ends
         period = self._client.period_secs
@@ -102,48 +116,62 @@ class Slices:
         """The jobs of the next step."""
         free = list(self._client.instances)
         active: list[Job] = []
-        ranks: dict[int, float] | None = None
+        ranks = self._ranks.copy() if self._ranked else None
         self._takes_turns = False
         for kind in self._order:
             queues = self._queues[kind]
             if not queues:
                 continue
-            if ranks is None:
-                ranks = self._ranks.copy()
-            before = len(active)
-            if len(queues) == 1:
-                self._fill_from_one(kind, queues, free, ranks, active)
-            else:
+            if ranks is not None and len(queues) > 1:
+                before = len(active)
                 self._fill_in_turns(kind, queues, free, ranks, active)
                 if len(active) - before < sum([len(jobs) for jobs in queues.values()]):
                     self._takes_turns = True
+                continue
+            filled = self._filled.get(kind)
+            if filled is None or filled[0] != free[0]:
+                self._filled[kind] = filled = self._fill_from_one(kind, queues, free)
+            _, chosen, free[kind], free[0] = filled
+            active += chosen
+            if ranks is not None:
+                for job in chosen:
+                    index = job.project.index
+                    ranks[index] += self._units[index] * job.counted_flops * self._client.period_secs
         return active
 
-    def _fill_from_one(
-        self, kind: int, queues: dict[int, list[Job]], free: list[float], ranks: dict[int, float], active: list[Job]
-    ) -> None:
+    def _fill_from_one(self, kind: int, queues: dict[int, list[Job]], free: list[float]) -> _Filled:
+        n, cpus = free[kind], free[0]
         ((index, jobs),) = queues.items()
-        slice_unit, period = self._units[index], self._client.period_secs
+        least = self._least_usage[kind, index] if kind else 0.0
+        active = []
         for job in jobs:
-            if free[kind] <= 1e-9:
-                return
-            if not kind or job.usage <= free[kind] + 1e-9:
-                free[kind] -= job.usage
-                if kind:
-                    free[0] -= job.cpus
+            if n <= 1e-9:
+                break
+            if not kind or job.usage <= n + 1e-9:
+                n -= job.usage
+                cpus -= job.cpus  # for a CPU job the same
                 active.append(job)
-                ranks[index] += slice_unit * job.counted_flops * period
+            elif least > n + 1e-9:
+                break  # none of them fits any more
+        return free[0], active, n, cpus
 
     def _fill_in_turns(
-        self, kind: int, queues: dict[int, list[Job]], free: list[float], ranks: dict[int, float], active: list[Job]
+        self,
+        kind: int,
+        queues: dict[int, list[Job]],
+        free: list[float],
+        ranks: dict[int, float],
+        active: list[Job],
     ) -> None:
-        units, period = self._units, self._client.period_secs
         heap = [(ranks[index], index, 0) for index in queues]
         heapify(heap)
+        units, period = self._units, self._client.period_secs
+        least_usage = self._least_usage
         while heap and free[kind] > 1e-9:
             rank, index, place = heap[0]
             jobs = queues[index]
             job = jobs[place]
+            place += 1
             if not kind or job.usage <= free[kind] + 1e-9:
                 free[kind] -= job.usage
                 if kind:
@@ -151,21 +179,28 @@ class Slices:
                 active.append(job)
                 rank += units[index] * job.counted_flops * period
                 ranks[index] = rank
-            if place + 1 < len(jobs):
-                heapreplace(heap, (rank, index, place + 1))
+            elif least_usage[kind, index] > free[kind] + 1e-9:
+                place = len(jobs)  # none of them fits any more
+            if place < len(jobs):
+                heapreplace(heap, (rank, index, place))
             else:
                 heappop(heap)
 
     def _advance(self, active: list[Job], step: float, at: float) -> None:
         ranks, units, lefts = self._ranks, self._units, self._left
+        ranked = self._ranked
         for job in active:
             index = job.project.index
-            ranks[index] += units[index] * job.counted_flops * step
+            if ranked:
+                ranks[index] += units[index] * job.counted_flops * step
             left = lefts[job.id] = lefts[job.id] - step
             if left <= LATE:
                 self.ends[job.id] = self._now + at
                 del lefts[job.id]
-                queue = self._queues[job.kind][index]
+                kind = job.kind
+                if kind in self._filled:
+                    del self._filled[kind]
+                queue = self._queues[kind][index]
                 queue.remove(job)
                 if not queue:
-                    del self._queues[job.kind][index]
+                    del self._queues[kind][index]
