@@ -46,5 +46,5 @@ def recall(stored: Stored | None, at_secs: int | None, *, is_here: bool, now: dt
     if not is_here and (at_secs is None or now.timestamp() - at_secs > REMEMBERED.total_seconds()):
         return ()
     return tuple(
-        Trouble(_KINDS[kind], type_, dt.datetime.fromtimestamp(since, dt.UTC)) for kind, type_, since in stored
+        [Trouble(_KINDS[kind], type_, dt.datetime.fromtimestamp(since, dt.UTC)) for kind, type_, since in stored]
     )

@@ -73,7 +73,7 @@ def parse_count(text: bytes | str) -> int:
 
 def format_micro(amount: int) -> str:
     """Return an amount in micro-units as decimal text with six decimals: 259346744 as "259.346744"."""
-    if amount < 0:
-        return f"-{format_micro(-amount)}"
+    if amount <= 0:
+        return f"-{format_micro(-amount)}" if amount else "0.000000"
     whole, fraction = divmod(amount, MICRO)
     return f"{whole}.{fraction:06d}"
