@@ -1,10 +1,10 @@
 """The scheduler RPC as one use case and one transaction: who asks, what came back, what goes out.
 
 Locks, in the order of all parts of the project server: the computer; workunits of reported results by id, then these
-results; the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a reply that is
-lost on its way is healed at the next request, which does not name the jobs that were in it, and reports again what was
-not acknowledged. At most eight statements, whatever the number of jobs: begin, lock, read, report, pick, diagnose if
-nothing was found, write, commit.
+results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a
+reply that is lost on its way is healed at the next request, which does not name the jobs that were in it, and reports
+again what was not acknowledged. At most eight statements, whatever the number of jobs: begin, lock, read, report, pick,
+pick elsewhere or diagnose, write, commit.
 """
 
 from __future__ import annotations
