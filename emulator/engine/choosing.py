@@ -240,14 +240,17 @@ class Chooser:
         if free[kind] <= 1e-9:
             return
         rank, step_cost = self._rank, self._step_cost
-        costs = self._costs(self._jobs)
-        heap = [
-            (rank(project) + costs.get(project.index, 0.0), project.index, project)
-            for project in client.with_jobs[kind]
-            if not project.suspended
-        ]
-        if len(heap) > 1:
+        projects = client.with_jobs[kind]
+        if len(projects) > 1:
+            costs = self._costs(self._jobs)
+            heap = [
+                (rank(project) + costs.get(project.index, 0.0), project.index, project)
+                for project in projects
+                if not project.suspended
+            ]
             heapify(heap)
+        else:  # no other's rank to compare with
+            heap = [(0.0, project.index, project) for project in projects if not project.suspended]
         offers: dict[int, Iterator[Job]] = {}
         while heap and free[kind] > 1e-9:
             height, index, project = heap[0]
