@@ -74,8 +74,7 @@ _HOST: Final = re.compile(
 # Numbers of <net_stats> that mean something: the averages hold nonsense on fast networks.
 _NET_STATS: Final = frozenset({"bwup", "bwdown"})
 _MOD_TIME: Final = re.compile(rb"<mod_time>([^<]*+)<")
-MAX_PREFERENCES: Final = 1 << 16
-"""Bytes of preferences that are handed on to the volunteer's other computers."""
+MAX_PREFERENCES: Final = 1 << 16  # bytes of preferences that are handed on to the volunteer's other computers
 _RAM_LIMIT: Final = re.compile(rb"<ram_max_used_(?:busy|idle)_(?:pct|frac)>([0-9.]{1,16})<")
 _REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)(?:\s*/>|>\s*1\s*<)")
 _REFUSED_TYPES: Final = {
@@ -190,8 +189,7 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
 
 def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) -> None:
     """The client's general preferences and when they were saved, by the site where they were."""
-    found = _MOD_TIME.search(raw)
-    if found is not None:
+    if (found := _MOD_TIME.search(raw)) is not None:
         request.preferences_at = _number(found[1], 0, _MAX_SECS) or 0.0
         request.preferences_raw = raw if len(raw) <= MAX_PREFERENCES else b""
         request.preferences_email_hash = clip(email_hash, 32)
@@ -262,8 +260,6 @@ def _refused_types(request: SchedulerRequest, preferences: bytes) -> frozenset[s
 
 def _without_venues(preferences: bytes) -> bytes:
     """What holds in all venues: those of others are none of this computer's, and its own are among the working ones."""
-    if b"<venue" not in preferences:
-        return preferences
     kept, at = [], 0
     while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
         kept.append(preferences[at:begin])
