@@ -6,11 +6,14 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import log
 from typing import Final, NamedTuple
 
 from accounting import keyword_tree
 
 CPU: Final = "CPU"
+# A share of 0 means work only when there is no other; in the draw it is as good as none.
+LEAST_WEIGHT: Final = 1e-6
 
 
 class Wish(NamedTuple):
@@ -51,10 +54,21 @@ class ProjectFacts:
     versions: frozenset[tuple[str, str]] = frozenset()
     boosts: tuple[float, float] = (1.0, 1.0)
     troubles: tuple[Trouble, ...] = ()
+    # The same for every computer: what its keywords are part of; its weight on computers without GPUs and on others,
+    # and what that is in points, of the share and of the boost.
     kin: frozenset[int] = field(init=False)
+    weights: tuple[float, float] = field(init=False)
+    base: float = field(init=False)
+    needs: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
+        on_cpu, on_gpu = self.boosts
         object.__setattr__(self, "kin", keyword_tree.kin(self.keywords))
+        object.__setattr__(
+            self, "weights", (max(LEAST_WEIGHT, self.share * on_cpu), max(LEAST_WEIGHT, self.share * on_gpu))
+        )
+        object.__setattr__(self, "base", log(max(LEAST_WEIGHT, self.share)))
+        object.__setattr__(self, "needs", (log(on_cpu), log(on_gpu)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,11 @@ MAX_PROJECTS: Final = 10
 MAX_TYPES: Final = 5
 # A project that is there already is left only for one of twice the weight.
 STAY_POINTS: Final = log(2)
+_ONLY_CPU: Final = frozenset({CPU})
 # How long a project that the computer has may be without work, or not answer, before it is passed over.
 GRACE: Final = dt.timedelta(days=1)
 # What a project gets, of its share, that is there to fill a gap beside ones that are liked.
 FILLS: Final = 0.1
-# A share of 0 means work only when there is no other; in the draw it is as good as none.
-LEAST_WEIGHT: Final = 1e-6
 MAX_SHARE: Final = 1e6
 
 # Programs for these run on the first, too (BOINC protocol, alternative platforms).
@@ -203,12 +202,13 @@ def _entrant(
     if project.id in computer.resting:
         serves = frozenset()
     liking, because = _liking(project, volunteer.yes)
-    boost = _boost(project, could)
-    weight = max(LEAST_WEIGHT, project.share * boost)
-    base, need = log(max(LEAST_WEIGHT, project.share)), log(boost)
+    # A GPU does many times the work of the CPU beside it; CPUs are balanced by the computers without GPUs.
+    on_gpu = could != _ONLY_CPU
+    base, need = project.base, project.needs[on_gpu]
     stay, draw = STAY_POINTS if is_here else 0.0, _draw(computer.id, project.id)
     rank = -liking, -(base + need + stay + draw), project.id
     points = base, need, stay, draw
+    weight = project.weights[on_gpu]
     return _Entrant(project, liking, because, points, troubles, rank, weight, could, serves, is_well)
 
 
@@ -245,13 +245,6 @@ def _liking(project: ProjectFacts, yes: frozenset[int]) -> tuple[float, tuple[in
             sums[keyword.category] = sums.get(keyword.category, 0.0) + weight
     # Two decimals: what differs by less is equally liked.
     return round(sum(min(1.0, each) for each in sums.values()), 2), tuple(sorted(because))
-
-
-def _boost(project: ProjectFacts, could: frozenset[str]) -> float:
-    """What the project's weight is multiplied with on a computer that it can use these types of."""
-    on_cpu, on_gpu = project.boosts
-    # A GPU does many times the work of the CPU beside it; CPUs are balanced by the computers without GPUs.
-    return on_cpu if could == {CPU} else on_gpu
 
 
 @lru_cache(maxsize=1 << 16)
