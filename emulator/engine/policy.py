@@ -77,6 +77,8 @@ class ProjectView(Protocol):
     @property
     def begun(self) -> Sequence[Sequence[JobView]]: ...  # per kind: running or preempted, in order of their starts
     @property
+    def unfinished(self) -> int: ...  # how many waiting and begun, of all kinds
+    @property
     def waiting_secs(self) -> Sequence[float]: ...  # per kind: estimated instance-seconds of `waiting`
     @property
     def busy(self) -> Sequence[float]: ...  # per kind: instances its running jobs occupy (of GPU jobs the CPUs too)

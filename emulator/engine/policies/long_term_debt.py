@@ -174,7 +174,7 @@ class LongTermDebt:
             project for project in client.projects if client.can_ask(project, now) and not has_many_jobs(project)
         ]
         askable.sort(key=lambda project: (-self._accounts.overall(project), project.index))
-        starved = [project for project in askable if not _has_job(project)]
+        starved = [project for project in askable if not project.unfinished]
         total_secs = client.buffer_total_secs
         sure_secs = min(self._forecast.surely_saturated_secs(kind, now) for kind in kinds)
         if not starved and sure_secs > total_secs:
@@ -275,8 +275,4 @@ class LongTermDebt:
 
 def has_many_jobs(project: ProjectView) -> bool:
     """Whether it has so many that no more are asked for: they wait for a processor that is never free."""
-    return sum(len(jobs) for jobs in (*project.begun, *project.waiting)) > MOST_RUNNABLE
-
-
-def _has_job(project: ProjectView) -> bool:
-    return any(project.begun) or any(project.waiting)
+    return project.unfinished > MOST_RUNNABLE
