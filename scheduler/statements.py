@@ -16,6 +16,8 @@ _RECORDS: Final = """
 SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), v.processor_type, v.et_n, v.et_avg,
        v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid, v.max_jobs_per_day))
 """
+# Joins by "= ANY (ARRAY[key])" look each row up by its key, one after the other as they are wanted. By "=" small tables
+# would be hashed as a whole: all jobs that are looked at would be joined before the first is picked, in 1,000 µs.
 # No join more than needed, and each by a key: what a statement costs is, for the most part, to begin and to end it.
 _READ: Final = f"""
 SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_at), k.id,
@@ -33,7 +35,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                CASE WHEN r.name = ANY (%(reported)s::text[]) THEN
                     (SELECT json_agg(json_build_array(f.name, f.path, f.nbytes, f.md5))
                        FROM scheduler_upload f WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) END))
-          FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
+          FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
          -- As one array, so that each part is looked up in its own index, whatever statistics say.
          WHERE r.id = ANY (ARRAY(
                  SELECT i.id FROM credit_result i WHERE i.host_id = %(host_id)s::bigint AND i.server_state = 4
@@ -76,7 +78,7 @@ done AS (
          peak_disk_bytes = n.peak_disk_bytes, stderr_text = n.stderr_text, report_faults = n.report_faults,
          outputs = n.outputs, output_digest = decode(n.output_digest, 'hex')
     FROM n
-   WHERE r.id = n.id AND r.host_id = %(host_id)s::bigint AND (SELECT count(*) FROM locked) > 0
+   WHERE r.id = ANY (ARRAY[n.id]) AND r.host_id = %(host_id)s::bigint AND (SELECT count(*) FROM locked) > 0
      AND (r.server_state = 4 OR (r.server_state = 5 AND r.outcome IN (4, 7) AND n.outcome <> 7
           AND r.validate_state = 0))
   RETURNING r.id, r.workunit_id),
@@ -94,16 +96,16 @@ SELECT (SELECT json_agg(id) FROM done), ({_RECORDS} FROM v)
 _RANK: Final = "(priority * -1)"
 # Copies of a workunit lie side by side in the queue: only the first of them is looked at, as one person gets one. Who
 # has which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
-# whatever statistics say. A result is found again by its place in the table: if it moved, it has just been sent.
+# whatever statistics say.
 _PICKED: Final = f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
                 w.input_files, w.output_files, c.rank
-           FROM (SELECT id, {_RANK} AS rank, ctid AS place FROM credit_result
+           FROM (SELECT id, {_RANK} AS rank FROM credit_result
                   WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {_RANK}, id) >= (a.app_id, {{begin}})
                   ORDER BY {_RANK}, id LIMIT {WINDOW}) c
-           JOIN credit_result r ON r.ctid = c.place AND r.server_state = 2
-           JOIN credit_workunit w ON w.id = r.workunit_id
+           JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = 2
+           JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
           WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
             AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs){{more}}
             AND %(user_id)s::bigint <> ALL (ARRAY(
@@ -208,7 +210,7 @@ _PARTS: Final = {
     FROM jsonb_to_recordset(%(jobs)s::jsonb) AS n(id bigint, app_version_id bigint, processor_type text,
          peak_flops float8, projected_flops float8, deadline_at timestamptz, one_per_user boolean,
          must_replicate boolean)
-   WHERE r.id = n.id AND r.server_state = 2
+   WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = 2
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND %(user_id)s::bigint = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
@@ -223,7 +225,7 @@ _PARTS: Final = {
     "begun": """
   UPDATE credit_hostappversion v SET host_scale_at = coalesce(v.host_scale_at, n.host_scale_at)
     FROM jsonb_to_recordset(%(begun)s::jsonb) AS n(id bigint, host_scale_at timestamptz)
-   WHERE v.id = n.id AND v.host_id = %(host_id)s::bigint AND v.scale_probation""",
+   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = %(host_id)s::bigint AND v.scale_probation""",
     # Reports came, and the records were locked with them.
     "judged": """
   UPDATE credit_hostappversion v
@@ -231,7 +233,7 @@ _PARTS: Final = {
          consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day
     FROM jsonb_to_recordset(%(judged)s::jsonb) AS n(id bigint, scale_probation boolean, host_scale_at timestamptz,
          error_rate float8, consecutive_valid integer, max_jobs_per_day integer)
-   WHERE v.id = n.id AND v.host_id = %(host_id)s::bigint""",
+   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = %(host_id)s::bigint""",
     "added": """
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
          error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
