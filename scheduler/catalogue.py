@@ -5,10 +5,8 @@ A handful of statements per reading, whatever the number of jobs that wait.
 
 from __future__ import annotations
 
-import random
 import time
 from dataclasses import dataclass, field, replace
-from threading import get_ident
 from typing import Final
 
 from django.db import connection
@@ -26,10 +24,6 @@ KEPT_SECS: Final = 5.0
 LOOKED_AT: Final = 100
 """Waiting jobs by which the usual size of an app's jobs is estimated."""
 
-Place = tuple[int, int]
-"""A place in a queue, (-priority, id)."""
-FROM_HEAD: Final = 0.125
-"""How often a queue is looked at from its head, though others look there."""
 BEFORE_ALL: Final = (-(2**31), 0)
 """Before the queue of any app."""
 
@@ -70,38 +64,12 @@ class Catalogue:
     version_files: dict[int, list[VersionFile]] = field(default_factory=dict)
     version_xml: dict[int, str] = field(default_factory=dict)
     trickle_functions: dict[int, str] = field(default_factory=dict)
-    heads: dict[int, Place] = field(default_factory=dict)
-    in_hand: dict[int, dict[int, Place]] = field(default_factory=dict)
+    heads: dict[int, tuple[int, int]] = field(default_factory=dict)
     code_keys: keys.KeyChain = field(default_factory=keys.KeyChain)
     gui_urls_xml: str = ""
     about_project_xml: str = ""
 
-    def begin(self, app_id: int, draw: random.Random) -> Place:
-        """Where to look for jobs of the app: behind those that this process's other threads are just sending.
-
-        They are locked, and to find that out of each costs as much as a whole pick does in ten of them. Now and then
-        from the head all the same: what was passed by on the way suited those computers not, but may suit others.
-        """
-        head = self.heads.get(app_id, BEFORE_ALL)
-        # A copy: other threads go on meanwhile.
-        if (in_hand := list(self.in_hand.get(app_id, {}).values())) and draw.random() >= FROM_HEAD:
-            rank, id_ = max(in_hand)
-            return max(head, (rank, id_ + 1))
-        return head
-
-    def is_behind_head(self, app_id: int, place: Place) -> bool:
-        return place > self.heads.get(app_id, BEFORE_ALL)
-
-    def take_in_hand(self, app_id: int, place: Place) -> None:
-        """This thread is about to send jobs up to there."""
-        self.in_hand.setdefault(app_id, {})[get_ident()] = place
-
-    def let_go(self) -> None:
-        """This thread has sent its jobs, or none."""
-        for in_hand in list(self.in_hand.values()):
-            in_hand.pop(get_ident(), None)
-
-    def note_head(self, app_id: int, head: Place | None) -> None:
+    def note_head(self, app_id: int, head: tuple[int, int] | None) -> None:
         """Begin there from now on; None: too little was found from there on, so begin before everything next time.
 
         Else what comes to lie before it, as more urgent jobs do, is found when the catalogue is read again.

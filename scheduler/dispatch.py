@@ -200,7 +200,7 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
         fastest = max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices)
         delay_secs = min(need.delay_secs for need in fill.needs.by_type.values() if need.is_open)
         ram, disk = dispatch.computer.ram_bytes, fill.disk_bytes
-        rank, begin_id = dispatch.catalogue.begin(app_id, draw)
+        rank, head_id = dispatch.catalogue.heads.get(app_id, BEFORE_ALL)
         found.append(
             Ask(
                 app_id,
@@ -211,21 +211,15 @@ def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
                 NO_LIMIT if disk is None else disk,
                 app.one_result_per_user,
                 rank,
-                begin_id,
+                head_id,
             )
         )
     return found
 
 
-def elsewhere(ask: Ask, left: int, catalogue: Catalogue, draw: random.Random) -> Ask:
-    """Look for what is left to be found from the head of the app's queue or, if that is where it was looked for, at a
-    random place.
-    """
-    app = catalogue.apps[ask.app_id]
-    if catalogue.is_behind_head(ask.app_id, (ask.rank, ask.begin_id)):
-        rank, id_ = catalogue.heads.get(ask.app_id, BEFORE_ALL)
-    else:
-        rank, id_ = _place(app, ask.rank if app.first_rank is None else max(ask.rank, app.first_rank), draw)
+def elsewhere(ask: Ask, left: int, app: AppFacts, draw: random.Random) -> Ask:
+    """Look for what is left to be found at a random place in the app's queue."""
+    rank, id_ = _place(app, ask.rank if app.first_rank is None else max(ask.rank, app.first_rank), draw)
     return replace(ask, most=left, rank=rank, begin_id=id_)
 
 

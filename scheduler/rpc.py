@@ -68,8 +68,6 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
             break
         except lookup.UnknownHost as unknown:
             host_id = lookup.enrol(unknown, request, now)
-        finally:
-            known.let_go()
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
     _note_key_use(account, host_id, now)
@@ -142,12 +140,10 @@ def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, wa
 
 def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random) -> tuple[list[Job], Waiting | None]:
     """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
-    jobs, heads, lasts = store.pick(user_id, asks)
-    for app_id, place in lasts.items():
-        known.take_in_hand(app_id, place)
+    jobs, heads = store.pick(user_id, asks)
     found = Counter([job.app_id for job in jobs])
     short = [
-        dispatch.elsewhere(ask, ask.most - found[ask.app_id], known, draw)
+        dispatch.elsewhere(ask, ask.most - found[ask.app_id], known.apps[ask.app_id], draw)
         for ask in asks
         if found[ask.app_id] < ask.most
     ]
@@ -157,10 +153,7 @@ def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random
         jobs += more
         found.update([job.app_id for job in more])
     for ask in asks:
-        if found[ask.app_id] < ask.most:
-            known.note_head(ask.app_id, None)
-        elif not known.is_behind_head(ask.app_id, (ask.rank, ask.begin_id)):
-            known.note_head(ask.app_id, heads.get(ask.app_id))
+        known.note_head(ask.app_id, heads.get(ask.app_id) if found[ask.app_id] >= ask.most else None)
     return jobs, waiting
 
 

@@ -100,7 +100,7 @@ _RANK: Final = "(priority * -1)"
 _PICKED: Final = f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
-                w.input_files, w.output_files, c.rank
+                w.input_files, w.output_files
            FROM (SELECT id, {_RANK} AS rank FROM credit_result
                   WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {_RANK}, id) >= (a.app_id, {{begin}})
                   ORDER BY {_RANK}, id LIMIT {WINDOW}) c
@@ -142,7 +142,7 @@ def pick(nasks: int) -> Prepared:
         for number in range(nasks)
     )
     return Prepared(f"""
-SELECT {_JOBS}, f.rank, f.id, p.rank))
+SELECT {_JOBS}, f.rank, f.id))
   FROM (VALUES {rows}) AS a({", ".join(_ASK)})
  CROSS JOIN LATERAL (
        SELECT {_RANK} AS rank, id FROM credit_result

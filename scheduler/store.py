@@ -268,16 +268,8 @@ def _asks(asks: Sequence[Ask]) -> str:
     return orjson.dumps(asks).decode()
 
 
-class Picked(NamedTuple):
-    """Jobs in the queue's order; by app the places, (-priority, id), of the first that waits and of the last picked."""
-
-    jobs: list[Job]
-    heads: dict[int, tuple[int, int]]
-    lasts: dict[int, tuple[int, int]]
-
-
-def pick(user_id: int, asks: Sequence[Ask]) -> Picked:
-    """Lock jobs at the heads of the apps' queues."""
+def pick(user_id: int, asks: Sequence[Ask]) -> tuple[list[Job], dict[int, tuple[int, int]]]:
+    """Lock jobs at the heads of the apps' queues, and where these begin now, by app; jobs are in the queue's order."""
     values: dict[str, str | None] = {"user_id": str(user_id)}
     for number, ask in enumerate(asks):
         values |= {
@@ -293,11 +285,7 @@ def pick(user_id: int, asks: Sequence[Ask]) -> Picked:
         }
     row = statements.pick(len(asks)).fetch_one(values)
     found = orjson.loads(row[0] or "[]") if row else []
-    return Picked(
-        [_job(job) for job in found],
-        {job[2]: (job[14], job[15]) for job in found},
-        {job[2]: (job[16], job[0]) for job in found},
-    )
+    return [_job(job) for job in found], {job[2]: (job[14], job[15]) for job in found}
 
 
 def _job(row: Sequence[Any]) -> Job:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from portal.models import User
@@ -12,17 +10,6 @@ from tests.credit.factories import make_app, make_result, make_version, make_wor
 from tests.scheduler.clients import computer_of
 
 pytestmark = pytest.mark.django_db
-
-
-class Draw(random.Random):
-    """Draws the same fraction always."""
-
-    def __init__(self, fraction: float) -> None:
-        super().__init__()
-        self.fraction = fraction
-
-    def random(self) -> float:
-        return self.fraction
 
 
 def test_the_head_moves_with_what_is_sent_and_goes_back_when_too_little_is_left(alice: User) -> None:
@@ -41,23 +28,3 @@ def test_the_head_moves_with_what_is_sent_and_goes_back_when_too_little_is_left(
     urgent = make_result(make_workunit(app, output_files=[]), priority=1)
     computer.ask(0, 1)
     assert computer.jobs[-1] == urgent.name
-
-
-def test_what_another_thread_is_just_sending_is_passed_by_mostly(alice: User) -> None:
-    app = make_app(max_jobs_per_day_init=1000)
-    make_version(app)
-    first, second, third, fourth = (make_result(make_workunit(app, output_files=[])) for _ in range(4))
-    computer = computer_of(alice, ncpus=16)
-    known = catalogue.current()
-    known.in_hand[app.pk] = {-1: (0, second.pk)}
-    computer.ask(0, 1, draw=Draw(catalogue.FROM_HEAD))
-    assert computer.jobs == [third.name]
-    # Nobody sends them after all: they are found from the head, which has not moved.
-    computer.ask(0, 1, draw=Draw(0))
-    assert computer.jobs == [third.name, first.name]
-    # And where too little is behind: the head comes before any other place.
-    known.in_hand[app.pk] = {-1: (0, fourth.pk)}
-    computer.ask(0, 2, draw=Draw(catalogue.FROM_HEAD))
-    assert computer.jobs == [third.name, first.name, second.name, fourth.name]
-    # This thread's own hands are empty.
-    assert known.in_hand[app.pk] == {-1: (0, fourth.pk)}
