@@ -9,16 +9,33 @@ connections are given back.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 
 from portal.middleware import Handler, ProtocolMiddleware, rules_of_protocols
 
 StartResponse = Callable[..., Any]
+
+
+class _Thread(threading.local):
+    """Whether Django has connected this thread to the database: asking its connections costs as much as a log line."""
+
+    has_connected = False
+
+
+_thread = _Thread()
+
+
+@receiver(connection_created)
+def _note_connection(**_: object) -> None:
+    _thread.has_connected = True
 
 
 class SiteHandler:
@@ -42,4 +59,6 @@ class SiteHandler:
             # A list is sent as it is; for anything else granian comes back for each part.
             return [response.content]
         finally:
-            close_old_connections()
+            if _thread.has_connected:
+                close_old_connections()
+                _thread.has_connected = any(each.connection for each in connections.all(initialized_only=True))
