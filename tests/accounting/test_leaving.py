@@ -241,7 +241,7 @@ def _somebody_waits() -> bool:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
-        return cursor.fetchone()[0] > 0
+        return bool(cursor.fetchone()[0])
 
 
 def _log_in(computer: SimulatedComputer, begun: threading.Barrier) -> None:

@@ -46,6 +46,7 @@ def test_upgrading_makes_versions_totals_of_what_was_granted_before() -> None:
     assert len(differences()) == 1
     for name in ("credit.migrations.0009_version_totals", "scheduler.migrations.0005_version_totals_of_archived"):
         [filling] = [op for op in import_module(name).Migration.operations if isinstance(op, migrations.RunSQL)]
+        assert isinstance(filling.sql, str)
         with connection.cursor() as cursor:
             cursor.execute(filling.sql)
     assert AppVersion.objects.get().ngranted == 4
