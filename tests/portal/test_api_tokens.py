@@ -150,6 +150,8 @@ def test_a_token_is_replaced_by_one_with_the_same_access(signed_in: Client, alic
     page = signed_in.post(f"/account/tokens/{old.pk}/replace/")
     fresh = Page(page.content.decode()).one("code", id="new-token").text
     assert page.headers["Cache-Control"] == "no-store"
+    # The form for another one does not go to the address of the one that is revoked.
+    assert b'method="post" action="/account/tokens/"' in page.content
     assert api_tokens.recognise_token(token) is None
     found = api_tokens.recognise_token(fresh)
     assert found is not None and (found.name, found.scopes) == ("sheet", ["read:hosts", "read:notes"])
