@@ -1,5 +1,5 @@
 """Long tables a page at a time, each page by the place of the row before it (a keyset): whatever comes or goes between
-two pages, no row is shown twice and none that stays is missed. Pure.
+two pages, no row is shown twice and none that stays where it is is missed. Pure.
 
 A place is one or several whole numbers that stand in an address as text: ``-1500000_17``.
 """
@@ -41,6 +41,11 @@ def page_after(rows: Sequence[Row], place_of: Callable[[Row], Place], after: str
     shown = list(rows[first : first + size])
     follows = first + size < len(rows)
     return Page(shown, place_text(place_of(shown[-1])) if follows else "", is_first=first == 0)
+
+
+def further(page: Page[Row]) -> Page[Row]:
+    """A page as what is to stand below the ones before: nothing, if it began anew as the rows after the place moved."""
+    return Page([], "", is_first=False) if page.is_first else page
 
 
 def place_text(place: Place) -> str:

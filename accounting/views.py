@@ -22,7 +22,7 @@ from accounting import home as home_reads
 from accounting.charts import address, chart_data
 from accounting.history import By, Show
 from accounting.history_day import read_notes
-from accounting.paging import page_after
+from accounting.paging import further, page_after
 from accounting.periods import PRESETS, Period, Step, neighbours, read_period
 from credit.exports import granted_to_user
 from portal.access import own_hosts, signed_in
@@ -94,8 +94,9 @@ def history(request: HttpRequest) -> HttpResponse:
     show = _choice(params, "show", Show.CREDIT, period)
     by = _choice(params, "by", By.PROJECT, period)
     shown = history_reads.read_history(user, period, show, by, today)
-    context: dict[str, object] = {"history": shown, "today": today, **_history_tables(shown, params)}
     template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
+    tables = _history_tables(shown, params, is_more=template is not None)
+    context: dict[str, object] = {"history": shown, "today": today, **tables}
     if template is None:
         context |= {
             "chart": chart_data(shown),
@@ -117,13 +118,15 @@ _MORE_ROWS = {
 }
 
 
-def _history_tables(shown: history_reads.History, params: Mapping[str, str]) -> dict[str, object]:
-    """A page of each table, and the addresses of the next ones."""
+def _history_tables(shown: history_reads.History, params: Mapping[str, str], *, is_more: bool) -> dict[str, object]:
+    """A page of each table, and the addresses of the next ones. ``is_more``: to be added below what is shown."""
     period = shown.period
     lines = page_after(shown.lines[::-1], lambda line: line.place, params.get("days_after", ""), ROWS_A_PAGE)
     # Where each has a colour, the legend has the sums.
     found = shown.groups if len(shown.groups) > history_reads.MAX_SERIES else []
     groups = page_after(found, lambda group: group.place, params.get("groups_after", ""), ROWS_A_PAGE)
+    if is_more:
+        lines, groups = further(lines), further(groups)
     # As they are shown: "the last 30 days" would be others tomorrow.
     here = {"from": period.first, "to": period.last, "step": period.step, "show": shown.show, "by": shown.by}
     name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")

@@ -14,6 +14,7 @@ from accounting import computers as reads
 from accounting.choices import ChoiceRefused, exclude_types, save_wishes
 from accounting.forms import HostForm, TypesForm, WishForm, wish_forms
 from accounting.merging import Candidate, MergeRefused, candidates, merge, preview
+from accounting.paging import further
 from credit.exports import granted_to_host
 from portal.access import get_own_host, signed_in
 from portal.hosts import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
@@ -31,7 +32,7 @@ def computers(request: HttpRequest) -> HttpResponse:
     if more is None:
         response = render(request, "accounting/computers.html", {"hosts": hosts})
     else:
-        rows = {"lines": more, "param": asked.removeprefix("more-")}
+        rows = {"lines": further(more), "param": asked.removeprefix("more-")}
         response = render(request, "accounting/_computers_rows.html", rows)
     response.headers["Vary"] = "Cookie, HX-Target"
     return response

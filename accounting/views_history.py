@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -15,6 +16,7 @@ from accounting import exports
 from accounting.day_rows import Wanted, read_names, read_pages
 from accounting.history import read_first_day
 from accounting.history_day import read_day
+from accounting.paging import further
 from accounting.periods import read_period
 from portal.access import signed_in
 
@@ -34,7 +36,9 @@ def day(request: HttpRequest, text: str) -> HttpResponse:
         raise Http404
     page = read_day(user, date, request.GET.get("after", ""))
     is_more = request.headers.get("HX-Target") == "more-parts"
-    template = "accounting/_history_day_rows.html" if is_more else "accounting/history_day.html"
+    template = "accounting/history_day.html"
+    if is_more:
+        template, page = "accounting/_history_day_rows.html", replace(page, parts=further(page.parts))
     response = render(request, template, {"page": page, "today": today})
     response.headers["Vary"] = "Cookie, HX-Target"
     return response

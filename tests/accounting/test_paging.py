@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accounting import computers, history_day, views
 from accounting.models import Day, Project
-from accounting.paging import page_after, place_text, read_place
+from accounting.paging import further, page_after, place_text, read_place
 from accounting.partitions import create_months
 from portal.models import Host, User
 from tests.accounting.factories import credit, make_host, make_project
@@ -55,6 +55,10 @@ def test_what_is_no_place_is_the_beginning(text: str) -> None:
 def test_a_place_that_nothing_follows_is_the_beginning() -> None:
     page = page_after([1, 2, 3], lambda row: (row,), place_text((3,)), 2)
     assert (page.rows, page.is_first) == ([1, 2], True)
+    # But not below the rows that are shown already.
+    assert further(page).rows == []
+    rest = page_after([1, 2, 3], lambda row: (row,), place_text((2,)), 2)
+    assert further(rest) is rest
 
 
 @pytest.fixture
