@@ -215,7 +215,7 @@ def parse_request(body: bytes) -> AccountManagerRequest:
     # Credentials and the like come one after the other. The first of two counts.
     found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
     platforms: list[str] = []
-    projects = _printed_projects(scan)
+    projects = _printed_projects(scan, MAX_PROJECTS)
     left_out = 0
     while (tag := scan.next()) is not None:
         if tag in _TEXTS:
@@ -232,6 +232,8 @@ def parse_request(body: bytes) -> AccountManagerRequest:
             found.setdefault(tag, scan.section(tag))
         elif tag == b"alt_platform":
             platforms += [clip(name, 64) for name in _ALT_PLATFORM_NAME.findall(scan.element_text(tag))]
+            # Clients with a second platform print it just before the projects.
+            projects += _printed_projects(scan, MAX_PROJECTS - len(projects))
         elif tag == b"/acct_mgr_request":
             return _request(found, tuple(platforms[:MAX_NO_WORK]), projects, left_out)
         elif not tag.startswith(b"/"):
@@ -274,10 +276,10 @@ def _request(
     )
 
 
-def _printed_projects(scan: TagScanner) -> list[ReportedProject]:
+def _printed_projects(scan: TagScanner, most: int) -> list[ReportedProject]:
     """The projects that come next, as long as they are just as clients print them; much cheaper than field by field."""
     projects: list[ReportedProject] = []
-    while len(projects) < MAX_PROJECTS and (match := scan.take(_PRINTED_PROJECT)) is not None:
+    while len(projects) < most and (match := scan.take(_PRINTED_PROJECT)) is not None:
         *texts, no_work, account_key = match.groups()
         projects.append(_reported(texts, account_key, _NO_WORK_TEXT.findall(no_work) if no_work else ()))
     return projects
