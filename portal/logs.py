@@ -45,6 +45,19 @@ def _second_text(secs: int) -> str:
     return dt.datetime.fromtimestamp(secs, dt.UTC).isoformat()[:19]
 
 
+def _json_line(event: dict[str, object]) -> str:
+    """As json writes it, by orjson where that is the same.
+
+    What comes from outside may hold control characters that only json writes as escapes, and numbers, as a length of
+    thirty digits, that orjson refuses.
+    """
+    try:
+        line = orjson.dumps(event).decode()
+    except TypeError:
+        return json.dumps(event)
+    return line if line.isascii() and "\x7f" not in line else json.dumps(event)
+
+
 def log_request(fields: dict[str, object]) -> None:
     """Write a request's line. ``fields`` hold no query string, body, cookie or other header than the user agent.
 
@@ -52,10 +65,7 @@ def log_request(fields: dict[str, object]) -> None:
     """
     if _as_json:
         event = {"time": utc_now_text(), "level": "info", "event": "request", **fields}
-        line = orjson.dumps(event).decode()
-        if not line.isascii():
-            # What comes from outside may hold control characters that only json writes as escapes.
-            line = json.dumps(event)
+        line = _json_line(event)
     else:
         line = "{time} {method} {path} {status} {ms} ms {request_id}".format(time=utc_now_text()[11:-1], **fields)
     sys.stderr.write(f"{line}\n")

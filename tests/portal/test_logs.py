@@ -152,3 +152,9 @@ def test_a_terminal_gets_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} GET /home/ 200 1\.5 ms ab12", request)
     assert "attached" in attached
     assert "pw-1" not in attached
+
+
+@pytest.mark.parametrize("value", [10**30, "\ud800", "\x7f\n", "ü"], ids=["digits", "surrogate", "controls", "letter"])
+def test_a_request_s_line_is_one_of_ascii_whatever_came(log_lines: LogLines, value: object) -> None:
+    logs.log_request({"method": "POST", "path": "/rpc.php", "status": 413, "ms": 1.5, "seen": value})
+    assert log_lines()[0]["seen"] == value
