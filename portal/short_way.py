@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
-from django.db import close_old_connections, connections
+from django.db import close_old_connections, connection, connections
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
@@ -59,6 +59,7 @@ class SiteHandler:
             # A list is sent as it is; for anything else granian comes back for each part.
             return [response.content]
         finally:
-            if _thread.has_connected:
+            # A connection whose set-up failed halfway is there without the signal.
+            if _thread.has_connected or connection.connection is not None:
                 close_old_connections()
                 _thread.has_connected = any(each.connection for each in connections.all(initialized_only=True))
