@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Model
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
@@ -159,8 +160,8 @@ class ProjectAdmin(ModelAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        # The last that is written of a project.
-        catalogue.forget()
+        # The last that is written of a project. An RPC that comes before the commit would read what was.
+        transaction.on_commit(catalogue.forget)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         # Its days are part of people's history; a project that has ended is made inactive.
@@ -219,7 +220,11 @@ class AnnouncementAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Announcement, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        catalogue.forget()
+        transaction.on_commit(catalogue.forget)
+
+    def delete_model(self, request: HttpRequest, obj: Announcement) -> None:
+        super().delete_model(request, obj)
+        transaction.on_commit(catalogue.forget)
 
 
 @admin.register(ProjectDay)

@@ -170,7 +170,8 @@ def test_a_share_that_is_none_is_refused(share: str, desk: Client) -> None:
     assert not Project.objects.exists()
 
 
-def test_replies_follow_a_change_at_once(desk: Client) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_replies_follow_a_change_at_once(transactional_db: None, desk: Client) -> None:
     add(desk, new_account_key=SECRET)
     project = Project.objects.get()
     assert catalogue.current().by_id[project.pk].shared_account_key == SECRET
@@ -246,7 +247,8 @@ def with_row(desk: Client, project: Project, table: str, **row: object) -> HttpR
     return response
 
 
-def test_keywords_and_versions_reach_the_choice_at_once(desk: Client) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_keywords_and_versions_reach_the_choice_at_once(transactional_db: None, desk: Client) -> None:
     add(desk)
     project = Project.objects.get()
     assert catalogue.current().by_id[project.pk].facts.keywords == {}
@@ -265,7 +267,8 @@ def test_a_keyword_that_is_none_and_a_weight_out_of_range_are_refused(keyword: i
     assert not project.keywords.exists()
 
 
-def test_a_project_that_is_down_is_so_at_once(desk: Client) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_project_that_is_down_is_so_at_once(transactional_db: None, desk: Client) -> None:
     add(desk)
     project = Project.objects.get()
     change(desk, project, down_since_0="2026-03-01", down_since_1="08:00:00", down_reason="The disks are full.")
