@@ -30,6 +30,8 @@ from portal.access import get_own_host, own_hosts, signed_in
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 ROWS_A_PAGE: Final = 100
 DEFAULT_DAYS: Final = 30.0
+# One address, a page or a part of it: a cache must not hand out the one as the other.
+_VARY: Final = "Cookie, HX-Target"
 
 
 # --- what one has, and where one starts --------------------------------------------------------------------
@@ -193,7 +195,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
     asks_progress = request.headers.get("HX-Target") == "progress"
     if asks_progress and not unfinished:
         # The page has more to show than the progress now.
-        return HttpResponse(headers={"HX-Refresh": "true"})
+        return HttpResponse(headers={"HX-Refresh": "true", "Vary": _VARY})
     rows = pages.variants(runs)
     is_owner = request.user.is_authenticated and found.owner_id == request.user.pk
     if not unfinished and len(runs) == 1 and runs[0].state == RunState.DONE:
@@ -214,7 +216,9 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "processors": pages.processors_text(pages.scenario_of(found)),
         "share_url": _share_url(request, found),
     }
-    return render(request, "emulator/_progress.html" if asks_progress else "emulator/results.html", context)
+    response = render(request, "emulator/_progress.html" if asks_progress else "emulator/results.html", context)
+    response.headers["Vary"] = _VARY
+    return response
 
 
 def _share_url(request: HttpRequest, found: Experiment) -> str:
@@ -253,7 +257,10 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
         messages.success(request, "The link leads nowhere any more.")
     else:
         experiments.share(found)
-        messages.success(request, "Whoever has the link below can look at this experiment, at nothing else of yours.")
+        messages.success(
+            request,
+            "Whoever has the link below can look at this experiment and its computer’s name, at nothing else of yours.",
+        )
     return redirect("experiment", pk)
 
 
@@ -361,7 +368,7 @@ def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpRes
     context = {"table": table, "what": what, "key": key, "run": run, "is_more": is_more, "title": _TABLES[what][0]}
     template = "emulator/_table_rows.html" if is_more else "emulator/table.html"
     response = render(request, template, context)
-    response.headers["Vary"] = "Cookie, HX-Target"
+    response.headers["Vary"] = _VARY
     return response
 
 
