@@ -4,6 +4,85 @@ from django.conf import settings
 from django.db import migrations, models
 
 
+_KNOWN_TYPES = "('CPU', 'NVIDIA', 'ATI', 'intel_gpu', 'apple_gpu')"
+_Ranges = dict[str, dict[str, tuple[float, float]]]
+# Empty, a limit is what the rule set says.
+_EMPTIED: _Ranges = {
+    "credit_app": {
+        "host_avg_samples": (1, 10_000),
+        "host_avg_weight": (1e-6, 1),
+        "host_avg_limit": (1, 1e6),
+        "version_avg_samples": (1, 1_000_000),
+        "version_avg_weight": (1e-6, 1),
+        "version_avg_limit": (1, 1e6),
+        "min_host_samples": (1, 10_000),
+        "min_version_samples": (1, 1_000_000),
+        "max_host_scale": (1, 1e6),
+        "max_granted_credit": (1e-6, 1e15),
+    },
+    "credit_appversion": {"cross_project_scale": (1e-6, 1e6)},
+}
+# The nearest value that may be; for what is no number the least. Of a fixed credit, which must not be empty, 0: a wrong
+# one must not be granted.
+_CLAMPED: _Ranges = {
+    "credit_app": {
+        "actual_flops_scale": (1e-6, 1e6),
+        "benchmark_scale": (1e-6, 1e6),
+        "comparison_tolerance": (0, 1),
+        "comparison_absolute_tolerance": (0, 1e300),
+        "max_jobs_per_day_init": (1, 100_000),
+    },
+    "credit_appversion": {
+        "avg_ncpus": (0, 1024),
+        "gpu_usage": (0, 64),
+        "min_gpu_ram_bytes": (0, 2**50),
+        "total_credit": (0, 1e30),
+    },
+    "credit_hostcredit": {"expavg_credit": (0, 1e30)},
+    "credit_usercredit": {"expavg_credit": (0, 1e30)},
+}
+_ZEROED: _Ranges = {"credit_app": {"fixed_credit": (0, 1e15), "fixed_credit_per_flop": (0, 1)}}
+
+
+def _mended(columns: _Ranges, value: str) -> list[str]:
+    return [
+        f"UPDATE {table} SET {name} = {value.format(name=name, low=low, high=high)}"
+        f" WHERE NOT ({name} >= {low} AND {name} <= {high})"
+        for table, ranges in columns.items()
+        for name, (low, high) in ranges.items()
+    ]
+
+
+def _measured_anew(average: str) -> str:
+    return f"""UPDATE credit_hostappversion
+   SET {average}_n = 0, {average}_avg = NULL, {average}_var = NULL, {average}_q = 0
+ WHERE ({average}_n > 0) <> ({average}_avg IS NOT NULL) OR NOT ({average}_avg >= 0 AND {average}_avg <= 1e150)
+    OR NOT ({average}_var >= 0 AND {average}_var <= 9.999999999999999e299)
+    OR NOT ({average}_q >= 0 AND {average}_q <= 1e304)"""
+
+
+MENDED = (
+    # A client's own version for a device that this site does not know could be sent jobs: these end without credit, and
+    # others take their place. What is over is kept, as of the type that the validator can read.
+    f"""WITH ended AS (
+  UPDATE credit_result SET server_state = 5, outcome = 6, validate_state = 0
+   WHERE processor_type NOT IN {_KNOWN_TYPES} AND (server_state = 4 OR outcome = 1 AND validate_state IN (0, 4))
+  RETURNING workunit_id)
+UPDATE credit_workunit SET transition_at = now(), validate_after = NULL, validate_fault = ''
+ WHERE id IN (SELECT workunit_id FROM ended)""",
+    f"UPDATE credit_result SET processor_type = 'CPU' WHERE processor_type NOT IN {_KNOWN_TYPES}",
+    f"DELETE FROM credit_hostappversion WHERE processor_type NOT IN {_KNOWN_TYPES}",
+    *_mended(_EMPTIED, "NULL"),
+    *_mended(_CLAMPED, "CASE WHEN {name} = 'NaN'::float8 THEN {low} ELSE least(greatest({name}, {low}), {high}) END"),
+    *_mended(_ZEROED, "0"),
+    # An average without samples, or the reverse, counts as never measured.
+    "UPDATE credit_appversion SET pfc_n = 0, pfc_avg = NULL WHERE (pfc_n > 0) <> (pfc_avg IS NOT NULL)",
+    "UPDATE credit_hostappversion SET pfc_n = 0, pfc_avg = NULL WHERE (pfc_n > 0) <> (pfc_avg IS NOT NULL)",
+    _measured_anew("et"),
+    _measured_anew("turnaround"),
+)
+
+
 class Migration(migrations.Migration):
     dependencies = [
         ("credit", "0010_uses_something"),
@@ -12,17 +91,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        # None is known to be so; where it is, it counts as never measured.
-        migrations.RunSQL(
-            """
-UPDATE credit_appversion SET pfc_n = 0, pfc_avg = NULL WHERE (pfc_n > 0) <> (pfc_avg IS NOT NULL);
-UPDATE credit_hostappversion SET pfc_n = 0, pfc_avg = NULL WHERE (pfc_n > 0) <> (pfc_avg IS NOT NULL);
-UPDATE credit_hostappversion SET et_n = 0, et_avg = NULL, et_var = NULL, et_q = 0
- WHERE (et_n > 0) <> (et_avg IS NOT NULL);
-UPDATE credit_hostappversion SET turnaround_n = 0, turnaround_avg = NULL, turnaround_var = NULL, turnaround_q = 0
- WHERE (turnaround_n > 0) <> (turnaround_avg IS NOT NULL)""",
-            migrations.RunSQL.noop,
-        ),
+        # Rows that could be written before must not stop the upgrade.
+        migrations.RunSQL(MENDED, migrations.RunSQL.noop),
         migrations.AlterModelOptions(
             name="batch",
             options={"ordering": ["-id"], "verbose_name_plural": "batches"},
