@@ -23,6 +23,7 @@ from scheduler.messages import (
     SchedulerRequest,
     Wish,
 )
+from scheduler.refused_types import refused_types
 
 LIMITS: Final = Limits(body_bytes=16 << 20, elements=200_000, text_bytes=1 << 18)
 MAX_RESULTS: Final = 500
@@ -76,14 +77,6 @@ _NET_STATS: Final = frozenset({"bwup", "bwdown"})
 _MOD_TIME: Final = re.compile(rb"<mod_time>([^<]*+)<")
 MAX_PREFERENCES: Final = 1 << 16  # bytes of preferences that are handed on to the volunteer's other computers
 _RAM_LIMIT: Final = re.compile(rb"<ram_max_used_(?:busy|idle)_(?:pct|frac)>([0-9.]{1,16})<")
-_REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)(?:\s*/>|>\s*1\s*<)")
-_REFUSED_TYPES: Final = {
-    b"no_cpu": (CPU,),
-    b"no_cuda": ("NVIDIA",),
-    b"no_ati": ("ATI",),
-    b"no_intel_gpu": ("intel_gpu",),
-    b"no_apple_gpu": ("apple_gpu",),
-}
 COPROCESSORS: Final = {
     b"coproc_cuda": "NVIDIA",
     b"coproc_ati": "ATI",
@@ -99,14 +92,9 @@ _STDERR_TAGS: Final = re.compile(r"</?(?:message|stderr_txt)>")
 def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     """Read a <scheduler_request>. Raises ProtocolError naming the field and the limit.
 
-    ``is_cut``: this is only the beginning of a message that was too long. It is read up to its last result, and taken
-    as one that reports these and wants nothing: the client reports the others once it has seen them acknowledged.
+    ``is_cut``: this is only the beginning of a message that was too long. It is read up to its last whole result, and
+    taken as one that reports these and wants nothing: the client reports the others once it has seen them acknowledged.
     """
-    if is_cut and (end := body.rfind(b"<result>")) > body.find(b"<result>"):
-        request = parse_request(body[:end] + b"</scheduler_request>")
-        request.sends_no_work, request.is_cut, request.other_results = True, True, None
-        request.messages.clear()
-        return request
     scan = TagScanner(body, LIMITS)
     if scan.next() != _ROOT:
         raise ProtocolError("scheduler_request", "the message does not begin with this element")
@@ -118,12 +106,9 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
         if tag in _SIMPLE:
             found.setdefault(tag, scan.element_text(tag))
         elif tag == b"result":
-            if len(request.results) < MAX_RESULTS:
-                request.results.append(_result(scan))
-            else:
-                # Passed over whole, as tens of thousands may have come together.
-                named = _NAMES.search(scan.section(tag) or b"")
-                request.unread_results.add(clip(named[1], MAX_NAME) if named else "")
+            read = _take if len(request.results) < MAX_RESULTS else _pass_over
+            if not read(request, scan, is_cut) and is_cut:
+                break  # nothing in it counts as part of the message: a program may have written it
         elif tag in _SECTIONS:
             found.setdefault(tag, scan.section(tag))
         elif tag == b"msg_from_host":
@@ -138,11 +123,16 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
         elif tag == b"app_versions":
             scan.enter()
         elif tag == b"/scheduler_request":
-            request.alt_platforms = tuple(platforms[:MAX_PLATFORMS])
-            return _completed(request, found)
+            break
         elif not tag.startswith(b"/"):
             scan.skip(tag)
-    raise ProtocolError("scheduler_request", "not closed: the message was cut off")
+    if tag != b"/scheduler_request" and not (is_cut and request.results):
+        raise ProtocolError("scheduler_request", "not closed: the message was cut off")
+    request.alt_platforms = tuple(platforms[:MAX_PLATFORMS])
+    request = _completed(request, found)
+    if is_cut:
+        request.sends_no_work, request.is_cut, request.other_results, request.messages = True, True, None, []
+    return request
 
 
 def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> SchedulerRequest:
@@ -165,7 +155,7 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
     _take_work_request(request, found)
     _take_preferences(request, raw(b"global_preferences"), raw(b"global_prefs_source_email_hash"))
     preferences = raw(b"working_global_preferences") + raw(b"global_preferences") + raw(b"project_preferences")
-    request.refused_types = _refused_types(request, preferences)
+    request.refused_types = refused_types(preferences, [gpu.type for gpu in request.gpus])
     limits = [
         percent for text in _RAM_LIMIT.findall(raw(b"working_global_preferences")) if (percent := _number(text, 0, 100))
     ]
@@ -251,22 +241,6 @@ def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
     )
 
 
-def _refused_types(request: SchedulerRequest, preferences: bytes) -> frozenset[str]:
-    refused: set[str] = set()
-    for tag in set(_REFUSED.findall(_without_venues(preferences))):
-        refused.update(_REFUSED_TYPES.get(tag, (gpu.type for gpu in request.gpus)))
-    return frozenset(refused)
-
-
-def _without_venues(preferences: bytes) -> bytes:
-    """What holds in all venues: those of others are none of this computer's, and its own are among the working ones."""
-    kept, at = [], 0
-    while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
-        kept.append(preferences[at:begin])
-        at = end
-    return b"".join([*kept, preferences[at:]])
-
-
 @lru_cache(maxsize=256)
 def _features(raw: bytes) -> frozenset[str]:
     """A hundred and more names, the same for all computers with a processor of this kind."""
@@ -296,20 +270,43 @@ def _host(raw: bytes) -> HostInfo:
     )
 
 
-def _result(scan: TagScanner) -> ReportedResult:
-    """A <result>; what its program wrote to stderr may hold anything but the closing tag of that section."""
+def _pass_over(request: SchedulerRequest, scan: TagScanner, _: bool) -> bool:
+    """Note only the name of a <result>, as tens of thousands may have come together; False if it is not closed."""
+    start = scan.pos
+    content, rest = scan.section(b"result"), None
+    is_whole, end = content is not None, scan.pos
+    head, opened, _stderr_and_more = (content or b"").partition(b"<stderr_out>")
+    if opened:
+        # What a program wrote may hold "</result>" too: the end comes behind it.
+        scan.pos = start + len(head) + len(opened)
+        if scan.section(b"stderr_out") is None:
+            scan.pos, is_whole = end, False
+        else:
+            rest = scan.section(b"result")
+            is_whole = rest is not None
+    named = _NAMES.search(head + (rest or b""))
+    request.unread_results.add(clip(named[1], MAX_NAME) if named else "")
+    return is_whole
+
+
+def _take(request: SchedulerRequest, scan: TagScanner, is_cut: bool) -> bool:
+    """Read a <result>, whose stderr may hold anything but its section's closing tag; False if it is not closed."""
     values: dict[bytes, bytes] = {}
     files: list[ReportedFile] = []
-    stderr = b""
+    stderr: bytes | None = None
     while (tag := scan.next()) is not None and tag != b"/result":
         if tag == b"stderr_out":
-            stderr = scan.section(tag) or b""
+            stderr = scan.section(tag)
+            if stderr is None and is_cut:
+                return False
         elif tag == b"file_info":
             fields = dict(scan.fields(tag, _END))
             if len(files) < MAX_FILES:
                 files.append(_file(fields))
         elif tag[:1] != b"/":
             values.setdefault(tag, scan.element_text(tag))
+    if tag is None:
+        return False
     result = ReportedResult(clip(values.get(b"name", b""), MAX_NAME), files=tuple(files))
     result.stderr_text = _stderr(stderr)
     state, exit_status = values.get(b"state", b"0"), values.get(b"exit_status", b"0")
@@ -328,7 +325,8 @@ def _result(scan: TagScanner) -> ReportedResult:
     ):
         nbytes = _noted(result, name, values, _MAX_BYTES)
         setattr(result, column, None if nbytes is None else int(nbytes))
-    return result
+    request.results.append(result)
+    return True
 
 
 def _noted_int(result: ReportedResult, name: str, raw: bytes, low: int, high: int) -> int:
@@ -361,7 +359,7 @@ def _file(fields: dict[bytes, bytes]) -> ReportedFile:
     )
 
 
-def _stderr(raw: bytes) -> str:
+def _stderr(raw: bytes | None) -> str:
     """The client's message and the program's stderr as one text, without the tags around them."""
     if not raw:
         return ""

@@ -146,6 +146,31 @@ def test_results_beyond_the_limit_are_left_for_the_next_request() -> None:
     assert [result.name for result in request.results] == [f"r{n}" for n in range(protocol.MAX_RESULTS)]
 
 
+STDERR = "boom </result><result><name>evil</name></result><other_results><name>evil</name></other_results>"
+
+
+def test_what_a_program_wrote_is_no_part_of_the_message_beyond_the_limit_either() -> None:
+    results = "".join(
+        f"<result><name>r{n}</name><stderr_out>{STDERR}</stderr_out><state>5</state></result>" for n in range(502)
+    )
+    request = parse_request(wrapped(f"{results}<other_results><name>mine</name></other_results>"))
+    assert request.other_results == frozenset({"mine"})
+    assert request.unread_results == {"r500", "r501"}
+
+
+@pytest.mark.parametrize("before", [1, 501])
+@pytest.mark.parametrize(
+    "cut", ["", "<name>c</name>", f"<name>c</name><stderr_out>{STDERR}", "<stderr_out>a</stderr_out><state>5</state>"]
+)
+def test_a_cut_message_is_read_up_to_its_last_whole_result(before: int, cut: str) -> None:
+    whole = "".join(f"<result><name>r{n}</name><stderr_out>{STDERR}</stderr_out></result>" for n in range(before))
+    body = f"<scheduler_request><hostid>7</hostid>{whole}<result>{cut}".encode()
+    request = parse_request(body, is_cut=True)
+    assert [result.name for result in request.results] == [f"r{n}" for n in range(min(before, protocol.MAX_RESULTS))]
+    assert (request.hostid, request.is_cut, request.sends_no_work, request.other_results) == (7, True, True, None)
+    assert "evil" not in request.unread_results
+
+
 def test_a_client_with_too_many_jobs_has_none_taken_for_lost() -> None:
     other = "".join(f"<other_result><name>r{n}</name></other_result>" for n in range(protocol.MAX_OTHER_RESULTS + 1))
     assert parse_request(wrapped(f"<other_results>{other}</other_results>")).other_results is None
