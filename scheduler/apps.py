@@ -11,7 +11,7 @@ class SchedulerConfig(AppConfig):
         from credit.credit_check import archives
         from portal.hosts import merge_followers
         from portal.metrics import app_collectors
-        from scheduler import purge
+        from scheduler import merging
         from scheduler.watching import Background
 
         # What was granted for tasks that the purge has moved
@@ -19,5 +19,5 @@ class SchedulerConfig(AppConfig):
             "SELECT user_id, host_id, app_version_id, (facts->>'granted_credit')::float8 AS granted_credit,"
             " (facts->>'partial_credit')::float8 AS partial_credit FROM scheduler_archivedtask"
         )
-        merge_followers.append(purge.follow)
+        merge_followers.append(merging.follow)
         app_collectors.append(Background())

@@ -87,11 +87,6 @@ def read_archived_task(user: User, pk: int) -> Result | None:
     return _revived(task) if task is not None else None
 
 
-def follow(older_id: int, newer_id: int) -> None:
-    """Two records of one computer become one: archived tasks are the newer one's from now on."""
-    ArchivedTask.objects.filter(host=older_id).update(host=newer_id)
-
-
 def _revived(task: ArchivedTask) -> Result:
     result = Result(**_values(Result, task.facts))
     result.user_id = task.user_id

@@ -12,7 +12,7 @@ from django.db import connection
 from accounting.merging import merge
 from credit.models import App, AppVersion, HostAppVersion, HostCredit, Outcome, ProcessorType, Result, Workunit
 from portal.models import Host, User
-from scheduler.models import ArchivedTask, ArchivedWorkunit, Upload
+from scheduler.models import ArchivedTask, ArchivedWorkunit, HostRecord, Upload
 from tests.accounting.factories import make_host
 from tests.credit.factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.credit.validating import EST, differences, done, record, validate, volunteers
@@ -116,6 +116,33 @@ def test_archived_tasks_follow_too(app: App, alice: User, old: Host, new: Host) 
     assert task.host == new
     assert [line for line in differences() if line.startswith("host")] == []
     assert alice_credit == alice
+
+
+TODAY, YESTERDAY = dt.date(2026, 11, 20), dt.date(2026, 11, 19)
+FEW, MANY = [[1, 7, "CPU", 2], [1, 8, "CPU", 1]], [[1, 7, "CPU", 5], [1, 9, "CPU", 3]]
+
+
+@pytest.mark.parametrize(
+    ("older_day", "newer_day", "joined"),
+    [
+        # Of one day: 5 + 2 of what both were sent
+        (TODAY, TODAY, [[1, 7, "CPU", 7], [1, 9, "CPU", 3], [1, 8, "CPU", 1]]),
+        (TODAY, YESTERDAY, MANY),
+        (YESTERDAY, TODAY, FEW),
+        (TODAY, None, MANY),
+    ],
+)
+def test_a_merge_does_not_give_the_jobs_of_the_day_again(
+    alice: User, old: Host, new: Host, older_day: dt.date, newer_day: dt.date | None, joined: list[list[object]]
+) -> None:
+    HostRecord.objects.create(host=old, jobs_day=older_day, jobs_of_day=MANY)
+    if newer_day is not None:
+        HostRecord.objects.create(host=new, jobs_day=newer_day, jobs_of_day=FEW)
+    merge(alice.pk, old.pk, new.pk)
+    record = HostRecord.objects.get(host=new)
+    assert record.jobs_day == TODAY
+    assert sorted(record.jobs_of_day) == sorted(joined)
+    assert HostRecord.objects.get(host=old).jobs_day is None
 
 
 def test_computers_that_never_computed_for_this_project_are_joined_as_well(alice: User, old: Host, new: Host) -> None:
