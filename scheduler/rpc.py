@@ -161,7 +161,7 @@ def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -
     """What is stored of the jobs that go out; the records that begin a spell of probation with them."""
     fill = work.filling
     began = set()
-    if fill.sent and jobs.day != fill.today:
+    if fill.sent and (jobs.day is None or jobs.day < fill.today):
         jobs.day, jobs.counts = fill.today, {}
     for each in fill.sent:
         key = each.choice.key

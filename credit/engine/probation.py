@@ -27,7 +27,8 @@ def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, to
     """
     if record.scale_probation and record.host_scale_time is None:
         record.host_scale_time = now + delay_bound_secs
-    if record.jobs_day != today:
+    # A request that waited over midnight may come after one of the new day: its jobs count for that.
+    if record.jobs_day is None or record.jobs_day < today:
         record.jobs_day = today
         record.n_jobs_today = 0
     record.n_jobs_today += 1
@@ -97,7 +98,7 @@ def most_jobs_per_day(max_jobs_per_day_init: int, ninstances: int) -> int:
 def jobs_left_today(record: HostVersionFacts, most: int, today: date) -> int:
     """How many more jobs the host may get on this UTC day."""
     quota = min(record.max_jobs_per_day or most, most)
-    sent = record.n_jobs_today if record.jobs_day == today else 0
+    sent = record.n_jobs_today if record.jobs_day is not None and record.jobs_day >= today else 0
     return max(0, quota - sent)
 
 

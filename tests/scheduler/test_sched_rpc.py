@@ -305,6 +305,17 @@ def test_sending_begins_a_probation_and_counts_the_day(app: App, alice: User) ->
     assert jobs_of_day() == (dt.date(2026, 11, 21), [1])
 
 
+def test_a_request_that_waited_over_midnight_does_not_bring_yesterday_back(app: App, alice: User) -> None:
+    fill(app, 4)
+    computer = computer_of(alice)
+    midnight = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+    computer.ask(1, now=midnight + dt.timedelta(seconds=1))
+    HostAppVersion.objects.update(max_jobs_per_day=2)
+    computer.ask(1, now=midnight - dt.timedelta(seconds=1))
+    assert jobs_of_day() == (midnight.date(), [2])
+    assert names(computer.ask(1, now=midnight - dt.timedelta(seconds=1)), "result") == []
+
+
 def test_a_new_version_begins_with_what_is_known_of_the_older_one(app: App, alice: User) -> None:
     fill(app, 2)
     computer = computer_of(alice)
