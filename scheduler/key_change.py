@@ -41,29 +41,56 @@ class Succession:
     programs: Mapping[str, str]
 
 
-def files_to_sign() -> list[tuple[str, str]]:
-    """Names and MD5s of the program files that computers may still fetch."""
+@dataclass(frozen=True, slots=True)
+class SignedFile:
+    """A program file: its name, its MD5 and the signature by the key in force."""
+
+    name: str
+    md5: str
+    signature: str
+
+
+def files_to_sign() -> list[SignedFile]:
+    """The program files that computers may still fetch."""
     files = StoredFile.objects.filter(deleted_at=None).exclude(signature="").order_by("name")
-    return list(files.values_list("name", "md5"))
+    return [SignedFile(*row) for row in files.values_list("name", "md5", "signature")]
 
 
-def sign(files: Sequence[tuple[str, str]]) -> Succession:
+def sign(files: Sequence[SignedFile]) -> Succession:
     """Make the next key pair, or take the one of a run that was cut off, and sign with old and new. Needs no database.
 
-    Raises KeyChangeError, OSError and SigningError.
+    Only what the old key has signed: whoever broke into the site may have put other files on the list. Raises
+    KeyChangeError, OSError and SigningError.
     """
     old = _read_private(Path(settings.CODE_SIGNING_KEY))
+    for file in files:
+        _check_signed(file, old.public_key())
     path = _next_path()
     if not path.exists():
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(signing.private_key_text(signing.generate_key()))
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
+            out.write(signing.private_key_text(signing.generate_key()))
     new = _read_private(path)
     public_key = signing.public_key_text(new).strip()
     return Succession(
         public_key,
         signing.sign(public_key.encode(), old),
-        {name: signing.sign_md5(md5, new) for name, md5 in files},
+        {file.name: signing.sign_md5(file.md5, new) for file in files},
     )
+
+
+def _check_signed(file: SignedFile, key: signing.PublicKey) -> None:
+    # The name becomes that of a file on the machine with the key.
+    if not file.name or "/" in file.name:
+        raise KeyChangeError(f"{file.name[:80]!r} is not the name of a program file.")
+    try:
+        is_signed = signing.verify_md5(file.md5, file.signature, key)
+    except SigningError as error:
+        raise KeyChangeError(f"{file.name}: {error}") from error
+    if not is_signed:
+        raise KeyChangeError(
+            f"{file.name}: the present key has not signed the MD5 {file.md5[:40]}. If you did not release this file,"
+            " somebody else has put it on the site. Nothing was signed."
+        )
 
 
 @transaction.atomic

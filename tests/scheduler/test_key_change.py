@@ -167,7 +167,7 @@ def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
     app: App, own_keys: Path, settings: Settings, tmp_path: Path
 ) -> None:
     listed = change("--list")
-    assert listed == f"program_1 {MD5}\n"
+    assert listed == f"program_1 {MD5} {''.join(signed(MD5).split())[:-1]}\n"
     (tmp_path / "list").write_text(listed)
     change("--sign", tmp_path / "list", tmp_path / "carried")
     settings.CODE_SIGNING_KEY = tmp_path / "not here"
@@ -179,6 +179,35 @@ def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
     settings.CODE_SIGNING_KEY = own_keys / "private"
     change("--adopt")
     assert keys.is_signed(b"x", keys.sign_code(b"x") or "")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"evil {'66' * 16} {{}}", "evil: the present key has not signed the MD5 6666"),
+        (f"evil {MD5} {'ab' * 128}", "evil: the present key has not signed"),
+        (f"evil {MD5} 00", "evil: signature: it has 2 hexadecimal digits"),
+        (f"evil {MD5}", "is not a name, an MD5 and a signature"),
+        (f"../evil {MD5} {{}}", "'../evil' is not the name of a program file"),
+    ],
+)
+def test_what_the_old_key_has_not_signed_is_not_signed_by_the_new_one(
+    app: App, own_keys: Path, tmp_path: Path, line: str, said: str
+) -> None:
+    signature = "".join(signed(MD5).split())[:-1]
+    (tmp_path / "list").write_text(change("--list") + line.format(signature) + "\n")
+    with pytest.raises(CommandError, match=said):
+        change("--sign", tmp_path / "list", tmp_path / "carried")
+    assert not (tmp_path / "carried").exists()
+    assert not (own_keys / "private.next").exists()
+
+
+def test_a_file_that_came_past_the_key_stops_the_change_on_one_machine_too(app: App) -> None:
+    before = keys.code_signing_key_text()
+    StoredFile.objects.update(md5="66" * 16)
+    with pytest.raises(CommandError, match="program_1: the present key has not signed"):
+        change()
+    assert keys.code_signing_key_text() == before
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from scheduler import key_change
-from scheduler.key_change import KeyChangeError
+from scheduler.key_change import KeyChangeError, SignedFile
 
 
 class Command(BaseCommand):
@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         steps = parser.add_mutually_exclusive_group()
-        steps.add_argument("--list", action="store_true", help="1, on the site: print name and MD5 of what is to sign")
+        steps.add_argument("--list", action="store_true", help="1, on the site: print what is to be signed")
         steps.add_argument(
             "--sign",
             nargs=2,
@@ -37,8 +37,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["list"]:
-                for name, md5 in key_change.files_to_sign():
-                    self.stdout.write(f"{name} {md5}")
+                for file in key_change.files_to_sign():
+                    # A signature's lines as one, without the dot at the end.
+                    self.stdout.write(f"{file.name} {file.md5} {''.join(file.signature.split()).rstrip('.')}")
             elif options["sign"]:
                 self._sign(*options["sign"])
             elif options["take"]:
@@ -53,9 +54,9 @@ class Command(BaseCommand):
 
     def _sign(self, list_: Path, folder: Path) -> None:
         lines = [line.split() for line in list_.read_text(encoding="ascii").splitlines() if line.strip()]
-        if wrong := [line for line in lines if len(line) != 2]:
-            raise CommandError(f"{list_}: {' '.join(wrong[0])[:80]!r} is not a name and an MD5.")
-        new = key_change.sign([(name, md5) for name, md5 in lines])
+        if wrong := [line for line in lines if len(line) != 3]:
+            raise CommandError(f"{list_}: {' '.join(wrong[0])[:80]!r} is not a name, an MD5 and a signature.")
+        new = key_change.sign([SignedFile(*line) for line in lines])
         key_change.write(new, folder)
         self.stdout.write(f"The new key and {len(lines)} signatures are in {folder}. Carry them to the site.")
 
