@@ -67,8 +67,7 @@ def sign(files: Sequence[SignedFile]) -> Succession:
         _check_signed(file, old.public_key())
     path = _next_path()
     if not path.exists():
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
-            out.write(signing.private_key_text(signing.generate_key()))
+        _write_durably(path, signing.private_key_text(signing.generate_key()), 0o600)
     new = _read_private(path)
     public_key = signing.public_key_text(new).strip()
     return Succession(
@@ -157,15 +156,36 @@ def adopt() -> None:
     _keep(private, mark)
     if public.exists():
         _keep(public, mark)
-    new = public.with_name(f"{public.name}.next")
-    new.write_text(text, encoding="ascii")
-    new.replace(public)
+    # The old pair is safe under its new names before anything is replaced.
+    _sync_folder(private.parent)
+    _write_durably(public, text, 0o644)
     _next_path().replace(private)
+    _sync_folder(private.parent)
 
 
 def _keep(path: Path, mark: str) -> None:
     with suppress(FileExistsError):
         path.with_name(f"{path.name}.old-{mark}").hardlink_to(path)
+
+
+def _write_durably(path: Path, text: str, mode: int) -> None:
+    """The whole file or none, and after a power failure too: a key that clients follow must never be lost."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "w", encoding="ascii") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    part.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def write(new: Succession, folder: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,29 @@ def test_a_change_that_was_cut_off_after_the_database_is_ended_by_a_second_run(a
     assert KeyChange.objects.count() == 1
     assert keys.sign_code(b"x") is not None
     assert keys.is_signed(b"x", keys.sign_code(b"x") or "")
+
+
+def test_the_new_key_is_on_the_disk_before_any_client_is_told(
+    app: App, own_keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, int]] = []
+
+    def fsync(fd: int, really: Callable[[int], None] = os.fsync) -> None:
+        really(fd)
+        synced.append((Path(f"/proc/self/fd/{fd}").readlink().name, KeyChange.objects.count()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    change()
+    assert synced == [
+        ("private.next.part", 0), ("own_keys", 0),
+        ("own_keys", 1), ("public.part", 1), ("own_keys", 1), ("own_keys", 1),
+    ]  # fmt: skip
+    assert not list(own_keys.glob("*.part"))
+
+
+def test_a_key_that_was_only_half_written_holds_nothing_up(app: App, own_keys: Path) -> None:
+    (own_keys / "private.next.part").write_text("1024\n00")
+    assert "programs signed with it: 1." in change()
 
 
 def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
