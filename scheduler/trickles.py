@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils.module_loading import import_string
 
 from credit import partial_grants
@@ -83,16 +83,24 @@ def _handle(trickle: Trickle, now: dt.datetime) -> None:
             if path:
                 handler: Handler = import_string(path)
                 handler(trickle, now)
-    except (OperationalError, InterfaceError):
-        raise  # the database is at fault: this message comes again
     except TrickleError as error:
         trickle.fault = str(error)[:200]
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OperationalError | InterfaceError) and _is_ours(error):
+            raise
         # A function of an app is not ours: its failure must not keep other messages waiting.
         log.exception("trickle function failed", function=path, trickle=trickle.pk)
         trickle.fault = "The function that takes this app's messages failed; see the log."
     trickle.handled_at = now
     trickle.save(update_fields=["handled_at", "fault"])
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether the fault is our database's, not that of one which the app's function uses: then the message comes again.
+
+    A deadlock (SQLSTATE class 40) is gone the next time, whosever it is.
+    """
+    return not connection.is_usable() or str(getattr(error.__cause__, "sqlstate", "")).startswith("40")
 
 
 def grant_partial_credit(trickle: Trickle, now: dt.datetime) -> None:

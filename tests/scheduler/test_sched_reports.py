@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from credit.models import App, HostAppVersion, HostCredit, Outcome, Result, ServerState, UserCredit, Workunit
@@ -247,6 +248,8 @@ taken: list[str] = []
 def take(message: Trickle, now: dt.datetime) -> None:
     if "broken" in message.text:
         raise RuntimeError("as if")
+    if "elsewhere" in message.text:
+        raise OperationalError("the app's own database does not answer")
     if "useless" in message.text:
         raise TrickleError("It says nothing.")
     taken.append(message.text)
@@ -255,10 +258,11 @@ def take(message: Trickle, now: dt.datetime) -> None:
 def test_trickles_are_handed_to_the_function_of_their_app(computer: Computer, result: Result) -> None:
     App.objects.update(trickle_function=f"{__name__}.take")
     taken.clear()
-    computer.ask(extra="".join(trickle(result.name, text) for text in ("broken", "useless", "fine")))
-    assert handle_waiting(timezone.now()) == 3
+    computer.ask(extra="".join(trickle(result.name, text) for text in ("broken", "elsewhere", "useless", "fine")))
+    assert handle_waiting(timezone.now()) == 4
     assert taken == ["fine"]
     assert list(Trickle.objects.order_by("id").values_list("fault", flat=True)) == [
+        "The function that takes this app's messages failed; see the log.",
         "The function that takes this app's messages failed; see the log.",
         "It says nothing.",
         "",
