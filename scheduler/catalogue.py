@@ -92,6 +92,18 @@ def current() -> Catalogue:
     return kept[1]
 
 
+def suiting(held_key: str) -> Catalogue:
+    """The same for a client that holds this key: read again if it is the project's since a moment ago.
+
+    Another process may have told the client; here it would be sent away as one with a stranger's key.
+    """
+    kept = current()
+    if not kept.code_keys.knows(held_key) and keys.chain().knows(held_key):
+        forget()
+        kept = current()
+    return kept
+
+
 def forget() -> None:
     """Read it again at the next request; called by whatever changes an app or a version."""
     global _kept

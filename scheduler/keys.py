@@ -89,6 +89,10 @@ class KeyChain:
             return _NOTHING_NEW
         return self.steps.get("".join(same), _STRANGER)
 
+    def knows(self, held: str) -> bool:
+        """Whether this key is or was the project's, or there is none yet."""
+        return self.step(held) is not _STRANGER
+
 
 def chain() -> KeyChain:
     changes = list(KeyChange.objects.all())

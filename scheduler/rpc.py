@@ -58,7 +58,7 @@ _DRAW: Final = random.Random()
 
 def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
     """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
-    known = catalogue.current()
+    known = catalogue.suiting(request.code_sign_key)
     host_id = request.hostid
     for _ in range(3):
         try:

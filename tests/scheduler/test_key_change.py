@@ -131,6 +131,17 @@ def test_a_client_with_a_strange_key_gets_no_jobs_and_is_told_why(client: Client
     assert "Remove the project in BOINC and add it again." in messages(reply)[0]
 
 
+def test_a_key_that_another_process_told_a_moment_ago_is_no_strange_one(client: Client) -> None:
+    client.ask(secs=1)
+    kept = catalogue.current()
+    # Without the hook after the commit, as in a process that did not make the change.
+    call_command("change_code_signing_key", stdout=StringIO())
+    assert catalogue.current() is kept
+    client.held = keys.code_signing_key_text()
+    reply = client.ask(secs=1)
+    assert (len(names(reply, "result")), client.refused, messages(reply)) == (1, 0, [])
+
+
 def test_the_programs_of_an_app_info_file_need_no_key(app: App, alice: User) -> None:
     client = Client(computer_of(alice).key, platform="anonymous")
     client.held = signing.public_key_text(signing.generate_key()).strip()
