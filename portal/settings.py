@@ -187,6 +187,7 @@ if "project" in ROOMS:
         "feed": {"task": "credit.tasks.feed", "schedule": 600},
         "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
         "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
+        "delete-files": {"task": "scheduler.tasks.delete_files", "schedule": 3 * TRANSITIONER_EVERY_SECS},
         "archive": {"task": "scheduler.tasks.archive", "schedule": 3600},
         "trickles": {"task": "scheduler.tasks.handle_trickles", "schedule": 30},
     }

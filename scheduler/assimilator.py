@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection, transaction
 from django.utils.module_loading import import_string
 
@@ -113,6 +114,11 @@ def _hand_over(function: Function, ids: list[int], now: dt.datetime) -> list[int
             with transaction.atomic():
                 function(Finished(workunit, workunit.canonical_result, workunit.batch))
             taken.append(workunit.pk)
+        except SoftTimeLimitExceeded:
+            # What was taken is stored now, before the task's time is up altogether; the others come in the next batch.
+            log.exception("assimilation_takes_too_long", workunit=workunit.name)
+            faults[workunit.pk] = "The app's function did not end in time."
+            break
         except Exception as error:
             log.exception("assimilation_failed", workunit=workunit.name)
             faults[workunit.pk] = f"{type(error).__name__}: {error}"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from celery import shared_task
 from django.utils import timezone
 
 from scheduler import assimilator, demo, file_deleter, purge, transitioner, trickles, unsendable
+
+FINISH_SECS: Final = 600
+"""Well below the time (CELERY_TASK_TIME_LIMIT) after which a task is killed, and what it did is undone."""
 
 
 @shared_task
@@ -14,13 +19,18 @@ def transition() -> None:
     transitioner.run(timezone.now())
 
 
-@shared_task
+@shared_task(soft_time_limit=FINISH_SECS)
 def finish() -> None:
-    """Keep what finished workunits found, and delete the files that nobody needs any more."""
+    """Keep what finished workunits found. A function of an app that hangs is interrupted."""
     now = timezone.now()
     if assimilator.run(now):
         transitioner.run(now)
-    file_deleter.run(now)
+
+
+@shared_task
+def delete_files() -> None:
+    """Delete the files that nobody needs any more."""
+    file_deleter.run(timezone.now())
 
 
 @shared_task

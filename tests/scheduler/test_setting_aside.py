@@ -6,6 +6,8 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
+from django.conf import settings
 from django.db import OperationalError
 from django.test import Client
 from prometheus_client import generate_latest
@@ -14,7 +16,8 @@ from pytest_django import Settings
 
 from credit.models import App, AssimilateState, FileDeleteState, Result, Workunit
 from portal.models import Host, User
-from scheduler import assimilator, purge, setting_aside, transitioner
+from scheduler import assimilator, purge, setting_aside, tasks, transitioner
+from scheduler.assimilator import Finished
 from scheduler.models import ArchivedWorkunit, KeptOutput, SetAside, Step
 from scheduler.setting_aside import Batch, run_batches
 from scheduler.watching import Background
@@ -80,6 +83,27 @@ def test_outputs_that_cannot_be_kept_hold_up_no_others(app: App, studio: Host) -
     Result.objects.filter(name="w5_0").update(outputs=[])
     assert assimilator.run(NOON + HOUR) == 1
     assert aside() == []
+
+
+called: list[tuple[str, list[str]]] = []
+
+
+def take(finished: Finished) -> None:
+    called.append((finished.workunit.name, aside()))
+    if finished.workunit.name == "w1":
+        raise SoftTimeLimitExceeded
+
+
+def test_a_function_that_hangs_undoes_nothing_and_is_not_called_first_again(app: App) -> None:
+    called.clear()
+    App.objects.update(assimilation_function=f"{__name__}.take")
+    for number in range(4):
+        make_workunit(app, name=f"w{number}", assimilate_state=AssimilateState.READY, error_mask=1)
+    assert assimilator.run(NOON) == 3
+    # The others follow once what was done before is stored.
+    assert called == [("w0", []), ("w1", []), ("w2", ["w1"]), ("w3", ["w1"])]
+    assert SetAside.objects.get().fault == "The app's function did not end in time."
+    assert tasks.finish.soft_time_limit == tasks.FINISH_SECS < settings.CELERY_TASK_TIME_LIMIT
 
 
 def test_one_that_the_archive_cannot_take_holds_up_no_others(app: App, settings: Settings) -> None:
