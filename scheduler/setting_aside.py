@@ -29,12 +29,19 @@ IS_SET_ASIDE: Final = """coalesce((SELECT s.retry_at FROM scheduler_setaside s
         WHERE s.workunit_id = {workunit} AND s.step = %(step)s) > %(now)s, false)"""
 """Of a step's queue; as a value, so that the planner keeps to the queue's own index."""
 
-_SET_ASIDE: Final = """
+# Where another worker has done the step since it failed here, nothing would ever end the row.
+_IS_DUE: Final = """CASE %(step)s
+       WHEN 'transition' THEN w.transition_at <= %(now)s OR EXISTS (SELECT FROM credit_result r
+            WHERE r.workunit_id = w.id AND r.server_state = 4 AND r.deadline_at < %(now)s)
+       WHEN 'assimilate' THEN w.assimilate_state = 1
+       WHEN 'delete_files' THEN w.file_delete_state IN (1, 3)
+       ELSE true END"""
+_SET_ASIDE: Final = f"""
 INSERT INTO scheduler_setaside AS s (workunit_id, step, fault, ntries, since, retry_at)
 SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval(secs => %(first)s)
-  FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault)
- WHERE EXISTS (SELECT FROM credit_workunit w WHERE w.id = n.id)
- ORDER BY n.id
+  FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault) JOIN credit_workunit w ON w.id = n.id
+ WHERE {_IS_DUE}
+ ORDER BY n.id FOR NO KEY UPDATE OF w
     ON CONFLICT (workunit_id, step) DO UPDATE
    SET fault = excluded.fault, ntries = least(s.ntries + 1, 1000000), retry_at = %(now)s::timestamptz
        + make_interval(secs => least(%(first)s * power(2, least(s.ntries, 30)), %(last)s))
@@ -78,7 +85,10 @@ def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[Batch],
 
 
 def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
-    """Leave workunits alone for a while, longer each time; by their ids, what is wrong with each."""
+    """Leave workunits alone for a while, longer each time; by their ids, what is wrong with each.
+
+    Those that the step is not due for any more are passed over.
+    """
     if not faults:
         return
     with connection.cursor() as cursor:

@@ -129,6 +129,20 @@ def test_the_time_to_the_next_try_ends_at_a_day(app: App) -> None:
     assert (fault.ntries, fault.retry_at, len(fault.fault)) == (40, NOON + dt.timedelta(days=1), 500)
 
 
+@pytest.mark.parametrize(
+    ("step", "due"),
+    [
+        (Step.TRANSITION, {"transition_at": NOON}),
+        (Step.ASSIMILATE, {"assimilate_state": AssimilateState.READY, "error_mask": 1}),
+        (Step.DELETE_FILES, {"file_delete_state": FileDeleteState.READY}),
+    ],
+)
+def test_what_another_worker_has_done_meanwhile_is_not_set_aside(app: App, step: Step, due: dict[str, Any]) -> None:
+    waits, done = make_workunit(app, name="waits", **due), make_workunit(app, name="done")
+    setting_aside.set_aside(step, {waits.pk: "x", done.pk: "x"}, NOON)
+    assert aside() == ["waits"]
+
+
 def test_a_database_at_fault_sets_nothing_aside(app: App) -> None:
     workunit = make_workunit(app)
 
@@ -144,7 +158,7 @@ def test_a_database_at_fault_sets_nothing_aside(app: App) -> None:
 def test_operators_see_them_in_the_admin_and_in_the_metrics_and_can_have_them_tried_again(
     app: App, operator: User, client: Client
 ) -> None:
-    workunit = make_workunit(app, name="w1")
+    workunit = make_workunit(app, name="w1", transition_at=NOON)
     setting_aside.set_aside(Step.TRANSITION, {workunit.pk: "<b>unlucky</b>"}, NOON + 1000 * HOUR)
     client.force_login(operator)
     page = client.get("/admin/scheduler/setaside/").content.decode()
