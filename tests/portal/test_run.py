@@ -45,6 +45,16 @@ class Manager:
         assert "demo | ready\n" in lines
         numbers = [line.removeprefix("demo | ").strip() for line in lines]
         self.pids = [int(number) for number in numbers if number.isdecimal()]
+        [child] = [int(line.split()[-1]) for line in lines if line.startswith("demo | ") and "ready" not in line]
+        # Before that it is a copy of the shell, which takes a signal and forgets it.
+        wait_until_runs(child, b"sleep")
+
+
+def wait_until_runs(pid: int, program: bytes) -> None:
+    deadline = time.monotonic() + LIMIT_SECS
+    while Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] != program:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def wait_until_gone(pid: int) -> None:
@@ -82,8 +92,7 @@ def test_the_process_manager_ends_with_make() -> None:
     with subprocess.Popen(command, cwd=run.PROJECT_DIR, stdout=subprocess.PIPE, text=True) as make:
         assert make.stdout
         pid = int(make.stdout.readline())
-        while b"sleep" not in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:1]:
-            time.sleep(0.02)
+        wait_until_runs(pid, b"sleep")
         make.kill()
     wait_until_gone(pid)
 
