@@ -2,7 +2,8 @@
 
 Clients take a new key only with a signature by the one that they hold (BOINC protocol, keys and signatures), so old
 keys' changes are kept for ever: a computer that comes back after years is led from key to key (`keys.KeyChain`). The
-private keys may be on another machine: `files_to_sign` there becomes a `Succession` by `sign`, which `take` checks.
+private keys may be on another machine: the site's list (`Wanted`) becomes a `Succession` there by `sign`, which `take`
+checks. The list says as well which key is in force, so nothing is signed with another one, nor adopted before its time.
 """
 
 from __future__ import annotations
@@ -50,22 +51,54 @@ class SignedFile:
     signature: str
 
 
-def files_to_sign() -> list[SignedFile]:
-    """The program files that computers may still fetch."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the site wants signed: the public key in force, and the program files that computers may still fetch."""
+
+    key_in_force: str
+    files: Sequence[SignedFile]
+
+    def text(self) -> str:
+        """As it is carried: a line `key HEX`, and one `NAME MD5 HEX` for each file."""
+        lines = [f"key {_one_line(self.key_in_force)}\n"]
+        lines += [f"{file.name} {file.md5} {_one_line(file.signature)}\n" for file in self.files]
+        return "".join(lines)
+
+
+def _one_line(text: str) -> str:
+    """A key's or a signature's lines as one, without the dot at the end."""
+    return "".join(text.split()).rstrip(".")
+
+
+def wanted_now() -> Wanted:
+    """Of this site. FileNotFoundError if it has no key yet."""
     files = StoredFile.objects.filter(deleted_at=None).exclude(signature="").order_by("name")
-    return [SignedFile(*row) for row in files.values_list("name", "md5", "signature")]
+    rows = files.values_list("name", "md5", "signature")
+    return Wanted(keys.code_signing_key_text(), [SignedFile(*row) for row in rows])
 
 
-def sign(files: Sequence[SignedFile]) -> Succession:
+def parse_wanted(text: str) -> Wanted:
+    """What `Wanted.text` made. Raises KeyChangeError with the line that is none of a list."""
+    first, *rows = [line.split() for line in text.splitlines() if line.strip()] or [[]]
+    if len(first) != 2 or first[0] != "key":
+        raise KeyChangeError("The list does not begin with the key in force. Make it anew on the site, with --list.")
+    if wrong := [row for row in rows if len(row) != 3]:
+        raise KeyChangeError(f"{' '.join(wrong[0])[:80]!r} is not a name, an MD5 and a signature.")
+    return Wanted(first[1], [SignedFile(*row) for row in rows])
+
+
+def sign(wanted: Wanted) -> Succession:
     """Make the next key pair, or take the one of a run that was cut off, and sign with old and new. Needs no database.
 
-    Only what the old key has signed: whoever broke into the site may have put other files on the list. Raises
-    KeyChangeError, OSError and SigningError.
+    Only if the old key is the one in force, and only what it has signed: whoever broke into the site may have put other
+    files on the list. Raises KeyChangeError, OSError and SigningError.
     """
-    old = _read_private(Path(settings.CODE_SIGNING_KEY))
-    for file in files:
-        _check_signed(file, old.public_key())
     path = _next_path()
+    if not _is_of(Path(settings.CODE_SIGNING_KEY), wanted):
+        raise KeyChangeError(_why_not_in_force(wanted))
+    old = _read_private(Path(settings.CODE_SIGNING_KEY))
+    for file in wanted.files:
+        _check_signed(file, old.public_key())
     if not path.exists():
         _write_durably(path, signing.private_key_text(signing.generate_key()), 0o600)
     new = _read_private(path)
@@ -73,8 +106,21 @@ def sign(files: Sequence[SignedFile]) -> Succession:
     return Succession(
         public_key,
         signing.sign(public_key.encode(), old),
-        {file.name: signing.sign_md5(file.md5, new) for file in files},
+        {file.name: signing.sign_md5(file.md5, new) for file in wanted.files},
     )
+
+
+def _why_not_in_force(wanted: Wanted) -> str:
+    private, following = Path(settings.CODE_SIGNING_KEY), _next_path()
+    if _is_of(following, wanted):
+        return f"The site has taken the key {following} already: adopt it (--adopt) before you change the key again."
+    for old in sorted(private.parent.glob(f"{private.name}.old-*")):
+        if _is_of(old, wanted):
+            return (
+                f"{private} is not in force at the site, but {old} still is. Move {private} to {following} and {old} to"
+                f" {private}, and repeat this step. Nothing was signed."
+            )
+    return f"{private} does not belong to the key in force at the site: nothing can be signed with it."
 
 
 def _check_signed(file: SignedFile, key: signing.PublicKey) -> None:
@@ -135,22 +181,30 @@ def change_here(now: dt.datetime) -> int:
         raise KeyChangeError(
             f"The private key {private} is not on this machine: see docs/jobs.md, “Change the key”, for two machines."
         )
-    if _public(private) == keys.code_signing_key_text():
-        count = take(sign(files_to_sign()), now)
-    elif _next_path().exists() and _public(_next_path()) == keys.code_signing_key_text():
-        count = 0
-    else:
-        raise KeyChangeError(f"{private} does not belong to the key in force: nothing can be signed with it.")
-    adopt()
+    wanted = wanted_now()
+    # Else it was cut off between the two, and the site has the next key already.
+    count = 0 if _is_of(_next_path(), wanted) else take(sign(wanted), now)
+    adopt(wanted_now())
     return count
 
 
-def adopt() -> None:
+def adopt(wanted: Wanted) -> None:
     """Put the next key in the old one's place, which is kept under a name with the beginning of its MD5.
 
-    At no moment is there none: killed half-way, it may simply be called again.
+    Only once the site has taken it: else the next change would be signed with a key that no client has ever had. At no
+    moment is there none: killed half-way, it may simply be called again. Raises KeyChangeError if the site has not
+    taken it; then nothing has changed.
     """
     private, public = Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC)
+    if not _is_of(_next_path(), wanted):
+        if not _is_of(private, wanted):
+            raise KeyChangeError(f"Neither {private} nor {_next_path()} belongs to the key in force at the site.")
+        if _next_path().exists():
+            raise KeyChangeError(
+                f"When this list was made, the site had not taken the next key: {private} was still in force, and stays"
+                " in its place. Take the new key on the site (--take), make the list anew (--list), and adopt by it."
+            )
+        return
     text = _public(_next_path()) + "\n"
     mark = hashlib.md5(_public(private).encode(), usedforsecurity=False).hexdigest()[:8]
     _keep(private, mark)
@@ -212,6 +266,11 @@ def _next_path() -> Path:
 
 def _read_private(path: Path) -> signing.PrivateKey:
     return signing.parse_private_key(path.read_text(encoding="ascii"))
+
+
+def _is_of(path: Path, wanted: Wanted) -> bool:
+    """Whether this private key is there, and belongs to the key in force."""
+    return path.exists() and _one_line(_public(path)) == _one_line(wanted.key_in_force)
 
 
 def _public(path: Path) -> str:

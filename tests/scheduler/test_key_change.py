@@ -203,7 +203,8 @@ def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
     app: App, own_keys: Path, settings: Settings, tmp_path: Path
 ) -> None:
     listed = change("--list")
-    assert listed == f"program_1 {MD5} {''.join(signed(MD5).split())[:-1]}\n"
+    key = "".join(keys.code_signing_key_text().split())[:-1]
+    assert listed == f"key {key}\nprogram_1 {MD5} {''.join(signed(MD5).split())[:-1]}\n"
     (tmp_path / "list").write_text(listed)
     change("--sign", tmp_path / "list", tmp_path / "carried")
     settings.CODE_SIGNING_KEY = tmp_path / "not here"
@@ -213,8 +214,43 @@ def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
     assert "programs signed with it: 0." in change("--take", tmp_path / "carried")
     assert keys.is_signed_md5(MD5, StoredFile.objects.get().signature)
     settings.CODE_SIGNING_KEY = own_keys / "private"
-    change("--adopt")
-    assert keys.is_signed(b"x", keys.sign_code(b"x") or "")
+    (tmp_path / "new list").write_text(change("--list"))
+    with pytest.raises(CommandError, match=r"private.next already: adopt it"):
+        change("--sign", tmp_path / "new list", tmp_path / "carried")
+    for _ in range(2):
+        change("--adopt", tmp_path / "new list")
+        assert keys.is_signed(b"x", keys.sign_code(b"x") or "")
+
+
+def test_a_key_that_the_site_has_not_taken_is_not_adopted(app: App, own_keys: Path, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(change("--list"))
+    change("--sign", tmp_path / "list", tmp_path / "carried")
+    (tmp_path / "carried" / "program_1.sig").unlink()
+    with pytest.raises(CommandError, match="is not signed: it was released meanwhile"):
+        change("--take", tmp_path / "carried")
+    before = {path.name: path.read_text() for path in own_keys.iterdir()}
+    with pytest.raises(CommandError, match="the site had not taken the next key"):
+        change("--adopt", tmp_path / "list")
+    assert {path.name: path.read_text() for path in own_keys.iterdir()} == before
+    change("--sign", tmp_path / "list", tmp_path / "carried")
+    assert "programs signed with it: 1." in change("--take", tmp_path / "carried")
+
+
+def test_nothing_is_signed_with_a_key_that_is_not_in_force(app: App, own_keys: Path, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(change("--list"))
+    (own_keys / "private").replace(own_keys / "private.old-1")
+    (own_keys / "private").write_text(signing.private_key_text(signing.generate_key()))
+    with pytest.raises(CommandError, match=r"private.old-1 still is. Move .* Nothing was signed"):
+        change("--sign", tmp_path / "list", tmp_path / "carried")
+    (own_keys / "private.old-1").unlink()
+    with pytest.raises(CommandError, match="does not belong to the key in force at the site"):
+        change("--sign", tmp_path / "list", tmp_path / "carried")
+    with pytest.raises(CommandError, match="Neither .* belongs to the key in force"):
+        change("--adopt", tmp_path / "list")
+    (tmp_path / "list").write_text(f"program_1 {MD5} {'ab' * 128}\n")
+    with pytest.raises(CommandError, match="list: The list does not begin with the key in force"):
+        change("--sign", tmp_path / "list", tmp_path / "carried")
+    assert not (tmp_path / "carried").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,21 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from scheduler import key_change
-from scheduler.key_change import KeyChangeError, SignedFile
+from scheduler.key_change import KeyChangeError, Wanted
 
 
 class Command(BaseCommand):
     help = (
         "Make a new code-signing key, sign it with the old one and all programs with it, and let clients change over:"
-        " all at once where the private key is on this machine, else in the three steps of docs/jobs.md, “Change the"
+        " all at once where the private key is on this machine, else in the steps of docs/jobs.md, “Change the"
         " key”. The old key is kept."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         steps = parser.add_mutually_exclusive_group()
-        steps.add_argument("--list", action="store_true", help="1, on the site: print what is to be signed")
+        steps.add_argument(
+            "--list", action="store_true", help="1, on the site: print the key in force and what is to be signed"
+        )
         steps.add_argument(
             "--sign",
             nargs=2,
@@ -31,21 +33,22 @@ class Command(BaseCommand):
         )
         steps.add_argument("--take", type=Path, metavar="FOLDER", help="3, on the site: check them and change the key")
         steps.add_argument(
-            "--adopt", action="store_true", help="4, where the private key is: sign with the new key from now on"
+            "--adopt",
+            type=Path,
+            metavar="LIST",
+            help="4, where the private key is: sign with the new key from now on, as a list made after 3 has it",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["list"]:
-                for file in key_change.files_to_sign():
-                    # A signature's lines as one, without the dot at the end.
-                    self.stdout.write(f"{file.name} {file.md5} {''.join(file.signature.split()).rstrip('.')}")
+                self.stdout.write(key_change.wanted_now().text(), ending="")
             elif options["sign"]:
                 self._sign(*options["sign"])
             elif options["take"]:
                 self._say(key_change.take(key_change.read(options["take"]), timezone.now()))
             elif options["adopt"]:
-                key_change.adopt()
+                key_change.adopt(_read_list(options["adopt"]))
                 self.stdout.write("The new key is in place; the old one lies beside it. Keep both.")
             else:
                 self._say(key_change.change_here(timezone.now()))
@@ -53,12 +56,16 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _sign(self, list_: Path, folder: Path) -> None:
-        lines = [line.split() for line in list_.read_text(encoding="ascii").splitlines() if line.strip()]
-        if wrong := [line for line in lines if len(line) != 3]:
-            raise CommandError(f"{list_}: {' '.join(wrong[0])[:80]!r} is not a name, an MD5 and a signature.")
-        new = key_change.sign([SignedFile(*line) for line in lines])
+        new = key_change.sign(_read_list(list_))
         key_change.write(new, folder)
-        self.stdout.write(f"The new key and {len(lines)} signatures are in {folder}. Carry them to the site.")
+        self.stdout.write(f"The new key and {len(new.programs)} signatures are in {folder}. Carry them to the site.")
 
     def _say(self, count: int) -> None:
         self.stdout.write(f"The key is changed; programs signed with it: {count}. Clients follow as they ask.")
+
+
+def _read_list(path: Path) -> Wanted:
+    try:
+        return key_change.parse_wanted(path.read_text(encoding="ascii"))
+    except KeyChangeError as error:
+        raise CommandError(f"{path}: {error}") from error
