@@ -22,6 +22,7 @@ from accounting.preference_choices import save_set
 from portal.api_tokens import issue_token
 from portal.celery import app
 from portal.models import ClientKey, Host, User
+from scheduler.models import UserPreferences
 from tests.accounting.factories import credit, make_host, make_note
 from tests.accounting.rpc_helpers import attach
 from tests.credit.factories import make_app, make_result, make_workunit
@@ -120,6 +121,16 @@ def test_tasks_of_the_project_server_are_in_it(alice: User, bob: User) -> None:
     found = json.loads(made(alice).read("credit/result.json"))
     assert [row["id"] for row in found] == [mine.pk] != [others.pk]
     assert json.loads(made(bob).read("emulator/experiment.json")) == []
+
+
+def test_preferences_that_a_client_sent_to_the_project_are_in_it(alice: User, bob: User) -> None:
+    text = "<mod_time>1700000000</mod_time>\n<max_ncpus_pct>55</max_ncpus_pct>"
+    UserPreferences.objects.create(user=alice, mod_time=1.7e9, text=text)
+    archive = made(alice)
+    (row,) = json.loads(archive.read("scheduler/userpreferences.json"))
+    assert row == {"user_id": alice.pk, "mod_time": 1.7e9, "text": text}
+    assert "scheduler/userpreferences.json    user preferences" in archive.read("README.txt").decode()
+    assert json.loads(made(bob).read("scheduler/userpreferences.json")) == []
 
 
 def test_nothing_of_others_is_in_it(alice: User, bob: User, worked: list[str]) -> None:

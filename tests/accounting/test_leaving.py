@@ -24,6 +24,7 @@ from portal.api_tokens import issue_token
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR
 from portal.leaving import GRACE, OperatorsStay, ask_deletion, due_for_erasure, keep_account
 from portal.models import Host, User
+from scheduler.models import UserPreferences
 from tests.accounting.factories import credit, make_host, make_note
 from tests.accounting.rpc_helpers import attach, hours_pass, make_computer, post, sync, work
 from tests.reading import Page
@@ -120,6 +121,7 @@ def left(alice: User, projects: list[Project]) -> list[int]:
     merged = make_host(alice, "old", merged_into=kept)
     issue_token(alice, name="x", scopes=["read:hosts"], lifetime=None)
     save_set(alice, "", {})
+    UserPreferences.objects.create(user=alice, mod_time=1.7e9, text="<max_ncpus_pct>55</max_ncpus_pct>")
     ask_deletion(alice)
     return [kept.pk, attic.pk, merged.pk]
 
@@ -128,6 +130,7 @@ def test_nothing_of_an_erased_account_is_left(alice: User, left: list[int]) -> N
     before = rows_about(alice.pk, left)
     assert before["accounting_day.user_id"] == 2 and before["accounting_note.host_id"] >= 1
     assert before["portal_host.owner_id"] == 3 and before["portal_apitoken.user_id"] == 1
+    assert before["scheduler_userpreferences.user_id"] == 1
     assert erasure.erase_due(timezone.now() + GRACE) == 1
     assert set(rows_about(alice.pk, left).values()) == {0}
     assert not User.objects.filter(pk=alice.pk).exists()
