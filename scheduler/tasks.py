@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Final
 
 from celery import shared_task
@@ -47,8 +48,9 @@ def top_up() -> None:
     demo.top_up(timezone.now())
 
 
-@shared_task
+@shared_task(soft_time_limit=trickles.TASK_SECS)
 def handle_trickles() -> None:
-    """Hand the messages of running jobs to the functions of their apps."""
-    while trickles.handle_waiting(timezone.now()) == trickles.BATCH:
+    """Hand the messages of running jobs to the functions of their apps. One that hangs is interrupted."""
+    until = monotonic() + trickles.BEGIN_SECS
+    while trickles.handle_waiting(timezone.now(), until) == trickles.BATCH:
         pass

@@ -1,8 +1,9 @@
 """Trickle-up messages: acknowledged at once, stored once however often they are sent, handled by a task.
 
 An app names the function that takes its messages, by its dotted path; it gets the message's row, and may raise
-`TrickleError` to say why a message is of no use. Of two the project brings one: `grant_partial_credit`, for jobs that
-run for months (credit document, "Peak FLOP Count").
+`TrickleError` to say why a message is of no use. One that raises anything else, hangs, or ends the whole worker keeps
+no other message waiting (docs/states.md). Of two the project brings one: `grant_partial_credit`, for jobs that run for
+months (credit document, "Peak FLOP Count").
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import datetime as dt
 import hashlib
 import re
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils.module_loading import import_string
 
@@ -25,6 +28,15 @@ from scheduler.store import Account
 log = structlog.get_logger("scheduler")
 
 BATCH: Final = 500
+BEGIN_SECS: Final = 60
+"""A task begins no further message after this."""
+FUNCTION_SECS: Final = 100
+"""The longest time of one query of a function."""
+TASK_SECS: Final = BEGIN_SECS + FUNCTION_SECS + 20
+"""Then the function at work is interrupted: well below the time (CELERY_TASK_TIME_LIMIT) that kills a worker."""
+MAX_TRIES: Final = 3
+# What is kept as the fault of a message whose function was called so many times and has not come back.
+_WITHOUT_END: Final = ("", *(f"Tries that did not end: {number}." for number in range(1, MAX_TRIES + 1)))
 Handler = Callable[[Trickle, dt.datetime], None]
 _ELAPSED: Final = re.compile(r"<elapsed_time>\s*([0-9.eE+]{1,32})\s*</elapsed_time>")
 _NAMED: Final = re.compile(r"<result_name>\s*([\w.-]{1,200})\s*</result_name>")
@@ -57,42 +69,93 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
     return found
 
 
-def handle_waiting(now: dt.datetime, limit: int = BATCH) -> int:
-    """Hand the oldest messages that wait to the functions of their apps; how many there were. Safe to run twice.
+def handle_waiting(now: dt.datetime, until: float | None = None, limit: int = BATCH) -> int:
+    """Hand the oldest messages that wait to the functions of their apps; how many were looked at. Safe to run twice.
 
-    Each in a transaction of its own, so that one that fails leaves the others alone.
+    None is begun after ``until`` (of `time.monotonic`). Each in transactions of its own, so that one that fails leaves
+    the others alone; those that were begun before without an end come last.
     """
-    waiting = list(Trickle.objects.filter(handled_at=None).order_by("id").values_list("pk", flat=True)[:limit])
-    for pk in waiting:
-        with transaction.atomic():
-            trickle = (
-                Trickle.objects.select_for_update(skip_locked=True, of=("self",))
-                .select_related("result__app")
-                .filter(pk=pk, handled_at=None)
-                .first()
-            )
-            if trickle is not None:
-                _handle(trickle, now)
-    return len(waiting)
+    waiting = Trickle.objects.filter(handled_at=None).order_by("id").values_list("pk", flat=True)
+    pks = list(waiting.filter(fault="")[:limit])
+    pks += waiting.exclude(fault="")[: limit - len(pks)]
+    for number, pk in enumerate(pks):
+        if until is not None and monotonic() >= until:
+            return number
+        if _begin(pk, now):
+            _finish(pk, now)
+    return len(pks)
 
 
-def _handle(trickle: Trickle, now: dt.datetime) -> None:
-    path = trickle.result.app.trickle_function if trickle.result is not None else ""
+def _lock(pk: int) -> Trickle | None:
+    """The message, unless it was handled or another worker has it in hand."""
+    waiting = Trickle.objects.select_for_update(skip_locked=True, of=("self",)).select_related("result__app")
+    return waiting.filter(pk=pk, handled_at=None).first()
+
+
+def _function(trickle: Trickle) -> str:
+    return trickle.result.app.trickle_function if trickle.result is not None else ""
+
+
+@transaction.atomic
+def _begin(pk: int, now: dt.datetime) -> bool:
+    """Note that its function is called; whether it is to be. Not afterwards: it might end the worker."""
+    trickle = _lock(pk)
+    if trickle is None:
+        return False
+    if not _function(trickle):
+        _end(trickle, now, "")
+        return False
+    ntries = _WITHOUT_END.index(trickle.fault) if trickle.fault in _WITHOUT_END else 0
+    if ntries == MAX_TRIES:
+        log.error("trickle given up", function=_function(trickle), trickle=pk)
+        _end(trickle, now, f"Given up: the worker was lost each of the {MAX_TRIES} times that its function was called.")
+        return False
+    trickle.fault = _WITHOUT_END[ntries + 1]
+    trickle.save(update_fields=["fault"])
+    return True
+
+
+def _finish(pk: int, now: dt.datetime) -> None:
+    """Call the function of a message that was begun."""
     try:
         with transaction.atomic():
-            if path:
-                handler: Handler = import_string(path)
-                handler(trickle, now)
+            trickle = _lock(pk)
+            if trickle is not None:
+                with connection.cursor() as cursor:
+                    # An interrupted worker leaves its query behind, with its locks.
+                    cursor.execute(f"SET LOCAL statement_timeout = '{FUNCTION_SECS}s'")
+                _end(trickle, now, _fault_of(trickle, now))
+    except SoftTimeLimitExceeded:
+        log.exception("trickle function takes too long", trickle=pk)
+        with transaction.atomic():
+            trickle = _lock(pk)
+            if trickle is not None:
+                _end(trickle, now, "The function that takes this app's messages did not end in time.")
+
+
+def _end(trickle: Trickle, now: dt.datetime, fault: str) -> None:
+    trickle.handled_at, trickle.fault = now, fault
+    trickle.save(update_fields=["handled_at", "fault"])
+
+
+def _fault_of(trickle: Trickle, now: dt.datetime) -> str:
+    """Call the function; what it complains of, else empty. SoftTimeLimitExceeded if the task's time is up."""
+    path = _function(trickle)
+    try:
+        with transaction.atomic():
+            handler: Handler = import_string(path)
+            handler(trickle, now)
     except TrickleError as error:
-        trickle.fault = str(error)[:200]
+        return str(error)[:200]
+    except SoftTimeLimitExceeded:
+        raise
     except Exception as error:
         if isinstance(error, OperationalError | InterfaceError) and _is_ours(error):
             raise
         # A function of an app is not ours: its failure must not keep other messages waiting.
         log.exception("trickle function failed", function=path, trickle=trickle.pk)
-        trickle.fault = "The function that takes this app's messages failed; see the log."
-    trickle.handled_at = now
-    trickle.save(update_fields=["handled_at", "fault"])
+        return "The function that takes this app's messages failed; see the log."
+    return ""
 
 
 def _is_ours(error: Exception) -> bool:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+from time import monotonic
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from celery.exceptions import SoftTimeLimitExceeded
+from django.conf import settings
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from credit.models import App, HostAppVersion, HostCredit, Outcome, Result, ServerState, UserCredit, Workunit
 from portal.models import User
+from scheduler import tasks, trickles
 from scheduler.models import Trickle, Upload
 from scheduler.trickles import TrickleError, handle_waiting
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
@@ -268,6 +272,50 @@ def test_trickles_are_handed_to_the_function_of_their_app(computer: Computer, re
         "",
     ]
     assert handle_waiting(timezone.now()) == 0
+
+
+class WorkerLost(BaseException):
+    """Nothing after the call is done, as if the process had ended."""
+
+
+def take_or_not(message: Trickle, now: dt.datetime) -> None:
+    taken.append(message.text)
+    if "hangs" in message.text:
+        raise SoftTimeLimitExceeded
+    if "slow" in message.text:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(60)")
+    if "ends" in message.text:
+        raise WorkerLost
+
+
+def test_a_message_that_hangs_or_ends_the_worker_keeps_no_other_waiting(
+    computer: Computer, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trickles, "FUNCTION_SECS", 0.05)
+    App.objects.update(trickle_function=f"{__name__}.take_or_not")
+    taken.clear()
+    computer.ask(extra="".join(trickle(result.name, text) for text in ("ends it", "hangs", "slow", "fine")))
+    for expected in (["ends it"], ["hangs", "slow", "fine", "ends it"], ["ends it"]):
+        with pytest.raises(WorkerLost):
+            handle_waiting(timezone.now())
+        assert taken == expected
+        taken.clear()
+    assert (handle_waiting(timezone.now()), handle_waiting(timezone.now()), taken) == (1, 0, [])
+    assert list(Trickle.objects.order_by("id").values_list("fault", flat=True)) == [
+        "Given up: the worker was lost each of the 3 times that its function was called.",
+        "The function that takes this app's messages did not end in time.",
+        "The function that takes this app's messages failed; see the log.",
+        "",
+    ]
+
+
+def test_what_is_interrupted_has_had_two_minutes(computer: Computer, result: Result) -> None:
+    App.objects.update(trickle_function=f"{__name__}.take")
+    computer.ask(extra=trickle(result.name))
+    assert handle_waiting(timezone.now(), until=monotonic()) == 0
+    assert Trickle.objects.filter(handled_at=None, fault="").count() == 1
+    assert tasks.handle_trickles.soft_time_limit == trickles.BEGIN_SECS + 120 < settings.CELERY_TASK_TIME_LIMIT
 
 
 def part(result: Result, secs: str, name: str = "") -> str:
