@@ -2,15 +2,17 @@
 
 An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
 their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken is set
-aside (`scheduler.setting_aside`).
+aside (`scheduler.setting_aside`), and so is one whose function hangs: it is interrupted, and ends the pass.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from math import inf
+from time import monotonic
 from typing import Any, Final
 
 import structlog
@@ -26,6 +28,10 @@ from scheduler.setting_aside import IS_SET_ASIDE, Batch, run_batches
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
+BEGIN_SECS: Final = 60
+"""A task hands over no further workunit after this: what is interrupted after ten minutes has had nine."""
+QUERY_SECS: Final = 200
+"""The longest time of one query of an app's function: an interrupted worker leaves its query behind, with its locks."""
 # The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
 # workunits by their primary key, assimilated ones of years included, instead of the few that wait.
 _READY: Final = f"""
@@ -65,64 +71,101 @@ class Finished:
 
 
 Function = Callable[[Finished], Any]
+Take = Callable[[list[int]], list[int]]
+"""Of a batch's ids those that were taken."""
 
 
-def run(now: dt.datetime) -> int:
-    """Assimilate what waits for it, app by app; how many workunits were."""
-    return sum(_run_app(app, now) for app in App.objects.all())
+@dataclass(slots=True)
+class _Pass:
+    """``until``: of `time.monotonic`; ``taken``: how many workunits; ``interrupted``: by its id, the one whose function
+    was, which ends the pass, as nothing would interrupt a second one.
+    """
+
+    now: dt.datetime
+    until: float
+    taken: int = 0
+    interrupted: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.interrupted) or monotonic() >= self.until
 
 
-def _run_app(app: App, now: dt.datetime) -> int:
-    take = _keep
+def run(now: dt.datetime, until: float = inf) -> int:
+    """Assimilate what waits for it; how many workunits were. None is begun after ``until`` (of `time.monotonic`)."""
+    this = _Pass(now, until)
+    # In any order: an app with more to do than a pass can take must not always be the first.
+    for app in App.objects.order_by("?"):
+        if this.is_over:
+            break
+        _run_app(app, this)
+    return this.taken
+
+
+def _run_app(app: App, this: _Pass) -> None:
+    take: Take = partial(_keep, this.now)
     if app.assimilation_function:
         try:
             function: Function = import_string(app.assimilation_function)
         except Exception as error:  # not only ImportError: a module may fail in any way while it is read
-            _note_missing(app, error, now)
-            return 0
-        take = partial(_hand_over, function)
-    taken = 0
-
-    def run_one(batch: Batch) -> int:
-        nonlocal taken
-        with connection.cursor() as cursor:
-            cursor.execute(_READY, {"app": app.pk, "limit": batch.limit, "now": now, "step": Step.ASSIMILATE.value})
-            batch.ids = [row[0] for row in cursor.fetchall()]
-            if batch.ids:
-                ids = take(batch.ids, now)
-                cursor.execute(_FINISH, {"ids": ids, "now": now})
-                setting_aside.end(cursor, Step.ASSIMILATE, ids)
-                taken += len(ids)
-            return len(batch.ids)
-
-    run_batches(Step.ASSIMILATE, now, BATCH, run_one)
-    return taken
+            _note_missing(app, error, this.now)
+            return
+        take = partial(_hand_over, function, this)
+    try:
+        run_batches(Step.ASSIMILATE, this.now, BATCH, partial(_run_batch, app, take, this))
+    except SoftTimeLimitExceeded:
+        if not this.interrupted:
+            raise
+    setting_aside.set_aside(Step.ASSIMILATE, this.interrupted, this.now)
 
 
-def _keep(ids: list[int], now: dt.datetime) -> list[int]:
+def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
+    """How many workunits were looked at."""
+    if this.is_over:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(_READY, {"app": app.pk, "limit": batch.limit, "now": this.now, "step": Step.ASSIMILATE.value})
+        batch.ids = [row[0] for row in cursor.fetchall()]
+        if batch.ids:
+            ids = take(batch.ids)
+            cursor.execute(_FINISH, {"ids": ids, "now": this.now})
+            setting_aside.end(cursor, Step.ASSIMILATE, ids)
+            this.taken += len(ids)
+        return len(batch.ids)
+
+
+def _keep(now: dt.datetime, ids: list[int]) -> list[int]:
     """Keep the outputs of all of them."""
     with connection.cursor() as cursor:
         cursor.execute(_KEEP, {"ids": ids, "now": now})
     return ids
 
 
-def _hand_over(function: Function, ids: list[int], now: dt.datetime) -> list[int]:
-    """Call the app's function for each; the ids of those that it took. What it does to the database is kept or not."""
+def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
+    """Call the app's function for each; the ids of those that it took. What it does to the database is kept or not.
+
+    Raises SoftTimeLimitExceeded if it was interrupted in a query: the connection is of no use then, and what was taken
+    before comes again.
+    """
     taken, faults = [], {}
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = '{QUERY_SECS}s'")
     for workunit in Workunit.objects.filter(pk__in=ids).select_related("canonical_result", "batch").order_by("pk"):
+        if this.is_over:
+            break  # what was taken is stored, the others come in another pass
         try:
             with transaction.atomic():
                 function(Finished(workunit, workunit.canonical_result, workunit.batch))
             taken.append(workunit.pk)
         except SoftTimeLimitExceeded:
-            # What was taken is stored now, before the task's time is up altogether; the others come in the next batch.
             log.exception("assimilation_takes_too_long", workunit=workunit.name)
-            faults[workunit.pk] = "The app's function did not end in time."
-            break
+            this.interrupted[workunit.pk] = "The app's function did not end in time."
+            if connection.needs_rollback:
+                raise
         except Exception as error:
             log.exception("assimilation_failed", workunit=workunit.name)
             faults[workunit.pk] = f"{type(error).__name__}: {error}"
-    setting_aside.set_aside(Step.ASSIMILATE, faults, now)
+    setting_aside.set_aside(Step.ASSIMILATE, faults, this.now)
     return taken
 
 

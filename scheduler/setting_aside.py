@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
@@ -60,7 +61,7 @@ def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[Batch],
     """Batch after batch, each a transaction, until ``run`` has done nothing more; the sum of what it says it has done.
 
     A batch that fails is tried again in smaller ones; a workunit that fails alone is set aside. Raises OperationalError
-    and InterfaceError: then the database is at fault.
+    and InterfaceError, then the database is at fault, and SoftTimeLimitExceeded: then the task's time is up.
     """
     total, size = 0, limit
     while True:
@@ -68,7 +69,7 @@ def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[Batch],
         try:
             with transaction.atomic():
                 done = run(batch)
-        except (OperationalError, InterfaceError):
+        except (OperationalError, InterfaceError, SoftTimeLimitExceeded):
             raise
         except Exception as error:
             # Whatever it is: one workunit must not keep all others waiting.

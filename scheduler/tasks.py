@@ -24,7 +24,7 @@ def transition() -> None:
 def finish() -> None:
     """Keep what finished workunits found. A function of an app that hangs is interrupted."""
     now = timezone.now()
-    if assimilator.run(now):
+    if assimilator.run(now, monotonic() + assimilator.BEGIN_SECS):
         transitioner.run(now)
 
 

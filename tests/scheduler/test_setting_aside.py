@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import signal
+from time import monotonic
 from typing import Any
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
@@ -94,16 +96,69 @@ def take(finished: Finished) -> None:
         raise SoftTimeLimitExceeded
 
 
-def test_a_function_that_hangs_undoes_nothing_and_is_not_called_first_again(app: App) -> None:
-    called.clear()
-    App.objects.update(assimilation_function=f"{__name__}.take")
+def wait_in_the_database(finished: Finished) -> None:
+    if finished.workunit.name == "w1":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(60)")
+
+
+def hand_over_four(app: App, function: str) -> None:
+    App.objects.update(assimilation_function=f"{__name__}.{function}")
     for number in range(4):
         make_workunit(app, name=f"w{number}", assimilate_state=AssimilateState.READY, error_mask=1)
-    assert assimilator.run(NOON) == 3
-    # The others follow once what was done before is stored.
-    assert called == [("w0", []), ("w1", []), ("w2", ["w1"]), ("w3", ["w1"])]
+
+
+def test_a_function_that_hangs_undoes_nothing_and_ends_the_pass(app: App) -> None:
+    called.clear()
+    hand_over_four(app, "take")
+    # A second one that hangs would not be interrupted, and what was done before it would be undone.
+    assert (assimilator.run(NOON), aside()) == (1, ["w1"])
     assert SetAside.objects.get().fault == "The app's function did not end in time."
-    assert tasks.finish.soft_time_limit == tasks.FINISH_SECS < settings.CELERY_TASK_TIME_LIMIT
+    assert (assimilator.run(NOON), aside()) == (2, ["w1"])
+    assert called == [("w0", []), ("w1", []), ("w2", ["w1"]), ("w3", ["w1"])]
+    assert SetAside.objects.get().ntries == 1
+    assert tasks.finish.soft_time_limit == tasks.FINISH_SECS
+    # Also if it has to wait for a query that was left behind
+    assert tasks.FINISH_SECS + assimilator.QUERY_SECS < settings.CELERY_TASK_TIME_LIMIT
+
+
+def test_a_query_of_a_function_that_takes_too_long_is_ended(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assimilator, "QUERY_SECS", 1)
+    hand_over_four(app, "wait_in_the_database")
+    assert (assimilator.run(NOON), aside()) == (3, ["w1"])
+    assert "statement timeout" in SetAside.objects.get().fault
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_function_that_is_interrupted_in_a_query_is_set_aside_too(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise SoftTimeLimitExceeded
+
+    monkeypatch.setattr(assimilator, "QUERY_SECS", 1)
+    hand_over_four(make_app(), "wait_in_the_database")
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        assert (assimilator.run(NOON), aside()) == (0, ["w1"])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert assimilator.run(NOON) == 3
+
+
+def test_a_pass_ends_after_its_time_and_nobody_is_blamed(app: App) -> None:
+    hand_over_four(app, "take")
+    assert assimilator.run(NOON, until=monotonic()) == 0
+
+    def run(batch: Batch) -> int:
+        batch.ids = [1]
+        raise SoftTimeLimitExceeded
+
+    with pytest.raises(SoftTimeLimitExceeded):
+        run_batches(Step.ASSIMILATE, NOON, 1000, run)
+    assert not SetAside.objects.exists()
 
 
 def test_one_that_the_archive_cannot_take_holds_up_no_others(app: App, settings: Settings) -> None:
