@@ -21,12 +21,13 @@ _MOST_CHARS: Final = 100
 class Page(Generic[Row]):
     """The rows of a page. ``after``: the place where the next one begins, "" for the last page's.
 
-    ``is_first``: nothing comes before it.
+    ``is_first``: nothing comes before it; ``is_anew``: nothing comes after the place asked for, so these are the first.
     """
 
     rows: list[Row]
     after: str
     is_first: bool
+    is_anew: bool = False
 
 
 def page_after(rows: Sequence[Row], place_of: Callable[[Row], Place], after: str, size: int) -> Page[Row]:
@@ -35,17 +36,18 @@ def page_after(rows: Sequence[Row], place_of: Callable[[Row], Place], after: str
     A text that is no place, and a place that nothing comes after, count as none: the first page.
     """
     place = read_place(after)
-    first = bisect_right(rows, place, key=place_of) if place else 0
-    if first >= len(rows):
+    first = bisect_right(rows, place, key=place_of) if place else len(rows)
+    is_anew = first >= len(rows)
+    if is_anew:
         first = 0
     shown = list(rows[first : first + size])
     follows = first + size < len(rows)
-    return Page(shown, place_text(place_of(shown[-1])) if follows else "", is_first=first == 0)
+    return Page(shown, place_text(place_of(shown[-1])) if follows else "", first == 0, is_anew)
 
 
 def further(page: Page[Row]) -> Page[Row]:
     """A page as what is to stand below the ones before: nothing, if it began anew as the rows after the place moved."""
-    return Page([], "", is_first=False) if page.is_first else page
+    return Page([], "", is_first=False) if page.is_anew else page
 
 
 def place_text(place: Place) -> str:
