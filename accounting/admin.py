@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.widgets import UnfoldAdminPasswordWidget
@@ -224,6 +224,10 @@ class AnnouncementAdmin(ModelAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Announcement) -> None:
         super().delete_model(request, obj)
+        transaction.on_commit(catalogue.forget)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Announcement]) -> None:
+        super().delete_queryset(request, queryset)
         transaction.on_commit(catalogue.forget)
 
 

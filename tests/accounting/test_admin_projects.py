@@ -214,7 +214,12 @@ def test_preferences_that_are_none_are_refused_with_a_sentence(text: str, desk: 
     assert not AccountSettings.objects.exists()
 
 
-def test_an_announcement_is_out_at_once(desk: Client) -> None:
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("at_its_page", [True, False])
+def test_an_announcement_is_out_at_once_and_so_is_its_end(
+    transactional_db: None, desk: Client, at_its_page: bool
+) -> None:
+    assert not catalogue.current().urgent
     fields = {
         "title": "Maintenance",
         "text": "On Monday.",
@@ -224,7 +229,15 @@ def test_an_announcement_is_out_at_once(desk: Client) -> None:
         "urgent_until_1": "00:00:00",
     }
     assert desk.post(reverse("admin:accounting_announcement_add"), fields).status_code == 302
-    assert Announcement.objects.get().title == catalogue.current().urgent[0][0] == "Maintenance"
+    announcement = Announcement.objects.get()
+    assert announcement.title == catalogue.current().urgent[0][0] == "Maintenance"
+    if at_its_page:
+        desk.post(reverse("admin:accounting_announcement_delete", args=[announcement.pk]), {"post": "yes"})
+    else:
+        chosen = {"action": "delete_selected", "_selected_action": announcement.pk, "post": "yes"}
+        desk.post(reverse("admin:accounting_announcement_changelist"), chosen)
+    assert not Announcement.objects.exists()
+    assert not catalogue.current().urgent
 
 
 def test_volunteers_and_strangers_have_no_business_here(client: Client, alice: User) -> None:
