@@ -199,7 +199,9 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
     rows = pages.variants(runs)
     is_owner = request.user.is_authenticated and found.owner_id == request.user.pk
     if not unfinished and len(runs) == 1 and runs[0].state == RunState.DONE:
-        return _run_page(request, found, runs[0], key)
+        response = _run_page(request, found, runs[0], key)
+        response.headers["Vary"] = _VARY
+        return response
     context = {
         "experiment": found,
         "key": key,

@@ -98,7 +98,10 @@ def test_progress_is_asked_for_and_then_the_page_is_loaded_anew(
     asked = signed_in.get(page, headers={"HX-Target": "progress"})
     assert b"0" in asked.content and b"<html" not in asked.content
     carry_out(queue)
-    assert signed_in.get(page, headers={"HX-Target": "progress"})["HX-Refresh"] == "true"
+    anew = signed_in.get(page, headers={"HX-Target": "progress"})
+    assert anew["HX-Refresh"] == "true"
+    # A cache must not hand out the page as its part, nor the other way round.
+    assert all("HX-Target" in response["Vary"] for response in (asked, anew, signed_in.get(page)))
 
 
 def test_policies_are_compared_over_seeds(signed_in: Client, queue: list[tuple[str, int]]) -> None:
