@@ -30,6 +30,8 @@ IS_SET_ASIDE: Final = """coalesce((SELECT s.retry_at FROM scheduler_setaside s
         WHERE s.workunit_id = {workunit} AND s.step = %(step)s) > %(now)s, false)"""
 """Of a step's queue; as a value, so that the planner keeps to the queue's own index."""
 
+# Locked by a statement of its own: what is seen below is then what was committed by whoever had them before.
+_LOCK: Final = "SELECT FROM credit_workunit WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"
 # Where another worker has done the step since it failed here, nothing would ever end the row.
 _IS_DUE: Final = """CASE %(step)s
        WHEN 'transition' THEN w.transition_at <= %(now)s OR EXISTS (SELECT FROM credit_result r
@@ -42,7 +44,7 @@ INSERT INTO scheduler_setaside AS s (workunit_id, step, fault, ntries, since, re
 SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval(secs => %(first)s)
   FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault) JOIN credit_workunit w ON w.id = n.id
  WHERE {_IS_DUE}
- ORDER BY n.id FOR NO KEY UPDATE OF w
+ ORDER BY n.id
     ON CONFLICT (workunit_id, step) DO UPDATE
    SET fault = excluded.fault, ntries = least(s.ntries + 1, 1000000), retry_at = %(now)s::timestamptz
        + make_interval(secs => least(%(first)s * power(2, least(s.ntries, 30)), %(last)s))
@@ -92,13 +94,15 @@ def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
     """
     if not faults:
         return
-    with connection.cursor() as cursor:
+    ids = list(faults)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LOCK, {"ids": ids})
         cursor.execute(
             _SET_ASIDE,
             {
                 "step": step.value,
                 "now": now,
-                "ids": list(faults),
+                "ids": ids,
                 "faults": [_clean(fault) for fault in faults.values()],
                 "first": FIRST_RETRY.total_seconds(),
                 "last": LAST_RETRY.total_seconds(),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Any
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.test import Client
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
@@ -196,6 +197,27 @@ def test_what_another_worker_has_done_meanwhile_is_not_set_aside(app: App, step:
     waits, done = make_workunit(app, name="waits", **due), make_workunit(app, name="done")
     setting_aside.set_aside(step, {waits.pk: "x", done.pk: "x"}, NOON)
     assert aside() == ["waits"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_another_worker_is_just_doing_is_not_set_aside(transactional_db: None, studio: Host) -> None:
+    late = make_result(make_workunit(make_app(), name="late"), studio, deadline_at=NOON)
+
+    def set_aside() -> None:
+        try:
+            setting_aside.set_aside(Step.TRANSITION, {late.workunit_id: "x"}, NOON + MINUTE)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            assert transitioner.run_pass(NOON + MINUTE).ntimed_out == 1
+            setting = pool.submit(set_aside)
+            with connection.cursor() as cursor:
+                while not cursor.rowcount > 0:
+                    cursor.execute("SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))")
+        setting.result(timeout=60)
+    assert aside() == []
 
 
 def test_a_database_at_fault_sets_nothing_aside(app: App) -> None:
