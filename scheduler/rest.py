@@ -122,6 +122,8 @@ class BatchesView(JobsView):
         length = request.META.get("CONTENT_LENGTH") or ""
         if not length.isdecimal() or int(length) > MAX_BODY_NBYTES:
             raise serializers.ValidationError({"jobs": [f"A submission has at most {MAX_BODY_NBYTES} bytes."]})
+        # What HttpRequest.body keeps it in; read here, as more may come than DATA_UPLOAD_MAX_MEMORY_SIZE.
+        request._request._body = request._request.read(int(length))
         form = Submission(data=request.data)
         form.is_valid(raise_exception=True)
         given = form.validated_data

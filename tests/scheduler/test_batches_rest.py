@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.test import Client
 
@@ -83,6 +84,12 @@ def test_a_submission_without_sense_is_refused_by_its_field(
 ) -> None:
     assert call("POST", API, headers, {**SUBMISSION, **change}, 400) == answer
     assert not Batch.objects.exists()
+
+
+def test_a_submission_may_be_longer_than_a_form(app: App, headers: dict[str, str]) -> None:
+    body = json.dumps(SUBMISSION).ljust(settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
+    reply = Client().generic("POST", API, body, "application/json", headers=headers)
+    assert (reply.status_code, json.loads(reply.content)["workunits"]) == (201, 2)
 
 
 def test_a_body_that_is_too_long_or_no_json_is_refused(app: App, headers: dict[str, str]) -> None:
