@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.urls import reverse
 
+from emulator.views import UPLOAD_BYTES_MAX
 from portal import signing
+from scheduler.rest import MAX_BODY_NBYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -166,7 +169,18 @@ def test_units_start_programs_and_commands_that_there_are(unit: Path) -> None:
             assert list(ROOT.glob(f"*/management/commands/{arguments[1]}.py"))
 
 
-def test_the_proxy_lets_through_what_the_site_limits_itself() -> None:
-    limit = re.search(r"client_max_body_size (\d+)m;", (ROOT / "deploy" / "nginx.conf").read_text())
+@pytest.mark.parametrize(
+    ("address", "nbytes"),
+    [
+        ("/account/profile/", settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+        ("/project/scheduler", settings.PROTOCOL_BODY_BYTES["/project/scheduler"]),
+        (reverse("api_batches"), MAX_BODY_NBYTES),
+        (reverse("emulate_files"), UPLOAD_BYTES_MAX),
+    ],
+)
+def test_the_proxy_lets_through_what_the_site_limits_itself(address: str, nbytes: int) -> None:
+    conf = (ROOT / "deploy" / "nginx.conf").read_text()
+    own = re.search(rf"location = {address} {{[^}}]*?client_max_body_size (\d+)([mg]);", conf)
+    limit = own or re.search(r"client_max_body_size (\d+)([mg]);", conf)
     assert limit is not None
-    assert int(limit[1]) * 1024 * 1024 > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert int(limit[1]) * {"m": 1024**2, "g": 1024**3}[limit[2]] > nbytes
