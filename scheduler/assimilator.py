@@ -2,7 +2,8 @@
 
 An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
 their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken is set
-aside (`scheduler.setting_aside`), and so is one whose function hangs: it is interrupted, and ends the pass.
+aside (`scheduler.setting_aside`), and so is one whose function hangs: it is interrupted, and ends the pass. An app's
+function is called by one pass at a time, so that one that hangs has one worker waiting and not all of them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ BEGIN_SECS: Final = 60
 """A task hands over no further workunit after this: what is interrupted after ten minutes has had nine."""
 QUERY_SECS: Final = 200
 """The longest time of one query of an app's function: an interrupted worker leaves its query behind, with its locks."""
+# "as", the first key of advisory locks; the second is the app's.
+_LOCK: Final = 0x6173
 # The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
 # workunits by their primary key, assimilated ones of years included, instead of the few that wait.
 _READY: Final = f"""
@@ -124,6 +127,10 @@ def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
     if this.is_over:
         return 0
     with connection.cursor() as cursor:
+        if app.assimilation_function:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK, app.pk % 2**31])
+            if not cursor.fetchone()[0]:
+                return 0
         cursor.execute(_READY, {"app": app.pk, "limit": batch.limit, "now": this.now, "step": Step.ASSIMILATE.value})
         batch.ids = [row[0] for row in cursor.fetchall()]
         if batch.ids:

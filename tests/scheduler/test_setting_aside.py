@@ -149,6 +149,29 @@ def test_a_function_that_is_interrupted_in_a_query_is_set_aside_too(
     assert assimilator.run(NOON) == 3
 
 
+beside: list[int] = []
+
+
+def run_beside(finished: Finished) -> None:
+    def run() -> int:
+        try:
+            return assimilator.run(NOON)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        beside.append(pool.submit(run).result(timeout=60))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_function_is_called_by_one_pass_at_a_time(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside.clear()
+    monkeypatch.setattr(assimilator, "BATCH", 1)
+    hand_over_four(make_app(), "run_beside")
+    assert assimilator.run(NOON) == 4
+    assert beside == [0, 0, 0, 0]
+
+
 def test_a_pass_ends_after_its_time_and_nobody_is_blamed(app: App) -> None:
     hand_over_four(app, "take")
     assert assimilator.run(NOON, until=monotonic()) == 0
