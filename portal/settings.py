@@ -166,7 +166,7 @@ CELERY_TASK_TIME_LIMIT = 900
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULE = {
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
 }
@@ -193,6 +193,9 @@ if "project" in ROOMS:
     }
     if DEMO:
         CELERY_BEAT_SCHEDULE["top-up"] = {"task": "scheduler.tasks.top_up", "schedule": 60}
+# What no worker took by then is dropped, as the next one waits: after an outage a queue is not hours long.
+for _entry in CELERY_BEAT_SCHEDULE.values():
+    _entry["options"] = {"expires": max(300, _entry["schedule"])}
 
 # --- Django -----------------------------------------------------------------------------------------
 INSTALLED_APPS = [
