@@ -32,15 +32,13 @@ _CLAMPED: _Ranges = {
         "comparison_absolute_tolerance": (0, 1e300),
         "max_jobs_per_day_init": (1, 100_000),
     },
-    "credit_appversion": {
-        "avg_ncpus": (0, 1024),
-        "gpu_usage": (0, 64),
-        "min_gpu_ram_bytes": (0, 2**50),
-        "total_credit": (0, 1e30),
-    },
+    "credit_appversion": {"min_gpu_ram_bytes": (0, 2**50), "total_credit": (0, 1e30)},
     "credit_hostcredit": {"expavg_credit": (0, 1e30)},
     "credit_usercredit": {"expavg_credit": (0, 1e30)},
 }
+# The most, for what is no number too: older constraints forbid a version that uses nothing, and one that wants too much
+# is sent to nobody.
+_LOWERED: _Ranges = {"credit_appversion": {"avg_ncpus": (0, 1024), "gpu_usage": (0, 64)}}
 _ZEROED: _Ranges = {"credit_app": {"fixed_credit": (0, 1e15), "fixed_credit_per_flop": (0, 1)}}
 
 
@@ -62,6 +60,9 @@ def _measured_anew(average: str) -> str:
 
 
 MENDED = (
+    # A row that is mended twice in a transaction would wait to have its foreign keys checked, and PostgreSQL alters no
+    # table while some of its rows wait.
+    "SET CONSTRAINTS ALL IMMEDIATE",
     # A client's own version for a device that this site does not know could be sent jobs: these end without credit, and
     # others take their place. What is over is kept, as of the type that the validator can read.
     f"""WITH ended AS (
@@ -74,6 +75,7 @@ UPDATE credit_workunit SET transition_at = now(), validate_after = NULL, validat
     f"DELETE FROM credit_hostappversion WHERE processor_type NOT IN {_KNOWN_TYPES}",
     *_mended(_EMPTIED, "NULL"),
     *_mended(_CLAMPED, "CASE WHEN {name} = 'NaN'::float8 THEN {low} ELSE least(greatest({name}, {low}), {high}) END"),
+    *_mended(_LOWERED, "{high}"),
     *_mended(_ZEROED, "0"),
     # An average without samples, or the reverse, counts as never measured.
     "UPDATE credit_appversion SET pfc_n = 0, pfc_avg = NULL WHERE (pfc_n > 0) <> (pfc_avg IS NOT NULL)",

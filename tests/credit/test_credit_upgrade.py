@@ -29,8 +29,6 @@ def at_the_time_before() -> list[migrations.AddConstraint]:
 
 def upgrade(added: list[migrations.AddConstraint]) -> None:
     with connection.cursor() as cursor:
-        # Else the rows that this transaction has made would wait to be checked, and their tables could not be changed.
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         for statement in ranges.MENDED:
             cursor.execute(statement)
     with connection.schema_editor() as editor:
@@ -46,15 +44,17 @@ def test_what_is_out_of_range_is_emptied_or_made_the_nearest_that_may_be(
         benchmark_scale=nan, comparison_tolerance=3, credit_system="fixed", fixed_credit=inf,
     )  # fmt: skip
     version = make_version(app, cross_project_scale=0, avg_ncpus=5000, total_credit=nan, pfc_n=4)
+    no_number = make_version(app, 101, processor_type="NVIDIA", avg_ncpus=nan, gpu_usage=nan)
     [host] = volunteers(1)
     one = record(host, version, et_n=3, et_avg=inf, et_var=1.0, et_q=1.0, turnaround_n=3, turnaround_avg=7.0)
     upgrade(at_the_time_before)
-    for row in (app, version, one):
+    for row in (app, version, no_number, one):
         row.refresh_from_db()
     assert (app.version_avg_weight, app.host_avg_samples, app.max_host_scale) == (None, None, None)
     assert (app.min_host_samples, app.max_jobs_per_day_init, app.benchmark_scale) == (5, 1, 1e-6)
     assert (app.comparison_tolerance, app.fixed_credit) == (1, 0)
     assert (version.cross_project_scale, version.avg_ncpus, version.total_credit, version.pfc_n) == (None, 1024, 0, 0)
+    assert (no_number.avg_ncpus, no_number.gpu_usage) == (1024, 64)
     assert (one.et_n, one.et_avg, one.et_q) == (0, None, 0)
     assert (one.turnaround_n, one.turnaround_avg) == (3, 7.0)
 
