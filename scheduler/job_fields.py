@@ -7,17 +7,15 @@ mistake is named by its place (``jobs[17].fpops_bound``) before anything is writ
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scheduler.limits import MAX_FILE_NBYTES, MAX_FILES_PER_JOB, MAX_JOBS_PER_SUBMISSION
+from scheduler.limits import MAX_FILE_NBYTES, MAX_FILES_PER_JOB, MAX_JOBS_PER_SUBMISSION, is_name, name_rule
 
 MAX_FLOPS_COUNT: Final = 1e25
 MAX_RESULTS: Final = 100
 MAX_CONTENT_CHARS: Final = 1_000_000
-_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 # Whole numbers: their least and greatest values.
 _COUNTS: Final[dict[str, tuple[int, int]]] = {
@@ -137,8 +135,8 @@ def _table(value: object, known: set[str], where: str) -> dict[str, Any]:
 
 def _name(table: Mapping[str, Any], field: str, where: str) -> str:
     name = table.get(field)
-    if not isinstance(name, str) or not _SAFE_NAME.fullmatch(name) or ".." in name:
-        raise JobError(f"{where}.{field}", "not a file name: letters, digits, _ . and -, at most 200")
+    if not isinstance(name, str) or not is_name(name):
+        raise JobError(f"{where}.{field}", f"not a name of {name_rule()}")
     return name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 MAX_FILE_NBYTES: Final = 1 << 40
@@ -9,3 +10,19 @@ MAX_FILE_NBYTES: Final = 1 << 40
 MAX_FILES_PER_JOB: Final = 100
 """Input files of a workunit, and output files."""
 MAX_JOBS_PER_SUBMISSION: Final = 100_000
+MAX_NAME_CHARS: Final = 200
+"""The name of a stored file."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+def is_name(text: str, max_chars: int = MAX_NAME_CHARS) -> bool:
+    """Whether files, apps and the like may be called so: it goes into paths, addresses and XML as it is."""
+    return len(text) <= max_chars and _NAME.fullmatch(text) is not None and ".." not in text
+
+
+def name_rule(max_chars: int = MAX_NAME_CHARS) -> str:
+    """What `is_name` asks for, in words that follow "a name of"."""
+    return (
+        f"at most {max_chars} letters (A to Z, a to z), digits, _ . and -, the first of them a letter or digit,"
+        " without two dots together"
+    )

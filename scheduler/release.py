@@ -19,7 +19,7 @@ from django.db import transaction
 from credit.models import App, AppVersion, Platform, ProcessorType
 from portal.signing import SigningError, clean_signature
 from scheduler import keys
-from scheduler.limits import MAX_FILES_PER_JOB
+from scheduler.limits import MAX_FILES_PER_JOB, MAX_NAME_CHARS
 from scheduler.models import PlanClass, StoredFile, VersionFile
 from scheduler.storing import StoringError, check_name, store_file
 
@@ -130,13 +130,11 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
             _check(text, f"{where}, {name}", 64)
 
 
-def _check(name: str, where: str, most: int = 200) -> None:
+def _check(name: str, where: str, max_chars: int = MAX_NAME_CHARS) -> None:
     try:
-        check_name(name)
+        check_name(name, max_chars)
     except StoringError as error:
         raise ReleaseError(f"{where}: {error}") from error
-    if len(name) > most:
-        raise ReleaseError(f"{where}: longer than {most} characters.")
 
 
 def _read_file(fields: Any, folder: Path, version: Mapping[str, Any], where: str) -> ReleaseFile:

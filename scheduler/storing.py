@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
 
-from django.core.exceptions import ValidationError
 from django.core.files import File
 from django.core.files.storage import default_storage
 
-from credit.models import SAFE_NAME, Batch
+from credit.models import Batch
+from scheduler.limits import MAX_NAME_CHARS, is_name, name_rule
 from scheduler.models import StoredFile
-
-MAX_NAME_CHARS: Final = 200
 
 
 class StoringError(Exception):
@@ -55,11 +52,7 @@ def store_file(
     )
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, max_chars: int = MAX_NAME_CHARS) -> None:
     """Raises StoringError for what cannot be the name of a file (BOINC protocol, job description)."""
-    try:
-        SAFE_NAME(name)
-    except ValidationError as error:
-        raise StoringError(f"{name[:MAX_NAME_CHARS]!r} is no name for a file: {error.message}") from error
-    if len(name) > MAX_NAME_CHARS or ".." in name:
-        raise StoringError(f"{name[:MAX_NAME_CHARS]}: at most {MAX_NAME_CHARS} characters, and no two dots together.")
+    if not is_name(name, max_chars):
+        raise StoringError(f"{name[:max_chars]!r} is no name of {name_rule(max_chars)}.")

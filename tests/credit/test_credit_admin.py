@@ -92,6 +92,17 @@ def test_settings_that_cannot_be_are_refused_with_the_field_named(
     assert app.credit_system == CreditSystem.CREDITNEW
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a b", "Use only letters (A to Z, a to z), digits, _ . and -, and begin with a letter or digit."),
+        ("a" * 65, "Ensure this value has at most 64 characters (it has 65)."),
+    ],
+)
+def test_a_name_that_cannot_be_says_what_may(name: str, said: str, operator: Client, app: App) -> None:
+    assert change(operator, app, name=name) == {"name": [said]}
+
+
 def test_every_setting_is_explained(operator: Client, app: App) -> None:
     unexplained = set()
     for row in (app, make_version(app)):

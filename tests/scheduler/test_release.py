@@ -150,8 +150,9 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"app": "../alpine"}, "app: .* is no name for a file"),
-        ({"app": "a" * 65}, "app: longer than 64"),
+        ({"app": "../alpine"}, r"app: '../alpine' is no name of at most 64 letters \(A to Z, a to z\), digits"),
+        ({"app": "a" * 65}, "app: .* is no name of at most 64 letters"),
+        ({"app": "alpine\n"}, "app: 'alpine.n' is no name of at most 64 letters"),
         ({"version_num": 0}, "version_num: a number from 1 to"),
         ({"version_num": "1"}, "version_num: '1' is no int"),
         ({"version_num": True}, "version_num: True is no int"),
@@ -167,8 +168,8 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"files": [{"path": "main.sh"}]}, "exactly one of them has main_program"),
         ({"files": [{"path": "../release/main.sh/../../secret", "main_program": True}]}, "is no file of this folder"),
         ({"files": [{"path": "/etc/passwd", "main_program": True}]}, "is no file of this folder"),
-        ({"files": [{"path": "main.sh", "name": "a/b", "main_program": True}]}, "is no name for a file"),
-        ({"files": [{"path": "main.sh", "name": "a..b", "main_program": True}]}, "no two dots together"),
+        ({"files": [{"path": "main.sh", "name": "a/b", "main_program": True}]}, "name: 'a/b' is no name of"),
+        ({"files": [{"path": "main.sh", "name": "a..b", "main_program": True}]}, "without two dots together"),
         ({"files": ["main.sh"]}, r"files\[0\]: not a table"),
     ],
 )

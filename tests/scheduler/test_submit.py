@@ -133,7 +133,7 @@ def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
         ({"command_line": "a\0b"}, "command_line", "not a line of at most 2000"),
         ({"command_line": "x" * 2001}, "command_line", "not a line of at most 2000"),
         ({"speed": 1}, "speed", "unknown. Known: fpops_est"),
-        ({"input_files": [{"open_name": "../in", "name": "t"}]}, "input_files[0].open_name", "not a file name"),
+        ({"input_files": [{"open_name": "../in", "name": "t"}]}, "input_files[0].open_name", "not a name of at"),
         ({"input_files": [{"open_name": "in"}]}, "input_files[0]", "give either"),
         ({"input_files": [{}] * 101}, "input_files", "not a list of at most 100 files"),
         ({"output_files": [{"open_name": "out"}]}, "output_files[0].max_nbytes", "not a whole number from 1"),
