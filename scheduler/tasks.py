@@ -51,6 +51,4 @@ def top_up() -> None:
 @shared_task(soft_time_limit=trickles.TASK_SECS)
 def handle_trickles() -> None:
     """Hand the messages of running jobs to the functions of their apps. One that hangs is interrupted."""
-    until = monotonic() + trickles.BEGIN_SECS
-    while trickles.handle_waiting(timezone.now(), until) == trickles.BATCH:
-        pass
+    trickles.handle_waiting(timezone.now(), monotonic() + trickles.BEGIN_SECS)

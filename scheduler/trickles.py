@@ -11,16 +11,20 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import inf
 from time import monotonic
 from typing import Any, Final
 
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import Q
 from django.utils.module_loading import import_string
 
 from credit import partial_grants
+from credit.models import App
 from scheduler.messages import SchedulerRequest
 from scheduler.models import Trickle
 from scheduler.store import Account
@@ -35,6 +39,8 @@ FUNCTION_SECS: Final = 100
 TASK_SECS: Final = BEGIN_SECS + FUNCTION_SECS + 20
 """Then the function at work is interrupted: well below the time (CELERY_TASK_TIME_LIMIT) that kills a worker."""
 MAX_TRIES: Final = 3
+# "tr", the first key of advisory locks; the second is the app's.
+LOCK: Final = 0x7472
 # What is kept as the fault of a message whose function was called so many times and has not come back.
 _WITHOUT_END: Final = ("", *(f"Tries that did not end: {number}." for number in range(1, MAX_TRIES + 1)))
 Handler = Callable[[Trickle, dt.datetime], None]
@@ -69,31 +75,55 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
     return found
 
 
-def handle_waiting(now: dt.datetime, until: float | None = None, limit: int = BATCH) -> int:
-    """Hand the oldest messages that wait to the functions of their apps; how many were looked at. Safe to run twice.
+def handle_waiting(now: dt.datetime, until: float = inf) -> int:
+    """Hand the messages that wait to the functions of their apps; how many were looked at. Safe to run twice.
 
     None is begun after ``until`` (of `time.monotonic`). Each in transactions of its own, so that one that fails leaves
-    the others alone; those that were begun before without an end come last.
+    the others alone. An app's function is called by one pass at a time: one that hangs has one worker waiting only.
     """
-    waiting = Trickle.objects.filter(handled_at=None).order_by("id").values_list("pk", flat=True)
-    pks = list(waiting.filter(fault="")[:limit])
-    pks += waiting.exclude(fault="")[: limit - len(pks)]
-    for number, pk in enumerate(pks):
-        if until is not None and monotonic() >= until:
-            return number
-        if _begin(pk, now):
-            _finish(pk, now)
-    return len(pks)
+    to_nobody = Q(result=None) | Q(result__app__trickle_function="")
+    done = Trickle.objects.filter(to_nobody, handled_at=None).update(handled_at=now)
+    # In any order: an app with more to do than a pass can take must not always be the first.
+    for app in App.objects.exclude(trickle_function="").order_by("?"):
+        with _place(app) as is_free:
+            for pk in _waiting(app) if is_free else ():
+                if monotonic() >= until:
+                    return done
+                if _begin(pk, now):
+                    _finish(pk, app.trickle_function, now)
+                done += 1
+    return done
+
+
+@contextmanager
+def _place(app: App) -> Iterator[bool]:
+    """Whether no other pass is at work on the app's messages; the server frees it if this process dies."""
+    key = [LOCK, app.pk % 2**31]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
+        is_free: bool = cursor.fetchone()[0]
+    try:
+        yield is_free
+    finally:
+        if is_free:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+
+
+def _waiting(app: App) -> Iterator[int]:
+    """The app's messages, the oldest first, and at last those whose function did not come back before."""
+    waiting = Trickle.objects.filter(handled_at=None, result__app=app).order_by("id").values_list("pk", flat=True)
+    last = 0
+    while pks := list(waiting.filter(fault="", pk__gt=last)[:BATCH]):
+        yield from pks
+        last = pks[-1]
+    yield from list(waiting.exclude(fault="")[:BATCH])
 
 
 def _lock(pk: int) -> Trickle | None:
-    """The message, unless it was handled or another worker has it in hand."""
+    """The message, unless it was handled or its account is being erased."""
     waiting = Trickle.objects.select_for_update(skip_locked=True, of=("self",)).select_related("result__app")
     return waiting.filter(pk=pk, handled_at=None).first()
-
-
-def _function(trickle: Trickle) -> str:
-    return trickle.result.app.trickle_function if trickle.result is not None else ""
 
 
 @transaction.atomic
@@ -102,20 +132,17 @@ def _begin(pk: int, now: dt.datetime) -> bool:
     trickle = _lock(pk)
     if trickle is None:
         return False
-    if not _function(trickle):
-        _end(trickle, now, "")
-        return False
     ntries = _WITHOUT_END.index(trickle.fault) if trickle.fault in _WITHOUT_END else 0
     if ntries == MAX_TRIES:
-        log.error("trickle given up", function=_function(trickle), trickle=pk)
-        _end(trickle, now, f"Given up: the worker was lost each of the {MAX_TRIES} times that its function was called.")
+        log.error("trickle given up", trickle=pk)
+        _end(trickle, now, f"Given up: its function was called {MAX_TRIES} times and did not come back; see the log.")
         return False
     trickle.fault = _WITHOUT_END[ntries + 1]
     trickle.save(update_fields=["fault"])
     return True
 
 
-def _finish(pk: int, now: dt.datetime) -> None:
+def _finish(pk: int, path: str, now: dt.datetime) -> None:
     """Call the function of a message that was begun."""
     try:
         with transaction.atomic():
@@ -124,9 +151,9 @@ def _finish(pk: int, now: dt.datetime) -> None:
                 with connection.cursor() as cursor:
                     # An interrupted worker leaves its query behind, with its locks.
                     cursor.execute(f"SET LOCAL statement_timeout = '{FUNCTION_SECS}s'")
-                _end(trickle, now, _fault_of(trickle, now))
+                _end(trickle, now, _fault_of(trickle, path, now))
     except SoftTimeLimitExceeded:
-        log.exception("trickle function takes too long", trickle=pk)
+        log.exception("trickle function takes too long", function=path, trickle=pk)
         with transaction.atomic():
             trickle = _lock(pk)
             if trickle is not None:
@@ -138,9 +165,8 @@ def _end(trickle: Trickle, now: dt.datetime, fault: str) -> None:
     trickle.save(update_fields=["handled_at", "fault"])
 
 
-def _fault_of(trickle: Trickle, now: dt.datetime) -> str:
+def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
     """Call the function; what it complains of, else empty. SoftTimeLimitExceeded if the task's time is up."""
-    path = _function(trickle)
     try:
         with transaction.atomic():
             handler: Handler = import_string(path)

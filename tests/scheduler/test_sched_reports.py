@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import closing
 from time import monotonic
 from typing import Any
 
@@ -303,11 +304,26 @@ def test_a_message_that_hangs_or_ends_the_worker_keeps_no_other_waiting(
         taken.clear()
     assert (handle_waiting(timezone.now()), handle_waiting(timezone.now()), taken) == (1, 0, [])
     assert list(Trickle.objects.order_by("id").values_list("fault", flat=True)) == [
-        "Given up: the worker was lost each of the 3 times that its function was called.",
+        "Given up: its function was called 3 times and did not come back; see the log.",
         "The function that takes this app's messages did not end in time.",
         "The function that takes this app's messages failed; see the log.",
         "",
     ]
+
+
+def test_one_pass_at_a_time_calls_an_apps_function(computer: Computer, result: Result) -> None:
+    App.objects.update(trickle_function=f"{__name__}.take")
+    computer.ask(extra=trickle(result.name))
+    place = [trickles.LOCK, result.app_id]
+    with closing(connection.copy()) as another, another.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", place)
+        assert handle_waiting(timezone.now()) == 0
+        cursor.execute("SELECT pg_advisory_unlock(%s, %s)", place)
+        assert Trickle.objects.filter(handled_at=None, fault="").count() == 1
+        assert handle_waiting(timezone.now()) == 1
+        # And it is free again.
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s), pg_advisory_unlock(%s, %s)", [*place, *place])
+        assert cursor.fetchone() == (True, True)
 
 
 def test_what_is_interrupted_has_had_two_minutes(computer: Computer, result: Result) -> None:
