@@ -11,7 +11,7 @@ import re
 import select
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -100,6 +100,17 @@ def one_transaction() -> Iterator[None]:
             raise
         if link.raw.pgconn.transaction_status != pq.TransactionStatus.IDLE:
             _execute(link.raw, b"COMMIT")
+
+
+@contextmanager
+def each_trip_alone() -> Iterator[None]:
+    """Run the prepared statements in this block on one connection, those of each round trip in a transaction.
+
+    PostgreSQL makes one of what it is sent in one go, so neither BEGIN nor COMMIT is needed. Within a transaction of
+    Django's all are in a savepoint of that.
+    """
+    with transaction.atomic() if connection.in_atomic_block else nullcontext(), one_connection():
+        yield
 
 
 def _execute(raw: psycopg.Connection[Any], sql: bytes) -> None:

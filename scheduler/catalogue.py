@@ -5,6 +5,7 @@ A handful of statements per reading, whatever the number of jobs that wait.
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -51,6 +52,8 @@ class Catalogue:
     ``heads``: where the queue of each app begins, (-priority, id), as far as this process has seen. What was sent lies
     before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
 
+    ``read_at``: by the process's own clock; of two catalogues the newer one counts.
+
     ``about_project_xml``: links for volunteers, and the processor types that there is no program for;
     ``gui_urls_xml``: the links alone, for computers with programs of their own.
     """
@@ -68,6 +71,7 @@ class Catalogue:
     code_keys: keys.KeyChain = field(default_factory=keys.KeyChain)
     gui_urls_xml: str = ""
     about_project_xml: str = ""
+    read_at: float = field(default_factory=time.monotonic)
 
     def note_head(self, app_id: int, head: tuple[int, int] | None) -> None:
         """Begin there from now on; None: too little was found from there on, so begin before everything next time.
@@ -80,16 +84,35 @@ class Catalogue:
             self.heads[app_id] = head
 
 
-_kept: tuple[float, Catalogue] | None = None
+_kept: Catalogue | None = None
+_nforgotten = 0
+_reading = threading.Lock()
 
 
 def current() -> Catalogue:
-    """The catalogue, at most ``KEPT_SECS`` old."""
-    global _kept
+    """The catalogue, ``KEPT_SECS`` old, and a little more while one request reads it again for all."""
     kept = _kept
-    if kept is None or time.monotonic() - kept[0] > KEPT_SECS:
-        kept = _kept = (time.monotonic(), _load())
-    return kept[1]
+    if kept is not None and time.monotonic() - kept.read_at <= KEPT_SECS:
+        return kept
+    # The first request of all has to wait for it.
+    if not _reading.acquire(blocking=kept is None):
+        assert kept is not None  # else it would have waited
+        return kept
+    try:
+        return _read_again(kept)
+    finally:
+        _reading.release()
+
+
+def _read_again(before: Catalogue | None) -> Catalogue:
+    """Read it, unless another request did just before."""
+    global _kept
+    while _kept is None or _kept is before:
+        nforgotten = _nforgotten
+        found = _load()
+        if nforgotten == _nforgotten:
+            _kept = found
+    return _kept
 
 
 def suiting(held_key: str) -> Catalogue:
@@ -98,7 +121,7 @@ def suiting(held_key: str) -> Catalogue:
     Another process may have told the client; here it would be sent away as one with a stranger's key.
     """
     kept = current()
-    if not kept.code_keys.knows(held_key) and keys.chain().knows(held_key):
+    if not kept.code_keys.knows(held_key) and keys.was_changed_to(held_key):
         forget()
         kept = current()
     return kept
@@ -106,7 +129,8 @@ def suiting(held_key: str) -> Catalogue:
 
 def forget() -> None:
     """Read it again at the next request; called by whatever changes an app or a version."""
-    global _kept
+    global _kept, _nforgotten
+    _nforgotten += 1
     _kept = None
 
 

@@ -106,6 +106,11 @@ def chain() -> KeyChain:
     return KeyChain(current, KeyStep(render_code_sign_key(current), True), steps)
 
 
+def was_changed_to(held: str) -> bool:
+    """Whether the project's key was ever changed to this one: one row, as anybody may name any key."""
+    return KeyChange.objects.filter(new_key=held.strip()).exists()
+
+
 def sign_code(content: bytes) -> str | None:
     """The signature of a program file; None where the private key is kept elsewhere."""
     private = Path(settings.CODE_SIGNING_KEY)

@@ -1,7 +1,7 @@
 """Who asks, and for which computer (BOINC protocol, host and user lookup).
 
 A computer has one record on this site, whichever room it comes to: the number that the project hands out is that of the
-`portal.Host` that the account manager knows. The caller's transaction holds the computer's row from here on.
+`portal.Host` that the account manager knows.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
-def find(request: SchedulerRequest, host_id: int) -> store.Account:
-    """What is known of who asks; the computer's row is locked. Raises ClientAuthError and UnknownHost."""
+def find(request: SchedulerRequest, host_id: int, *, locks: bool) -> store.Account:
+    """What is known of who asks; with ``locks`` the computer is locked. Raises ClientAuthError and UnknownHost."""
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
-    account = store.read(_key(request.authenticator), host_id, names, reported, request.preferences_at)
+    account = store.read(_key(request.authenticator), host_id, names, reported, request.preferences_at, locks=locks)
     if account is None:
         raise ClientAuthError(
             ERR_BAD_AUTHENTICATOR,

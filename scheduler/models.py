@@ -305,3 +305,21 @@ class UserPreferences(models.Model):
 
     def __str__(self) -> str:
         return str(self.user)
+
+
+class ShelfBlock(models.Model):
+    """Workunits whose jobs one process keeps ready to be sent (`scheduler.shelf`), and no other until this time.
+
+    ``block``: the workunits' number, less the remainder, by `scheduler.laying_out.BLOCK`.
+    """
+
+    app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
+    block = models.BigIntegerField()
+    renter = models.BigIntegerField()
+    until = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["app", "block"], name="shelfblock_one_renter")]
+
+    def __str__(self) -> str:
+        return f"{self.block} of {self.app}"

@@ -1,10 +1,15 @@
 """The scheduler RPC as one use case and one transaction: who asks, what came back, what goes out.
 
+Most requests read, are given jobs that are at hand (`scheduler.shelf`), and write: three statements in two round trips,
+of which the second is the transaction. It locks the computer first, and is undone if the computer's row was written
+since it was read, or if one of the jobs is not to be had any more. Then all is done once more, as at once for those
+that report jobs or find none at hand: the computer is locked before it is read. That has at most eight statements,
+whatever the number of jobs: begin, lock, read, report, pick, pick elsewhere or diagnose, write, commit.
+
 Locks, in the order of all parts of the project server: the computer; workunits of reported results by id, then these
 results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a
 reply that is lost on its way is healed at the next request, which does not name the jobs that were in it, and reports
-again what was not acknowledged. At most eight statements, whatever the number of jobs: begin, lock, read, report, pick,
-pick elsewhere or diagnose, write, commit.
+again what was not acknowledged.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from credit.engine.rules import Rules
 from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_GENERIC
 from portal.models import ClientKey, User
-from portal.prepared import one_transaction
+from portal.prepared import each_trip_alone, one_transaction
 from scheduler import (
     addresses,
     catalogue,
@@ -35,6 +40,7 @@ from scheduler import (
     preferences,
     replies,
     reports,
+    shelf,
     store,
     trickles,
 )
@@ -43,6 +49,7 @@ from scheduler.dispatch import Dispatch
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
+from scheduler.shelf import Hand
 from scheduler.store import Account, Ask, Changes, JobsOfDay, KnownHost, Waiting
 
 _PUBLISHED: Final = Rules.published()
@@ -59,15 +66,25 @@ _DRAW: Final = random.Random()
 def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
     """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
     known = catalogue.suiting(request.code_sign_key)
-    host_id = request.hostid
-    for _ in range(3):
+    shelf.fill(known)
+    host_id, hand = request.hostid, Hand(known)
+    # Who reports jobs writes before all is known, and who finds no job at hand looks for some.
+    wants_jobs = any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values())
+    locks, noutdated = bool(request.results) or (wants_jobs and not shelf.has_jobs(known)), 0
+    for _ in range(5):
         try:
-            with one_transaction():
-                account = lookup.find(request, host_id)
-                reply = _answer(request, account, known, now, draw)
+            with one_transaction() if locks else each_trip_alone():
+                account = lookup.find(request, host_id, locks=locks)
+                reply = _answer(request, account, known, hand, now, draw, is_locked=locks)
             break
         except lookup.UnknownHost as unknown:
             host_id = lookup.enrol(unknown, request, now)
+        except store.Outdated:
+            hand.empty()
+            noutdated += 1
+            locks, hand = True, Hand(known, takes=noutdated < 2)
+        finally:
+            hand.empty()
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
     _note_key_use(account, host_id, now)
@@ -77,7 +94,14 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
 
 
 def _answer(
-    request: SchedulerRequest, account: Account, known: Catalogue, now: dt.datetime, draw: random.Random
+    request: SchedulerRequest,
+    account: Account,
+    known: Catalogue,
+    hand: Hand,
+    now: dt.datetime,
+    draw: random.Random,
+    *,
+    is_locked: bool,
 ) -> SchedulerReply:
     host = account.host
     assert host is not None  # lookup.find sees to that
@@ -96,13 +120,21 @@ def _answer(
         work.lost = lost
     changes = Changes(trickles=trickles.rows(request, account, host.id))
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
+    if rows and not is_locked:
+        raise store.Outdated
     counted, locked = store.report(host.id, rows, account.jobs_of_day, now) if rows else (set(), account.records)
     records = locked if counted else account.records
     for each, choice in work.again:
         assert each.job is not None  # send_again sees to that
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
-    jobs, waiting = _picked(account.user_id, asks, known, draw) if asks else ([], None)
+    jobs, left = _at_hand(account.user_id, asks, hand)
+    waiting = None
+    if left:
+        if not is_locked:
+            raise store.Outdated
+        picked, waiting = _picked(account.user_id, left, known, draw)
+        jobs += picked
     changed: set[RecordKey] = set()
     if counted:
         dispatch.renew_records(work, records.records)
@@ -118,7 +150,8 @@ def _answer(
     words = [] if work.filling.sent or work.again else _words(request, key_step, work, waiting)
     describing.describe(request, host, words, changes)
     changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
-    sent = store.write(host.id, account.user_id, changes, now)
+    at_hand = hand.keep({each.job.id for each in work.filling.sent})
+    sent = store.write(host, account.user_id, changes, at_hand, now, is_locked=is_locked)
     reply = _reply(request, account, host, words, now)
     reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     _add_key(reply, key_step, stays, known, request.is_anonymous)
@@ -138,6 +171,17 @@ def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, wa
     return [KEY_FOLLOWS] if key_step.xml else []
 
 
+def _at_hand(user_id: int, asks: list[Ask], hand: Hand) -> tuple[list[Job], list[Ask]]:
+    """Jobs from the shelves, and what is asked for of apps whose shelves have too few."""
+    jobs, left = [], []
+    for ask in asks:
+        found = hand.take(ask, user_id)
+        jobs += found
+        if not found:
+            left.append(ask)
+    return jobs, left
+
+
 def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random) -> tuple[list[Job], Waiting | None]:
     """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
     jobs, heads = store.pick(user_id, asks)
@@ -154,6 +198,7 @@ def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random
         found.update([job.app_id for job in more])
     for ask in asks:
         known.note_head(ask.app_id, heads.get(ask.app_id) if found[ask.app_id] >= ask.most else None)
+    shelf.forget(jobs)
     return jobs, waiting
 
 
@@ -161,7 +206,7 @@ def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -
     """What is stored of the jobs that go out; the records that begin a spell of probation with them."""
     fill = work.filling
     began = set()
-    if fill.sent and (jobs.day is None or jobs.day < fill.today):
+    if fill.sent and not probation.counts_for(jobs.day, fill.today):
         jobs.day, jobs.counts = fill.today, {}
     for each in fill.sent:
         key = each.choice.key

@@ -42,17 +42,17 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                   UNION ALL
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (%(names)s::text[])))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
-       p.mod_time, CASE WHEN p.mod_time > %(preferences_at)s::float8 THEN p.text END, s.jobs_day, s.jobs_of_day
-  FROM portal_clientkey k JOIN portal_user u ON u.id = k.user_id AND u.is_active
+       p.mod_time, CASE WHEN p.mod_time > %(preferences_at)s::float8 THEN p.text END, s.jobs_day, s.jobs_of_day, h.xmin
+  FROM portal_clientkey k JOIN portal_user u ON u.id = ANY (ARRAY[k.user_id]) AND u.is_active
   -- "+ 0": by the computer's number, not through all of its owner's computers.
   LEFT JOIN portal_host h
          ON h.id = %(host_id)s::bigint AND h.owner_id + 0 = u.id AND h.merged_into_id IS NULL
   LEFT JOIN scheduler_hostrecord s ON s.host_id = h.id
-  LEFT JOIN scheduler_userpreferences p ON p.user_id = u.id
-  LEFT JOIN credit_usercredit c ON c.user_id = u.id LEFT JOIN credit_hostcredit d ON d.host_id = h.id
- WHERE k.revoked_at IS NULL AND {{key}} LIMIT 1
+  LEFT JOIN scheduler_userpreferences p ON p.user_id = ANY (ARRAY[u.id])
+  LEFT JOIN credit_usercredit c ON c.user_id = ANY (ARRAY[u.id]) LEFT JOIN credit_hostcredit d ON d.host_id = h.id
+ WHERE k.revoked_at IS NULL AND {{key}}
 """
-READ_BY_KEY: Final = Prepared(_READ.format(key="k.key_hash = %(key_hash)s::bytea"))
+READ_BY_KEY: Final = Prepared(_READ.format(key="k.key_hash = ANY (ARRAY[%(key_hash)s::bytea])"))
 # The weak form of a key: the account's number, and a digest that only this site can make (portal/credentials.py).
 READ_BY_WEAK_KEY: Final = Prepared(
     _READ.format(
@@ -93,7 +93,7 @@ SELECT (SELECT json_agg(id) FROM done), ({_RECORDS} FROM v)
 """)
 
 # The order of the queue, with the id: the index of unsent results has it, so a place in the queue is found at once.
-_RANK: Final = "(priority * -1)"
+RANK: Final = "(priority * -1)"
 # Copies of a workunit lie side by side in the queue: only the first of them is looked at, as one person gets one. Who
 # has which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
 # whatever statistics say.
@@ -101,9 +101,9 @@ _PICKED: Final = f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
                 w.input_files, w.output_files
-           FROM (SELECT id, {_RANK} AS rank FROM credit_result
-                  WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {_RANK}, id) >= (a.app_id, {{begin}})
-                  ORDER BY {_RANK}, id LIMIT {WINDOW}) c
+           FROM (SELECT id, {RANK} AS rank FROM credit_result
+                  WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, {{begin}})
+                  ORDER BY {RANK}, id LIMIT {WINDOW}) c
            JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = 2
            JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
           WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
@@ -145,12 +145,30 @@ def pick(nasks: int) -> Prepared:
 SELECT {_JOBS}, f.rank, f.id))
   FROM (VALUES {rows}) AS a({", ".join(_ASK)})
  CROSS JOIN LATERAL (
-       SELECT {_RANK} AS rank, id FROM credit_result
-        WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {_RANK}, id) >= (a.app_id, a.rank, a.begin_id)
-        ORDER BY {_RANK}, id LIMIT 1) f
+       SELECT {RANK} AS rank, id FROM credit_result
+        WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, a.rank, a.begin_id)
+        ORDER BY {RANK}, id LIMIT 1) f
  CROSS JOIN LATERAL ({_PICKED.format(begin="f.rank, f.id", more="")}) p
 """)
 
+
+_RESERVE: Final = """
+SELECT 1 / CASE WHEN {computer} THEN
+       (SELECT (count(*) = cardinality(%(ids)s::bigint[]))::integer
+          FROM (SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
+                 WHERE r.id = ANY (%(ids)s::bigint[]) AND r.server_state = 2 FOR NO KEY UPDATE OF r, w SKIP LOCKED) p)
+       ELSE 0 END
+"""
+RESERVE: Final = Prepared(_RESERVE.format(computer="TRUE"))
+"""Lock these jobs and their workunits. Fails (division by zero) unless all of them wait and none is locked: what
+follows in the same trip is then not done either."""
+RESERVE_UNCHANGED: Final = Prepared(
+    _RESERVE.format(
+        computer="(SELECT count(*) FROM (SELECT id FROM portal_host WHERE id = %(host_id)s::bigint"
+        " AND xmin = %(version)s::xid FOR NO KEY UPDATE) h) = 1"
+    )
+)
+"""The same after the computer was locked, as first of all; fails, too, if its row was written since it was read."""
 
 _DIAGNOSIS: Final = f"""
 SELECT json_build_array(count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
@@ -159,7 +177,7 @@ SELECT json_build_array(count(*), count(*) FILTER (WHERE w.memory_bound_bytes > 
   FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8,
        disk_bytes float8)
  CROSS JOIN LATERAL (SELECT workunit_id FROM credit_result
-                      WHERE app_id = a.app_id AND server_state = 2 ORDER BY {_RANK}, id LIMIT {WINDOW}) c
+                      WHERE app_id = a.app_id AND server_state = 2 ORDER BY {RANK}, id LIMIT {WINDOW}) c
   JOIN credit_workunit w ON w.id = c.workunit_id
 """
 DIAGNOSE: Final = Prepared(_DIAGNOSIS)

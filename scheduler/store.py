@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
+from django.db import DataError
+from psycopg.errors import DivisionByZero
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
-from portal.prepared import fetch_last
+from portal.prepared import Step, fetch_last
 from scheduler import statements
 from scheduler.engine.facts import Choice, Job, RecordKey, Records
 
@@ -32,7 +34,7 @@ class Credit:
 
 @dataclass(slots=True)
 class KnownHost:
-    """The computer's record; ``rpc_seqno`` None: it never asked the scheduler."""
+    """The computer's record; ``rpc_seqno`` None: it never asked the scheduler. ``version``: of its row."""
 
     id: int
     created_at: float
@@ -40,6 +42,7 @@ class KnownHost:
     rpc_seqno: int | None
     hardware_digest: str
     credit: Credit
+    version: str
 
 
 @dataclass(slots=True)
@@ -136,10 +139,17 @@ class JobDetails:
 
 
 def read(
-    key: Mapping[str, str], host_id: int, names: Iterable[str], reported: Sequence[str], preferences_at: float
+    key: Mapping[str, str],
+    host_id: int,
+    names: Iterable[str],
+    reported: Sequence[str],
+    preferences_at: float,
+    *,
+    locks: bool,
 ) -> Account | None:
-    """Lock the computer, so that no other request of it is answered until the transaction ends, and read what the key's
-    account has to do with the request; None if the key is not valid.
+    """Read what the key's account has to do with the request; None if the key is not valid.
+
+    With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.credentials`).
     """
@@ -153,7 +163,7 @@ def read(
         "preferences_at": str(preferences_at),
     }
     # Two statements: the second one sees what the request that held the lock has written.
-    row = fetch_last([(statements.LOCK, host), (statement, values)] if host_id else [(statement, values)])
+    row = fetch_last([(statements.LOCK, host), (statement, values)] if locks and host_id else [(statement, values)])
     return None if row is None else _account(row)
 
 
@@ -172,6 +182,7 @@ def _account(row: Sequence[str | None]) -> Account:
             None if seqno is None else int(seqno),
             row[14] or "",
             Credit(number(15) or 0.0, number(16) or 0.0, number(17)),
+            row[24] or "",
         )
     account = Account(
         user_id=int(row[0] or 0),
@@ -285,10 +296,11 @@ def pick(user_id: int, asks: Sequence[Ask]) -> tuple[list[Job], dict[int, tuple[
         }
     row = statements.pick(len(asks)).fetch_one(values)
     found = orjson.loads(row[0] or "[]") if row else []
-    return [_job(job) for job in found], {job[2]: (job[14], job[15]) for job in found}
+    return [job_of(job) for job in found], {job[2]: (job[14], job[15]) for job in found}
 
 
-def _job(row: Sequence[Any]) -> Job:
+def job_of(row: Sequence[Any]) -> Job:
+    """A job as the statements' JSON has it (`scheduler.statements.JOB`)."""
     return Job(*[*row[:10], JobDetails(*row[10:14])])
 
 
@@ -311,11 +323,11 @@ def pick_elsewhere(
             "user_id": str(user_id),
             "short": _asks(short),
             "apps": _asks(asks),
-            "found": f"{{{','.join(str(job.id) for job in found)}}}",
+            "found": _numbers(job.id for job in found),
         }
     )
     assert row is not None  # a SELECT without FROM has one row
-    return [_job(job) for job in orjson.loads(row[0] or "[]")], Waiting(*orjson.loads(row[1] or "[]"))
+    return [job_of(job) for job in orjson.loads(row[0] or "[]")], Waiting(*orjson.loads(row[1] or "[]"))
 
 
 def diagnose(asks: Sequence[Ask]) -> Waiting:
@@ -344,8 +356,19 @@ class Changes:
     description: dict[str, Any] | None = None
 
 
-def write(host_id: int, user_id: int, changes: Changes, now: dt.datetime) -> set[int]:
-    """Store them, and end the transaction; the ids of the jobs that were sent."""
+class Outdated(Exception):
+    """What was read or at hand does not hold any more, or the computer's lock is needed for more: nothing is done."""
+
+
+def write(
+    host: KnownHost, user_id: int, changes: Changes, at_hand: Sequence[int], now: dt.datetime, *, is_locked: bool
+) -> set[int]:
+    """Store them, and end the transaction; the ids of the jobs that were sent.
+
+    ``at_hand``: those of them that nobody has locked yet. Raises Outdated if they are not all to be had or, if the
+    computer is not locked yet, its row was written since it was read.
+    """
+    host_id = host.id
     values: dict[str, str | None] = {
         "host_id": str(host_id),
         "user_id": str(user_id),
@@ -366,7 +389,19 @@ def write(host_id: int, user_id: int, changes: Changes, now: dt.datetime) -> set
     if changes.description is not None:
         values["description"] = orjson.dumps(changes.description).decode()
     parts.append("host" if changes.description is None else "described_host")
-    row = fetch_last([(statements.write(*parts), values)], is_end=True)
+    steps: list[Step] = [(statements.write(*parts), values)]
+    # A statement of its own: what the next one sees is then no older than the locks.
+    if not is_locked:
+        reserved = {"ids": _numbers(at_hand), "host_id": str(host_id), "version": host.version}
+        steps.insert(0, (statements.RESERVE_UNCHANGED, reserved))
+    elif at_hand:
+        steps.insert(0, (statements.RESERVE, {"ids": _numbers(at_hand)}))
+    try:
+        row = fetch_last(steps, is_end=True)
+    except DataError as error:
+        if isinstance(error.__cause__, DivisionByZero):
+            raise Outdated from error
+        raise
     return set(orjson.loads(row[0])) if row and row[0] else set()
 
 
@@ -411,6 +446,11 @@ def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, str | None]:
         "jobs_day": jobs.day.isoformat() if jobs.day else None,
         "jobs_of_day": orjson.dumps([[*key, njobs] for key, njobs in jobs.counts.items()]).decode(),
     }
+
+
+def _numbers(values: Iterable[int]) -> str:
+    """An array literal."""
+    return f"{{{','.join(map(str, values))}}}"
 
 
 def _texts(values: Iterable[str]) -> str:

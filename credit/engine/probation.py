@@ -7,7 +7,7 @@ functions' docstrings name them.
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
@@ -27,8 +27,7 @@ def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, to
     """
     if record.scale_probation and record.host_scale_time is None:
         record.host_scale_time = now + delay_bound_secs
-    # A request that waited over midnight may come after one of the new day: its jobs count for that.
-    if record.jobs_day is None or record.jobs_day < today:
+    if not counts_for(record.jobs_day, today):
         record.jobs_day = today
         record.n_jobs_today = 0
     record.n_jobs_today += 1
@@ -95,10 +94,19 @@ def most_jobs_per_day(max_jobs_per_day_init: int, ninstances: int) -> int:
     return max(1, max_jobs_per_day_init * ninstances)
 
 
+def counts_for(jobs_day: date | None, today: date) -> bool:
+    """Whether jobs that were counted for ``jobs_day`` count for a request of ``today``.
+
+    A request that waited over midnight may come after one of the new day: its jobs count for that. A day further ahead
+    was counted while the server's clock was wrong.
+    """
+    return jobs_day is not None and today <= jobs_day <= today + timedelta(days=1)
+
+
 def jobs_left_today(record: HostVersionFacts, most: int, today: date) -> int:
     """How many more jobs the host may get on this UTC day."""
     quota = min(record.max_jobs_per_day or most, most)
-    sent = record.n_jobs_today if record.jobs_day is not None and record.jobs_day >= today else 0
+    sent = record.n_jobs_today if counts_for(record.jobs_day, today) else 0
     return max(0, quota - sent)
 
 

@@ -196,6 +196,10 @@ def test_gpu_jobs_have_a_limit_of_their_own() -> None:
         (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=3, jobs_day=TODAY), 0),
         # Yesterday's do not count.
         (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=3, jobs_day=TODAY - dt.timedelta(days=1)), 3),
+        # Another request of this computer was sent jobs just after midnight.
+        (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=3, jobs_day=TODAY + dt.timedelta(days=1)), 0),
+        # Counted while the server's clock was a year ahead
+        (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=3, jobs_day=TODAY + dt.timedelta(days=365)), 3),
         (HostVersionFacts(max_jobs_per_day=0, n_jobs_today=398, jobs_day=TODAY), 2),
     ],
 )

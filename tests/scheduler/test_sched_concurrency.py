@@ -17,7 +17,7 @@ from django.db import connections
 from credit import validator
 from credit.models import App, Result, ServerState, UserCredit, ValidateState, Workunit
 from portal.models import User
-from scheduler import catalogue, rpc, transitioner
+from scheduler import catalogue, rpc, shelf, transitioner
 from scheduler.models import HostRecord, Upload
 from scheduler.protocol import parse_request
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
@@ -89,16 +89,21 @@ def test_four_schedulers_never_send_a_result_twice_nor_two_copies_to_one_person(
     assert counted >= sum(sent.values())
 
 
-def test_one_computer_that_asks_four_times_at_once_is_answered_one_after_the_other() -> None:
+@pytest.mark.parametrize("are_at_hand", [False, True])
+def test_one_computer_that_asks_four_times_at_once_is_answered_one_after_the_other(are_at_hand: bool) -> None:
     queue(60)
-    (computer, *_) = population(nusers=1)
+    computer, other = population(nusers=2)[:2]
     computer.ask(now=NOON)
+    if are_at_hand:
+        # Then no request locks the computer before it writes.
+        other.ask(0, 1, now=NOON)
+        shelf.fill(catalogue.current())
     body = computer.request(0, 2, ncpus=4)
     got: list[list[str]] = []
     in_threads(lambda _: got.append(names(rpc.answer(parse_request(body), now=NOON).decode(), "result")))
     # Each request names no job, so whatever went out before is sent again, and nothing more.
     assert len({name for jobs in got for name in jobs}) == 2
-    assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == 2
+    assert Result.objects.filter(server_state=ServerState.IN_PROGRESS, host=computer.hostid).count() == 2
 
 
 def deliver(name: str, md5: str) -> None:

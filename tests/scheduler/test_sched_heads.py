@@ -1,4 +1,4 @@
-"""Where a process begins to look in an app's queue."""
+"""Where a process begins to look in an app's queue for jobs that are not at hand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ pytestmark = pytest.mark.django_db
 def test_the_head_moves_with_what_is_sent_and_goes_back_when_too_little_is_left(alice: User) -> None:
     app = make_app(max_jobs_per_day_init=1000)
     make_version(app)
-    first, second, third = (make_result(make_workunit(app, output_files=[])) for _ in range(3))
+    first = make_result(make_workunit(app, output_files=[]))
     computer = computer_of(alice, ncpus=16)
     computer.ask(0, 1)
     assert computer.jobs == [first.name]
+    # Nothing more is laid out: the shelf is not filled again within a second from the end of the queue.
+    computer.ask(0, 1)
+    second, third = (make_result(make_workunit(app, output_files=[])) for _ in range(2))
     computer.ask(0, 1)
     # Where the queue began as the second was picked.
     assert catalogue.current().heads[app.pk] == (0, second.pk)

@@ -36,9 +36,17 @@ def test_jobs_cost_no_statements(app: App, alice: User, njobs: int) -> None:
         make_result(make_workunit(app, output_files=[]))
     computer = warm(alice)
     before = len(computer.jobs)
-    # begin, lock, read, pick, write, commit
-    assert statements(lambda: computer.ask(0, njobs)) == 6
+    # read; lock computer and jobs, write
+    assert statements(lambda: computer.ask(0, njobs)) == 3
     assert len(computer.jobs) - before == njobs
+
+
+def test_jobs_that_are_not_at_hand_cost_three_more(app: App, alice: User) -> None:
+    computer = warm(alice)
+    make_result(make_workunit(app, output_files=[]))
+    # begin, lock, read, pick, write, commit
+    assert statements(lambda: computer.ask(0, 1)) == 6
+    assert len(computer.jobs) == 1
 
 
 def test_reports_cost_one_statement_however_many(app: App, alice: User) -> None:
@@ -47,7 +55,7 @@ def test_reports_cost_one_statement_however_many(app: App, alice: User) -> None:
     computer = warm(alice)
     computer.ask(0, 12)
     reports = "".join(result_xml(name) for name in computer.jobs)
-    # begin, lock, read, report, pick, write, commit
+    # begin, lock, read, report, lock jobs, write, commit
     assert statements(lambda: computer.ask(0, 5, results=reports)) == 7
 
 
@@ -61,4 +69,5 @@ def test_nothing_found_costs_one_more_to_say_why(app: App, alice: User) -> None:
 
 def test_a_request_that_wants_nothing_reads_and_writes(app: App, alice: User) -> None:
     computer = warm(alice)
-    assert statements(lambda: computer.ask()) == 5
+    # read; lock the computer, write
+    assert statements(lambda: computer.ask()) == 3

@@ -1,0 +1,201 @@
+"""Jobs at hand: each process reads some hundreds from the heads of the queues, and hands out most jobs from there.
+
+A request then locks jobs that it knows, and need not look for any: looking, PostgreSQL joins all that it looks at, and
+passes over each job that another request is just locking. Nothing rests on what lies here being true: the request's
+own transaction locks its jobs, and sees whether all of them still wait. If not, it is undone, and the request answered
+anew (`scheduler.rpc`).
+
+So that two processes do not lay out the same jobs, each rents blocks of workunits (`scheduler.models.ShelfBlock`), for
+longer than it uses them. A process that dies leaves its blocks to the others when that time is up; until then its jobs
+are found by requests that look in the queue itself.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Container, Iterable
+from typing import Final
+
+from scheduler import laying_out
+from scheduler.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
+from scheduler.engine.facts import Job
+from scheduler.laying_out import JobAtHand, Place
+from scheduler.store import Ask
+
+RENT_SECS: Final = 2 * KEPT_SECS
+"""For how long no other process lays out the jobs; they are here no longer than the catalogue is kept."""
+LAID_OUT: Final = 256
+"""Jobs that are added at a time, about."""
+FEW: Final = 128
+"""With fewer left the next request adds some, while the others take what is left."""
+NEARLY_NONE: Final = 32
+"""With fewer left, requests wait for the one that adds some."""
+WAIT_SECS: Final = 1.0
+PAUSE_SECS: Final = 1.0
+"""At the end of the queue, until it is read from its head again."""
+MISSES: Final = 3
+"""Requests in a row that found too little for them: what lies here may be jobs that suit hardly anybody."""
+
+
+class Shelf:
+    """One app's jobs at hand. Safe for the threads of a process."""
+
+    def __init__(self, app_id: int) -> None:
+        self.app_id = app_id
+        self._renter = random.SystemRandom().getrandbits(62)
+        self._filling = threading.Lock()
+        # While filling: where to read on, and from when on, at the end of the queue.
+        self._place: Place | None = None
+        self._not_before = 0.0
+        self._lock = threading.Lock()
+        # Under this lock, by number: what lies here, in the queue's order; what is in hands, and whose; and what was in
+        # hands since a filling began, which may still wait in what that reads.
+        self._jobs: dict[int, JobAtHand] = {}
+        self._in_hands: dict[int, tuple[JobAtHand, int]] = {}
+        self._taken_meanwhile: dict[int, tuple[JobAtHand, int]] = {}
+        # Of the catalogue as it was filled: what lies here lasts as long as that.
+        self._read_at = float("-inf")
+        self._nmisses = 0
+
+    def fill_if_low(self, known: Catalogue) -> None:
+        """Lay out more jobs of the queue if there are few."""
+        if not self._is_low(known):
+            return
+        is_urgent = self._read_at < known.read_at or len(self._jobs) < NEARLY_NONE
+        if not self._filling.acquire(timeout=WAIT_SECS if is_urgent else 0.0):
+            return
+        try:
+            if self._is_low(known):
+                self._fill(known)
+        finally:
+            self._filling.release()
+
+    def _is_low(self, known: Catalogue) -> bool:
+        is_few = len(self._jobs) < FEW and time.monotonic() >= self._not_before
+        return is_few or self._read_at < known.read_at
+
+    def _fill(self, known: Catalogue) -> None:
+        if self._read_at < known.read_at:
+            self._place = None
+        with self._lock:
+            self._taken_meanwhile = dict(self._in_hands)
+        place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
+        found, self._place = laying_out.lay_out(self.app_id, self._renter, place, LAID_OUT, RENT_SECS)
+        self._not_before = time.monotonic() + PAUSE_SECS if self._place is None else 0.0
+        with self._lock:
+            users = {each.job.workunit_id: user_id for each, user_id in self._taken_meanwhile.values()}
+            self._nmisses = 0
+            if self._read_at < known.read_at:
+                self._jobs, self._read_at = {}, known.read_at
+            for each in found:
+                if each.job.id not in self._taken_meanwhile:
+                    self._jobs[each.job.id] = each
+                    if each.job.workunit_id in users:
+                        each.users.add(users[each.job.workunit_id])
+
+    def has_jobs(self, known: Catalogue) -> bool:
+        """Whether it is likely that there are some that suit: others take some at the same time."""
+        return bool(self._jobs) and self._nmisses < MISSES and self._read_at >= known.read_at
+
+    def take(self, ask: Ask, user_id: int, known: Catalogue) -> list[Job]:
+        """As many jobs as are asked for, the first that suit, each of another workunit; none if too few do.
+
+        No copy of a workunit of which another is in a hand: that request has its workunit locked.
+        """
+        with self._lock:
+            if self._read_at < known.read_at:
+                return []
+            workunits = {each.job.workunit_id for each, _ in self._in_hands.values()}
+            found: list[JobAtHand] = []
+            for each in self._jobs.values():
+                if len(found) == ask.most:
+                    break
+                if each.job.workunit_id not in workunits and each.suits(ask, user_id):
+                    found.append(each)
+                    workunits.add(each.job.workunit_id)
+            self._nmisses = self._nmisses + 1 if len(found) < ask.most else 0
+            if self._nmisses:
+                return []
+            for each in found:
+                del self._jobs[each.job.id]
+                self._in_hands[each.job.id] = self._taken_meanwhile[each.job.id] = each, user_id
+                each.users.add(user_id)
+            return [each.job for each in found]
+
+    def put_back(self, jobs: Iterable[Job]) -> None:
+        """In front, as they were the first."""
+        with self._lock:
+            back = {}
+            for job in jobs:
+                each, user_id = self._in_hands.pop(job.id)
+                each.users.discard(user_id)
+                back[job.id] = each
+            self._jobs = back | self._jobs
+
+    def forget(self, jobs: Iterable[Job]) -> None:
+        """They are sent or not to be had: in nobody's hand any more, and not here."""
+        with self._lock:
+            for job in jobs:
+                self._in_hands.pop(job.id, None)
+                self._jobs.pop(job.id, None)
+
+
+_shelves: dict[int, Shelf] = {}
+
+
+def fill(known: Catalogue) -> None:
+    """Fill the shelves that are in use; outside of any transaction."""
+    for app_id in known.apps:
+        if app_id in _shelves:
+            _shelves[app_id].fill_if_low(known)
+
+
+def has_jobs(known: Catalogue) -> bool:
+    """Whether it is worth while to look for some there first."""
+    return any(app_id in _shelves and _shelves[app_id].has_jobs(known) for app_id in known.apps)
+
+
+class Hand:
+    """What one request has taken from the shelves and, at last, sends. ``takes`` False: it takes nothing."""
+
+    def __init__(self, known: Catalogue, *, takes: bool = True) -> None:
+        self._known = known
+        self._takes = takes
+        self._jobs: list[Job] = []
+
+    def has_jobs(self) -> bool:
+        """About: others take some at the same time."""
+        return bool(self._jobs)
+
+    def take(self, ask: Ask, user_id: int) -> list[Job]:
+        """`Shelf.take`."""
+        if not self._takes:
+            return []
+        if ask.app_id not in _shelves:
+            _shelves[ask.app_id] = Shelf(ask.app_id)
+        jobs = _shelves[ask.app_id].take(ask, user_id, self._known)
+        self._jobs += jobs
+        return jobs
+
+    def keep(self, job_ids: Container[int]) -> list[int]:
+        """Keep those that are to be sent, and put the others back; the numbers of those that are kept."""
+        kept = [job for job in self._jobs if job.id in job_ids]
+        if len(kept) < len(self._jobs):
+            for app_id in {job.app_id for job in self._jobs}:
+                _shelves[app_id].put_back(job for job in self._jobs if job.app_id == app_id and job.id not in job_ids)
+            self._jobs = kept
+        return [job.id for job in kept]
+
+    def empty(self) -> None:
+        """The request is answered, or was undone."""
+        forget(self._jobs)
+        self._jobs = []
+
+
+def forget(jobs: list[Job]) -> None:
+    """Jobs that were sent, whether from a shelf or found in the queue itself, or are not to be had."""
+    for app_id in {job.app_id for job in jobs}:
+        if app_id in _shelves:
+            _shelves[app_id].forget([job for job in jobs if job.app_id == app_id])

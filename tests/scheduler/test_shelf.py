@@ -1,0 +1,235 @@
+"""Jobs at hand: which are laid out, who gets them, and what happens if they are not to be had any more."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from credit.models import App, Result, ServerState, Workunit
+from portal.models import User
+from scheduler import catalogue, rpc, shelf, store
+from scheduler.catalogue import BEFORE_ALL
+from scheduler.dispatch import NO_LIMIT
+from scheduler.engine.facts import Job
+from scheduler.laying_out import BLOCK, lay_out
+from scheduler.models import ShelfBlock
+from scheduler.protocol import parse_request
+from scheduler.shelf import Shelf
+from scheduler.store import Ask
+from tests.credit.factories import make_app, make_result, make_version, make_workunit
+from tests.scheduler.clients import Computer, computer_of, key_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    app = make_app(max_jobs_per_day_init=1000)
+    make_version(app)
+    return app
+
+
+def queue(app: App, nworkunits: int, ncopies: int = 1) -> list[Result]:
+    workunits = [make_workunit(app, output_files=[]) for _ in range(nworkunits)]
+    return [make_result(workunit) for workunit in workunits for _ in range(ncopies)]
+
+
+def asked(app: App, most: int) -> Ask:
+    return Ask(app.pk, most, 1e10, 0.0, NO_LIMIT, NO_LIMIT, True, *BEFORE_ALL)
+
+
+def filled(app: App) -> tuple[Shelf, catalogue.Catalogue]:
+    catalogue.forget()
+    known = catalogue.current()
+    mine = Shelf(app.pk)
+    mine.fill_if_low(known)
+    return mine, known
+
+
+def with_jobs_at_hand(user: User, **fields: int) -> Computer:
+    """A computer whose next request is served from the shelf."""
+    computer = computer_of(user, **fields)
+    computer.ask(0, 1)
+    shelf.fill(catalogue.current())
+    return computer
+
+
+def names(jobs: list[Job]) -> list[str]:
+    return [job.name for job in jobs]
+
+
+def test_jobs_are_handed_out_in_the_order_of_the_queue(app: App, alice: User) -> None:
+    first, second = queue(app, 2)
+    urgent = make_result(make_workunit(app, output_files=[]), priority=1)
+    mine, known = filled(app)
+    assert names(mine.take(asked(app, 2), alice.pk, known)) == [urgent.name, first.name]
+    assert names(mine.take(asked(app, 1), alice.pk, known)) == [second.name]
+    assert mine.take(asked(app, 1), alice.pk, known) == []
+
+
+def test_no_job_is_handed_out_if_there_are_fewer_than_asked_for(app: App, alice: User) -> None:
+    queue(app, 2)
+    mine, known = filled(app)
+    assert mine.take(asked(app, 3), alice.pk, known) == []
+    assert len(mine.take(asked(app, 2), alice.pk, known)) == 2
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [{"memory_bytes": 1.0}, {"disk_bytes": 1.0}, {"flops": 1.0}, {"delay_secs": 1e9}],
+    ids=lambda x: next(iter(x)),
+)
+def test_only_jobs_that_suit_are_handed_out(app: App, alice: User, limit: dict[str, float]) -> None:
+    queue(app, 1)
+    mine, known = filled(app)
+    ask = asked(app, 1)
+    for name, value in limit.items():
+        setattr(ask, name, value)
+    assert mine.take(ask, alice.pk, known) == []
+    assert mine.take(asked(app, 1), alice.pk, known)
+
+
+def test_a_person_gets_one_copy_of_a_workunit_and_others_the_rest(app: App, alice: User, bob: User) -> None:
+    queue(app, 1, ncopies=2)
+    mine, known = filled(app)
+    (job,) = mine.take(asked(app, 1), alice.pk, known)
+    # While it is in a hand its workunit is locked, for bob too.
+    assert mine.take(asked(app, 1), bob.pk, known) == []
+    mine.forget([job])
+    assert mine.take(asked(app, 1), alice.pk, known) == []
+    assert len(mine.take(asked(app, 1), bob.pk, known)) == 1
+
+
+def test_who_had_a_copy_before_the_jobs_were_laid_out_gets_none(app: App, alice: User, bob: User) -> None:
+    first, _ = queue(app, 1, ncopies=2)
+    now = timezone.now()
+    Result.objects.filter(pk=first.pk).update(
+        server_state=ServerState.IN_PROGRESS, user=alice, sent_at=now, deadline_at=now
+    )
+    mine, known = filled(app)
+    assert mine.take(asked(app, 1), alice.pk, known) == []
+    assert len(mine.take(asked(app, 1), bob.pk, known)) == 1
+
+
+def test_what_is_put_back_is_the_first_again(app: App, alice: User) -> None:
+    first, second, third = queue(app, 3)
+    mine, known = filled(app)
+    jobs = mine.take(asked(app, 2), alice.pk, known)
+    mine.put_back(jobs)
+    assert names(mine.take(asked(app, 3), alice.pk, known)) == [first.name, second.name, third.name]
+
+
+def test_what_is_in_a_hand_is_not_laid_out_again(app: App, alice: User, bob: User) -> None:
+    queue(app, 1, ncopies=2)
+    mine, known = filled(app)
+    (job,) = mine.take(asked(app, 1), alice.pk, known)
+    catalogue.forget()
+    newer = catalogue.current()
+    mine.fill_if_low(newer)
+    # The row still waits as it was read; nor is the other copy for alice, though no row says yet that she has one.
+    mine.forget([job])
+    assert mine.take(asked(app, 1), alice.pk, newer) == []
+    assert len(mine.take(asked(app, 1), bob.pk, newer)) == 1
+    assert mine.take(asked(app, 1), bob.pk, newer) == []
+
+
+def test_jobs_lie_there_no_longer_than_the_catalogue_is_kept(app: App, alice: User) -> None:
+    queue(app, 1)
+    mine, _ = filled(app)
+    catalogue.forget()
+    assert mine.take(asked(app, 1), alice.pk, catalogue.current()) == []
+
+
+def test_no_two_processes_lay_out_the_same_jobs(app: App) -> None:
+    waiting = queue(app, 3 * BLOCK)
+    found = [lay_out(app.pk, renter, BEFORE_ALL, BLOCK, 10.0)[0] for renter in (1, 2, 3)]
+    laid_out = Counter(each.job.id for jobs in found for each in jobs)
+    assert set(laid_out.values()) == {1}
+    assert set(laid_out) <= {result.pk for result in waiting}
+    # Blocks do not begin with the first workunit: there are three or four of them, for three processes.
+    assert len(laid_out) >= 2 * BLOCK
+
+
+def test_a_process_that_died_leaves_its_jobs_to_others_when_the_rent_is_over(app: App) -> None:
+    queue(app, 2)
+    assert len(lay_out(app.pk, 1, BEFORE_ALL, 2, 10.0)[0]) == 2
+    assert lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0] == []
+    ShelfBlock.objects.update(until=timezone.now() - dt.timedelta(seconds=1))
+    assert len(lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]) == 2
+    assert set(ShelfBlock.objects.values_list("renter", flat=True)) == {2}
+
+
+def test_blocks_whose_jobs_are_gone_are_forgotten(app: App) -> None:
+    ShelfBlock.objects.create(app=app, block=-1, renter=1, until=timezone.now() - dt.timedelta(minutes=2))
+    queue(app, 1)
+    lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)
+    assert not ShelfBlock.objects.filter(block=-1).exists()
+
+
+def test_a_job_at_hand_that_was_cancelled_is_not_sent_and_others_are(app: App, alice: User) -> None:
+    results = queue(app, 5)
+    computer = with_jobs_at_hand(alice, ncpus=16)
+    Workunit.objects.filter(pk=results[1].workunit_id).update(error_mask=16)
+    Result.objects.filter(pk=results[1].pk).update(server_state=ServerState.OVER, outcome=5)
+    computer.ask(0, 2)
+    assert computer.jobs == [results[0].name, results[3].name, results[4].name]
+
+
+def test_a_job_at_hand_that_somebody_else_was_sent_is_not_sent_twice(app: App, alice: User, bob: User) -> None:
+    results = queue(app, 2)
+    computer = with_jobs_at_hand(alice, ncpus=16)
+    other = Computer(key_of(bob))
+    other.ask()
+    now = timezone.now()
+    Result.objects.filter(pk=results[1].pk).update(
+        server_state=ServerState.IN_PROGRESS, host=other.hostid, user=bob, sent_at=now, deadline_at=now
+    )
+    reply = computer.ask(0, 1)
+    assert computer.jobs == [results[0].name]
+    assert "No jobs sent" in reply
+
+
+def elsewhere(work: Callable[[], object]) -> None:
+    """In a thread with a connection, and so a transaction, of its own."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(10)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_is_answered_anew_if_the_computer_was_written_since_it_was_read(
+    app: App, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue(app, 5)
+    computer = with_jobs_at_hand(alice, ncpus=16)
+    body = computer.request(0, 1, ncpus=8)
+    really_read = store.read
+    nreads = 0
+
+    def read_while_another_request_is_answered(*args: Any, **kwargs: Any) -> store.Account | None:
+        nonlocal nreads
+        nreads += 1
+        account = really_read(*args, **kwargs)
+        if nreads == 1:
+            elsewhere(lambda: rpc.answer(parse_request(body), now=timezone.now()))
+        return account
+
+    monkeypatch.setattr(store, "read", read_while_another_request_is_answered)
+    computer.read(rpc.answer(parse_request(body), now=timezone.now()).decode())
+    # The second of them and, once it saw the first one's job, no new one: the same job is sent again.
+    assert nreads == 3
+    assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == len(computer.jobs) == 2
