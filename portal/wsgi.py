@@ -1,5 +1,6 @@
 """The WSGI entry point: ``granian --interface wsgi portal.wsgi:application``."""
 
+import gc
 import os
 
 import django
@@ -16,3 +17,6 @@ django.setup(set_prefix=False)
 application = import_string("portal.short_way.SiteHandler")()
 # Imports all views now: the first client need not wait for them, and a broken one ends the start.
 _ = get_resolver().url_patterns
+# What is here stays: garbage collections need not look at it, which took a few milliseconds now and then.
+gc.collect()
+gc.freeze()

@@ -22,6 +22,8 @@ from scheduler.replies import VersionFile, render_app, render_gui_urls, render_u
 
 KEPT_SECS: Final = 5.0
 """After a release or a change in the admin, other processes follow within this time."""
+WAIT_SECS: Final = 2.0
+"""For another request that reads it."""
 LOOKED_AT: Final = 100
 """Waiting jobs by which the usual size of an app's jobs is estimated."""
 
@@ -92,12 +94,13 @@ _reading = threading.Lock()
 def current() -> Catalogue:
     """The catalogue, ``KEPT_SECS`` old, and a little more while one request reads it again for all."""
     kept = _kept
-    if kept is not None and time.monotonic() - kept.read_at <= KEPT_SECS:
+    age_secs = float("inf") if kept is None else time.monotonic() - kept.read_at
+    if kept is not None and age_secs <= KEPT_SECS:
         return kept
-    # The first request of all has to wait for it.
-    if not _reading.acquire(blocking=kept is None):
-        assert kept is not None  # else it would have waited
-        return kept
+    # After a pause, or at first, all have to wait for it.
+    is_old = age_secs > 2 * KEPT_SECS
+    if not _reading.acquire(timeout=WAIT_SECS if is_old else 0.0):
+        return _load() if kept is None or is_old else kept
     try:
         return _read_again(kept)
     finally:
@@ -107,12 +110,14 @@ def current() -> Catalogue:
 def _read_again(before: Catalogue | None) -> Catalogue:
     """Read it, unless another request did just before."""
     global _kept
-    while _kept is None or _kept is before:
-        nforgotten = _nforgotten
+    while True:
+        found, nforgotten = _kept, _nforgotten
+        if found is not None and found is not before:
+            return found
         found = _load()
         if nforgotten == _nforgotten:
             _kept = found
-    return _kept
+            return found
 
 
 def suiting(held_key: str) -> Catalogue:

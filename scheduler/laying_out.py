@@ -14,46 +14,65 @@ from scheduler.store import Ask, job_of
 
 BLOCK: Final = 64
 """Workunits of consecutive numbers that are rented together."""
-LAY_OUT: Final = Prepared(f"""
+LAY_OUT: Final = Prepared(
+    f"""
 WITH head AS MATERIALIZED (
   SELECT id, {RANK} AS rank, workunit_id, workunit_id / {BLOCK} AS block FROM credit_result
    WHERE app_id = %(app_id)s::bigint AND server_state = 2
      AND (app_id, {RANK}, id) >= (%(app_id)s::bigint, %(rank)s::integer, %(begin_id)s::bigint)
    ORDER BY {RANK}, id LIMIT %(looked_at)s::integer),
-free AS (
-  SELECT b.block, sum(b.njobs) OVER (ORDER BY b.place) - b.njobs AS njobs_before
-    FROM (SELECT block, count(*) AS njobs, min(ARRAY[rank, id]) AS place FROM head GROUP BY block) b
-    LEFT JOIN scheduler_shelfblock s ON s.app_id = %(app_id)s::bigint AND s.block = b.block
-   WHERE s.block IS NULL OR s.renter = %(renter)s::bigint OR s.until < now()),
+free AS MATERIALIZED (
+  SELECT h.* FROM head h LEFT JOIN scheduler_shelfblock s ON s.app_id = %(app_id)s::bigint AND s.block = h.block
+   WHERE s.block IS NULL OR s.renter = %(renter)s::bigint OR {{is_over}}
+   ORDER BY h.rank, h.id LIMIT %(most)s::integer),
 rented AS (
   INSERT INTO scheduler_shelfblock AS s (app_id, block, renter, until)
-  SELECT %(app_id)s::bigint, block, %(renter)s::bigint, now() + make_interval(secs => %(rent_secs)s::float8)
-    FROM free WHERE njobs_before < %(most)s::integer ORDER BY block
+  SELECT DISTINCT %(app_id)s::bigint, block, %(renter)s::bigint, now() + make_interval(secs => %(rent_secs)s::float8)
+    FROM free ORDER BY block
       ON CONFLICT (app_id, block) DO UPDATE SET renter = excluded.renter, until = excluded.until
-         WHERE s.renter = excluded.renter OR s.until < now()
+         WHERE s.renter = excluded.renter OR {{is_over}}
   RETURNING block),
-over AS (
-  DELETE FROM scheduler_shelfblock
-   WHERE app_id = %(app_id)s::bigint AND until < now() - interval '1 minute' AND block NOT IN (SELECT block FROM head))
-SELECT (SELECT count(*) FROM head), (SELECT json_build_array(rank, id) FROM head ORDER BY rank DESC, id DESC LIMIT 1),
+forgotten AS (
+  DELETE FROM scheduler_shelfblock WHERE id IN (
+    SELECT id FROM scheduler_shelfblock
+     WHERE app_id = %(app_id)s::bigint AND until < now() - interval '1 minute'
+       AND block NOT IN (SELECT block FROM head) FOR UPDATE SKIP LOCKED))
+SELECT (SELECT json_build_array(count(*), max(ARRAY[rank, id])) FROM head),
+       (SELECT json_build_array(count(*), max(ARRAY[rank, id])) FROM free),
        (SELECT json_agg(json_build_array(h.id, w.id, %(app_id)s::bigint, r.name, w.fpops_est, w.fpops_bound,
                w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.name, w.command_line,
                w.input_files, w.output_files, h.rank,
                ARRAY(SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = w.id))
                ORDER BY h.rank, h.id)
-          FROM head h JOIN rented b ON b.block = h.block
+          FROM free h JOIN rented b ON b.block = h.block
           JOIN credit_result r ON r.id = ANY (ARRAY[h.id])
           JOIN credit_workunit w ON w.id = ANY (ARRAY[h.workunit_id]))
-""")
-"""The jobs at the head of an app's queue, of blocks of workunits that nobody else has rented."""
+""".replace("{is_over}", "s.until NOT BETWEEN now() AND now() + interval '1 minute'")
+)
+"""The first jobs of an app's queue in blocks of workunits that nobody else has rented.
+
+A rent that ends in more than a minute was made while the database's clock was wrong.
+"""
+
+
+LOOKED_AT: Final = 1_000
+"""Waiting jobs among which those to keep ready are chosen: more than one process keeps, as others rent some of them."""
+
+Place = tuple[int, int]
+"""A place in an app's queue: (-priority, id)."""
 
 
 @dataclass(slots=True)
 class JobAtHand:
-    """A job that is kept ready (`scheduler.shelf`), and who has a copy of its workunit: shared by all of its copies."""
+    """A job that is kept ready (`scheduler.shelf`). ``users``: who has a copy of its workunit, or is just given one."""
 
     job: Job
+    rank: int
     users: set[int]
+
+    @property
+    def place(self) -> Place:
+        return self.rank, self.job.id
 
     def suits(self, ask: Ask, user_id: int) -> bool:
         """The same conditions as of jobs that are looked for in the queue."""
@@ -66,19 +85,12 @@ class JobAtHand:
         )
 
 
-LOOKED_AT: Final = 1_000
-"""Waiting jobs among which those to keep ready are chosen: more than one process keeps, as others rent some of them."""
-
-Place = tuple[int, int]
-"""A place in an app's queue: (-priority, id)."""
-
-
 def lay_out(
     app_id: int, renter: int, place: Place, most: int, rent_secs: float
 ) -> tuple[list[JobAtHand], Place | None]:
-    """Rent jobs of an app's queue from this place on, about ``most``; and where to go on, None at the queue's end.
+    """Rent the first jobs of an app's queue from this place on, at most so many; and where to go on, None at its end.
 
-    One statement and transaction: it locks rented blocks in their order.
+    One statement and transaction: it locks blocks in their order, and waits for none to forget it.
     """
     row = LAY_OUT.fetch_one(
         {
@@ -92,14 +104,7 @@ def lay_out(
         }
     )
     assert row is not None  # a SELECT without FROM has one row
-    users: dict[int, set[int]] = {}
-    jobs = []
-    last = None
-    for *values, rank, users_of_job in orjson.loads(row[2] or "[]"):
-        job = job_of(values)
-        jobs.append(JobAtHand(job, users.setdefault(job.workunit_id, set(users_of_job))))
-        last = rank, job.id + 1
-    looked_at, end = int(row[0] or 0), orjson.loads(row[1] or "null")
-    if last is None and end is not None:
-        last = end[0], end[1] + 1
-    return jobs, last if looked_at == LOOKED_AT else None
+    (nlooked_at, end), (nfree, last_free) = (orjson.loads(text or "") for text in row[:2])
+    jobs = [JobAtHand(job_of(values), rank, set(users)) for *values, rank, users in orjson.loads(row[2] or "[]")]
+    last = last_free if nfree == most else end if nlooked_at == LOOKED_AT else None
+    return jobs, None if last is None else (last[0], last[1] + 1)

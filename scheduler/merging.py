@@ -1,18 +1,23 @@
 """Two records of one computer become one: archived tasks and the jobs of the day follow to the record that stays.
 
 Runs inside the transaction that joins them, after `credit.merging`, which has locked both computers: no scheduler RPC
-of either is at work.
+of either is writing. One that has read what is joined here, and is to write it, has to notice.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from django.db.models import F
+
+from portal.models import Host
 from scheduler.models import ArchivedTask, HostRecord
 
 
 def follow(older_id: int, newer_id: int) -> None:
     """Move what the older record has to the newer one; safe to repeat."""
+    # A scheduler RPC writes only if the computer's row is still the one that it has read (`scheduler.store.write`).
+    Host.objects.filter(pk=newer_id).update(last_contact_at=F("last_contact_at"))
     ArchivedTask.objects.filter(host=older_id).update(host=newer_id)
     _join_jobs_of_day(older_id, newer_id)
 

@@ -4,7 +4,8 @@ Most requests read, are given jobs that are at hand (`scheduler.shelf`), and wri
 of which the second is the transaction. It locks the computer first, and is undone if the computer's row was written
 since it was read, or if one of the jobs is not to be had any more. Then all is done once more, as at once for those
 that report jobs or find none at hand: the computer is locked before it is read. That has at most eight statements,
-whatever the number of jobs: begin, lock, read, report, pick, pick elsewhere or diagnose, write, commit.
+whatever the number of jobs: begin, lock, read, report, pick, pick elsewhere or diagnose, write, commit. If it, too, finds
+that a job at hand is gone, it is done a third time, without what is at hand.
 
 Locks, in the order of all parts of the project server: the computer; workunits of reported results by id, then these
 results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a
@@ -66,16 +67,19 @@ _DRAW: Final = random.Random()
 def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
     """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
     known = catalogue.suiting(request.code_sign_key)
-    shelf.fill(known)
     host_id, hand = request.hostid, Hand(known)
     # Who reports jobs writes before all is known, and who finds no job at hand looks for some.
-    wants_jobs = any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values())
-    locks, noutdated = bool(request.results) or (wants_jobs and not shelf.has_jobs(known)), 0
+    locks, noutdated = bool(request.results), 0
+    if any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values()):
+        shelf.fill(known)
+        locks = locks or not shelf.has_jobs(known)
+    # Each try draws the same: another draw would fall on apps whose jobs are at hand more often than on the others.
+    seed = draw.random()
     for _ in range(5):
         try:
             with one_transaction() if locks else each_trip_alone():
                 account = lookup.find(request, host_id, locks=locks)
-                reply = _answer(request, account, known, hand, now, draw, is_locked=locks)
+                reply = _answer(request, account, known, hand, now, random.Random(seed), is_locked=locks)
             break
         except lookup.UnknownHost as unknown:
             host_id = lookup.enrol(unknown, request, now)
@@ -128,13 +132,13 @@ def _answer(
         assert each.job is not None  # send_again sees to that
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
-    jobs, left = _at_hand(account.user_id, asks, hand)
-    waiting = None
-    if left:
+    jobs, waiting = [], None
+    if asks and hand.take(asks, account.user_id):
+        jobs = hand.jobs
+    elif asks:
         if not is_locked:
             raise store.Outdated
-        picked, waiting = _picked(account.user_id, left, known, draw)
-        jobs += picked
+        jobs, waiting = _picked(account.user_id, asks, known, draw)
     changed: set[RecordKey] = set()
     if counted:
         dispatch.renew_records(work, records.records)
@@ -169,17 +173,6 @@ def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, wa
     if request.is_anonymous or key_step.reaches_current:
         return dispatch.messages(work.filling, waiting)
     return [KEY_FOLLOWS] if key_step.xml else []
-
-
-def _at_hand(user_id: int, asks: list[Ask], hand: Hand) -> tuple[list[Job], list[Ask]]:
-    """Jobs from the shelves, and what is asked for of apps whose shelves have too few."""
-    jobs, left = [], []
-    for ask in asks:
-        found = hand.take(ask, user_id)
-        jobs += found
-        if not found:
-            left.append(ask)
-    return jobs, left
 
 
 def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random) -> tuple[list[Job], Waiting | None]:

@@ -50,11 +50,12 @@ class Shelf:
         self._place: Place | None = None
         self._not_before = 0.0
         self._lock = threading.Lock()
-        # Under this lock, by number: what lies here, in the queue's order; what is in hands, and whose; and what was in
-        # hands since a filling began, which may still wait in what that reads.
+        # Under this lock, jobs by number: what lies here, in the queue's order; what is in hands, and whose; and what
+        # was in hands since a filling began, which may still wait in what that reads. Who has copies, by workunit.
         self._jobs: dict[int, JobAtHand] = {}
         self._in_hands: dict[int, tuple[JobAtHand, int]] = {}
         self._taken_meanwhile: dict[int, tuple[JobAtHand, int]] = {}
+        self._users: dict[int, set[int]] = {}
         # Of the catalogue as it was filled: what lies here lasts as long as that.
         self._read_at = float("-inf")
         self._nmisses = 0
@@ -85,15 +86,21 @@ class Shelf:
         found, self._place = laying_out.lay_out(self.app_id, self._renter, place, LAID_OUT, RENT_SECS)
         self._not_before = time.monotonic() + PAUSE_SECS if self._place is None else 0.0
         with self._lock:
-            users = {each.job.workunit_id: user_id for each, user_id in self._taken_meanwhile.values()}
             self._nmisses = 0
             if self._read_at < known.read_at:
-                self._jobs, self._read_at = {}, known.read_at
+                self._read_at, self._jobs = known.read_at, {}
+                self._users = {}
+                for each, user_id in self._taken_meanwhile.values():
+                    self._users.setdefault(each.job.workunit_id, set()).add(user_id)
             for each in found:
                 if each.job.id not in self._taken_meanwhile:
-                    self._jobs[each.job.id] = each
-                    if each.job.workunit_id in users:
-                        each.users.add(users[each.job.workunit_id])
+                    self._lay(each)
+
+    def _lay(self, each: JobAtHand) -> None:
+        users = self._users.setdefault(each.job.workunit_id, set())
+        users |= each.users
+        each.users = users
+        self._jobs[each.job.id] = each
 
     def has_jobs(self, known: Catalogue) -> bool:
         """Whether it is likely that there are some that suit: others take some at the same time."""
@@ -125,14 +132,15 @@ class Shelf:
             return [each.job for each in found]
 
     def put_back(self, jobs: Iterable[Job]) -> None:
-        """In front, as they were the first."""
+        """At their place in the queue, unless somebody found them there meanwhile."""
         with self._lock:
-            back = {}
             for job in jobs:
-                each, user_id = self._in_hands.pop(job.id)
-                each.users.discard(user_id)
-                back[job.id] = each
-            self._jobs = back | self._jobs
+                held = self._in_hands.pop(job.id, None)
+                if held is not None:
+                    each, user_id = held
+                    self._lay(each)
+                    each.users.discard(user_id)
+            self._jobs = dict(sorted(self._jobs.items(), key=lambda item: item[1].place))
 
     def forget(self, jobs: Iterable[Job]) -> None:
         """They are sent or not to be had: in nobody's hand any more, and not here."""
@@ -157,6 +165,20 @@ def has_jobs(known: Catalogue) -> bool:
     return any(app_id in _shelves and _shelves[app_id].has_jobs(known) for app_id in known.apps)
 
 
+def forget(jobs: Iterable[Job]) -> None:
+    """Jobs that were sent, whether from a shelf or found in the queue itself, or are not to be had."""
+    for app_id, its in _by_app(jobs).items():
+        if app_id in _shelves:
+            _shelves[app_id].forget(its)
+
+
+def _by_app(jobs: Iterable[Job]) -> dict[int, list[Job]]:
+    found: dict[int, list[Job]] = {}
+    for job in jobs:
+        found.setdefault(job.app_id, []).append(job)
+    return found
+
+
 class Hand:
     """What one request has taken from the shelves and, at last, sends. ``takes`` False: it takes nothing."""
 
@@ -165,37 +187,31 @@ class Hand:
         self._takes = takes
         self._jobs: list[Job] = []
 
-    def has_jobs(self) -> bool:
-        """About: others take some at the same time."""
-        return bool(self._jobs)
+    def take(self, asks: Iterable[Ask], user_id: int) -> bool:
+        """Take what is asked for of each app (`Shelf.take`); nothing, and False, if there is too little of one."""
+        for ask in asks:
+            shelf = _shelves.get(ask.app_id) or _shelves.setdefault(ask.app_id, Shelf(ask.app_id))
+            found = shelf.take(ask, user_id, self._known) if self._takes else []
+            if not found:
+                self.keep(())
+                return False
+            self._jobs += found
+        return True
 
-    def take(self, ask: Ask, user_id: int) -> list[Job]:
-        """`Shelf.take`."""
-        if not self._takes:
-            return []
-        if ask.app_id not in _shelves:
-            _shelves[ask.app_id] = Shelf(ask.app_id)
-        jobs = _shelves[ask.app_id].take(ask, user_id, self._known)
-        self._jobs += jobs
-        return jobs
+    @property
+    def jobs(self) -> list[Job]:
+        return list(self._jobs)
 
     def keep(self, job_ids: Container[int]) -> list[int]:
         """Keep those that are to be sent, and put the others back; the numbers of those that are kept."""
         kept = [job for job in self._jobs if job.id in job_ids]
         if len(kept) < len(self._jobs):
-            for app_id in {job.app_id for job in self._jobs}:
-                _shelves[app_id].put_back(job for job in self._jobs if job.app_id == app_id and job.id not in job_ids)
+            for app_id, jobs in _by_app(self._jobs).items():
+                _shelves[app_id].put_back(job for job in jobs if job.id not in job_ids)
             self._jobs = kept
         return [job.id for job in kept]
 
     def empty(self) -> None:
-        """The request is answered, or was undone."""
+        """The request is answered, or was undone: what is in it is sent, or not to be had."""
         forget(self._jobs)
         self._jobs = []
-
-
-def forget(jobs: list[Job]) -> None:
-    """Jobs that were sent, whether from a shelf or found in the queue itself, or are not to be had."""
-    for app_id in {job.app_id for job in jobs}:
-        if app_id in _shelves:
-            _shelves[app_id].forget([job for job in jobs if job.app_id == app_id])

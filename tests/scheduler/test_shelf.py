@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from credit.models import App, Result, ServerState, Workunit
 from portal.models import User
-from scheduler import catalogue, rpc, shelf, store
+from scheduler import catalogue, merging, rpc, shelf, store
 from scheduler.catalogue import BEFORE_ALL
 from scheduler.dispatch import NO_LIMIT
 from scheduler.engine.facts import Job
 from scheduler.laying_out import BLOCK, lay_out
 from scheduler.models import ShelfBlock
 from scheduler.protocol import parse_request
-from scheduler.shelf import Shelf
+from scheduler.shelf import Hand, Shelf
 from scheduler.store import Ask
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import Computer, computer_of, key_of
@@ -140,6 +143,59 @@ def test_what_is_in_a_hand_is_not_laid_out_again(app: App, alice: User, bob: Use
     assert mine.take(asked(app, 1), bob.pk, newer) == []
 
 
+def test_what_somebody_else_found_in_the_queue_is_not_put_back(app: App, alice: User) -> None:
+    queue(app, 1)
+    mine, known = filled(app)
+    jobs = mine.take(asked(app, 1), alice.pk, known)
+    mine.forget(jobs)
+    mine.put_back(jobs)
+    assert mine.take(asked(app, 1), alice.pk, known) == []
+
+
+def test_copies_laid_out_one_after_the_other_know_of_each_other(app: App, alice: User, bob: User) -> None:
+    queue(app, 1)
+    mine, known = filled(app)
+    mine.forget(mine.take(asked(app, 1), alice.pk, known))
+    make_result(Workunit.objects.get())
+    mine._not_before = 0.0  # not a second later, as it would be at the end of the queue
+    mine.fill_if_low(known)
+    assert mine.take(asked(app, 1), alice.pk, known) == []
+    assert len(mine.take(asked(app, 1), bob.pk, known)) == 1
+
+
+def test_of_two_apps_nothing_is_taken_if_one_has_too_few(
+    app: App, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_app(name="other")
+    queue(app, 2)
+    mine, known = filled(app)
+    monkeypatch.setattr(shelf, "_shelves", {app.pk: mine})
+    hand = Hand(known)
+    assert not hand.take([asked(app, 2), asked(other, 1)], alice.pk)
+    assert hand.jobs == []
+    assert hand.take([asked(app, 2)], alice.pk)
+    assert len(hand.jobs) == 2
+
+
+def test_the_most_urgent_jobs_are_laid_out_first_wherever_their_workunits_are(app: App) -> None:
+    workunits = [make_workunit(app, output_files=[]) for _ in range(2 * BLOCK)]
+    for number, workunit in enumerate(workunits):
+        make_result(workunit, priority=number % 4)
+    found, place = lay_out(app.pk, 1, BEFORE_ALL, BLOCK, 10.0)
+    # A quarter of the jobs has each priority: all of priority 3, then all of priority 2.
+    assert [each.rank for each in found] == [-3] * (BLOCK // 2) + [-2] * (BLOCK // 2)
+    assert place == (-2, found[-1].job.id + 1)
+
+
+def test_reading_on_brings_all_jobs_of_the_queue(app: App) -> None:
+    waiting = queue(app, 30)
+    first, place = lay_out(app.pk, 1, BEFORE_ALL, 20, 10.0)
+    assert place is not None
+    rest, end = lay_out(app.pk, 1, place, 20, 10.0)
+    assert [each.job.id for each in first + rest] == [result.pk for result in waiting]
+    assert end is None
+
+
 def test_jobs_lie_there_no_longer_than_the_catalogue_is_kept(app: App, alice: User) -> None:
     queue(app, 1)
     mine, _ = filled(app)
@@ -164,6 +220,13 @@ def test_a_process_that_died_leaves_its_jobs_to_others_when_the_rent_is_over(app
     ShelfBlock.objects.update(until=timezone.now() - dt.timedelta(seconds=1))
     assert len(lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]) == 2
     assert set(ShelfBlock.objects.values_list("renter", flat=True)) == {2}
+
+
+def test_a_rent_made_while_the_clock_was_wrong_is_over(app: App) -> None:
+    queue(app, 2)
+    lay_out(app.pk, 1, BEFORE_ALL, 2, 10.0)
+    ShelfBlock.objects.update(until=timezone.now() + dt.timedelta(days=1))
+    assert len(lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]) == 2
 
 
 def test_blocks_whose_jobs_are_gone_are_forgotten(app: App) -> None:
@@ -233,3 +296,63 @@ def test_a_request_is_answered_anew_if_the_computer_was_written_since_it_was_rea
     # The second of them and, once it saw the first one's job, no new one: the same job is sent again.
     assert nreads == 3
     assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == len(computer.jobs) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_waits_to_forget_a_block_that_another_process_is_forgetting(app: App) -> None:
+    ShelfBlock.objects.create(app=app, block=-1, renter=1, until=timezone.now() - dt.timedelta(minutes=2))
+    queue(app, 1)
+    with transaction.atomic():
+        ShelfBlock.objects.select_for_update().get()
+        found: list[object] = []
+        elsewhere(lambda: found.extend(lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]))
+        assert len(found) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_merge_is_noticed_by_a_request_that_has_read_the_record_that_stays(app: App, alice: User) -> None:
+    queue(app, 5)
+    older, newer = with_jobs_at_hand(alice), with_jobs_at_hand(alice)
+
+    def version() -> object:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT xmin FROM portal_host WHERE id = %s", [newer.hostid])
+            return cursor.fetchone()
+
+    before = version()
+    merging.follow(older.hostid, newer.hostid)
+    assert version() != before
+
+
+def test_an_app_whose_jobs_are_not_at_hand_gets_its_share(app: App, alice: User) -> None:
+    other = make_app(name="other", max_jobs_per_day_init=1000)
+    make_version(other)
+    for each in (app, other):
+        queue(each, 40)
+    sent = []
+    for is_rented_elsewhere in (False, True):
+        if is_rented_elsewhere:
+            ShelfBlock.objects.all().delete()
+            lay_out(other.pk, 1, BEFORE_ALL, 40, 10.0)
+        computer = computer_of(alice, ncpus=64)
+        computer.ask(0, 1)
+        for number in range(12):
+            computer.ask(0, 1, draw=random.Random(number))
+        apps = dict(Result.objects.filter(name__in=computer.jobs).values_list("name", "app_id"))
+        sent.append([apps[name] for name in computer.jobs[1:]])
+    # The same draws, the same apps
+    assert sent[0] == sent[1]
+    assert set(sent[0]) == {app.pk, other.pk}
+
+
+def test_a_catalogue_is_used_a_moment_longer_while_another_request_reads_it_but_not_after_a_pause(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "WAIT_SECS", 0.01)
+    kept = replace(catalogue.current(), read_at=time.monotonic() - catalogue.KEPT_SECS - 1)
+    monkeypatch.setattr(catalogue, "_kept", kept)
+    with catalogue._reading:
+        assert catalogue.current() is kept
+        kept = replace(kept, read_at=time.monotonic() - 2 * catalogue.KEPT_SECS - 1)
+        monkeypatch.setattr(catalogue, "_kept", kept)
+        assert catalogue.current().read_at > kept.read_at
