@@ -4,8 +4,8 @@ Most requests read, are given jobs that are at hand (`scheduler.shelf`), and wri
 of which the second is the transaction. It locks the computer first, and is undone if the computer's row was written
 since it was read, or if one of the jobs is not to be had any more. Then all is done once more, as at once for those
 that report jobs or find none at hand: the computer is locked before it is read. That has at most eight statements,
-whatever the number of jobs: begin, lock, read, report, pick, pick elsewhere or diagnose, write, commit. If it, too, finds
-that a job at hand is gone, it is done a third time, without what is at hand.
+whatever the number of jobs: begin, lock, read, report, pick, pick elsewhere or diagnose, write, commit. If then, too, a
+job at hand is gone, all is done a third time, without what is at hand.
 
 Locks, in the order of all parts of the project server: the computer; workunits of reported results by id, then these
 results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a
