@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from portal.prepared import Prepared
 from scheduler.engine.facts import Job
 from scheduler.statements import RANK
-from scheduler.store import Ask, job_of
+from scheduler.store import Ask, JobDetails
 
 BLOCK: Final = 64
 """Workunits of consecutive numbers that are rented together."""
 LAY_OUT: Final = Prepared(
     f"""
 WITH head AS MATERIALIZED (
-  SELECT id, {RANK} AS rank, workunit_id, workunit_id / {BLOCK} AS block FROM credit_result
+  SELECT id, {RANK} AS rank, name, workunit_id, workunit_id / {BLOCK} AS block FROM credit_result
    WHERE app_id = %(app_id)s::bigint AND server_state = 2
      AND (app_id, {RANK}, id) >= (%(app_id)s::bigint, %(rank)s::integer, %(begin_id)s::bigint)
    ORDER BY {RANK}, id LIMIT %(looked_at)s::integer),
 free AS MATERIALIZED (
-  SELECT h.* FROM head h LEFT JOIN scheduler_shelfblock s ON s.app_id = %(app_id)s::bigint AND s.block = h.block
-   WHERE s.block IS NULL OR s.renter = %(renter)s::bigint OR {{is_over}}
-   ORDER BY h.rank, h.id LIMIT %(most)s::integer),
+  SELECT * FROM head
+   WHERE block NOT IN (SELECT s.block FROM scheduler_shelfblock s
+                        WHERE s.app_id = %(app_id)s::bigint AND s.renter <> %(renter)s::bigint AND NOT {{is_over}})
+   ORDER BY rank, id LIMIT %(most)s::integer),
 rented AS (
   INSERT INTO scheduler_shelfblock AS s (app_id, block, renter, until)
   SELECT DISTINCT %(app_id)s::bigint, block, %(renter)s::bigint, now() + make_interval(secs => %(rent_secs)s::float8)
@@ -36,17 +38,17 @@ forgotten AS (
   DELETE FROM scheduler_shelfblock WHERE id IN (
     SELECT id FROM scheduler_shelfblock
      WHERE app_id = %(app_id)s::bigint AND until < now() - interval '1 minute'
-       AND block NOT IN (SELECT block FROM head) FOR UPDATE SKIP LOCKED))
+       AND block NOT IN (SELECT block FROM free) FOR UPDATE SKIP LOCKED)),
+laid_out AS (
+  SELECT workunit_id, json_agg(json_build_array(id, rank, name)) AS copies
+    FROM free WHERE block IN (SELECT block FROM rented) GROUP BY workunit_id)
 SELECT (SELECT json_build_array(count(*), max(ARRAY[rank, id])) FROM head),
        (SELECT json_build_array(count(*), max(ARRAY[rank, id])) FROM free),
-       (SELECT json_agg(json_build_array(h.id, w.id, %(app_id)s::bigint, r.name, w.fpops_est, w.fpops_bound,
-               w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.name, w.command_line,
-               w.input_files, w.output_files, h.rank,
-               ARRAY(SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = w.id))
-               ORDER BY h.rank, h.id)
-          FROM free h JOIN rented b ON b.block = h.block
-          JOIN credit_result r ON r.id = ANY (ARRAY[h.id])
-          JOIN credit_workunit w ON w.id = ANY (ARRAY[h.workunit_id]))
+       (SELECT json_agg(json_build_array(c.copies, ARRAY(
+                 SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = w.id), w.id, w.fpops_est,
+                 w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum,
+                 w.name, w.command_line, w.input_files, w.output_files))
+          FROM laid_out c JOIN credit_workunit w ON w.id = ANY (ARRAY[c.workunit_id]))
 """.replace("{is_over}", "s.until NOT BETWEEN now() AND now() + interval '1 minute'")
 )
 """The first jobs of an app's queue in blocks of workunits that nobody else has rented.
@@ -105,6 +107,16 @@ def lay_out(
     )
     assert row is not None  # a SELECT without FROM has one row
     (nlooked_at, end), (nfree, last_free) = (orjson.loads(text or "") for text in row[:2])
-    jobs = [JobAtHand(job_of(values), rank, set(users)) for *values, rank, users in orjson.loads(row[2] or "[]")]
+    jobs = [job for workunit in orjson.loads(row[2] or "[]") for job in _jobs(app_id, workunit)]
+    jobs.sort(key=lambda job: job.place)
     last = last_free if nfree == most else end if nlooked_at == LOOKED_AT else None
     return jobs, None if last is None else (last[0], last[1] + 1)
+
+
+def _jobs(app_id: int, workunit: list[Any]) -> Iterator[JobAtHand]:
+    """The copies of a workunit."""
+    copies, users, id_, *facts = workunit
+    details = JobDetails(*facts[6:])
+    for result_id, rank, name in copies:
+        job = Job(result_id, id_, app_id, name, *facts[:6], details)
+        yield JobAtHand(job, rank, set(users))

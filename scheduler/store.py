@@ -296,11 +296,10 @@ def pick(user_id: int, asks: Sequence[Ask]) -> tuple[list[Job], dict[int, tuple[
         }
     row = statements.pick(len(asks)).fetch_one(values)
     found = orjson.loads(row[0] or "[]") if row else []
-    return [job_of(job) for job in found], {job[2]: (job[14], job[15]) for job in found}
+    return [_job(job) for job in found], {job[2]: (job[14], job[15]) for job in found}
 
 
-def job_of(row: Sequence[Any]) -> Job:
-    """A job as the statements' JSON has it (`scheduler.statements.JOB`)."""
+def _job(row: Sequence[Any]) -> Job:
     return Job(*[*row[:10], JobDetails(*row[10:14])])
 
 
@@ -327,7 +326,7 @@ def pick_elsewhere(
         }
     )
     assert row is not None  # a SELECT without FROM has one row
-    return [job_of(job) for job in orjson.loads(row[0] or "[]")], Waiting(*orjson.loads(row[1] or "[]"))
+    return [_job(job) for job in orjson.loads(row[0] or "[]")], Waiting(*orjson.loads(row[1] or "[]"))
 
 
 def diagnose(asks: Sequence[Ask]) -> Waiting:
