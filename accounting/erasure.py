@@ -33,9 +33,9 @@ def erase_due(now: dt.datetime) -> int:
 def _erase(user_id: int, now: dt.datetime) -> bool:
     """Erase one account, unless its owner came back meanwhile.
 
-    Locks as merging does: the user's row, then the ledger rows by computer. A report that comes between waits, and
-    finds nobody then. One that is being written holds its ledger row and then wants a share of its user's key, so
-    the key is not locked before the deletion, when no such report is left.
+    Locks as merging does: the user's row, the ledger rows by computer, the computers. A report or a request for work
+    that comes between waits, and finds nobody then. A report that is being written holds its ledger row and then wants
+    a share of its user's key, so the key is not locked before the deletion, when no such report is left.
     """
     with transaction.atomic():
         user = due_for_erasure(now).select_for_update(no_key=True).filter(pk=user_id).first()
@@ -43,6 +43,7 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
             return False
         hosts = Host.objects.filter(owner=user)
         list(HostLedger.objects.select_for_update().filter(host__in=hosts).order_by("pk").values_list("pk"))
+        list(hosts.select_for_update(no_key=True).order_by("pk").values_list("pk"))
         end_sessions(user)
         with connection.cursor() as cursor:
             cursor.execute(_KEEP_SUMS, [user_id])

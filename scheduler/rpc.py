@@ -191,7 +191,7 @@ def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random
         found.update([job.app_id for job in more])
     for ask in asks:
         known.note_head(ask.app_id, heads.get(ask.app_id) if found[ask.app_id] >= ask.most else None)
-    shelf.forget(jobs)
+    shelf.forget(jobs, user_id)
     return jobs, waiting
 
 

@@ -138,14 +138,17 @@ class Shelf:
                 held = self._in_hands.pop(job.id, None)
                 if held is not None:
                     each, user_id = held
+                    self._taken_meanwhile.pop(job.id, None)
                     self._lay(each)
                     each.users.discard(user_id)
             self._jobs = dict(sorted(self._jobs.items(), key=lambda item: item[1].place))
 
-    def forget(self, jobs: Iterable[Job]) -> None:
-        """They are sent or not to be had: in nobody's hand any more, and not here."""
+    def forget(self, jobs: Iterable[Job], user_id: int | None = None) -> None:
+        """They are sent, to this person if one is named, or not to be had: in nobody's hand any more, and not here."""
         with self._lock:
             for job in jobs:
+                if user_id is not None and job.workunit_id in self._users:
+                    self._users[job.workunit_id].add(user_id)
                 self._in_hands.pop(job.id, None)
                 self._jobs.pop(job.id, None)
 
@@ -165,11 +168,11 @@ def has_jobs(known: Catalogue) -> bool:
     return any(app_id in _shelves and _shelves[app_id].has_jobs(known) for app_id in known.apps)
 
 
-def forget(jobs: Iterable[Job]) -> None:
+def forget(jobs: Iterable[Job], user_id: int | None = None) -> None:
     """Jobs that were sent, whether from a shelf or found in the queue itself, or are not to be had."""
     for app_id, its in _by_app(jobs).items():
         if app_id in _shelves:
-            _shelves[app_id].forget(its)
+            _shelves[app_id].forget(its, user_id)
 
 
 def _by_app(jobs: Iterable[Job]) -> dict[int, list[Job]]:

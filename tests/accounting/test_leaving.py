@@ -24,7 +24,7 @@ from portal.api_tokens import issue_token
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR
 from portal.leaving import GRACE, OperatorsStay, ask_deletion, due_for_erasure, keep_account
 from portal.models import Host, User
-from scheduler.models import UserPreferences
+from scheduler.models import HostRecord, UserPreferences
 from tests.accounting.factories import credit, make_host, make_note
 from tests.accounting.rpc_helpers import attach, hours_pass, make_computer, post, sync, work
 from tests.reading import Page
@@ -228,6 +228,26 @@ def test_a_report_half_written_when_the_erasure_begins_does_not_stand_in_its_way
             while not _somebody_waits():
                 time.sleep(0.01)
             Day.objects.create(user=alice, host=host, project=projects[0], day=timezone.now().date(), cpu_time=1)
+        assert erasing.result(timeout=60) == 1
+    assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_for_work_that_has_its_computer_does_not_stand_in_the_way_of_the_erasure(
+    transactional_db: None, alice: User, projects: list[Project]
+) -> None:
+    attach(alice)
+    host = Host.objects.get()
+    HostRecord.objects.create(host=host)
+    User.objects.filter(pk=alice.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            # The order of a request: its computer, at last the scheduler's record of it.
+            Host.objects.select_for_update(no_key=True).get(pk=host.pk)
+            erasing = pool.submit(_erase)
+            while not _somebody_waits():
+                time.sleep(0.01)
+            HostRecord.objects.filter(host=host).update(rpc_seqno=5)
         assert erasing.result(timeout=60) == 1
     assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
 

@@ -22,7 +22,7 @@ from scheduler.catalogue import BEFORE_ALL
 from scheduler.dispatch import NO_LIMIT
 from scheduler.engine.facts import Job
 from scheduler.laying_out import BLOCK, lay_out
-from scheduler.models import ShelfBlock
+from scheduler.models import HostRecord, ShelfBlock
 from scheduler.protocol import parse_request
 from scheduler.shelf import Hand, Shelf
 from scheduler.store import Ask
@@ -234,6 +234,19 @@ def test_blocks_whose_jobs_are_gone_are_forgotten(app: App) -> None:
     queue(app, 1)
     lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)
     assert not ShelfBlock.objects.filter(block=-1).exists()
+
+
+def test_what_one_computer_finds_in_the_queue_is_known_when_the_same_person_asks_with_another(
+    app: App, alice: User
+) -> None:
+    results = queue(app, 3, ncopies=2)
+    first, second = with_jobs_at_hand(alice, ncpus=16), Computer(key_of(alice))
+    # More than lie there for her: she has a copy of the first workunit. So both are picked from the queue.
+    first.ask(0, 3)
+    assert set(first.jobs) == {results[0].name, results[2].name, results[4].name}
+    assert "No jobs sent" in second.ask(0, 1)
+    assert second.jobs == []
+    assert HostRecord.objects.get(host=second.hostid).jobs_of_day == []
 
 
 def test_a_job_at_hand_that_was_cancelled_is_not_sent_and_others_are(app: App, alice: User) -> None:
