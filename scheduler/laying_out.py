@@ -118,5 +118,5 @@ def _jobs(app_id: int, workunit: list[Any]) -> Iterator[JobAtHand]:
     copies, users, id_, *facts = workunit
     details = JobDetails(*facts[6:])
     for result_id, rank, name in copies:
-        job = Job(result_id, id_, app_id, name, *facts[:6], details)
+        job = Job(*[result_id, id_, app_id, name, *facts[:6], details])
         yield JobAtHand(job, rank, set(users))
