@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 
 import structlog
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from accounting.engine.amounts import KINDS
 from accounting.models import Day, HostLedger
@@ -26,8 +26,17 @@ ON CONFLICT (project_id, day) DO UPDATE SET {", ".join(f"{kind} = e.{kind} + exc
 
 
 def erase_due(now: dt.datetime) -> int:
-    """Erase every account that is due, each in a transaction of its own; how many. Safe to repeat and to interrupt."""
-    return sum(_erase(user_id, now) for user_id in list(due_for_erasure(now).values_list("pk", flat=True)))
+    """Erase every account that is due, each in a transaction of its own; how many. Safe to repeat and to interrupt.
+
+    One that cannot be erased is logged, and tried again next time: the others do not wait for it.
+    """
+    nerased = 0
+    for user_id in list(due_for_erasure(now).values_list("pk", flat=True)):
+        try:
+            nerased += _erase(user_id, now)
+        except DatabaseError:
+            log.exception("account not erased", user=user_id)
+    return nerased
 
 
 def _erase(user_id: int, now: dt.datetime) -> bool:

@@ -232,6 +232,18 @@ def test_a_report_half_written_when_the_erasure_begins_does_not_stand_in_its_way
     assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
 
 
+def test_an_account_that_cannot_be_erased_keeps_no_other_from_being(alice: User, bob: User) -> None:
+    User.objects.filter(pk__in=[alice.pk, bob.pk]).update(deletion_asked_at=timezone.now() - GRACE)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE 'refused'; END$$;"
+            f"CREATE TRIGGER refuse BEFORE DELETE ON portal_user FOR EACH ROW WHEN (old.id = {alice.pk})"
+            " EXECUTE FUNCTION refuse()"
+        )
+    assert erasure.erase_due(timezone.now()) == 1
+    assert list(User.objects.filter(pk__in=[alice.pk, bob.pk])) == [alice]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_request_for_work_that_has_its_computer_does_not_stand_in_the_way_of_the_erasure(
     transactional_db: None, alice: User, projects: list[Project]
