@@ -132,13 +132,7 @@ def _answer(
         assert each.job is not None  # send_again sees to that
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
-    jobs, waiting = [], None
-    if asks and hand.take(asks, account.user_id):
-        jobs = hand.jobs
-    elif asks:
-        if not is_locked:
-            raise store.Outdated
-        jobs, waiting = _picked(account.user_id, asks, known, draw)
+    jobs, waiting = _jobs(account.user_id, asks, known, hand, draw, is_locked=is_locked)
     changed: set[RecordKey] = set()
     if counted:
         dispatch.renew_records(work, records.records)
@@ -173,6 +167,17 @@ def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, wa
     if request.is_anonymous or key_step.reaches_current:
         return dispatch.messages(work.filling, waiting)
     return [KEY_FOLLOWS] if key_step.xml else []
+
+
+def _jobs(
+    user_id: int, asks: list[Ask], known: Catalogue, hand: Hand, draw: random.Random, *, is_locked: bool
+) -> tuple[list[Job], Waiting | None]:
+    """Jobs at hand or, if there are too few of an app, from the queues, for which the computer has to be locked."""
+    if hand.take(asks, user_id):
+        return hand.jobs, None
+    if not is_locked:
+        raise store.Outdated
+    return _picked(user_id, asks, known, draw)
 
 
 def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random) -> tuple[list[Job], Waiting | None]:
