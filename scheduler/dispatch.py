@@ -15,6 +15,7 @@ from typing import Final
 from django.conf import settings
 
 from credit.engine.clamping import Ceilings
+from portal.once import once
 from scheduler.catalogue import BEFORE_ALL, Catalogue
 from scheduler.engine import filling, versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, RecordKey, Records, Usage, Version
@@ -65,9 +66,15 @@ def computer_of(request: SchedulerRequest) -> Computer:
     )
 
 
+@once
 def ceilings() -> Ceilings:
     """What a computer may claim to be at most: the same as for the account manager."""
     return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
+
+
+@once
+def _limits() -> Limits:
+    return Limits(settings.MAX_JOBS_IN_PROGRESS, settings.MAX_GPU_JOBS_IN_PROGRESS, settings.MAX_JOBS_PER_RPC)
 
 
 def begin(
@@ -92,7 +99,7 @@ def begin(
         {},
         catalogue.apps,
         account.records.records,
-        Limits(settings.MAX_JOBS_IN_PROGRESS, settings.MAX_GPU_JOBS_IN_PROGRESS, settings.MAX_JOBS_PER_RPC),
+        _limits(),
         today,
         counts,
         disk_bytes=computer.disk_bytes,

@@ -19,7 +19,7 @@ import datetime as dt
 import hashlib
 import random
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -30,6 +30,7 @@ from credit.engine.rules import Rules
 from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_GENERIC
 from portal.models import ClientKey, User
+from portal.once import once
 from portal.prepared import each_trip_alone, one_transaction
 from scheduler import (
     addresses,
@@ -74,12 +75,13 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
         shelf.fill(known)
         locks = locks or not shelf.has_jobs(known)
     # Each try draws the same: another draw would fall on apps whose jobs are at hand more often than on the others.
-    seed = draw.random()
+    seed = draw.random() if len(known.apps) > 1 else None
     for _ in range(5):
         try:
             with one_transaction() if locks else each_trip_alone():
                 account = lookup.find(request, host_id, locks=locks)
-                reply = _answer(request, account, known, hand, now, random.Random(seed), is_locked=locks)
+                drawn = draw if seed is None else random.Random(seed)
+                reply = _answer(request, account, known, hand, now, drawn, is_locked=locks)
             break
         except lookup.UnknownHost as unknown:
             host_id = lookup.enrol(unknown, request, now)
@@ -238,6 +240,19 @@ def _add_records(
         (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
 
 
+@once
+def _said_to_all() -> dict[str, Any]:
+    """What every reply says of the project."""
+    return {
+        "project_name": settings.SITE_NAME,
+        "master_url": settings.PROJECT_URL,
+        "download_url": addresses.download_url(""),
+        "upload_url": addresses.upload_url(),
+        "request_delay_secs": settings.SCHEDULER_REQUEST_DELAY_SECS,
+        "next_rpc_secs": settings.SCHEDULER_NEXT_RPC_SECS,
+    }
+
+
 def _reply(
     request: SchedulerRequest, account: Account, host: KnownHost, words: list[str], now: dt.datetime
 ) -> SchedulerReply:
@@ -247,12 +262,7 @@ def _reply(
         return decayed(credit.expavg, credit.expavg_at, now.timestamp(), _PUBLISHED)
 
     return SchedulerReply(
-        project_name=settings.SITE_NAME,
-        master_url=settings.PROJECT_URL,
-        download_url=addresses.download_url(""),
-        upload_url=addresses.upload_url(),
-        request_delay_secs=settings.SCHEDULER_REQUEST_DELAY_SECS,
-        next_rpc_secs=settings.SCHEDULER_NEXT_RPC_SECS,
+        **_said_to_all(),
         person=Person(
             account.user_id,
             account.user_name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -70,6 +71,9 @@ class Client:
     def __init__(self, port: int, path: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_SECS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # The kernel's own time-out: Python's would cost a system call more for each that sends or receives.
+        self.socket.settimeout(None)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", TIMEOUT_SECS, 0))
         self.head = (
             f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n"
             "User-Agent: BOINC client (x86_64-pc-linux-gnu 8.2.4)\r\n"
