@@ -225,8 +225,7 @@ def test_a_report_half_written_when_the_erasure_begins_does_not_stand_in_its_way
             # The order of a report: its ledger row, then its days, which share their user's key.
             HostLedger.objects.select_for_update().get(pk=host.pk)
             erasing = pool.submit(_erase)
-            while not _somebody_waits():
-                time.sleep(0.01)
+            _await_a_waiter()
             Day.objects.create(user=alice, host=host, project=projects[0], day=timezone.now().date(), cpu_time=1)
         assert erasing.result(timeout=60) == 1
     assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
@@ -257,8 +256,7 @@ def test_a_request_for_work_that_has_its_computer_does_not_stand_in_the_way_of_t
             # The order of a request: its computer, at last the scheduler's record of it.
             Host.objects.select_for_update(no_key=True).get(pk=host.pk)
             erasing = pool.submit(_erase)
-            while not _somebody_waits():
-                time.sleep(0.01)
+            _await_a_waiter()
             HostRecord.objects.filter(host=host).update(rpc_seqno=5)
         assert erasing.result(timeout=60) == 1
     assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
@@ -269,6 +267,14 @@ def _erase() -> int:
         return erasure.erase_due(timezone.now())
     finally:
         connection.close()
+
+
+def _await_a_waiter() -> None:
+    """PostgreSQL tells nobody that a session has begun to wait for a lock: one can only look again."""
+    deadline = time.monotonic() + 30
+    while not _somebody_waits():
+        assert time.monotonic() < deadline, "nobody waits for a lock"
+        time.sleep(0.01)
 
 
 def _somebody_waits() -> bool:
