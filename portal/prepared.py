@@ -140,14 +140,15 @@ class Prepared:
             with one_connection():
                 return self.fetch_one(values)
         if link.begins:
-            return fetch_last([(self, values)])
+            rows = fetch_last([(self, values)])
+            return rows[0] if rows else None
         try:
             self.prepare(link)
             result = _check(link.raw, link.raw.pgconn.exec_prepared(self.name, self.texts(values)))
         except psycopg.Error:
             with connection.wrap_database_errors:
                 raise
-        return _first_row(result)
+        return _row(result, 0) if result.ntuples else None
 
     def texts(self, values: Mapping[str, str | None]) -> list[bytes]:
         """The values in the statement's order, as libpq takes them."""
@@ -169,8 +170,8 @@ Step = tuple[Prepared, Mapping[str, str | None]]
 """A statement and its values."""
 
 
-def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> list[str | None] | None:
-    """Run the statements one after the other in one round trip; the first row of the last one, as `Prepared.fetch_one`.
+def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> list[list[str | None]]:
+    """Run the statements one after the other in one round trip; the rows of the last one, as texts.
 
     Each sees what was committed before it began, as if it were sent by itself. In `one_transaction` its BEGIN goes
     with them if they are the first, and its COMMIT with those that are its end (``is_end``). Each trip that is spared
@@ -189,7 +190,8 @@ def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> list[str | Non
     except psycopg.Error:
         with connection.wrap_database_errors:
             raise
-    return _first_row(results[-2 if is_end and link.is_ours else -1])
+    last = results[-2 if is_end and link.is_ours else -1]
+    return [_row(last, number) for number in range(last.ntuples)]
 
 
 def _in_one_trip(link: _Link, steps: Sequence[Step], *, is_end: bool) -> list[pq.abc.PGresult]:
@@ -225,10 +227,8 @@ def _next_result(pgconn: pq.abc.PGconn) -> pq.abc.PGresult | None:
     return pgconn.get_result()
 
 
-def _first_row(result: pq.abc.PGresult) -> list[str | None] | None:
-    if result.ntuples == 0:
-        return None
-    row = [result.get_value(0, column) for column in range(result.nfields)]
+def _row(result: pq.abc.PGresult, number: int) -> list[str | None]:
+    row = [result.get_value(number, column) for column in range(result.nfields)]
     return [None if value is None else value.decode() for value in row]
 
 

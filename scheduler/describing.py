@@ -8,7 +8,6 @@ from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
-import orjson
 from django.conf import settings
 
 from portal.hardware import Hardware, hardware_digest, parse_hardware
@@ -30,24 +29,24 @@ def describe(request: SchedulerRequest, host: KnownHost, words: list[str], chang
     }
     changes.is_first = host.rpc_seqno is None
     changes.record = {
-        "rpc_seqno": str(request.rpc_seqno),
-        "on_frac": repr(on),
-        "active_frac": repr(active),
-        "gpu_active_frac": repr(gpu_active),
+        "rpc_seqno": request.rpc_seqno,
+        "on_frac": on,
+        "active_frac": active,
+        "gpu_active_frac": gpu_active,
         "connected_frac": _known(connected),
         "cpu_and_network_available_frac": _known(available),
-        "duration_correction_factor": repr(request.duration_correction_factor),
-        "statistics": orjson.dumps(statistics).decode(),
-        "hardware_digest": digest,
-        "last_messages": orjson.dumps(words).decode(),
+        "duration_correction_factor": request.duration_correction_factor,
+        "statistics": statistics,
+        "hardware_digest": f"\\x{digest}",
+        "last_messages": words,
     }
     if digest != host.hardware_digest and request.host.raw:
         changes.description = _columns(request)
 
 
-def _known(fraction: float | None) -> str | None:
+def _known(fraction: float | None) -> float | None:
     """-1 is what clients send for "unknown"."""
-    return repr(fraction) if fraction is not None and 0 <= fraction <= 1 else None
+    return fraction if fraction is not None and 0 <= fraction <= 1 else None
 
 
 def _digest(request: SchedulerRequest) -> str:

@@ -19,6 +19,7 @@ import datetime as dt
 import hashlib
 import random
 from collections import Counter
+from contextlib import nullcontext
 from typing import Any, Final
 
 from django.conf import settings
@@ -31,7 +32,7 @@ from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_GENERIC
 from portal.models import ClientKey, User
 from portal.once import once
-from portal.prepared import each_trip_alone, one_transaction
+from portal.prepared import one_transaction
 from scheduler import (
     addresses,
     catalogue,
@@ -78,7 +79,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     seed = draw.random() if len(known.apps) > 1 else None
     for _ in range(5):
         try:
-            with one_transaction() if locks else each_trip_alone():
+            with one_transaction() if locks else nullcontext():
                 account = lookup.find(request, host_id, locks=locks)
                 drawn = draw if seed is None else random.Random(seed)
                 reply = _answer(request, account, known, hand, now, drawn, is_locked=locks)

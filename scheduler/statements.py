@@ -16,6 +16,10 @@ _RECORDS: Final = """
 SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), v.processor_type, v.et_n, v.et_avg,
        v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid, v.max_jobs_per_day))
 """
+# The planner takes what comes in lists for a hundred rows, and for so many would rather read a small table as a whole
+# than look up each by its key. Of this condition, which is always true, it expects that one row is left.
+_IS_ONE_ROW: Final = "{0} = {0} + 0"
+# What is known for each of several requests, by their numbers among them.
 # Joins by "= ANY (ARRAY[key])" look each row up by its key, one after the other as they are wanted. By "=" small tables
 # would be hashed as a whole: all jobs that are looked at would be joined before the first is picked, in 1,000 µs.
 # No join more than needed, and each by a key: what a statement costs is, for the most part, to begin and to end it.
@@ -28,36 +32,40 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                r.processor_type, r.server_state, r.outcome, date_part('epoch', r.sent_at),
                date_part('epoch', r.deadline_at), r.projected_flops, r.peak_flops, w.error_mask,
                w.canonical_result_id IS NOT NULL OR w.assimilate_state > 0, w.delay_bound_secs,
-               CASE WHEN r.name <> ALL (%(names)s::text[]) THEN json_build_array(w.name, w.command_line, w.input_files,
+               CASE WHEN r.name <> ALL (q.names) THEN json_build_array(w.name, w.command_line, w.input_files,
                     w.output_files, w.fpops_est, w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes,
                     w.min_quorum) END,
-               CASE WHEN r.name = ANY (%(reported)s::text[]) THEN w.output_files END,
-               CASE WHEN r.name = ANY (%(reported)s::text[]) THEN
+               CASE WHEN r.name = ANY (q.reported) THEN w.output_files END,
+               CASE WHEN r.name = ANY (q.reported) THEN
                     (SELECT json_agg(json_build_array(f.name, f.path, f.nbytes, f.md5))
                        FROM scheduler_upload f WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) END))
           FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
          -- As one array, so that each part is looked up in its own index, whatever statistics say.
          WHERE r.id = ANY (ARRAY(
-                 SELECT i.id FROM credit_result i WHERE i.host_id = %(host_id)s::bigint AND i.server_state = 4
+                 SELECT i.id FROM credit_result i WHERE i.host_id = q.host_id AND i.server_state = 4
                   UNION ALL
-                 SELECT i.id FROM credit_result i WHERE i.name = ANY (%(names)s::text[])))),
+                 SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
-       p.mod_time, CASE WHEN p.mod_time > %(preferences_at)s::float8 THEN p.text END, s.jobs_day, s.jobs_of_day, h.xmin
-  FROM portal_clientkey k JOIN portal_user u ON u.id = ANY (ARRAY[k.user_id]) AND u.is_active
+       p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day, h.xmin, q.n
+  FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
+       preferences_at float8)
+  JOIN portal_clientkey k ON {{key}}
+  JOIN portal_user u ON u.id = ANY (ARRAY[k.user_id]) AND u.is_active
   -- "+ 0": by the computer's number, not through all of its owner's computers.
   LEFT JOIN portal_host h
-         ON h.id = %(host_id)s::bigint AND h.owner_id + 0 = u.id AND h.merged_into_id IS NULL
-  LEFT JOIN scheduler_hostrecord s ON s.host_id = h.id
+         ON h.id = ANY (ARRAY[q.host_id]) AND h.owner_id + 0 = u.id AND h.merged_into_id IS NULL
+  LEFT JOIN scheduler_hostrecord s ON s.host_id = ANY (ARRAY[h.id])
   LEFT JOIN scheduler_userpreferences p ON p.user_id = ANY (ARRAY[u.id])
-  LEFT JOIN credit_usercredit c ON c.user_id = ANY (ARRAY[u.id]) LEFT JOIN credit_hostcredit d ON d.host_id = h.id
- WHERE k.revoked_at IS NULL AND {{key}}
+  LEFT JOIN credit_usercredit c ON c.user_id = ANY (ARRAY[u.id])
+  LEFT JOIN credit_hostcredit d ON d.host_id = ANY (ARRAY[h.id])
+ WHERE k.revoked_at IS NULL AND {_IS_ONE_ROW.format("q.host_id")}
 """
-READ_BY_KEY: Final = Prepared(_READ.format(key="k.key_hash = ANY (ARRAY[%(key_hash)s::bytea])"))
+READ_BY_KEY: Final = Prepared(_READ.format(asker="key_hash bytea", key="k.key_hash = ANY (ARRAY[q.key_hash])"))
 # The weak form of a key: the account's number, and a digest that only this site can make (portal/credentials.py).
 READ_BY_WEAK_KEY: Final = Prepared(
     _READ.format(
-        key="k.user_id = %(weak_user)s::bigint"
-        " AND md5(encode(k.key_hash, 'hex') || %(pepper)s::text) = %(weak_digest)s::text"
+        asker="weak_user bigint, weak_digest text, pepper text",
+        key="k.user_id = ANY (ARRAY[q.weak_user]) AND md5(encode(k.key_hash, 'hex') || q.pepper) = q.weak_digest",
     )
 )
 
@@ -153,22 +161,26 @@ SELECT {_JOBS}, f.rank, f.id))
 
 
 _RESERVE: Final = """
-SELECT 1 / CASE WHEN {computer} THEN
+SELECT 1 / CASE WHEN {computers} THEN
        (SELECT (count(*) = cardinality(%(ids)s::bigint[]))::integer
           FROM (SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
                  WHERE r.id = ANY (%(ids)s::bigint[]) AND r.server_state = 2 FOR NO KEY UPDATE OF r, w SKIP LOCKED) p)
        ELSE 0 END
 """
-RESERVE: Final = Prepared(_RESERVE.format(computer="TRUE"))
+RESERVE: Final = Prepared(_RESERVE.format(computers="TRUE"))
 """Lock these jobs and their workunits. Fails (division by zero) unless all of them wait and none is locked: what
 follows in the same trip is then not done either."""
 RESERVE_UNCHANGED: Final = Prepared(
     _RESERVE.format(
-        computer="(SELECT count(*) FROM (SELECT id FROM portal_host WHERE id = %(host_id)s::bigint"
-        " AND xmin = %(version)s::xid FOR NO KEY UPDATE) h) = 1"
+        computers=f"""(
+       SELECT count(*) = cardinality(%(host_ids)s::bigint[])
+         FROM (SELECT h.id FROM unnest(%(host_ids)s::bigint[], %(versions)s::xid[]) AS q(id, version)
+                 JOIN portal_host h ON h.id = ANY (ARRAY[q.id]) AND h.xmin = q.version AND {_IS_ONE_ROW.format("q.id")}
+                  FOR NO KEY UPDATE OF h SKIP LOCKED) p)"""
     )
 )
-"""The same after the computer was locked, as first of all; fails, too, if its row was written since it was read."""
+"""The same after these computers were locked, as first of all; fails, too, if one is locked by another, or its row was
+written since it was read."""
 
 _DIAGNOSIS: Final = f"""
 SELECT json_build_array(count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
@@ -200,93 +212,122 @@ DESCRIBED: Final = (
 _DESCRIBED: Final = f""",
          ({", ".join(DESCRIBED)}) =
          (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
-            FROM jsonb_populate_record(h, %(description)s::jsonb) d)"""
+            FROM jsonb_populate_record(h, n.description) d)"""
 _HOST: Final = """
-  UPDATE portal_host h SET last_contact_at = %(now)s::timestamptz, retired_at = NULL{described}
-   WHERE h.id = %(host_id)s::bigint"""
+  UPDATE portal_host h SET last_contact_at = n.now, retired_at = NULL{described}
+    FROM {{given}}
+   WHERE h.id = ANY (ARRAY[n.host_id])"""
 _RECORD: Final = {
-    "rpc_seqno": "%(rpc_seqno)s::bigint",
-    "last_rpc_at": "%(now)s::timestamptz",
-    "on_frac": "%(on_frac)s::float8",
-    "active_frac": "%(active_frac)s::float8",
-    "gpu_active_frac": "%(gpu_active_frac)s::float8",
-    "connected_frac": "%(connected_frac)s::float8",
-    "cpu_and_network_available_frac": "%(cpu_and_network_available_frac)s::float8",
-    "duration_correction_factor": "%(duration_correction_factor)s::float8",
-    "statistics": "%(statistics)s::jsonb",
-    "hardware_digest": "decode(%(hardware_digest)s::text, 'hex')",
-    "last_messages": "%(last_messages)s::jsonb",
-    "jobs_day": "%(jobs_day)s::date",
-    "jobs_of_day": "%(jobs_of_day)s::jsonb",
+    "rpc_seqno": "bigint",
+    "last_rpc_at": "timestamptz",
+    "on_frac": "float8",
+    "active_frac": "float8",
+    "gpu_active_frac": "float8",
+    "connected_frac": "float8",
+    "cpu_and_network_available_frac": "float8",
+    "duration_correction_factor": "float8",
+    "statistics": "jsonb",
+    "hardware_digest": "bytea",
+    "last_messages": "jsonb",
+    "jobs_day": "date",
+    "jobs_of_day": "jsonb",
 }
+_COLUMNS: Final = {
+    "sent": (
+        "id bigint, host_id bigint, user_id bigint, app_version_id bigint, processor_type text, peak_flops "
+        "float8, projected_flops float8, sent_at timestamptz, deadline_at timestamptz, one_per_user boolean, "
+        "must_replicate boolean"
+    ),
+    "begun": "id bigint, host_id bigint, host_scale_at timestamptz",
+    "judged": (
+        "id bigint, host_id bigint, scale_probation boolean, host_scale_at timestamptz, error_rate float8, "
+        "consecutive_valid integer, max_jobs_per_day integer"
+    ),
+    "added": (
+        "host_id bigint, app_id bigint, app_version_id bigint, processor_type text, inherits bigint, "
+        "scale_probation boolean, host_scale_at timestamptz, error_rate float8, consecutive_valid integer, "
+        "max_jobs_per_day integer"
+    ),
+    "trickles": (
+        "host_id bigint, user_id bigint, result_id bigint, variety text, text text, digest text, written_at "
+        "timestamptz, received_at timestamptz"
+    ),
+    "described_host": "host_id bigint, now timestamptz, description jsonb",
+    "host": "host_id bigint, now timestamptz",
+    "first_record": f"host_id bigint, {', '.join(f'{name} {type_}' for name, type_ in _RECORD.items())}",
+    "record": f"host_id bigint, {', '.join(f'{name} {type_}' for name, type_ in _RECORD.items())}",
+}
+"""What the rows of each part say."""
 _PARTS: Final = {
     "sent": """
   UPDATE credit_result r
-     SET server_state = 4, host_id = %(host_id)s::bigint, user_id = %(user_id)s::bigint,
-         app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
-         projected_flops = n.projected_flops, sent_at = %(now)s::timestamptz, deadline_at = n.deadline_at
-    FROM jsonb_to_recordset(%(jobs)s::jsonb) AS n(id bigint, app_version_id bigint, processor_type text,
-         peak_flops float8, projected_flops float8, deadline_at timestamptz, one_per_user boolean,
-         must_replicate boolean)
+     SET server_state = 4, host_id = n.host_id, user_id = n.user_id, app_version_id = n.app_version_id,
+         processor_type = n.processor_type, peak_flops = n.peak_flops, projected_flops = n.projected_flops,
+         sent_at = n.sent_at, deadline_at = n.deadline_at
+    FROM {given}
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = 2
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
-     AND NOT (n.one_per_user AND %(user_id)s::bigint = ANY (ARRAY(
+     AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
-  RETURNING r.id, r.workunit_id, n.must_replicate""",
+  RETURNING r.id, r.workunit_id, r.sent_at, n.must_replicate""",
     "replicated": """
   UPDATE credit_workunit w
-     SET transition_at = %(now)s::timestamptz, min_quorum = greatest(w.min_quorum, 2),
+     SET transition_at = sent.sent_at, min_quorum = greatest(w.min_quorum, 2),
          target_nresults = greatest(w.target_nresults, 2), max_total_results = greatest(w.max_total_results, 2),
          max_success_results = greatest(w.max_success_results, 2)
-   WHERE w.id IN (SELECT workunit_id FROM sent WHERE must_replicate)""",
+    FROM sent WHERE w.id = ANY (ARRAY[sent.workunit_id]) AND sent.must_replicate""",
     # The first job of a spell of probation was sent, unless the spell has ended since the record was read.
     "begun": """
   UPDATE credit_hostappversion v SET host_scale_at = coalesce(v.host_scale_at, n.host_scale_at)
-    FROM jsonb_to_recordset(%(begun)s::jsonb) AS n(id bigint, host_scale_at timestamptz)
-   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = %(host_id)s::bigint AND v.scale_probation""",
+    FROM {given}
+   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id AND v.scale_probation""",
     # Reports came, and the records were locked with them.
     "judged": """
   UPDATE credit_hostappversion v
      SET scale_probation = n.scale_probation, host_scale_at = n.host_scale_at, error_rate = n.error_rate,
          consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day
-    FROM jsonb_to_recordset(%(judged)s::jsonb) AS n(id bigint, scale_probation boolean, host_scale_at timestamptz,
-         error_rate float8, consecutive_valid integer, max_jobs_per_day integer)
-   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = %(host_id)s::bigint""",
+    FROM {given}
+   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id""",
     "added": """
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
          error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
          turnaround_n, turnaround_avg, turnaround_var, turnaround_q)
-  SELECT %(host_id)s::bigint, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
+  SELECT n.host_id, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
          n.error_rate, n.consecutive_valid, n.max_jobs_per_day, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0),
          o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
          coalesce(o.turnaround_q, 0)
-    FROM jsonb_to_recordset(%(added)s::jsonb) AS n(app_id bigint, app_version_id bigint, processor_type text,
-         inherits bigint, scale_probation boolean, host_scale_at timestamptz, error_rate float8,
-         consecutive_valid integer, max_jobs_per_day integer)
-    LEFT JOIN credit_hostappversion o ON o.host_id = %(host_id)s::bigint AND o.app_version_id = n.inherits
+    FROM {given}
+    LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",
     "trickles": """
   INSERT INTO scheduler_trickle (host_id, user_id, result_id, variety, text, digest, written_at, received_at, fault)
-  SELECT %(host_id)s::bigint, %(user_id)s::bigint, n.result_id, n.variety, n.text, decode(n.digest, 'hex'),
-         n.written_at, %(now)s::timestamptz, ''
-    FROM jsonb_to_recordset(%(trickles)s::jsonb)
-         AS n(result_id bigint, variety text, text text, digest text, written_at timestamptz)
+  SELECT n.host_id, n.user_id, n.result_id, n.variety, n.text, decode(n.digest, 'hex'), n.written_at, n.received_at, ''
+    FROM {given}
   ON CONFLICT DO NOTHING""",
     "first_record": f"""
   INSERT INTO scheduler_hostrecord (host_id, {", ".join(_RECORD)})
-  VALUES (%(host_id)s::bigint, {", ".join(_RECORD.values())})
+  SELECT n.host_id, {", ".join(f"n.{name}" for name in _RECORD)}
+    FROM {{given}}
   ON CONFLICT (host_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _RECORD)}""",
     "record": f"""
-  UPDATE scheduler_hostrecord SET {", ".join(f"{name} = {value}" for name, value in _RECORD.items())}
-   WHERE host_id = %(host_id)s::bigint""",
+  UPDATE scheduler_hostrecord s SET {", ".join(f"{name} = n.{name}" for name in _RECORD)}
+    FROM {{given}}
+   WHERE s.host_id = ANY (ARRAY[n.host_id])""",
     "described_host": _HOST.format(described=_DESCRIBED),
     "host": _HOST.format(described=""),
 }
 
 
+def _part(part: str) -> str:
+    if part not in _COLUMNS:
+        return _PARTS[part]
+    given = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]}) WHERE {_IS_ONE_ROW.format('n.host_id')}"
+    return _PARTS[part].format(given=f"(SELECT * FROM {given}) n")
+
+
 @cache
 def write(*parts: str) -> Prepared:
-    """Write these of the ``_PARTS``: one that has nothing to do costs as much as one that has."""
-    named = ",\n".join(f"{part} AS ({_PARTS[part]})" for part in parts)
+    """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has."""
+    named = ",\n".join(f"{part} AS ({_part(part)})" for part in parts)
     sent = "(SELECT json_agg(id) FROM sent)" if "sent" in parts else "NULL"
     return Prepared(f"WITH {named}\nSELECT {sent}")

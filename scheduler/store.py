@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 from django.db import DataError
@@ -18,7 +18,8 @@ from psycopg.errors import DivisionByZero
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
-from portal.prepared import Step, fetch_last
+from portal.prepared import Step, each_trip_alone, fetch_last
+from portal.together import Together
 from scheduler import statements
 from scheduler.engine.facts import Choice, Job, RecordKey, Records
 
@@ -153,18 +154,37 @@ def read(
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.credentials`).
     """
-    statement = statements.READ_BY_KEY if "key_hash" in key else statements.READ_BY_WEAK_KEY
-    host = {"host_id": str(host_id)}
-    values = {
+    asker = {
         **key,
-        **host,
-        "names": _texts((*reported, *names)),
-        "reported": _texts(reported),
-        "preferences_at": str(preferences_at),
+        "host_id": host_id,
+        "names": [*reported, *names],
+        "reported": reported,
+        "preferences_at": preferences_at,
     }
-    # Two statements: the second one sees what the request that held the lock has written.
-    row = fetch_last([(statements.LOCK, host), (statement, values)] if locks and host_id else [(statement, values)])
+    row = _read([asker], locks=locks)[0] if locks else _readings.get(asker, kind=tuple(key))
     return None if row is None else _account(row)
+
+
+def _read(askers: Sequence[Mapping[str, Any]], *, locks: bool = False) -> list[Sequence[str | None] | None]:
+    """The row of each."""
+    statement = statements.READ_BY_KEY if "key_hash" in askers[0] else statements.READ_BY_WEAK_KEY
+    numbered = [{"n": number, **asker} for number, asker in enumerate(askers)]
+    steps: list[Step] = [(statement, {"askers": orjson.dumps(numbered).decode()})]
+    if locks:
+        # A statement of its own: the other one sees what the request that held the lock has written.
+        steps[:0] = [(statements.LOCK, {"host_id": str(asker["host_id"])}) for asker in askers if asker["host_id"]]
+    rows: list[Sequence[str | None] | None] = [None] * len(askers)
+    for row in fetch_last(steps):
+        rows[int(row[25] or 0)] = row
+    return rows
+
+
+def _read_together(askers: Sequence[Mapping[str, Any]]) -> list[Sequence[str | None] | None]:
+    with each_trip_alone():
+        return _read(askers)
+
+
+_readings: Final = Together(_read_together)
 
 
 def _account(row: Sequence[str | None]) -> Account:
@@ -350,7 +370,7 @@ class Changes:
     judged: list[dict[str, Any]] = field(default_factory=list)
     added: list[dict[str, Any]] = field(default_factory=list)
     trickles: list[dict[str, Any]] = field(default_factory=list)
-    record: dict[str, str | None] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
     is_first: bool = False
     description: dict[str, Any] | None = None
 
@@ -359,49 +379,89 @@ class Outdated(Exception):
     """What was read or at hand does not hold any more, or the computer's lock is needed for more: nothing is done."""
 
 
+@dataclass(slots=True)
+class Writing:
+    """What one request writes: of each part of the statement (`statements.write`) the rows.
+
+    ``at_hand``: those of its jobs that nobody has locked yet. ``version``: of the computer's row as it was read.
+    """
+
+    host_id: int
+    version: str
+    rows: dict[str, list[dict[str, Any]]]
+    at_hand: Sequence[int]
+
+
 def write(
     host: KnownHost, user_id: int, changes: Changes, at_hand: Sequence[int], now: dt.datetime, *, is_locked: bool
 ) -> set[int]:
     """Store them, and end the transaction; the ids of the jobs that were sent.
 
     ``at_hand``: those of them that nobody has locked yet. Raises Outdated if they are not all to be had or, if the
-    computer is not locked yet, its row was written since it was read.
+    computer is not locked yet, another request just has it, or its row was written since it was read.
     """
-    host_id = host.id
-    values: dict[str, str | None] = {
-        "host_id": str(host_id),
-        "user_id": str(user_id),
-        "now": now.isoformat(),
-        **changes.record,
+    writing = Writing(host.id, host.version, _rows(host.id, user_id, changes, now.isoformat()), at_hand)
+    if is_locked:
+        return _write([writing], is_locked=True)[0]
+    # Of a person only one at a time: one statement does not see what it has sent of the same workunit before.
+    return _writings.get(writing, kind=tuple(writing.rows), owner=user_id)
+
+
+def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:
+    """The parts that have something to do, and their rows."""
+    whose = {"host_id": host_id, "user_id": user_id}
+    rows = {
+        "sent": [job | whose | {"sent_at": now} for job in changes.jobs],
+        "begun": [record | whose for record in changes.begun],
+        "judged": [record | whose for record in changes.judged],
+        "added": [record | whose for record in changes.added],
+        "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
+        "first_record" if changes.is_first else "record": [changes.record | whose | {"last_rpc_at": now}],
     }
-    parts = []
-    if changes.jobs:
-        parts.append("sent")
-        values["jobs"] = orjson.dumps(changes.jobs).decode()
-        if any(job["must_replicate"] for job in changes.jobs):
-            parts.append("replicated")
-    for part in ("begun", "judged", "added", "trickles"):
-        if rows := getattr(changes, part):
-            parts.append(part)
-            values[part] = orjson.dumps(rows).decode()
-    parts.append("first_record" if changes.is_first else "record")
-    if changes.description is not None:
-        values["description"] = orjson.dumps(changes.description).decode()
-    parts.append("host" if changes.description is None else "described_host")
-    steps: list[Step] = [(statements.write(*parts), values)]
+    if changes.description is None:
+        rows["host"] = [{"host_id": host_id, "now": now}]
+    else:
+        rows["described_host"] = [{"host_id": host_id, "now": now, "description": changes.description}]
+    found = {part: its for part, its in rows.items() if its}
+    if any(job["must_replicate"] for job in changes.jobs):
+        found["replicated"] = []
+    return found
+
+
+def _write(writings: Sequence[Writing], *, is_locked: bool = False) -> list[set[int]]:
+    """Write what is of the same parts, by computer; for each the jobs that were sent. All or nothing."""
+    writings_by_host = sorted(writings, key=lambda writing: writing.host_id)
+    rows = {part: [row for each in writings for row in each.rows[part]] for part in writings[0].rows}
+    if "begun" in rows:
+        # In the order in which all others lock them.
+        rows["begun"].sort(key=lambda row: row["id"])
+    at_hand = _numbers(id_ for each in writings for id_ in each.at_hand)
+    steps: list[Step] = [(statements.write(*rows), {part: orjson.dumps(its).decode() for part, its in rows.items()})]
     # A statement of its own: what the next one sees is then no older than the locks.
     if not is_locked:
-        reserved = {"ids": _numbers(at_hand), "host_id": str(host_id), "version": host.version}
-        steps.insert(0, (statements.RESERVE_UNCHANGED, reserved))
-    elif at_hand:
-        steps.insert(0, (statements.RESERVE, {"ids": _numbers(at_hand)}))
+        hosts = {
+            "host_ids": _numbers(each.host_id for each in writings_by_host),
+            "versions": f"{{{','.join(each.version for each in writings_by_host)}}}",
+        }
+        steps.insert(0, (statements.RESERVE_UNCHANGED, {"ids": at_hand, **hosts}))
+    elif at_hand != "{}":
+        steps.insert(0, (statements.RESERVE, {"ids": at_hand}))
     try:
-        row = fetch_last(steps, is_end=True)
+        ((sent,),) = fetch_last(steps, is_end=True)
     except DataError as error:
         if isinstance(error.__cause__, DivisionByZero):
             raise Outdated from error
         raise
-    return set(orjson.loads(row[0])) if row and row[0] else set()
+    all_sent = set(orjson.loads(sent or "[]"))
+    return [all_sent & {job["id"] for job in each.rows.get("sent", ())} for each in writings]
+
+
+def _write_together(writings: Sequence[Writing]) -> list[set[int]]:
+    with each_trip_alone():
+        return _write(writings)
+
+
+_writings: Final = Together(_write_together)
 
 
 def job_row(
@@ -440,19 +500,13 @@ def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inheri
     }
 
 
-def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, str | None]:
+def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, Any]:
     return {
         "jobs_day": jobs.day.isoformat() if jobs.day else None,
-        "jobs_of_day": orjson.dumps([[*key, njobs] for key, njobs in jobs.counts.items()]).decode(),
+        "jobs_of_day": [[*key, njobs] for key, njobs in jobs.counts.items()],
     }
 
 
 def _numbers(values: Iterable[int]) -> str:
     """An array literal."""
     return f"{{{','.join(map(str, values))}}}"
-
-
-def _texts(values: Iterable[str]) -> str:
-    """An array literal of texts, each quoted."""
-    quoted = ['"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values]
-    return "{" + ",".join(quoted) + "}"
