@@ -10,16 +10,23 @@ import hashlib
 import re
 import select
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import psycopg
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from psycopg import pq
 from psycopg.errors import error_from_result
 
+if TYPE_CHECKING:
+    from django.db.backends.postgresql.base import DatabaseWrapper
+    from psycopg_pool import ConnectionPool
+
+KEPT_SECS: Final = 300
+"""After this a connection goes back to the pool, which ends old ones."""
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 # Which statements a connection has prepared already.
@@ -30,25 +37,36 @@ class _Link:
     """A connection in use, and what is known of it.
 
     Of a transaction of `one_transaction`: whether its BEGIN has yet to go with the first statement, and whether it is
-    one that a statement may end with its COMMIT.
+    one that a statement may end with its COMMIT. Of one that is kept: whose it is, and until when.
     """
 
-    __slots__ = ("begins", "is_ours", "known", "raw")
+    __slots__ = ("begins", "is_ours", "known", "pool", "raw", "until")
 
-    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+    def __init__(self, raw: psycopg.Connection[Any], pool: ConnectionPool | None = None) -> None:
         self.raw = raw
         self.known = _prepared.setdefault(raw, set())
         self.begins = False
         self.is_ours = False
+        self.pool = pool
+        self.until = time.monotonic() + KEPT_SECS if pool else 0.0
 
 
 class _Thread(threading.local):
-    """This thread's link while it is in `one_connection`."""
+    """This thread's link while it is in `one_connection`; and Django's connection, which is slow to get at."""
 
     link: _Link | None = None
 
+    def __init__(self) -> None:
+        self.django = cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
+
 
 _thread = _Thread()
+_kept: list[_Link] = []
+
+
+def is_in_transaction() -> bool:
+    """Whether this thread is in a transaction of Django's."""
+    return _thread.django.in_atomic_block
 
 
 @contextmanager
@@ -56,25 +74,63 @@ def one_connection() -> Iterator[None]:
     """Run the statements in this block on one connection, which may not be in a transaction that begins in the block.
 
     Django's if this thread has one, as it may be in a transaction already; else one of the pool's: what Django does at
-    the begin and end of a connection's use costs more than a statement, and taking one from the pool costs as much.
+    the begin and end of a connection's use costs more than a statement.
     """
-    pool = getattr(connection, "pool", None) if connection.connection is None else None
+    django = _thread.django
+    pool = django.pool if django.connection is None else None
     if pool is None:
-        connection.ensure_connection()
-        raw = connection.connection
-    else:
-        raw = pool.getconn()
-    before, _thread.link = _thread.link, _Link(raw)
+        django.ensure_connection()
+    before, _thread.link = _thread.link, _borrow(pool) if pool else _Link(django.connection)
     try:
         yield
     finally:
-        _thread.link = before
+        link, _thread.link = _thread.link, before
         if pool is not None:
-            was_lost = raw.closed
-            pool.putconn(raw)
-            if was_lost:
-                # After a restart of the database the others that wait are lost too: not each shall fail a request.
-                pool.check()
+            assert link is not None  # it is this block's
+            _give_back(link)
+
+
+def _borrow(pool: ConnectionPool) -> _Link:
+    """The connection of the pool's that was used last: what PostgreSQL's process needs is still in the caches.
+
+    The pool itself hands out all of its connections in turn, and takes a while for it.
+    """
+    while _kept:
+        try:
+            link = _kept.pop()
+        except IndexError:
+            # Another thread was faster.
+            break
+        if link.pool is pool and not link.raw.closed and time.monotonic() < link.until:
+            return link
+        _put_back(link)
+    return _Link(pool.getconn(), pool)
+
+
+def _give_back(link: _Link) -> None:
+    pool, is_lost = link.pool, link.raw.closed
+    assert pool is not None  # one of Django's own is never given back
+    link.begins = link.is_ours = False
+    is_idle = not is_lost and link.raw.pgconn.transaction_status == pq.TransactionStatus.IDLE
+    if is_idle and len(_kept) < pool.max_size // 4:
+        _kept.append(link)
+        return
+    _put_back(link)
+    if is_lost:
+        # After a restart of the database the others that wait are lost too: not each shall fail a request.
+        put_back_kept()
+        pool.check()
+
+
+def _put_back(link: _Link) -> None:
+    assert link.pool is not None  # as above
+    link.pool.putconn(link.raw)
+
+
+def put_back_kept() -> None:
+    """Return the connections that are kept to the pool: before it is closed, say."""
+    while _kept:
+        _put_back(_kept.pop())
 
 
 @contextmanager
@@ -84,7 +140,7 @@ def one_transaction() -> Iterator[None]:
     In Django's, if this thread has a connection of its; else in one on a connection of the pool's, for the same reason
     as in `one_connection`. What uses Django's connection in the block may not be part of it.
     """
-    if connection.connection is not None:
+    if _thread.django.connection is not None:
         with transaction.atomic(), one_connection():
             yield
         return
@@ -109,7 +165,7 @@ def each_trip_alone() -> Iterator[None]:
     PostgreSQL makes one of what it is sent in one go, so neither BEGIN nor COMMIT is needed. Within a transaction of
     Django's all are in a savepoint of that.
     """
-    with transaction.atomic() if connection.in_atomic_block else nullcontext(), one_connection():
+    with transaction.atomic() if is_in_transaction() else nullcontext(), one_connection():
         yield
 
 
@@ -117,7 +173,7 @@ def _execute(raw: psycopg.Connection[Any], sql: bytes) -> None:
     try:
         _check(raw, raw.pgconn.exec_(sql))
     except psycopg.Error:
-        with connection.wrap_database_errors:
+        with _thread.django.wrap_database_errors:
             raise
 
 
@@ -146,7 +202,7 @@ class Prepared:
             self.prepare(link)
             result = _check(link.raw, link.raw.pgconn.exec_prepared(self.name, self.texts(values)))
         except psycopg.Error:
-            with connection.wrap_database_errors:
+            with _thread.django.wrap_database_errors:
                 raise
         return _row(result, 0) if result.ntuples else None
 
@@ -188,7 +244,7 @@ def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> list[list[str 
         for result in results:
             _check(link.raw, result)
     except psycopg.Error:
-        with connection.wrap_database_errors:
+        with _thread.django.wrap_database_errors:
             raise
     last = results[-2 if is_end and link.is_ours else -1]
     return [_row(last, number) for number in range(last.ntuples)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from django.db import connection
+from portal.prepared import is_in_transaction
 
 MOST: Final = 16
 """What is done together at most."""
@@ -48,7 +48,7 @@ class Together(Generic[Wanted, Found]):
 
         In a transaction of Django's it is done by itself, as part of that.
         """
-        if connection.in_atomic_block:
+        if is_in_transaction():
             return self._run([wanted])[0]
         place: _Place[Wanted, Found] = _Place(wanted, kind, owner)
         place.turn.acquire()

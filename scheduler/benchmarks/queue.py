@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import connection
 from django.utils import timezone
 
-from credit.models import App, AppVersion, Platform
+from credit.models import App, AppVersion, Platform, Result, ServerState
 from portal import credentials
 from portal.models import ClientKey, Host, User
 from scheduler import keys
+from scheduler.catalogue import KEPT_SECS
 from scheduler.models import StoredFile, VersionFile
 
 HOSTS: Final = 2000
@@ -41,10 +43,8 @@ INSERT INTO credit_result (workunit_id, app_id, name, priority, created_at, serv
 SELECT w.id, %(app)s, w.name || '_' || copy, 0, now(), 2, 0, 0, 0, 'CPU', false, '', '[]', '[]', 0, 0
   FROM w CROSS JOIN generate_series(0, 1) copy ORDER BY w.id, copy
 """
-# What a round changed, back as it was.
-_RESET: Final = """
-UPDATE credit_result SET server_state = 2, host_id = NULL, user_id = NULL, app_version_id = NULL, sent_at = NULL,
-       deadline_at = NULL, peak_flops = NULL, projected_flops = NULL
+_REPORT: Final = """
+UPDATE credit_result SET server_state = 5, outcome = 1, received_at = now(), elapsed_secs = 3600, cpu_secs = 3600
  WHERE server_state = 4
 """
 
@@ -156,18 +156,24 @@ def create() -> tuple[App, list[Member]]:
 
 
 def fill(app: App, njobs: int) -> None:
-    """Let exactly so many jobs wait."""
+    """Let exactly so many jobs wait, and no others be there; what processes have at hand ends meanwhile."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE credit_result, credit_workunit CASCADE")
-        cursor.execute(_FILL, {"app": app.pk, "prefix": f"wu{njobs}_", "njobs": njobs})
-        cursor.execute("VACUUM ANALYZE credit_result")
-        cursor.execute("ANALYZE credit_workunit")
+    time.sleep(KEPT_SECS)
+    _add(app, njobs)
 
 
-def reset(members: list[Member]) -> None:
-    """Take all jobs back."""
+def top_up(app: App, members: list[Member], njobs: int) -> None:
+    """What was sent is done and reported, and new jobs come behind the others, so that ``njobs`` wait."""
     with connection.cursor() as cursor:
-        cursor.execute(_RESET)
-        cursor.execute("VACUUM ANALYZE credit_result")
+        cursor.execute(_REPORT)
     for member in members:
         member.jobs.clear()
+    _add(app, njobs - Result.objects.filter(server_state=ServerState.UNSENT).count())
+
+
+def _add(app: App, njobs: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_FILL, {"app": app.pk, "prefix": f"wu{time.monotonic_ns()}_", "njobs": njobs})
+        cursor.execute("VACUUM ANALYZE credit_result")
+        cursor.execute("VACUUM ANALYZE credit_workunit")
