@@ -40,20 +40,21 @@ _rpc_secs = Histogram("cobblestone_rpc_seconds", "Time to answer a BOINC client.
 _pages = Counter("cobblestone_pages", "Requests of people and scripts, by view.", ["view", "status"])
 _page_secs = Histogram("cobblestone_page_seconds", "Time to answer people and scripts.", buckets=_BUCKETS)
 # Looking a child up by its labels costs more than counting.
-_rpc_children: dict[tuple[str, int], Counter] = {}
-_rpc_secs_children: dict[str, Histogram] = {}
+_rpc_children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
 _TASK_KEY = "metrics:task:{}:{}"
 
 
 def count_rpc(path: str, error_num: int, elapsed_secs: float) -> None:
     """Count one answered request of a BOINC client; ``path`` is one of settings.PROTOCOLS."""
-    child = _rpc_children.get((path, error_num))
-    if child is None:
-        child = _rpc_children[path, error_num] = _rpcs.labels(path, str(error_num))
-        _rpc_secs_children[path] = _rpc_secs.labels(path)
-    child.inc()
-    _rpc_secs_children[path].observe(elapsed_secs)
+    children = _rpc_children.get((path, error_num))
+    if children is None:
+        # Both at once: other threads come here meanwhile.
+        children = _rpcs.labels(path, str(error_num)), _rpc_secs.labels(path)
+        _rpc_children[path, error_num] = children
+    count, secs = children
+    count.inc()
+    secs.observe(elapsed_secs)
 
 
 def count_page(view: str, status: int, elapsed_secs: float) -> None:

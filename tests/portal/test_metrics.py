@@ -13,12 +13,13 @@ from celery import shared_task
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
+from prometheus_client import REGISTRY
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from pytest_django import Settings
 
-from portal import metrics_folder
+from portal import metrics, metrics_folder
 from portal.celery import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,21 @@ def test_requests_of_clients_are_counted_by_outcome() -> None:
     assert grown("cobblestone_rpcs_total", "-1", "/rpc.php") == 1
     assert grown("cobblestone_rpc_seconds_count", "/rpc.php") == 3
     assert grown("cobblestone_rpc_seconds_bucket", "+Inf", "/rpc.php") == 3
+
+
+def test_a_request_is_counted_while_another_is_the_first_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new process answers its first requests at the same time."""
+    really = metrics._rpc_secs.labels
+
+    def labels_while_another_is_counted(*labels: str) -> object:
+        monkeypatch.undo()
+        metrics.count_rpc("/first", 0, 0.5)
+        return really(*labels)
+
+    monkeypatch.setattr(metrics._rpc_secs, "labels", labels_while_another_is_counted)
+    metrics.count_rpc("/first", 0, 0.5)
+    assert REGISTRY.get_sample_value("cobblestone_rpcs_total", {"path": "/first", "error_num": "0"}) == 2
+    assert REGISTRY.get_sample_value("cobblestone_rpc_seconds_count", {"path": "/first"}) == 2
 
 
 def test_an_app_that_cannot_tell_leaves_the_other_metrics(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
