@@ -251,8 +251,15 @@ def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> list[list[str 
 
 
 def _in_one_trip(link: _Link, steps: Sequence[Step], *, is_end: bool) -> list[pq.abc.PGresult]:
-    """The results of the statements, of BEGIN and of COMMIT, up to the first that failed."""
+    """The results of the statements, of BEGIN and of COMMIT, up to the first that failed.
+
+    Each call that lets other threads run meanwhile costs two switches of thread if one wants to, so there are few:
+    psycopg's `is_busy` is one, and its pipelines ask it twice for each result.
+    """
     pgconn = link.raw.pgconn
+    if len(steps) == 1 and not (link.begins or is_end):
+        statement, values = steps[0]
+        return [pgconn.exec_prepared(statement.name, statement.texts(values))]
     pgconn.enter_pipeline_mode()
     if link.begins:
         pgconn.send_query_params(b"BEGIN", None)
@@ -262,24 +269,30 @@ def _in_one_trip(link: _Link, steps: Sequence[Step], *, is_end: bool) -> list[pq
     if is_end:
         pgconn.send_query_params(b"COMMIT", None)
     pgconn.pipeline_sync()
+    _wait(pgconn)
     results = []
-    while (result := _next_result(pgconn)) is None or result.status != pq.ExecStatus.PIPELINE_SYNC:
-        # None comes between the results of two statements.
-        if result is not None:
-            results.append(result)
-        if pgconn.status == pq.ConnStatus.BAD:
-            return results
-    pgconn.exit_pipeline_mode()
+    while (result := _next_result(pgconn)) is not None and result.status != pq.ExecStatus.PIPELINE_SYNC:
+        results.append(result)
+        # None, which ends a statement's results and is here already.
+        pgconn.get_result()
+    if pgconn.status != pq.ConnStatus.BAD:
+        pgconn.exit_pipeline_mode()
     return results
 
 
+def _wait(pgconn: pq.abc.PGconn) -> None:
+    """Wait for input where other threads can run meanwhile: libpq's own waiting holds the interpreter's lock."""
+    is_unsent = bool(pgconn.flush())
+    poll = select.poll()
+    poll.register(pgconn.socket, select.POLLIN | (select.POLLOUT if is_unsent else 0))
+    poll.poll()
+    pgconn.consume_input()
+
+
 def _next_result(pgconn: pq.abc.PGconn) -> pq.abc.PGresult | None:
-    """Wait for it where other threads can run meanwhile: libpq's own waiting holds the interpreter's lock."""
-    while (is_unsent := bool(pgconn.flush())) or pgconn.is_busy():
-        poll = select.poll()
-        poll.register(pgconn.socket, select.POLLIN | (select.POLLOUT if is_unsent else 0))
-        poll.poll()
-        pgconn.consume_input()
+    """None if there is none any more: the connection is lost."""
+    while pgconn.is_busy():
+        _wait(pgconn)
     return pgconn.get_result()
 
 
