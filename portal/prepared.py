@@ -95,16 +95,19 @@ def _borrow(pool: ConnectionPool) -> _Link:
 
     The pool itself hands out all of its connections in turn, and takes a while for it.
     """
-    while _kept:
-        try:
-            link = _kept.pop()
-        except IndexError:
-            # Another thread was faster.
-            break
+    while link := _pop_kept():
         if link.pool is pool and not link.raw.closed and time.monotonic() < link.until:
             return link
         _put_back(link)
     return _Link(pool.getconn(), pool)
+
+
+def _pop_kept(at: int = -1) -> _Link | None:
+    try:
+        return _kept.pop(at)
+    except IndexError:
+        # There is none, or another thread was faster.
+        return None
 
 
 def _give_back(link: _Link) -> None:
@@ -114,6 +117,9 @@ def _give_back(link: _Link) -> None:
     is_idle = not is_lost and link.raw.pgconn.transaction_status == pq.TransactionStatus.IDLE
     if is_idle and len(_kept) < pool.max_size // 4:
         _kept.append(link)
+        # Those below were not wanted for a while.
+        if _kept[:1] and _kept[0].until < time.monotonic() and (oldest := _pop_kept(0)):
+            _put_back(oldest)
         return
     _put_back(link)
     if is_lost:
@@ -129,8 +135,8 @@ def _put_back(link: _Link) -> None:
 
 def put_back_kept() -> None:
     """Return the connections that are kept to the pool: before it is closed, say."""
-    while _kept:
-        _put_back(_kept.pop())
+    while link := _pop_kept():
+        _put_back(link)
 
 
 @contextmanager
@@ -257,15 +263,15 @@ def _in_one_trip(link: _Link, steps: Sequence[Step], *, is_end: bool) -> list[pq
     psycopg's `is_busy` is one, and its pipelines ask it twice for each result.
     """
     pgconn = link.raw.pgconn
+    texts = [(statement.name, statement.texts(values)) for statement, values in steps]
     if len(steps) == 1 and not (link.begins or is_end):
-        statement, values = steps[0]
-        return [pgconn.exec_prepared(statement.name, statement.texts(values))]
+        return [pgconn.exec_prepared(*texts[0])]
     pgconn.enter_pipeline_mode()
     if link.begins:
         pgconn.send_query_params(b"BEGIN", None)
         link.begins = False
-    for statement, values in steps:
-        pgconn.send_query_prepared(statement.name, statement.texts(values))
+    for name, values in texts:
+        pgconn.send_query_prepared(name, values)
     if is_end:
         pgconn.send_query_params(b"COMMIT", None)
     pgconn.pipeline_sync()

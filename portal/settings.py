@@ -141,6 +141,11 @@ _database["OPTIONS"] = {
     # A prepared statement is planned once per connection, and not each time anew for its parameters: for the long
     # statements of the client protocols that takes longer than running them.
     "options": "-c plan_cache_mode=force_generic_plan",
+    # A connection whose other end is gone without a word must not be waited for: requests share some. Over TCP only.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
     **_database.get("OPTIONS", {}),
     "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10},
     "application_name": "cobblestone",

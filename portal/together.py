@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from psycopg_pool import PoolTimeout
+
 from portal.prepared import is_in_transaction
 
 MOST: Final = 16
@@ -30,8 +32,10 @@ class _Place(Generic[Wanted, Found]):
     kind: Hashable
     owner: Hashable
     turn: threading.Lock = field(default_factory=threading.Lock)
+    is_first: bool = False
     is_left: bool = False
     found: list[Found] = field(default_factory=list)
+    error: PoolTimeout | None = None
 
 
 class Together(Generic[Wanted, Found]):
@@ -56,10 +60,23 @@ class Together(Generic[Wanted, Found]):
             self._queue.append(place)
             waits, self._is_running = self._is_running, True
         if waits:
-            place.turn.acquire()
+            self._wait(place)
         if not place.is_left:
             self._run_first()
+        if place.error is not None:
+            raise PoolTimeout(*place.error.args) from place.error
         return place.found[0] if place.found else self._run([wanted])[0]
+
+    def _wait(self, place: _Place[Wanted, Found]) -> None:
+        try:
+            place.turn.acquire()
+        except BaseException:
+            # Interrupted: it must not be waited for.
+            with self._lock:
+                self._queue = [each for each in self._queue if each is not place]
+            if place.is_first and not place.is_left:
+                self._begin_next()
+            raise
 
     def _run_first(self) -> None:
         """Do what is first in the queue, this thread's, and what goes with it; then it is the next one's turn."""
@@ -68,14 +85,27 @@ class Together(Generic[Wanted, Found]):
         try:
             for place, found in zip(batch, self._run([place.wanted for place in batch]), strict=True):
                 place.found.append(found)
+        except PoolTimeout as error:
+            # All the others have waited for a connection as well.
+            with self._lock:
+                batch += self._queue
+                self._queue = []
+            for place in batch:
+                place.is_left, place.error = True, error
         except Exception:
             if len(batch) == 1:
                 raise
         finally:
-            with self._lock:
-                following = self._queue[:1]
-                self._is_running = bool(following)
-            for place in following + batch[1:]:
+            self._begin_next()
+            for place in batch[1:]:
+                place.turn.release()
+
+    def _begin_next(self) -> None:
+        with self._lock:
+            following = self._queue[:1]
+            self._is_running = bool(following)
+            for place in following:
+                place.is_first = True
                 place.turn.release()
 
     def _leave(self) -> list[_Place[Wanted, Found]]:

@@ -403,8 +403,14 @@ def write(
     writing = Writing(host.id, host.version, _rows(host.id, user_id, changes, now.isoformat()), at_hand)
     if is_locked:
         return _write([writing], is_locked=True)[0]
+    if not _NEVER_WAITS.issuperset(writing.rows):
+        return _write_together([writing])[0]
     # Of a person only one at a time: one statement does not see what it has sent of the same workunit before.
     return _writings.get(writing, kind=tuple(writing.rows), owner=user_id)
+
+
+_NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
+"""Parts whose rows nobody else has locked once the computer and the jobs are: who waits makes no other request wait."""
 
 
 def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:
@@ -431,10 +437,7 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
 def _write(writings: Sequence[Writing], *, is_locked: bool = False) -> list[set[int]]:
     """Write what is of the same parts, by computer; for each the jobs that were sent. All or nothing."""
     writings_by_host = sorted(writings, key=lambda writing: writing.host_id)
-    rows = {part: [row for each in writings for row in each.rows[part]] for part in writings[0].rows}
-    if "begun" in rows:
-        # In the order in which all others lock them.
-        rows["begun"].sort(key=lambda row: row["id"])
+    rows = {part: [row for each in writings_by_host for row in each.rows[part]] for part in writings[0].rows}
     at_hand = _numbers(id_ for each in writings for id_ in each.at_hand)
     steps: list[Step] = [(statements.write(*rows), {part: orjson.dumps(its).decode() for part, its in rows.items()})]
     # A statement of its own: what the next one sees is then no older than the locks.

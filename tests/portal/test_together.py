@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 from django.db import transaction
+from psycopg_pool import PoolTimeout
 
 from portal import together
 from portal.together import Together
@@ -114,6 +116,48 @@ def test_after_one_that_fails_alone_the_next_one_is_served() -> None:
     with pytest.raises(Refused):
         bad.result()
     assert good.result() == 4
+
+
+def test_without_a_connection_to_be_had_nobody_waits_twice_for_one() -> None:
+    ntries = 0
+    has_begun, goes_on = threading.Event(), threading.Event()
+
+    def waits_for_a_connection(numbers: Sequence[int]) -> list[int]:
+        nonlocal ntries
+        ntries += 1
+        has_begun.set()
+        assert goes_on.wait(PATIENCE_SECS)
+        raise PoolTimeout("couldn't get a connection")
+
+    wanted: Together[int, int] = Together(waits_for_a_connection)
+    with ThreadPoolExecutor(3) as threads:
+        found = [threads.submit(wanted.get, 1)]
+        assert has_begun.wait(PATIENCE_SECS)
+        found += [threads.submit(wanted.get, number) for number in (2, 3)]
+        _await(lambda: len(wanted._queue) == 2)
+        goes_on.set()
+    for each in found:
+        with pytest.raises(PoolTimeout, match="couldn't get a connection"):
+            each.result()
+    assert ntries == 1
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_that_is_interrupted_is_not_waited_for(is_first: bool) -> None:
+    class Interrupted:
+        def acquire(self) -> None:
+            raise KeyboardInterrupt
+
+    doubled: Together[int, int] = Together(Doubling())
+    place = together._Place[int, int](1, None, None, turn=cast("threading.Lock", Interrupted()), is_first=is_first)
+    other = together._Place[int, int](2, None, None)
+    other.turn.acquire()
+    doubled._queue = [place, other]
+    with pytest.raises(KeyboardInterrupt):
+        doubled._wait(place)
+    assert doubled._queue == [other]
+    # If it was its turn, it is the next one's now.
+    assert other.turn.locked() is not is_first
 
 
 @pytest.mark.django_db
