@@ -196,7 +196,7 @@ def test_an_error_counts_by_whatever_state_it_is_reported(
 def test_urgent_jobs_that_suit_nobody_do_not_hide_others(app: App, alice: User) -> None:
     fill(app, 5)
     big = make_workunit(app, memory_bound_bytes=10**15)
-    Result.objects.bulk_create([Result(workunit=big, app=app, name=f"big_{n}", priority=1) for n in range(5000)])
+    Result.objects.bulk_create([Result(workunit=big, app=app, name=f"big_{n}", priority=1) for n in range(1200)])
     computer = computer_of(alice)
     # Half of the requests look behind the urgent ones, and half of these at the first job there.
     found = [names(computer.ask(0, 1, draw=random.Random(n)), "result") for n in range(40)]
