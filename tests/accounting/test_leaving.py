@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,6 +29,7 @@ from scheduler.models import HostRecord, UserPreferences
 from tests.accounting.factories import credit, make_host, make_note
 from tests.accounting.rpc_helpers import attach, hours_pass, make_computer, post, sync, work
 from tests.reading import Page
+from tests.waiting import wait_until
 
 DELETE = "/account/delete/"
 
@@ -219,15 +221,12 @@ def test_a_report_half_written_when_the_erasure_begins_does_not_stand_in_its_way
 ) -> None:
     attach(alice)
     host = Host.objects.get()
-    User.objects.filter(pk=alice.pk).update(deletion_asked_at=timezone.now() - GRACE)
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            # The order of a report: its ledger row, then its days, which share their user's key.
-            HostLedger.objects.select_for_update().get(pk=host.pk)
-            erasing = pool.submit(_erase)
-            _await_a_waiter()
-            Day.objects.create(user=alice, host=host, project=projects[0], day=timezone.now().date(), cpu_time=1)
-        assert erasing.result(timeout=60) == 1
+    _erase_while_it_waits(
+        alice,
+        # The order of a report: its ledger row, then its days, which share their user's key.
+        lambda: HostLedger.objects.select_for_update().get(pk=host.pk),
+        lambda: Day.objects.create(user=alice, host=host, project=projects[0], day=timezone.now().date(), cpu_time=1),
+    )
     assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
 
 
@@ -250,16 +249,25 @@ def test_a_request_for_work_that_has_its_computer_does_not_stand_in_the_way_of_t
     attach(alice)
     host = Host.objects.get()
     HostRecord.objects.create(host=host)
-    User.objects.filter(pk=alice.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    _erase_while_it_waits(
+        alice,
+        # The order of a request: its computer, at last the scheduler's record of it.
+        lambda: Host.objects.select_for_update(no_key=True).get(pk=host.pk),
+        lambda: HostRecord.objects.filter(host=host).update(rpc_seqno=5),
+    )
+    assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
+
+
+def _erase_while_it_waits(user: User, lock: Callable[[], object], write: Callable[[], object]) -> None:
+    """The account is due, and its erasure begins between the two steps of another transaction."""
+    User.objects.filter(pk=user.pk).update(deletion_asked_at=timezone.now() - GRACE)
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            # The order of a request: its computer, at last the scheduler's record of it.
-            Host.objects.select_for_update(no_key=True).get(pk=host.pk)
+            lock()
             erasing = pool.submit(_erase)
-            _await_a_waiter()
-            HostRecord.objects.filter(host=host).update(rpc_seqno=5)
+            wait_until(_somebody_waits, "somebody to wait for a lock", 30, poll_secs=0.01)
+            write()
         assert erasing.result(timeout=60) == 1
-    assert set(rows_about(alice.pk, [host.pk]).values()) == {0}
 
 
 def _erase() -> int:
@@ -267,14 +275,6 @@ def _erase() -> int:
         return erasure.erase_due(timezone.now())
     finally:
         connection.close()
-
-
-def _await_a_waiter() -> None:
-    """PostgreSQL tells nobody that a session has begun to wait for a lock: one can only look again."""
-    deadline = time.monotonic() + 30
-    while not _somebody_waits():
-        assert time.monotonic() < deadline, "nobody waits for a lock"
-        time.sleep(0.01)
 
 
 def _somebody_waits() -> bool:

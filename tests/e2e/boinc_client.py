@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.e2e import guard
-from tests.e2e.waiting import free_port, wait_until
+from tests.waiting import free_port, wait_until
 
 BOINC = "/usr/bin/boinc"
 BOINCCMD = "/usr/bin/boinccmd"

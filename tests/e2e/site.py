@@ -21,7 +21,7 @@ from django.db import connection
 
 from portal import signing
 from tests.e2e import guard
-from tests.e2e.waiting import free_port, wait_until
+from tests.waiting import free_port, wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 WEB_SERVER = (

@@ -13,7 +13,7 @@ from portal import signing
 from tests.e2e.boinc_client import BoincClient
 from tests.e2e.mini_project import Job, MiniProject, Report
 from tests.e2e.site import Site
-from tests.e2e.waiting import wait_until
+from tests.waiting import wait_until
 
 EMAIL = "Volunteer@Example.org"
 PASSWORD = "many small stones"

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.boinc_client import BoincClient
 from tests.e2e.site import Site
-from tests.e2e.waiting import wait_until
+from tests.waiting import wait_until
 
 OLD, NEW, PASSWORD = "Dora@Example.org", "dora@new.example.org", "seven green boats"
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.e2e import guard
-from tests.e2e.waiting import wait_until
+from tests.waiting import wait_until
 
 # Starts a process in a session of its own, which no signal to the group reaches, and waits.
 FAMILY = "setsid sleep 1000 & echo $$ $! > pids; wait"

@@ -23,7 +23,7 @@ from tests.e2e import guard
 from tests.e2e.boinc_client import BoincClient
 from tests.e2e.site import CHECKOUT, Site
 from tests.e2e.visitor import sign_in
-from tests.e2e.waiting import wait_until
+from tests.waiting import wait_until
 
 PASSWORDS = {"alice@example.org": "alice's secret", "bob@example.org": "bob's secret"}
 JOB_SECS = 240

@@ -15,8 +15,8 @@ from django.conf import settings
 from portal.models import Host
 from scheduler.models import Upload
 from tests.e2e.site import Site
-from tests.e2e.waiting import wait_until
 from tests.scheduler.uploading import ADDRESS, make_task, read_reply, size_query, upload_body
+from tests.waiting import wait_until
 
 MIB = 1024 * 1024
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import cast
@@ -14,6 +14,7 @@ from psycopg_pool import PoolTimeout
 
 from portal import together
 from portal.together import Together
+from tests.waiting import wait_until
 
 PATIENCE_SECS = 20
 
@@ -40,13 +41,8 @@ class Doubling:
         return [2 * number for number in numbers]
 
 
-def _await(condition: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(PATIENCE_SECS * 1000):
-        if condition():
-            return
-        pause.wait(0.001)
-    raise AssertionError("it did not happen")
+def _await_waiting(doubled: Together[int, int], nwaiting: int) -> None:
+    wait_until(lambda: len(doubled._queue) == nwaiting, f"{nwaiting} to wait", PATIENCE_SECS, poll_secs=0.001)
 
 
 def _while_first_runs(
@@ -57,9 +53,9 @@ def _while_first_runs(
     with ThreadPoolExecutor(len(wanted) + 1) as threads:
         found = [threads.submit(doubled.get, first)]
         assert work.has_begun.wait(PATIENCE_SECS)
-        for number, (each, kind, owner) in enumerate(wanted):
+        for nwaiting, (each, kind, owner) in enumerate(wanted, 1):
             found.append(threads.submit(doubled.get, each, kind, owner))
-            _await(lambda number=number: len(doubled._queue) == number + 1)  # type: ignore[misc]
+            _await_waiting(doubled, nwaiting)
         work.goes_on.set()
     return found
 
@@ -134,7 +130,7 @@ def test_without_a_connection_to_be_had_nobody_waits_twice_for_one() -> None:
         found = [threads.submit(wanted.get, 1)]
         assert has_begun.wait(PATIENCE_SECS)
         found += [threads.submit(wanted.get, number) for number in (2, 3)]
-        _await(lambda: len(wanted._queue) == 2)
+        _await_waiting(wanted, 2)
         goes_on.set()
     for each in found:
         with pytest.raises(PoolTimeout, match="couldn't get a connection"):

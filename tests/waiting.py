@@ -1,4 +1,4 @@
-"""Waiting for something that another process does: ask again and again, but not for ever."""
+"""Waiting for something that another process or thread does, and tells nobody: ask again and again, not for ever."""
 
 import socket
 import time
@@ -10,13 +10,13 @@ POLL_SECS = 0.2
 Answer = TypeVar("Answer")
 
 
-def wait_until(ask: Callable[[], Answer], what: str, timeout_secs: float) -> Answer:
+def wait_until(ask: Callable[[], Answer], what: str, timeout_secs: float, poll_secs: float = POLL_SECS) -> Answer:
     """Return the first true answer of `ask`; AssertionError that names `what` when the time is over."""
     deadline = time.monotonic() + timeout_secs
     while not (answer := ask()):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout_secs:g} s in vain for {what}")
-        time.sleep(POLL_SECS)
+        time.sleep(poll_secs)
     return answer
 
 
