@@ -26,7 +26,7 @@ from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
 from accounting.engine.machine import Machine
 from accounting.host_memory import Stored
 from accounting.partitions import month_of, partition_of
-from portal.prepared import Prepared
+from portal.prepared import Prepared, array
 
 # One row: the host, its owner, and as JSON the owner's projects and the host's.
 _READ: Final = """
@@ -302,11 +302,6 @@ def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             account.account_keys[id_] = account_key.encode()
 
 
-def _array(values: Sequence[int]) -> str:
-    """A PostgreSQL array literal of whole numbers of 64 bits, or of booleans; cheaper than a list parameter."""
-    return f"{{{orjson.dumps(values).decode()[1:-1]}}}"
-
-
 _SIX: Final = '"{%s,%s,%s,%s,%s,%s}"'
 _NO_WORK: Final = _SIX % NO_WORK
 
@@ -353,13 +348,13 @@ def write(
         "now": now.isoformat(),
         "day": day.isoformat(),
         "client_now": None if client_now is None else repr(client_now),
-        "level": _array(settlement.host.level),
+        "level": array(settlement.host.level),
         "contact": orjson.dumps(contact).decode(),
         "answer_digest": answered.digest,
         "answers_logged": str(answered.logged),
         "same_answers": str(answered.same),
-        "updates": _array([id_ for id_, wishes in account.wishes.items() if wishes.update_asked]),
-        "suspensions": _array(_suspensions(account, states)),
+        "updates": array([id_ for id_, wishes in account.wishes.items() if wishes.update_asked]),
+        "suspensions": array(_suspensions(account, states)),
         **_project_params(rows, states),
         **_day_params(settlement),
     }
@@ -400,14 +395,14 @@ def _suspensions(account: Account, states: Mapping[int, dict[str, Any]]) -> list
 def _project_params(rows: Sequence[ProjectState], states: Mapping[int, dict[str, Any]]) -> dict[str, str]:
     ids = [row.project_id for row in rows]
     return {
-        "ids": _array(ids),
+        "ids": array(ids),
         "reported": _arrays([row.reported for row in rows]),
         "high": _arrays([row.high for row in rows]),
         "handed": _arrays([row.handed for row in rows]),
         "credited": _arrays([row.credited for row in rows]),
         "pending": _arrays([row.pending for row in rows]),
         "dropped": _arrays([row.dropped for row in rows]),
-        "listed": _array([row.listed for row in rows]),
+        "listed": array([row.listed for row in rows]),
         "states": _texts([orjson.dumps(states[id_]).decode() if id_ in states else None for id_ in ids]),
     }
 
@@ -416,9 +411,9 @@ def _day_params(settlement: Settlement) -> dict[str, str]:
     ids = sorted(settlement.credits.keys() | settlement.flags.keys())
     amounts = [settlement.credits.get(id_, NO_WORK) for id_ in ids]
     columns = list(zip(*amounts, strict=True)) if amounts else [()] * 6
-    params = {letter: _array(column) for letter, column in zip("abcdef", columns, strict=True)}
-    params["day_ids"] = _array(ids)
-    params["flags"] = _array([settlement.flags.get(id_, 0) for id_ in ids])
+    params = {letter: array(column) for letter, column in zip("abcdef", columns, strict=True)}
+    params["day_ids"] = array(ids)
+    params["flags"] = array([settlement.flags.get(id_, 0) for id_ in ids])
     return params
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
+import orjson
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from psycopg import pq
@@ -311,3 +312,8 @@ def _check(raw: psycopg.Connection[Any], result: pq.abc.PGresult) -> pq.abc.PGre
     if result.status not in _DONE:
         raise error_from_result(result, encoding=raw.info.encoding)
     return result
+
+
+def array(values: Sequence[int]) -> str:
+    """A PostgreSQL array literal of whole numbers of 64 bits, or of booleans; cheaper than a list parameter."""
+    return f"{{{orjson.dumps(values).decode()[1:-1]}}}"

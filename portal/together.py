@@ -93,6 +93,7 @@ class Together(Generic[Wanted, Found]):
             for place in batch:
                 place.is_left, place.error = True, error
         except Exception:
+            # Of whatever kind, it may be the fault of one: each is done again by itself, and gets what is its own.
             if len(batch) == 1:
                 raise
         finally:

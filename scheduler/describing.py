@@ -13,11 +13,12 @@ from django.conf import settings
 from portal.hardware import Hardware, hardware_digest, parse_hardware
 from scheduler.messages import CPU, SchedulerRequest
 from scheduler.statements import DESCRIBED
-from scheduler.store import Changes, KnownHost
+from scheduler.store import KnownHost
+from scheduler.writing import Changes
 
 
 def describe(request: SchedulerRequest, host: KnownHost, words: list[str], changes: Changes) -> None:
-    """Fill in what `store.write` keeps of the computer; ``words``: why nothing was sent."""
+    """Fill in what `writing.write` keeps of the computer; ``words``: why nothing was sent."""
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
     connected = request.time_stats.get("connected_frac")

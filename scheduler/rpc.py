@@ -47,6 +47,7 @@ from scheduler import (
     shelf,
     store,
     trickles,
+    writing,
 )
 from scheduler.catalogue import Catalogue
 from scheduler.dispatch import Dispatch
@@ -54,7 +55,8 @@ from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
 from scheduler.shelf import Hand
-from scheduler.store import Account, Ask, Changes, JobsOfDay, KnownHost, Waiting
+from scheduler.store import Account, Ask, JobsOfDay, KnownHost, Waiting
+from scheduler.writing import Changes
 
 _PUBLISHED: Final = Rules.published()
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
@@ -87,7 +89,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
             break
         except lookup.UnknownHost as unknown:
             host_id = lookup.enrol(unknown, request, now)
-        except store.Outdated:
+        except writing.Outdated:
             hand.empty()
             noutdated += 1
             locks, hand = True, Hand(known, takes=noutdated < 2)
@@ -129,7 +131,7 @@ def _answer(
     changes = Changes(trickles=trickles.rows(request, account, host.id))
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if rows and not is_locked:
-        raise store.Outdated
+        raise writing.Outdated
     counted, locked = store.report(host.id, rows, account.jobs_of_day, now) if rows else (set(), account.records)
     records = locked if counted else account.records
     for each, choice in work.again:
@@ -151,9 +153,9 @@ def _answer(
         waiting = waiting or store.diagnose(asks)
     words = [] if work.filling.sent or work.again else _words(request, key_step, work, waiting)
     describing.describe(request, host, words, changes)
-    changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
+    changes.record |= writing.jobs_of_day_columns(account.jobs_of_day)
     at_hand = hand.keep({each.job.id for each in work.filling.sent})
-    sent = store.write(host, account.user_id, changes, at_hand, now, is_locked=is_locked)
+    sent = writing.write(host, account.user_id, changes, at_hand, now, is_locked=is_locked)
     reply = _reply(request, account, host, words, now)
     reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     _add_key(reply, key_step, stays, known, request.is_anonymous)
@@ -180,7 +182,7 @@ def _jobs(
     if hand.take(asks, user_id):
         return hand.jobs, None
     if not is_locked:
-        raise store.Outdated
+        raise writing.Outdated
     return _picked(user_id, asks, known, draw)
 
 
@@ -219,7 +221,7 @@ def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -
         if record.host_scale_time != since:
             began.add(key)
         changes.jobs.append(
-            store.job_row(
+            writing.job_row(
                 each.job,
                 each.choice,
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
@@ -238,7 +240,7 @@ def _add_records(
     new = {each.choice.key for each in fill.sent if each.choice.key not in ids}
     # In the order in which all others lock them.
     for key in sorted(judged | began | new, key=lambda key: ids.get(key, 0)):
-        row = store.record_row(key, fill.records[key], ids.get(key), work.inherited.get(key, 0))
+        row = writing.record_row(key, fill.records[key], ids.get(key), work.inherited.get(key, 0))
         (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
 
 

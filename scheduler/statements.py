@@ -1,4 +1,4 @@
-"""The SQL of a scheduler RPC; scheduler/store.py runs it and says in which order locks are taken."""
+"""The SQL of a scheduler RPC; scheduler/store.py and writing.py run it, and say in which order locks are taken."""
 
 from __future__ import annotations
 

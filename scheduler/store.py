@@ -1,4 +1,5 @@
-"""The scheduler's statements: lock the computer, read, take reports, pick jobs, write. Each runs once per RPC at most.
+"""The scheduler's statements: lock the computer, read, take reports, pick jobs. Each runs once per RPC at most, and so
+does the one that writes (`scheduler.writing`).
 
 Locks are taken in this order, by every part of the project server: computer, workunits by id, results, (host, version)
 records, sums of credit. Jobs are picked with SKIP LOCKED, result and workunit together, so schedulers never wait for
@@ -13,15 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import orjson
-from django.db import DataError
-from psycopg.errors import DivisionByZero
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
-from portal.prepared import Step, each_trip_alone, fetch_last
+from portal.prepared import Step, array, each_trip_alone, fetch_last
 from portal.together import Together
 from scheduler import statements
-from scheduler.engine.facts import Choice, Job, RecordKey, Records
+from scheduler.engine.facts import Job, RecordKey, Records
 
 
 @dataclass(slots=True)
@@ -161,20 +160,20 @@ def read(
         "reported": reported,
         "preferences_at": preferences_at,
     }
-    row = _read([asker], locks=locks)[0] if locks else _readings.get(asker, kind=tuple(key))
+    if locks:
+        # A statement of its own: the other one sees what the request that held the lock has written.
+        row = _read([asker], *([(statements.LOCK, {"host_id": str(host_id)})] if host_id else []))[0]
+    else:
+        row = _readings.get(asker, kind=tuple(key))
     return None if row is None else _account(row)
 
 
-def _read(askers: Sequence[Mapping[str, Any]], *, locks: bool = False) -> list[Sequence[str | None] | None]:
-    """The row of each."""
+def _read(askers: Sequence[Mapping[str, Any]], *before: Step) -> list[Sequence[str | None] | None]:
+    """The row of each, after these statements."""
     statement = statements.READ_BY_KEY if "key_hash" in askers[0] else statements.READ_BY_WEAK_KEY
     numbered = [{"n": number, **asker} for number, asker in enumerate(askers)]
-    steps: list[Step] = [(statement, {"askers": orjson.dumps(numbered).decode()})]
-    if locks:
-        # A statement of its own: the other one sees what the request that held the lock has written.
-        steps[:0] = [(statements.LOCK, {"host_id": str(asker["host_id"])}) for asker in askers if asker["host_id"]]
     rows: list[Sequence[str | None] | None] = [None] * len(askers)
-    for row in fetch_last(steps):
+    for row in fetch_last([*before, (statement, {"askers": orjson.dumps(numbered).decode()})]):
         rows[int(row[25] or 0)] = row
     return rows
 
@@ -342,7 +341,7 @@ def pick_elsewhere(
             "user_id": str(user_id),
             "short": _asks(short),
             "apps": _asks(asks),
-            "found": _numbers(job.id for job in found),
+            "found": array([job.id for job in found]),
         }
     )
     assert row is not None  # a SELECT without FROM has one row
@@ -354,162 +353,3 @@ def diagnose(asks: Sequence[Ask]) -> Waiting:
     row = statements.DIAGNOSE.fetch_one({"apps": _asks(asks)})
     assert row is not None  # an aggregate has one row
     return Waiting(*orjson.loads(row[0] or "[]"))
-
-
-@dataclass(slots=True)
-class Changes:
-    """What a request changes besides results that were reported; lists of rows as the statement's JSON has them.
-
-    Of the (host, version) records: ``begun`` those with the first job of a spell of probation, ``judged`` those that
-    reports changed, ``added`` new ones. ``record``: what the scheduler knows of the computer; ``is_first``: nothing
-    until now.
-    """
-
-    jobs: list[dict[str, Any]] = field(default_factory=list)
-    begun: list[dict[str, Any]] = field(default_factory=list)
-    judged: list[dict[str, Any]] = field(default_factory=list)
-    added: list[dict[str, Any]] = field(default_factory=list)
-    trickles: list[dict[str, Any]] = field(default_factory=list)
-    record: dict[str, Any] = field(default_factory=dict)
-    is_first: bool = False
-    description: dict[str, Any] | None = None
-
-
-class Outdated(Exception):
-    """What was read or at hand does not hold any more, or the computer's lock is needed for more: nothing is done."""
-
-
-@dataclass(slots=True)
-class Writing:
-    """What one request writes: of each part of the statement (`statements.write`) the rows.
-
-    ``at_hand``: those of its jobs that nobody has locked yet. ``version``: of the computer's row as it was read.
-    """
-
-    host_id: int
-    version: str
-    rows: dict[str, list[dict[str, Any]]]
-    at_hand: Sequence[int]
-
-
-def write(
-    host: KnownHost, user_id: int, changes: Changes, at_hand: Sequence[int], now: dt.datetime, *, is_locked: bool
-) -> set[int]:
-    """Store them, and end the transaction; the ids of the jobs that were sent.
-
-    ``at_hand``: those of them that nobody has locked yet. Raises Outdated if they are not all to be had or, if the
-    computer is not locked yet, another request just has it, or its row was written since it was read.
-    """
-    writing = Writing(host.id, host.version, _rows(host.id, user_id, changes, now.isoformat()), at_hand)
-    if is_locked:
-        return _write([writing], is_locked=True)[0]
-    if not _NEVER_WAITS.issuperset(writing.rows):
-        return _write_together([writing])[0]
-    # Of a person only one at a time: one statement does not see what it has sent of the same workunit before.
-    return _writings.get(writing, kind=tuple(writing.rows), owner=user_id)
-
-
-_NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
-"""Parts whose rows nobody else has locked once the computer and the jobs are: who waits makes no other request wait."""
-
-
-def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:
-    """The parts that have something to do, and their rows."""
-    whose = {"host_id": host_id, "user_id": user_id}
-    rows = {
-        "sent": [job | whose | {"sent_at": now} for job in changes.jobs],
-        "begun": [record | whose for record in changes.begun],
-        "judged": [record | whose for record in changes.judged],
-        "added": [record | whose for record in changes.added],
-        "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
-        "first_record" if changes.is_first else "record": [changes.record | whose | {"last_rpc_at": now}],
-    }
-    if changes.description is None:
-        rows["host"] = [{"host_id": host_id, "now": now}]
-    else:
-        rows["described_host"] = [{"host_id": host_id, "now": now, "description": changes.description}]
-    found = {part: its for part, its in rows.items() if its}
-    if any(job["must_replicate"] for job in changes.jobs):
-        found["replicated"] = []
-    return found
-
-
-def _write(writings: Sequence[Writing], *, is_locked: bool = False) -> list[set[int]]:
-    """Write what is of the same parts, by computer; for each the jobs that were sent. All or nothing."""
-    writings_by_host = sorted(writings, key=lambda writing: writing.host_id)
-    rows = {part: [row for each in writings_by_host for row in each.rows[part]] for part in writings[0].rows}
-    at_hand = _numbers(id_ for each in writings for id_ in each.at_hand)
-    steps: list[Step] = [(statements.write(*rows), {part: orjson.dumps(its).decode() for part, its in rows.items()})]
-    # A statement of its own: what the next one sees is then no older than the locks.
-    if not is_locked:
-        hosts = {
-            "host_ids": _numbers(each.host_id for each in writings_by_host),
-            "versions": f"{{{','.join(each.version for each in writings_by_host)}}}",
-        }
-        steps.insert(0, (statements.RESERVE_UNCHANGED, {"ids": at_hand, **hosts}))
-    elif at_hand != "{}":
-        steps.insert(0, (statements.RESERVE, {"ids": at_hand}))
-    try:
-        ((sent,),) = fetch_last(steps, is_end=True)
-    except DataError as error:
-        if isinstance(error.__cause__, DivisionByZero):
-            raise Outdated from error
-        raise
-    all_sent = set(orjson.loads(sent or "[]"))
-    return [all_sent & {job["id"] for job in each.rows.get("sent", ())} for each in writings]
-
-
-def _write_together(writings: Sequence[Writing]) -> list[set[int]]:
-    with each_trip_alone():
-        return _write(writings)
-
-
-_writings: Final = Together(_write_together)
-
-
-def job_row(
-    job: Job, choice: Choice, deadline_at: dt.datetime, *, one_per_user: bool, must_replicate: bool
-) -> dict[str, Any]:
-    return {
-        "id": job.id,
-        "workunit_id": job.workunit_id,
-        "app_version_id": choice.key.version_id or None,
-        "processor_type": choice.processor_type,
-        "peak_flops": choice.usage.peak_flops,
-        "projected_flops": choice.flops,
-        "deadline_at": deadline_at.isoformat(),
-        "one_per_user": one_per_user,
-        "must_replicate": must_replicate,
-    }
-
-
-def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inherits: int = 0) -> dict[str, Any]:
-    """The scheduler's own columns of a (host, version) record.
-
-    A new one (``id_`` None) gets the statistics of the version ``inherits``.
-    """
-    since = record.host_scale_time
-    return {
-        "id": id_,
-        "app_id": key.app_id,
-        "app_version_id": key.version_id or None,
-        "processor_type": key.processor_type,
-        "inherits": inherits or None,
-        "scale_probation": record.scale_probation,
-        "host_scale_at": None if since is None else dt.datetime.fromtimestamp(since, dt.UTC).isoformat(),
-        "error_rate": record.error_rate,
-        "consecutive_valid": record.consecutive_valid,
-        "max_jobs_per_day": record.max_jobs_per_day,
-    }
-
-
-def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, Any]:
-    return {
-        "jobs_day": jobs.day.isoformat() if jobs.day else None,
-        "jobs_of_day": [[*key, njobs] for key, njobs in jobs.counts.items()],
-    }
-
-
-def _numbers(values: Iterable[int]) -> str:
-    """An array literal."""
-    return f"{{{','.join(map(str, values))}}}"

@@ -156,9 +156,10 @@ def create() -> tuple[App, list[Member]]:
 
 
 def fill(app: App, njobs: int) -> None:
-    """Let exactly so many jobs wait, and no others be there; what processes have at hand ends meanwhile."""
+    """Let exactly so many jobs wait, and no others be there, at hand neither."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE credit_result, credit_workunit CASCADE")
+    # The site's processes cannot be told, but drop what they have at hand when it is so old.
     time.sleep(KEPT_SECS)
     _add(app, njobs)
 

@@ -11,10 +11,11 @@ from django.db import connections
 
 from credit.models import Result, ServerState
 from portal.models import Host, User
-from scheduler import catalogue, shelf, store
-from scheduler.store import Writing
+from scheduler import catalogue, shelf, writing
+from scheduler.writing import Writing
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import Computer, computer_of
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_SECS = 20
@@ -30,11 +31,11 @@ class Held:
         self.batches: list[list[int]] = []
 
     def __call__(self, writings: Sequence[Writing]) -> list[set[int]]:
-        self.batches.append([writing.host_id for writing in writings])
+        self.batches.append([each.host_id for each in writings])
         if not self.has_begun.is_set():
             self.has_begun.set()
             assert self.goes_on.wait(PATIENCE_SECS)
-        return store._write_together(writings)
+        return writing._write_together(writings)
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def fleet() -> list[Computer]:
 @pytest.fixture
 def held(fleet: list[Computer], monkeypatch: pytest.MonkeyPatch) -> Held:
     held = Held()
-    monkeypatch.setattr(store._writings, "_run", held)
+    monkeypatch.setattr(writing._writings, "_run", held)
     return held
 
 
@@ -72,10 +73,7 @@ def all_ask_at_once(held: Held, fleet: Sequence[Computer], meanwhile: Host | Non
         asked = [threads.submit(ask, fleet[0])]
         assert held.has_begun.wait(PATIENCE_SECS)
         asked += [threads.submit(ask, computer) for computer in fleet[1:]]
-        for _ in range(PATIENCE_SECS * 100):
-            if len(store._writings._queue) == len(fleet) - 1:
-                break
-            threading.Event().wait(0.01)
+        wait_until(lambda: len(writing._writings._queue) == len(fleet) - 1, "the others", PATIENCE_SECS, poll_secs=0.01)
         if meanwhile is not None:
             Host.objects.filter(pk=meanwhile.pk).update(venue="home")
         held.goes_on.set()
