@@ -12,13 +12,13 @@ import select
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import orjson
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from psycopg import pq
 from psycopg.errors import error_from_result
 
@@ -165,17 +165,6 @@ def one_transaction() -> Iterator[None]:
             _execute(link.raw, b"COMMIT")
 
 
-@contextmanager
-def each_trip_alone() -> Iterator[None]:
-    """Run the prepared statements in this block on one connection, those of each round trip in a transaction.
-
-    PostgreSQL makes one of what it is sent in one go, so neither BEGIN nor COMMIT is needed. Within a transaction of
-    Django's all are in a savepoint of that.
-    """
-    with transaction.atomic() if is_in_transaction() else nullcontext(), one_connection():
-        yield
-
-
 def _execute(raw: psycopg.Connection[Any], sql: bytes) -> None:
     try:
         _check(raw, raw.pgconn.exec_(sql))
@@ -231,9 +220,10 @@ class Prepared:
 
 Step = tuple[Prepared, Mapping[str, str | None]]
 """A statement and its values."""
+Rows = list[list[str | None]]
 
 
-def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> list[list[str | None]]:
+def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> Rows:
     """Run the statements one after the other in one round trip; the rows of the last one, as texts.
 
     Each sees what was committed before it began, as if it were sent by itself. In `one_transaction` its BEGIN goes
@@ -244,46 +234,101 @@ def fetch_last(steps: Sequence[Step], *, is_end: bool = False) -> list[list[str 
     if link is None:
         with one_connection():
             return fetch_last(steps, is_end=is_end)
+    is_end = is_end and link.is_ours
     try:
-        for statement, _ in steps:
-            statement.prepare(link)
-        results = _in_one_trip(link, steps, is_end=is_end and link.is_ours)
-        for result in results:
-            _check(link.raw, result)
+        (results,) = _in_one_trip(link, [steps], is_end=is_end)
+        return _rows_of_last(link, results, is_end=is_end)
     except psycopg.Error:
         with _thread.django.wrap_database_errors:
             raise
-    last = results[-2 if is_end and link.is_ours else -1]
+
+
+def fetch_each(transactions: Sequence[Sequence[Step]]) -> list[Rows | Exception]:
+    """Run each of these as `fetch_last` does, all in one round trip, each in a transaction of its own.
+
+    The rows of the last statement of each, or the database error for which all of it is undone. PostgreSQL makes one
+    transaction of what it is sent in one go, so neither BEGIN nor COMMIT is needed. Within a transaction of Django's
+    it can be only one, which is a savepoint of that.
+    """
+    if is_in_transaction():
+        (steps,) = transactions
+        try:
+            with transaction.atomic():
+                return [fetch_last(steps)]
+        except DatabaseError as error:
+            return [error]
+    with one_connection():
+        link = _thread.link
+        assert link is not None  # one_connection has just made it
+        try:
+            found = _in_one_trip(link, transactions)
+        except psycopg.Error as error:
+            return [_as_djangos(error)] * len(transactions)
+        return [_rows_or_error(link, results) for results in found]
+
+
+def _rows_or_error(link: _Link, results: Sequence[pq.abc.PGresult]) -> Rows | Exception:
+    try:
+        return _rows_of_last(link, results)
+    except psycopg.Error as error:
+        return _as_djangos(error)
+
+
+def _as_djangos(error: psycopg.Error) -> Exception:
+    try:
+        with _thread.django.wrap_database_errors:
+            raise error
+    except DatabaseError as wrapped:
+        return wrapped
+
+
+def _rows_of_last(link: _Link, results: Sequence[pq.abc.PGresult], *, is_end: bool = False) -> Rows:
+    if not results:
+        raise psycopg.OperationalError("the connection is lost")
+    for result in results:
+        _check(link.raw, result)
+    last = results[-2 if is_end else -1]
     return [_row(last, number) for number in range(last.ntuples)]
 
 
-def _in_one_trip(link: _Link, steps: Sequence[Step], *, is_end: bool) -> list[pq.abc.PGresult]:
-    """The results of the statements, of BEGIN and of COMMIT, up to the first that failed.
+def _in_one_trip(
+    link: _Link, transactions: Sequence[Sequence[Step]], *, is_end: bool = False
+) -> list[list[pq.abc.PGresult]]:
+    """The results of the statements of each, of BEGIN and of COMMIT, up to the first that failed.
 
     Each call that lets other threads run meanwhile costs two switches of thread if one wants to, so there are few:
     psycopg's `is_busy` is one, and its pipelines ask it twice for each result.
     """
     pgconn = link.raw.pgconn
-    texts = [(statement.name, statement.texts(values)) for statement, values in steps]
-    if len(steps) == 1 and not (link.begins or is_end):
-        return [pgconn.exec_prepared(*texts[0])]
+    for statement in {statement.name: statement for steps in transactions for statement, _ in steps}.values():
+        statement.prepare(link)
+    texts = [[(statement.name, statement.texts(values)) for statement, values in steps] for steps in transactions]
+    if len(texts) == len(texts[0]) == 1 and not (link.begins or is_end):
+        return [[pgconn.exec_prepared(*texts[0][0])]]
     pgconn.enter_pipeline_mode()
     if link.begins:
         pgconn.send_query_params(b"BEGIN", None)
         link.begins = False
-    for name, values in texts:
-        pgconn.send_query_prepared(name, values)
-    if is_end:
-        pgconn.send_query_params(b"COMMIT", None)
-    pgconn.pipeline_sync()
+    for each in texts:
+        for name, values in each:
+            pgconn.send_query_prepared(name, values)
+        if is_end:
+            pgconn.send_query_params(b"COMMIT", None)
+        pgconn.pipeline_sync()
     _wait(pgconn)
+    found = [_results(pgconn) for _ in texts]
+    if pgconn.status != pq.ConnStatus.BAD:
+        pgconn.exit_pipeline_mode()
+    return found
+
+
+def _results(pgconn: pq.abc.PGconn) -> list[pq.abc.PGresult]:
+    """Those up to the end of a transaction, or of the connection."""
     results = []
     while (result := _next_result(pgconn)) is not None and result.status != pq.ExecStatus.PIPELINE_SYNC:
         results.append(result)
         # None, which ends a statement's results and is here already.
         pgconn.get_result()
-    if pgconn.status != pq.ConnStatus.BAD:
-        pgconn.exit_pipeline_mode()
     return results
 
 

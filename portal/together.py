@@ -1,124 +1,195 @@
-"""Do in one go what several threads want of the database at the same time.
+"""Answer requests that come at the same time in step, and do in one go what they want of the database.
 
-To begin and end a statement costs PostgreSQL and this process more than its work on one more row. So whoever comes
-while another thread's statement runs waits for its end, and what has come by then is done by one of those threads, in
-one statement. Who comes alone is served at once. What fails together is done again, each by itself, as it would have
-been done alone: a fault concerns only the one who brought it.
+A trip to the database costs it and this process more than its work on one more row, and so does each change of thread.
+So an answer is a generator that yields what it wants and is sent what was found. Whoever comes first leads: it takes
+its own answer and those of all who come meanwhile as far as they get by themselves, does what they then want in one
+trip, and so on; the others' threads sleep until theirs is ready. When the leader's own is ready, another one leads. Who
+comes alone is served at once. What fails together is done again, each by itself, as it would have been done alone: a
+fault concerns only the one who brought it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from psycopg_pool import PoolTimeout
 
 from portal.prepared import is_in_transaction
 
 MOST: Final = 16
-"""What is done together at most."""
+"""Answers that are under way together at most."""
 
-Wanted = TypeVar("Wanted")
-Found = TypeVar("Found")
+
+class Want(Protocol):
+    """What an answer wants. If it ``may_wait``, for a lock say, it is done apart: nobody else shall wait with it."""
+
+    @property
+    def may_wait(self) -> bool: ...
+
+
+Wanted = TypeVar("Wanted", bound=Want)
+Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True, eq=False)
-class _Place(Generic[Wanted, Found]):
-    """One thread's place in the queue. ``turn`` is locked until it is done, or is the first and has to do it."""
+class _Place(Generic[Wanted]):
+    """One thread's answer. ``turn`` is locked until it ``is_left`` to its thread, or its thread has to lead.
 
-    wanted: Wanted
-    kind: Hashable
-    owner: Hashable
+    ``wanted``: what it waits for; None if it can go on, with what was found.
+    """
+
+    steps: Generator[Wanted, Any, Any]
     turn: threading.Lock = field(default_factory=threading.Lock)
-    is_first: bool = False
+    leads: bool = False
+    wanted: Wanted | None = None
+    found: Any = None
+    answer: Any = None
+    error: Exception | None = None
+    is_done: bool = False
     is_left: bool = False
-    found: list[Found] = field(default_factory=list)
-    error: PoolTimeout | None = None
+    is_abandoned: bool = False
+
+    def go_on(self) -> None:
+        """As far as it gets with what was found."""
+        found, self.found = self.found, None
+        try:
+            self.wanted = self.steps.throw(found) if isinstance(found, Exception) else self.steps.send(found)
+        except StopIteration as end:
+            self.is_done, self.answer = True, end.value
+        except Exception as error:
+            self.is_done, self.error = True, error
+
+    def take(self, found: object) -> None:
+        """What was found, or the fault that it was refused for."""
+        self.found, self.wanted = found, None
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.answer
 
 
-class Together(Generic[Wanted, Found]):
-    """``run(several)``: the results in the same order, in a transaction of its own."""
+class Together(Generic[Wanted]):
+    """``run(several)``: what was found for each, in the same order, or its fault; each in a transaction of its own."""
 
-    def __init__(self, run: Callable[[Sequence[Wanted]], Sequence[Found]]) -> None:
+    def __init__(self, run: Callable[[Sequence[Wanted]], Sequence[Any]]) -> None:
         self._run = run
         self._lock = threading.Lock()
-        self._queue: list[_Place[Wanted, Found]] = []
-        self._is_running = False
+        # Under this lock: who came and has not begun, and whether somebody leads. Under way is the leader's own.
+        self._came: list[_Place[Wanted]] = []
+        self._is_led = False
+        self._under_way: list[_Place[Wanted]] = []
 
-    def get(self, wanted: Wanted, kind: Hashable = None, owner: Hashable = None) -> Found:
-        """Its result. Only what is of one kind is done together, and of an owner only one at a time.
-
-        In a transaction of Django's it is done by itself, as part of that.
-        """
+    def answer(self, steps: Generator[Wanted, Any, Answer]) -> Answer:
+        """What it returns or raises. In a transaction of Django's it is done by itself, as part of that."""
         if is_in_transaction():
-            return self._run([wanted])[0]
-        place: _Place[Wanted, Found] = _Place(wanted, kind, owner)
+            return self.alone(steps)
+        place = _Place(steps)
         place.turn.acquire()
         with self._lock:
-            self._queue.append(place)
-            waits, self._is_running = self._is_running, True
-        if waits:
+            self._came.append(place)
+            place.leads, self._is_led = not self._is_led, True
+        if not place.leads:
             self._wait(place)
         if not place.is_left:
-            self._run_first()
-        if place.error is not None:
-            raise PoolTimeout(*place.error.args) from place.error
-        return place.found[0] if place.found else self._run([wanted])[0]
+            self._lead(place)
+        return cast("Answer", place.result() if place.is_done else self._finish(place))
 
-    def _wait(self, place: _Place[Wanted, Found]) -> None:
+    def alone(self, steps: Generator[Wanted, Any, Answer]) -> Answer:
+        """The same, by itself."""
+        place = _Place(steps)
+        place.go_on()
+        return cast("Answer", self._finish(place))
+
+    def _finish(self, place: _Place[Wanted]) -> Any:
+        while not place.is_done:
+            assert place.wanted is not None  # it is not done
+            place.take(self._found_alone(place.wanted))
+            place.go_on()
+        return place.result()
+
+    def _wait(self, place: _Place[Wanted]) -> None:
         try:
             place.turn.acquire()
         except BaseException:
-            # Interrupted: it must not be waited for.
             with self._lock:
-                self._queue = [each for each in self._queue if each is not place]
-            if place.is_first and not place.is_left:
-                self._begin_next()
+                place.is_abandoned = True
+            if place.leads:
+                self._pass_on()
             raise
 
-    def _run_first(self) -> None:
-        """Do what is first in the queue, this thread's, and what goes with it; then it is the next one's turn."""
-        with self._lock:
-            batch = self._leave()
+    def _lead(self, own: _Place[Wanted]) -> None:
         try:
-            for place, found in zip(batch, self._run([place.wanted for place in batch]), strict=True):
-                place.found.append(found)
-        except PoolTimeout as error:
-            # All the others have waited for a connection as well.
-            with self._lock:
-                batch += self._queue
-                self._queue = []
-            for place in batch:
-                place.is_left, place.error = True, error
-        except Exception:
-            # Of whatever kind, it may be the fault of one: each is done again by itself, and gets what is its own.
-            if len(batch) == 1:
-                raise
+            while True:
+                self._go_on()
+                if own.is_left:
+                    return
+                self._make_trip()
         finally:
-            self._begin_next()
-            for place in batch[1:]:
-                place.turn.release()
+            # If it was interrupted, nobody waits for it.
+            own.is_abandoned = not own.is_left
+            self._pass_on()
 
-    def _begin_next(self) -> None:
+    def _go_on(self) -> None:
+        """Take in who came, and have all go on that can; wake the threads to whom an answer is left."""
         with self._lock:
-            following = self._queue[:1]
-            self._is_running = bool(following)
-            for place in following:
-                place.is_first = True
-                place.turn.release()
+            room = MOST - len(self._under_way)
+            self._under_way += self._came[:room]
+            del self._came[:room]
+        for each in self._under_way:
+            if each.wanted is None:
+                each.go_on()
+            each.is_left = each.is_done or (each.wanted is not None and each.wanted.may_wait)
+            if each.is_left and not each.leads:
+                each.turn.release()
+        self._under_way = [each for each in self._under_way if not each.is_left]
 
-    def _leave(self) -> list[_Place[Wanted, Found]]:
-        """Take the first out of the queue, and what goes with it."""
-        first = self._queue[0]
-        batch: list[_Place[Wanted, Found]] = []
-        owners = set()
-        for place in self._queue:
-            if len(batch) < MOST and place.kind == first.kind and place.owner not in owners:
-                batch.append(place)
-                place.is_left = True
-                if place.owner is not None:
-                    owners.add(place.owner)
-        self._queue = [place for place in self._queue if not place.is_left]
-        return batch
+    def _make_trip(self) -> None:
+        """Do what those under way want."""
+        several = [(each, each.wanted) for each in self._under_way if each.wanted is not None]
+        found = self._found([wanted for _, wanted in several])
+        for (each, _), its in zip(several, found, strict=True):
+            each.take(its)
+
+    def _found(self, several: Sequence[Wanted]) -> Sequence[Any]:
+        try:
+            found = self._run(several)
+        except PoolTimeout as error:
+            return self._unconnected(several, error)
+        except Exception as error:
+            # Of whatever kind, it is raised where it is wanted; and it may be the fault of one.
+            found = [error] * len(several)
+        if len(several) == 1:
+            return found
+        return [
+            self._found_alone(wanted) if isinstance(its, Exception) else its
+            for wanted, its in zip(several, found, strict=True)
+        ]
+
+    def _found_alone(self, wanted: Wanted) -> Any:
+        try:
+            return self._run([wanted])[0]
+        except Exception as error:
+            # It is raised where it is wanted.
+            return error
+
+    def _unconnected(self, several: Sequence[Wanted], error: PoolTimeout) -> Sequence[PoolTimeout]:
+        """No connection was to be had: all who came meanwhile have waited for one as well."""
+        with self._lock:
+            came, self._came = self._came, []
+        for each in came:
+            each.error, each.is_done, each.is_left = PoolTimeout(*error.args), True, True
+            each.turn.release()
+        return [PoolTimeout(*error.args) for _ in several]
+
+    def _pass_on(self) -> None:
+        """Let another one lead: who has not begun yet, and so has the longest way to go, or one under way."""
+        with self._lock:
+            following = next((each for each in (*self._came, *self._under_way) if not each.is_abandoned), None)
+            self._is_led = following is not None
+            if following is not None:
+                following.leads = True
+                following.turn.release()

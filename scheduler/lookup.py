@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Final
 
 import structlog
@@ -40,11 +40,14 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
-def find(request: SchedulerRequest, host_id: int, *, locks: bool) -> store.Account:
+def find(
+    request: SchedulerRequest, host_id: int, *, locks: bool
+) -> Generator[store.Reading, store.Row | None, store.Account]:
     """What is known of who asks; with ``locks`` the computer is locked. Raises ClientAuthError and UnknownHost."""
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
-    account = store.read(_key(request.authenticator), host_id, names, reported, request.preferences_at, locks=locks)
+    key = _key(request.authenticator)
+    account = yield from store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
     if account is None:
         raise ClientAuthError(
             ERR_BAD_AUTHENTICATOR,

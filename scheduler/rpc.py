@@ -1,8 +1,8 @@
 """The scheduler RPC as one use case and one transaction: who asks, what came back, what goes out.
 
 Most requests read, are given jobs that are at hand (`scheduler.shelf`), and write: three statements in two round trips,
-of which the second is the transaction. Those that come at the same time are read and written together
-(`portal.together`). The transaction locks the computers first, by id, and is undone if the row of one is locked or was
+of which the second is the transaction. Those that come at the same time are answered in step, and read and written
+together (`portal.together`), so what is in the generators here must not wait for anybody. The transaction locks the computers first, by id, and is undone if the row of one is locked or was
 written since it was read, or if one of the jobs is not to be had any more. The request that this happened to is
 answered once more, as at once are those that report jobs or find none at hand: the computer is locked before it is
 read. That has at most eight statements, whatever the number of jobs: begin, lock, read, report, pick, pick elsewhere or
@@ -20,7 +20,6 @@ import datetime as dt
 import hashlib
 import random
 from collections import Counter
-from contextlib import nullcontext
 from typing import Any, Final
 
 from django.conf import settings
@@ -56,6 +55,7 @@ from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
 from scheduler.shelf import Hand
 from scheduler.store import Account, Ask, JobsOfDay, KnownHost, Waiting
+from scheduler.trips import Steps, together
 from scheduler.writing import Changes
 
 _PUBLISHED: Final = Rules.published()
@@ -82,10 +82,13 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     seed = draw.random() if len(known.apps) > 1 else None
     for _ in range(5):
         try:
-            with one_transaction() if locks else nullcontext():
-                account = lookup.find(request, host_id, locks=locks)
-                drawn = draw if seed is None else random.Random(seed)
-                reply = _answer(request, account, known, hand, now, drawn, is_locked=locks)
+            drawn = draw if seed is None else random.Random(seed)
+            steps = _steps(request, host_id, known, hand, now, drawn, locks=locks)
+            if locks:
+                with one_transaction():
+                    account, reply = together.alone(steps)
+            else:
+                account, reply = together.answer(steps)
             break
         except lookup.UnknownHost as unknown:
             host_id = lookup.enrol(unknown, request, now)
@@ -103,6 +106,22 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     return replies.render_reply(reply)
 
 
+def _steps(
+    request: SchedulerRequest,
+    host_id: int,
+    known: Catalogue,
+    hand: Hand,
+    now: dt.datetime,
+    draw: random.Random,
+    *,
+    locks: bool,
+) -> Steps[tuple[Account, SchedulerReply]]:
+    """Who asks, and what is answered: as all others do at the same time, in step with them."""
+    account = yield from lookup.find(request, host_id, locks=locks)
+    reply = yield from _answer(request, account, known, hand, now, draw, is_locked=locks)
+    return account, reply
+
+
 def _answer(
     request: SchedulerRequest,
     account: Account,
@@ -112,7 +131,7 @@ def _answer(
     draw: random.Random,
     *,
     is_locked: bool,
-) -> SchedulerReply:
+) -> Steps[SchedulerReply]:
     host = account.host
     assert host is not None  # lookup.find sees to that
     reported = reports.judge(account, host.id, request, now)
@@ -155,7 +174,7 @@ def _answer(
     describing.describe(request, host, words, changes)
     changes.record |= writing.jobs_of_day_columns(account.jobs_of_day)
     at_hand = hand.keep({each.job.id for each in work.filling.sent})
-    sent = writing.write(host, account.user_id, changes, at_hand, now, is_locked=is_locked)
+    sent = yield from writing.write(host, account.user_id, changes, at_hand, now, is_locked=is_locked)
     reply = _reply(request, account, host, words, now)
     reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     _add_key(reply, key_step, stays, known, request.is_anonymous)

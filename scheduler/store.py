@@ -9,18 +9,19 @@ one another there; what is picked and not sent is free again at the end.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
-from portal.prepared import Step, array, each_trip_alone, fetch_last
-from portal.together import Together
+from portal.prepared import Rows, Step, array, fetch_last
 from scheduler import statements
 from scheduler.engine.facts import Job, RecordKey, Records
+
+Row = Sequence[str | None]
 
 
 @dataclass(slots=True)
@@ -138,6 +139,20 @@ class JobDetails:
     output_files: list[dict[str, Any]]
 
 
+@dataclass(slots=True, eq=False)
+class Reading:
+    """What one request reads; ``asker``: its row of the statement's list. Locks nothing."""
+
+    asker: Mapping[str, Any]
+    may_wait: ClassVar[bool] = False
+    owner: ClassVar[None] = None
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """Those of one kind are read by one statement."""
+        return "read", *self.asker
+
+
 def read(
     key: Mapping[str, str],
     host_id: int,
@@ -146,47 +161,46 @@ def read(
     preferences_at: float,
     *,
     locks: bool,
-) -> Account | None:
+) -> Generator[Reading, Row | None, Account | None]:
     """Read what the key's account has to do with the request; None if the key is not valid.
 
-    With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
+    With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends;
+    without, it is read with what others want (`scheduler.trips`).
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.credentials`).
     """
-    asker = {
-        **key,
-        "host_id": host_id,
-        "names": [*reported, *names],
-        "reported": reported,
-        "preferences_at": preferences_at,
-    }
+    reading = Reading(
+        {
+            **key,
+            "host_id": host_id,
+            "names": [*reported, *names],
+            "reported": reported,
+            "preferences_at": preferences_at,
+        }
+    )
     if locks:
         # A statement of its own: the other one sees what the request that held the lock has written.
-        row = _read([asker], *([(statements.LOCK, {"host_id": str(host_id)})] if host_id else []))[0]
+        lock = [(statements.LOCK, {"host_id": str(host_id)})] if host_id else []
+        row = found([reading], fetch_last([*lock, *steps([reading])]))[0]
     else:
-        row = _readings.get(asker, kind=tuple(key))
+        row = yield reading
     return None if row is None else _account(row)
 
 
-def _read(askers: Sequence[Mapping[str, Any]], *before: Step) -> list[Sequence[str | None] | None]:
-    """The row of each, after these statements."""
-    statement = statements.READ_BY_KEY if "key_hash" in askers[0] else statements.READ_BY_WEAK_KEY
-    numbered = [{"n": number, **asker} for number, asker in enumerate(askers)]
-    rows: list[Sequence[str | None] | None] = [None] * len(askers)
-    for row in fetch_last([*before, (statement, {"askers": orjson.dumps(numbered).decode()})]):
-        rows[int(row[25] or 0)] = row
-    return rows
+def steps(readings: Sequence[Reading]) -> list[Step]:
+    """Read all of these, which are of one kind."""
+    statement = statements.READ_BY_KEY if "key_hash" in readings[0].asker else statements.READ_BY_WEAK_KEY
+    askers = [{"n": number, **reading.asker} for number, reading in enumerate(readings)]
+    return [(statement, {"askers": orjson.dumps(askers).decode()})]
 
 
-def _read_together(askers: Sequence[Mapping[str, Any]]) -> list[Sequence[str | None] | None]:
-    with each_trip_alone():
-        return _read(askers)
+def found(readings: Sequence[Reading], rows: Rows) -> list[Row | None]:
+    """The row of each; None for a key that is not valid."""
+    by_number = {int(row[25] or 0): row for row in rows}
+    return [by_number.get(number) for number in range(len(readings))]
 
 
-_readings: Final = Together(_read_together)
-
-
-def _account(row: Sequence[str | None]) -> Account:
+def _account(row: Row) -> Account:
     def number(at: int) -> float | None:
         text = row[at]
         return None if text is None else float(text)

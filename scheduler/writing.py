@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,8 +12,7 @@ from django.db import DataError
 from psycopg.errors import DivisionByZero
 
 from credit.engine.facts import HostVersionFacts
-from portal.prepared import Step, array, each_trip_alone, fetch_last
-from portal.together import Together
+from portal.prepared import Rows, Step, array, fetch_last
 from scheduler import statements
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.store import JobsOfDay, KnownHost
@@ -42,7 +41,7 @@ class Outdated(Exception):
     """What was read or at hand does not hold any more, or the computer's lock is needed for more: nothing is done."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Writing:
     """What one request writes: of each part of the statement (`statements.write`) the rows.
 
@@ -50,30 +49,43 @@ class Writing:
     """
 
     host_id: int
+    owner: int
     version: str
     rows: dict[str, list[dict[str, Any]]]
     at_hand: Sequence[int]
 
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """Those of one kind are written by one statement."""
+        return "write", *self.rows
 
-def write(
-    host: KnownHost, user_id: int, changes: Changes, at_hand: Sequence[int], now: dt.datetime, *, is_locked: bool
-) -> set[int]:
-    """Store them, and end the transaction; the ids of the jobs that were sent.
-
-    ``at_hand``: those of them that nobody has locked yet. Raises Outdated if they are not all to be had or, if the
-    computer is not locked yet, another request just has it, or its row was written since it was read.
-    """
-    writing = Writing(host.id, host.version, _rows(host.id, user_id, changes, now.isoformat()), at_hand)
-    if is_locked:
-        return _write([writing], is_locked=True)[0]
-    if not _NEVER_WAITS.issuperset(writing.rows):
-        return _write_together([writing])[0]
-    # Of a person only one at a time: one statement does not see what it has sent of the same workunit before.
-    return _writings.get(writing, kind=tuple(writing.rows), owner=user_id)
+    @property
+    def may_wait(self) -> bool:
+        """Whether others may have rows locked that it writes, once the computer and the jobs are its own."""
+        return not _NEVER_WAITS.issuperset(self.rows)
 
 
 _NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
-"""Parts whose rows nobody else has locked once the computer and the jobs are: who waits makes no other request wait."""
+
+
+def write(
+    host: KnownHost, user_id: int, changes: Changes, at_hand: Sequence[int], now: dt.datetime, *, is_locked: bool
+) -> Generator[Writing, set[int], set[int]]:
+    """Store them, and end the transaction; the ids of the jobs that were sent.
+
+    ``at_hand``: those of them that nobody has locked yet. If the computer is not locked yet, it is locked and all is
+    written with what others want (`scheduler.trips`). Raises Outdated if the jobs are not all to be had or, if the
+    computer is not locked yet, another request just has it, or its row was written since it was read.
+    """
+    writing = Writing(host.id, user_id, host.version, _rows(host.id, user_id, changes, now.isoformat()), at_hand)
+    try:
+        if is_locked:
+            return sent([writing], fetch_last(steps([writing], is_locked=True), is_end=True))[0]
+        return (yield writing)
+    except DataError as error:
+        if isinstance(error.__cause__, DivisionByZero):
+            raise Outdated from error
+        raise
 
 
 def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:
@@ -97,37 +109,26 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
     return found
 
 
-def _write(writings: Sequence[Writing], *, is_locked: bool = False) -> list[set[int]]:
-    """Write what is of the same parts, by computer; for each the jobs that were sent. All or nothing."""
+def steps(writings: Sequence[Writing], *, is_locked: bool = False) -> list[Step]:
+    """Write all of these, which are of one kind, by computer; all or nothing."""
     writings_by_host = sorted(writings, key=lambda writing: writing.host_id)
     rows = {part: [row for each in writings_by_host for row in each.rows[part]] for part in writings[0].rows}
     at_hand = array([id_ for each in writings for id_ in each.at_hand])
-    steps: list[Step] = [(statements.write(*rows), {part: orjson.dumps(its).decode() for part, its in rows.items()})]
-    # A statement of its own: what the next one sees is then no older than the locks.
-    if not is_locked:
-        hosts = {
-            "host_ids": array([each.host_id for each in writings_by_host]),
-            "versions": f"{{{','.join(each.version for each in writings_by_host)}}}",
-        }
-        steps.insert(0, (statements.RESERVE_UNCHANGED, {"ids": at_hand, **hosts}))
-    elif at_hand != "{}":
-        steps.insert(0, (statements.RESERVE, {"ids": at_hand}))
-    try:
-        ((sent,),) = fetch_last(steps, is_end=True)
-    except DataError as error:
-        if isinstance(error.__cause__, DivisionByZero):
-            raise Outdated from error
-        raise
-    all_sent = set(orjson.loads(sent or "[]"))
+    write: Step = (statements.write(*rows), {part: orjson.dumps(its).decode() for part, its in rows.items()})
+    # Locks are a statement of their own: what the next one sees is then no older than they are.
+    if is_locked:
+        return [(statements.RESERVE, {"ids": at_hand}), write] if at_hand != "{}" else [write]
+    hosts = {
+        "host_ids": array([each.host_id for each in writings_by_host]),
+        "versions": f"{{{','.join(each.version for each in writings_by_host)}}}",
+    }
+    return [(statements.RESERVE_UNCHANGED, {"ids": at_hand, **hosts}), write]
+
+
+def sent(writings: Sequence[Writing], rows: Rows) -> list[set[int]]:
+    """Of each the jobs that were sent."""
+    all_sent = set(orjson.loads(rows[0][0] or "[]"))
     return [all_sent & {job["id"] for job in each.rows.get("sent", ())} for each in writings]
-
-
-def _write_together(writings: Sequence[Writing]) -> list[set[int]]:
-    with each_trip_alone():
-        return _write(writings)
-
-
-_writings: Final = Together(_write_together)
 
 
 def job_row(

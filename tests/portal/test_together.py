@@ -1,9 +1,9 @@
-"""What several threads want at the same time is done in one go, and each gets its own result, or its own fault."""
+"""Answers that come at the same time go in step, and each gets its own, or its own fault."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import cast
@@ -23,16 +23,25 @@ class Refused(Exception):
     pass
 
 
+@dataclass(frozen=True)
+class Number:
+    value: int
+    may_wait: bool = False
+
+
 @dataclass
 class Doubling:
     """Doubles numbers; what comes first waits until it is let go. Fails if there is a negative one among them."""
 
     batches: list[list[int]] = field(default_factory=list)
+    threads: list[int] = field(default_factory=list)
     has_begun: threading.Event = field(default_factory=threading.Event)
     goes_on: threading.Event = field(default_factory=threading.Event)
 
-    def __call__(self, numbers: Sequence[int]) -> list[int]:
-        self.batches.append(list(numbers))
+    def __call__(self, several: Sequence[Number]) -> list[int]:
+        numbers = [each.value for each in several]
+        self.batches.append(numbers)
+        self.threads.append(threading.get_ident())
         if not self.has_begun.is_set():
             self.has_begun.set()
             assert self.goes_on.wait(PATIENCE_SECS)
@@ -41,74 +50,133 @@ class Doubling:
         return [2 * number for number in numbers]
 
 
-def _await_waiting(doubled: Together[int, int], nwaiting: int) -> None:
-    wait_until(lambda: len(doubled._queue) == nwaiting, f"{nwaiting} to wait", PATIENCE_SECS, poll_secs=0.001)
+Steps = Generator[Number, int, int]
 
 
-def _while_first_runs(
-    work: Doubling, wanted: Sequence[tuple[int, str, str | None]], first: int = 1
-) -> list[Future[int]]:
+def once(number: int, *, may_wait: bool = False) -> Steps:
+    return (yield Number(number, may_wait))
+
+
+def twice(number: int) -> Steps:
+    return (yield Number((yield Number(number))))
+
+
+def await_waiting(doubled: Together[Number], nwaiting: int) -> None:
+    wait_until(lambda: len(doubled._came) == nwaiting, f"{nwaiting} to wait", PATIENCE_SECS, poll_secs=0.001)
+
+
+def while_first_runs(work: Doubling, others: Sequence[Steps], first: Steps) -> list[Future[int]]:
     """One begins, the others come in this order while it runs; all results."""
-    doubled: Together[int, int] = Together(work)
-    with ThreadPoolExecutor(len(wanted) + 1) as threads:
-        found = [threads.submit(doubled.get, first)]
+    doubled = Together(work)
+    with ThreadPoolExecutor(len(others) + 1) as threads:
+        found = [threads.submit(doubled.answer, first)]
         assert work.has_begun.wait(PATIENCE_SECS)
-        for nwaiting, (each, kind, owner) in enumerate(wanted, 1):
-            found.append(threads.submit(doubled.get, each, kind, owner))
-            _await_waiting(doubled, nwaiting)
+        for nwaiting, each in enumerate(others, 1):
+            found.append(threads.submit(doubled.answer, each))
+            await_waiting(doubled, nwaiting)
         work.goes_on.set()
     return found
 
 
-def test_one_that_comes_alone_is_done_at_once() -> None:
-    work = Doubling()
-    work.goes_on.set()
-    assert Together(work).get(21) == 42
-    assert work.batches == [[21]]
+@pytest.fixture
+def work() -> Doubling:
+    return Doubling()
 
 
-def test_those_that_come_meanwhile_are_done_in_one_go() -> None:
-    work = Doubling()
-    found = _while_first_runs(work, [(2, "", None), (3, "", None), (4, "", None)])
+@pytest.fixture
+def free_work(work: Doubling) -> Doubling:
+    """That waits for nobody."""
+    work.has_begun.set()
+    return work
+
+
+def test_one_that_comes_alone_is_done_at_once(free_work: Doubling) -> None:
+    assert Together(free_work).answer(twice(21)) == 84
+    assert free_work.batches == [[21], [42]]
+
+
+def test_those_that_come_meanwhile_are_done_in_one_go(work: Doubling) -> None:
+    found = while_first_runs(work, [once(2), once(3), once(4)], once(1))
     assert [each.result() for each in found] == [2, 4, 6, 8]
     assert work.batches == [[1], [2, 3, 4]]
 
 
-def test_only_what_is_of_one_kind_goes_together() -> None:
-    work = Doubling()
-    found = _while_first_runs(work, [(2, "a", None), (3, "b", None), (4, "a", None), (5, "b", None)])
-    assert [each.result() for each in found] == [2, 4, 6, 8, 10]
-    assert work.batches == [[1], [2, 4], [3, 5]]
+def test_they_go_in_step_with_those_under_way(work: Doubling) -> None:
+    found = while_first_runs(work, [twice(10), once(3)], twice(1))
+    assert [each.result() for each in found] == [4, 40, 6]
+    # What the first one wants second goes with what the others want first.
+    assert work.batches == [[1], [2, 10, 3], [20]]
 
 
-def test_of_one_owner_only_one_at_a_time() -> None:
-    work = Doubling()
-    found = _while_first_runs(work, [(2, "", "Ada"), (3, "", "Ada"), (4, "", "Bob"), (5, "", "Ada")])
-    assert [each.result() for each in found] == [2, 4, 6, 8, 10]
-    assert work.batches == [[1], [2, 4], [3], [5]]
-
-
-def test_there_is_a_limit_to_what_goes_together() -> None:
-    work = Doubling()
-    found = _while_first_runs(work, [(number, "", None) for number in range(together.MOST + 2)])
+def test_there_is_a_limit_to_how_many_go_together(work: Doubling) -> None:
+    found = while_first_runs(work, [once(number) for number in range(together.MOST + 2)], once(1))
     assert [each.result() for each in found] == [2] + [2 * number for number in range(together.MOST + 2)]
     assert [len(batch) for batch in work.batches] == [1, together.MOST, 2]
 
 
-def test_a_fault_concerns_only_the_one_who_brought_it() -> None:
-    work = Doubling()
-    good, bad, other = _while_first_runs(work, [(2, "", None), (-3, "", None), (4, "", None)])[1:]
+def test_what_may_wait_for_others_is_done_apart_by_its_own_thread(work: Doubling) -> None:
+    def of_own_thread() -> Steps:
+        return (yield from once(2, may_wait=True))
+
+    found = while_first_runs(work, [of_own_thread(), once(3)], once(1))
+    assert [each.result() for each in found] == [2, 4, 6]
+    assert sorted(work.batches) == [[1], [2], [3]]
+    assert work.threads[work.batches.index([2])] != work.threads[work.batches.index([3])]
+
+
+def test_a_leader_whose_own_may_wait_lets_another_one_lead(free_work: Doubling) -> None:
+    assert Together(free_work).answer(once(21, may_wait=True)) == 42
+
+
+def test_a_fault_concerns_only_the_one_who_brought_it(work: Doubling) -> None:
+    good, bad, other = while_first_runs(work, [once(2), once(-3), once(4)], once(1))[1:]
     assert (good.result(), other.result()) == (4, 8)
     with pytest.raises(Refused, match="-3"):
         bad.result()
     # Together first, then each by itself.
-    assert work.batches[1] == [2, -3, 4]
-    assert sorted(work.batches[2:]) == [[-3], [2], [4]]
+    assert work.batches == [[1], [2, -3, 4], [2], [-3], [4]]
 
 
-def test_after_one_that_fails_alone_the_next_one_is_served() -> None:
-    work = Doubling()
-    bad, good = _while_first_runs(work, [(2, "", None)], first=-1)
+def test_only_those_that_failed_are_done_again() -> None:
+    batches = []
+
+    def refuses_some(several: Sequence[Number]) -> list[int | Exception]:
+        batches.append([each.value for each in several])
+        return [Refused() if each.value < 0 else each.value for each in several]
+
+    table = Together(refuses_some)
+    places = [together._Place(once(number)) for number in (1, -2, 3)]
+    table._came = list(places)
+    table._go_on()
+    table._make_trip()
+    assert batches == [[1, -2, 3], [-2]]
+    assert [type(place.found) for place in places] == [int, Refused, int]
+
+
+def test_a_fault_is_raised_where_it_was_wanted(free_work: Doubling) -> None:
+    def forgives() -> Steps:
+        try:
+            yield Number(-1)
+        except Refused:
+            return (yield Number(4))
+        raise AssertionError("it was not refused")
+
+    assert Together(free_work).answer(forgives()) == 8
+
+
+def test_an_answer_that_fails_by_itself_fails_alone(work: Doubling) -> None:
+    def broken() -> Steps:
+        yield Number(2)
+        raise Refused("broken")
+
+    bad, good = while_first_runs(work, [broken(), once(3)], once(1))[1:]
+    assert good.result() == 6
+    with pytest.raises(Refused, match="broken"):
+        bad.result()
+
+
+def test_after_one_that_fails_the_next_one_is_served(work: Doubling) -> None:
+    bad, good = while_first_runs(work, [once(2)], once(-1))
     with pytest.raises(Refused):
         bad.result()
     assert good.result() == 4
@@ -118,19 +186,19 @@ def test_without_a_connection_to_be_had_nobody_waits_twice_for_one() -> None:
     ntries = 0
     has_begun, goes_on = threading.Event(), threading.Event()
 
-    def waits_for_a_connection(numbers: Sequence[int]) -> list[int]:
+    def waits_for_a_connection(several: Sequence[Number]) -> list[int]:
         nonlocal ntries
         ntries += 1
         has_begun.set()
         assert goes_on.wait(PATIENCE_SECS)
         raise PoolTimeout("couldn't get a connection")
 
-    wanted: Together[int, int] = Together(waits_for_a_connection)
+    table = Together(waits_for_a_connection)
     with ThreadPoolExecutor(3) as threads:
-        found = [threads.submit(wanted.get, 1)]
+        found = [threads.submit(table.answer, once(1))]
         assert has_begun.wait(PATIENCE_SECS)
-        found += [threads.submit(wanted.get, number) for number in (2, 3)]
-        _await_waiting(wanted, 2)
+        found += [threads.submit(table.answer, once(number)) for number in (2, 3)]
+        await_waiting(table, 2)
         goes_on.set()
     for each in found:
         with pytest.raises(PoolTimeout, match="couldn't get a connection"):
@@ -138,42 +206,55 @@ def test_without_a_connection_to_be_had_nobody_waits_twice_for_one() -> None:
     assert ntries == 1
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_one_that_is_interrupted_is_not_waited_for(is_first: bool) -> None:
+@pytest.mark.parametrize("leads", [True, False])
+def test_one_that_is_interrupted_is_not_waited_for(leads: bool, work: Doubling) -> None:
     class Interrupted:
         def acquire(self) -> None:
             raise KeyboardInterrupt
 
-    doubled: Together[int, int] = Together(Doubling())
-    place = together._Place[int, int](1, None, None, turn=cast("threading.Lock", Interrupted()), is_first=is_first)
-    other = together._Place[int, int](2, None, None)
+    table = Together(work)
+    place = together._Place(once(1), turn=cast("threading.Lock", Interrupted()), leads=leads)
+    other = together._Place(once(2))
     other.turn.acquire()
-    doubled._queue = [place, other]
+    table._came = [place, other]
     with pytest.raises(KeyboardInterrupt):
-        doubled._wait(place)
-    assert doubled._queue == [other]
-    # If it was its turn, it is the next one's now.
-    assert other.turn.locked() is not is_first
+        table._wait(place)
+    # If it was to lead, another one does now.
+    assert other.leads is leads
+    assert other.turn.locked() is not leads
+
+
+def test_a_leader_that_is_interrupted_lets_another_one_lead() -> None:
+    def interrupted(several: Sequence[Number]) -> list[int]:
+        raise KeyboardInterrupt
+
+    table = Together(interrupted)
+    other = together._Place(once(2))
+    other.turn.acquire()
+    table._came = [other]
+    with pytest.raises(KeyboardInterrupt):
+        table.answer(once(1))
+    assert other.leads and not other.turn.locked()
+    # What it was about to do is done by the next one.
+    assert [place.wanted for place in table._under_way if not place.is_abandoned] == [Number(2)]
 
 
 @pytest.mark.django_db
-def test_in_a_transaction_it_is_done_by_itself() -> None:
-    work = Doubling()
-    doubled: Together[int, int] = Together(work)
+def test_in_a_transaction_it_is_done_by_itself(work: Doubling) -> None:
+    doubled = Together(work)
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(doubled.get, 1)
+        running = threads.submit(doubled.answer, once(1))
         assert work.has_begun.wait(PATIENCE_SECS)
         with transaction.atomic():
-            assert doubled.get(2) == 4
+            assert doubled.answer(once(2)) == 4
         work.goes_on.set()
         assert running.result(PATIENCE_SECS) == 2
-    assert sorted(work.batches) == [[1], [2]]
+    assert work.batches == [[1], [2]]
 
 
-def test_many_threads_each_get_their_own() -> None:
-    work = Doubling()
-    work.goes_on.set()
-    doubled: Together[int, int] = Together(work)
+def test_many_threads_each_get_their_own(free_work: Doubling) -> None:
+    doubled = Together(free_work)
     with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(doubled.get, range(2_000))) == [2 * number for number in range(2_000)]
-    assert sorted(number for batch in work.batches for number in batch) == list(range(2_000))
+        found = list(threads.map(lambda number: doubled.answer(twice(number)), range(2_000)))
+    assert found == [4 * number for number in range(2_000)]
+    assert sum(map(len, free_work.batches)) == 4_000

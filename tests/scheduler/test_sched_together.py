@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
-from credit.models import Result, ServerState
+from credit.models import HostAppVersion, Result, ServerState
 from portal.models import Host, User
-from scheduler import catalogue, shelf, writing
+from portal.prepared import Step, fetch_each
+from scheduler import catalogue, shelf, trips
 from scheduler.writing import Writing
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import Computer, computer_of
@@ -23,19 +25,28 @@ FLEET = 5
 
 
 class Held:
-    """Writes as the site does, but the first time waits until the others have come; who was written together."""
+    """Writes as the site does, but the first time waits until the others have come; who was written in each trip.
+
+    ``meanwhile``: before the others are written, this computer's row is.
+    """
 
     def __init__(self) -> None:
         self.has_begun = threading.Event()
         self.goes_on = threading.Event()
-        self.batches: list[list[int]] = []
+        self.trips: list[list[int]] = []
+        self.meanwhile: Host | None = None
 
-    def __call__(self, writings: Sequence[Writing]) -> list[set[int]]:
-        self.batches.append([each.host_id for each in writings])
-        if not self.has_begun.is_set():
+    def __call__(self, several: Sequence[trips.Wanted]) -> list[Any]:
+        writings = [each.host_id for each in several if isinstance(each, Writing)]
+        if writings:
+            self.trips.append(writings)
+        if writings and not self.has_begun.is_set():
             self.has_begun.set()
             assert self.goes_on.wait(PATIENCE_SECS)
-        return writing._write_together(writings)
+        elif writings and self.meanwhile is not None:
+            Host.objects.filter(pk=self.meanwhile.pk).update(venue="home")
+            self.meanwhile = None
+        return trips.run(several)
 
 
 @pytest.fixture
@@ -56,26 +67,25 @@ def fleet() -> list[Computer]:
 @pytest.fixture
 def held(fleet: list[Computer], monkeypatch: pytest.MonkeyPatch) -> Held:
     held = Held()
-    monkeypatch.setattr(writing._writings, "_run", held)
+    monkeypatch.setattr(trips.together, "_run", held)
     return held
 
 
-def all_ask_at_once(held: Held, fleet: Sequence[Computer], meanwhile: Host | None = None) -> None:
-    """The first one's write begins, the others come; then, if told, one of their rows is written, and all go on."""
+def ask(computer: Computer) -> None:
+    """For two jobs, in a thread of its own."""
+    try:
+        computer.ask(0, 2)
+    finally:
+        connections.close_all()
 
-    def ask(computer: Computer) -> None:
-        try:
-            computer.ask(0, 2)
-        finally:
-            connections.close_all()
 
+def all_ask_at_once(held: Held, fleet: Sequence[Computer]) -> None:
+    """The first one's write begins, the others come, and all go on."""
     with ThreadPoolExecutor(len(fleet)) as threads:
         asked = [threads.submit(ask, fleet[0])]
         assert held.has_begun.wait(PATIENCE_SECS)
         asked += [threads.submit(ask, computer) for computer in fleet[1:]]
-        wait_until(lambda: len(writing._writings._queue) == len(fleet) - 1, "the others", PATIENCE_SECS, poll_secs=0.01)
-        if meanwhile is not None:
-            Host.objects.filter(pk=meanwhile.pk).update(venue="home")
+        wait_until(lambda: len(trips.together._came) == len(fleet) - 1, "the others", PATIENCE_SECS, poll_secs=0.01)
         held.goes_on.set()
         for each in asked:
             each.result()
@@ -89,8 +99,8 @@ def sent(computer: Computer) -> list[str]:
 def test_requests_that_come_at_once_are_written_in_one_go(held: Held, fleet: list[Computer]) -> None:
     all_ask_at_once(held, fleet)
     first, *others = [computer.hostid for computer in fleet]
-    assert held.batches[0] == [first]
-    assert [sorted(batch) for batch in held.batches[1:]] == [sorted(others)]
+    assert held.trips[0] == [first]
+    assert [sorted(trip) for trip in held.trips[1:]] == [sorted(others)]
     for computer in fleet:
         # One of the first contact, and two now; its own and nobody else's.
         assert len(computer.jobs) == 3
@@ -98,19 +108,21 @@ def test_requests_that_come_at_once_are_written_in_one_go(held: Held, fleet: lis
 
 
 def test_if_one_of_them_is_outdated_only_that_one_is_answered_anew(held: Held, fleet: list[Computer]) -> None:
-    changed = Host.objects.get(pk=fleet[2].hostid)
-    all_ask_at_once(held, fleet, meanwhile=changed)
-    together = held.batches[1]
+    held.meanwhile = changed = Host.objects.get(pk=fleet[2].hostid)
+    all_ask_at_once(held, fleet)
+    together = held.trips[1]
     assert len(together) == len(fleet) - 1
     # Each by itself; then the one that was changed once more, with its lock, which is not done together.
-    assert sorted(held.batches[2:]) == sorted([host_id] for host_id in together)
+    assert sorted(held.trips[2:]) == sorted([host_id] for host_id in together)
     for computer in fleet:
         assert len(computer.jobs) == 3
         assert sorted(sent(computer)) == sorted(computer.jobs)
     assert Host.objects.get(pk=changed.pk).venue == "home"
 
 
-def test_two_computers_of_one_person_are_not_written_in_one_go(held: Held, fleet: list[Computer]) -> None:
+def test_two_computers_of_one_person_are_written_one_after_the_other(
+    held: Held, fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a statement sends it does not see itself: it would send a person two copies of a workunit."""
     owner = Host.objects.get(pk=fleet[1].hostid).owner
     second = computer_of(owner)
@@ -118,6 +130,34 @@ def test_two_computers_of_one_person_are_not_written_in_one_go(held: Held, fleet
     second.ask(0, 1)
     shelf.fill(catalogue.current())
     held.has_begun.clear()
-    held.batches.clear()
+    held.trips.clear()
+    ntransactions = []
+
+    def counted(transactions: Sequence[Sequence[Step]]) -> list[Any]:
+        ntransactions.append(len(transactions))
+        return fetch_each(transactions)
+
+    monkeypatch.setattr(trips, "fetch_each", counted)
     all_ask_at_once(held, [fleet[0], fleet[1], second])
-    assert [len(batch) for batch in held.batches] == [1, 1, 1]
+    # In one trip, in two transactions.
+    assert [len(trip) for trip in held.trips] == [1, 2]
+    assert ntransactions[-1] == 2
+    workunits = Result.objects.filter(user=owner).values_list("workunit", flat=True)
+    assert len(workunits) == len(set(workunits)) == 6
+
+
+def test_what_may_wait_for_a_lock_keeps_nobody_else_waiting(fleet: list[Computer]) -> None:
+    """The first job of a spell of probation is noted in a record that a validator has locked."""
+    record = HostAppVersion.objects.get(host=fleet[0].hostid)
+    HostAppVersion.objects.filter(pk=record.pk).update(scale_probation=True, host_scale_at=None)
+    with ThreadPoolExecutor(2) as threads, transaction.atomic():
+        HostAppVersion.objects.select_for_update().get(pk=record.pk)
+        waits = threads.submit(ask, fleet[0])
+        threads.submit(ask, fleet[1]).result(PATIENCE_SECS)
+        assert len(fleet[1].jobs) == 3
+        assert not waits.done()
+        transaction.set_rollback(True)
+    waits.result(PATIENCE_SECS)
+    assert len(fleet[0].jobs) == 3
+    record.refresh_from_db()
+    assert record.host_scale_at is not None

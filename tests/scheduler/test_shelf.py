@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from credit.models import App, Result, ServerState, Workunit
 from portal.models import User
-from scheduler import catalogue, merging, rpc, shelf, store
+from portal.together import Together
+from scheduler import catalogue, merging, rpc, shelf, store, trips
 from scheduler.catalogue import BEFORE_ALL
 from scheduler.dispatch import NO_LIMIT
 from scheduler.engine.facts import Job
@@ -296,11 +297,13 @@ def test_a_request_is_answered_anew_if_the_computer_was_written_since_it_was_rea
     really_read = store.read
     nreads = 0
 
-    def read_while_another_request_is_answered(*args: Any, **kwargs: Any) -> store.Account | None:
+    def read_while_another_request_is_answered(*args: Any, **kwargs: Any) -> Any:
         nonlocal nreads
         nreads += 1
-        account = really_read(*args, **kwargs)
+        account = yield from really_read(*args, **kwargs)
         if nreads == 1:
+            # By another process: in this one it would wait for those under way.
+            monkeypatch.setattr(rpc, "together", Together(trips.run))
             elsewhere(lambda: rpc.answer(parse_request(body), now=timezone.now()))
         return account
 
