@@ -1,13 +1,13 @@
 """The scheduler RPC as one use case and one transaction: who asks, what came back, what goes out.
 
-Most requests read, are given jobs that are at hand (`scheduler.shelf`), and write: three statements in two round trips,
-of which the second is the transaction. Those that come at the same time are answered in step, and read and written
-together (`portal.together`), so nothing in the generators here may wait for anybody. The transaction locks the computers
-first, by id, and is undone if the row of one is locked or was written since it was read, or if one of the jobs is not to
-be had any more. The request that this happened to is answered once more, as at once are those that report jobs or find
-none at hand: the computer is locked before it is read. That has at most eight statements, whatever the number of jobs:
-begin, lock, read, report, pick, pick elsewhere or diagnose, write, commit. If then, too, a job at hand is gone, all is
-done a third time, without what is at hand.
+Most requests read, are given jobs that are at hand (`scheduler.shelf`), and write: three statements in two round
+trips, of which the second is the transaction. Those that come at the same time are answered in step, and read and
+written together (`portal.together`), so nothing in the generators here may wait for anybody. The transaction locks the
+computers first, by id, and is undone if the row of one is locked or was written since it was read, or if one of the
+jobs is not to be had any more. The request that this happened to is answered once more, as at once are those that
+report jobs or find none at hand: the computer is locked before it is read. That has at most eight statements, whatever
+the number of jobs: begin, lock, read, report, pick, pick elsewhere or diagnose, write, commit. If then, too, a job at
+hand is gone, all is done a third time, without what is at hand.
 
 Locks, in the order of all parts of the project server: the computer; workunits of reported results by id, then these
 results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a
