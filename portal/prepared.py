@@ -349,8 +349,8 @@ def _next_result(pgconn: pq.abc.PGconn) -> pq.abc.PGresult | None:
 
 
 def _row(result: pq.abc.PGresult, number: int) -> list[str | None]:
-    row = [result.get_value(number, column) for column in range(result.nfields)]
-    return [None if value is None else value.decode() for value in row]
+    get = result.get_value
+    return [None if (value := get(number, column)) is None else value.decode() for column in range(result.nfields)]
 
 
 def _check(raw: psycopg.Connection[Any], result: pq.abc.PGresult) -> pq.abc.PGresult:

@@ -234,7 +234,7 @@ def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -
         jobs.day, jobs.counts = fill.today, {}
     for each in fill.sent:
         key = each.choice.key
-        record = fill.records.setdefault(key, HostVersionFacts())
+        record = fill.records.get(key) or fill.records.setdefault(key, HostVersionFacts())
         since = record.host_scale_time
         probation.count_sent(record, now.timestamp(), each.job.delay_bound_secs, fill.today)
         jobs.counts[key] = record.n_jobs_today
