@@ -71,14 +71,15 @@ def is_in_transaction() -> bool:
 
 
 @contextmanager
-def one_connection() -> Iterator[None]:
+def one_connection(*, is_djangos: bool = True) -> Iterator[None]:
     """Run the statements in this block on one connection, which may not be in a transaction that begins in the block.
 
     Django's if this thread has one, as it may be in a transaction already; else one of the pool's: what Django does at
-    the begin and end of a connection's use costs more than a statement.
+    the begin and end of a connection's use costs more than a statement. ``is_djangos`` False: never Django's if there
+    is a pool.
     """
     django = _thread.django
-    pool = django.pool if django.connection is None else None
+    pool = django.pool if django.connection is None or not is_djangos else None
     if pool is None:
         django.ensure_connection()
     before, _thread.link = _thread.link, _borrow(pool) if pool else _Link(django.connection)
@@ -132,6 +133,16 @@ def _give_back(link: _Link) -> None:
 def _put_back(link: _Link) -> None:
     assert link.pool is not None  # as above
     link.pool.putconn(link.raw)
+
+
+def next_connection() -> psycopg.Connection[Any] | None:
+    """The pool's connection that is taken next, if there is a pool: for whoever watches what is sent on it."""
+    pool = _thread.django.pool
+    if pool is None:
+        return None
+    link = _borrow(pool)
+    _give_back(link)
+    return link.raw
 
 
 def put_back_kept() -> None:
@@ -257,7 +268,8 @@ def fetch_each(transactions: Sequence[Sequence[Step]]) -> list[Rows | Exception]
                 return [fetch_last(steps)]
         except DatabaseError as error:
             return [error]
-    with one_connection():
+    # Whose thread this is, and what its own connection has been through, is nobody else's business.
+    with one_connection(is_djangos=False):
         link = _thread.link
         assert link is not None  # one_connection has just made it
         try:
@@ -316,6 +328,7 @@ def _in_one_trip(
             pgconn.send_query_params(b"COMMIT", None)
         pgconn.pipeline_sync()
     _wait(pgconn)
+    # What was done before a connection was lost is done.
     found = [_results(pgconn) for _ in texts]
     if pgconn.status != pq.ConnStatus.BAD:
         pgconn.exit_pipeline_mode()
@@ -323,13 +336,18 @@ def _in_one_trip(
 
 
 def _results(pgconn: pq.abc.PGconn) -> list[pq.abc.PGresult]:
-    """Those up to the end of a transaction, or of the connection."""
-    results = []
-    while (result := _next_result(pgconn)) is not None and result.status != pq.ExecStatus.PIPELINE_SYNC:
-        results.append(result)
-        # None, which ends a statement's results and is here already.
-        pgconn.get_result()
-    return results
+    """Those of the next transaction, with what it failed for; none if the connection was lost before its end."""
+    results: list[pq.abc.PGresult] = []
+    try:
+        while (result := _next_result(pgconn)) is not None:
+            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+                return results
+            results.append(result)
+            # None, which ends a statement's results and is here already.
+            pgconn.get_result()
+    except psycopg.OperationalError:
+        return []
+    return results if results and results[-1].status not in _DONE else []
 
 
 def _wait(pgconn: pq.abc.PGconn) -> None:

@@ -11,7 +11,7 @@ fault concerns only the one who brought it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -31,7 +31,12 @@ class Want(Protocol):
 
 
 Wanted = TypeVar("Wanted", bound=Want)
+Wanted_contra = TypeVar("Wanted_contra", bound=Want, contravariant=True)
 Answer = TypeVar("Answer")
+
+
+class Run(Protocol[Wanted_contra]):
+    def __call__(self, several: Sequence[Wanted_contra], *, apart: bool = False) -> Sequence[Any]: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +52,7 @@ class _Place(Generic[Wanted]):
     wanted: Wanted | None = None
     found: Any = None
     answer: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
     is_done: bool = False
     is_left: bool = False
     is_abandoned: bool = False
@@ -59,7 +64,8 @@ class _Place(Generic[Wanted]):
             self.wanted = self.steps.throw(found) if isinstance(found, Exception) else self.steps.send(found)
         except StopIteration as end:
             self.is_done, self.answer = True, end.value
-        except Exception as error:
+        except BaseException as error:
+            # Of whatever kind, it is its own thread's.
             self.is_done, self.error = True, error
 
     def take(self, found: object) -> None:
@@ -67,15 +73,22 @@ class _Place(Generic[Wanted]):
         self.found, self.wanted = found, None
 
     def result(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.answer
+        error, self.error = self.error, None
+        if error is None:
+            return self.answer
+        try:
+            raise error
+        finally:
+            # Its traceback holds this frame: else all of the request would stay until garbage is collected.
+            del error
 
 
 class Together(Generic[Wanted]):
-    """``run(several)``: what was found for each, in the same order, or its fault; each in a transaction of its own."""
+    """``run(several)``: what was found for each, in the same order, or its fault. With ``apart`` the fault of one is
+    never that of another; without, they may share a transaction.
+    """
 
-    def __init__(self, run: Callable[[Sequence[Wanted]], Sequence[Any]]) -> None:
+    def __init__(self, run: Run[Wanted]) -> None:
         self._run = run
         self._lock = threading.Lock()
         # Under this lock: who came and has not begun, and whether somebody leads. Under way is the leader's own.
@@ -107,7 +120,12 @@ class Together(Generic[Wanted]):
     def _finish(self, place: _Place[Wanted]) -> Any:
         while not place.is_done:
             assert place.wanted is not None  # it is not done
-            place.take(self._found_alone(place.wanted))
+            try:
+                (found,) = self._run([place.wanted])
+            except Exception as error:
+                # Of whatever kind, it is raised where it is wanted.
+                found = error
+            place.take(found)
             place.go_on()
         return place.result()
 
@@ -139,51 +157,45 @@ class Together(Generic[Wanted]):
             room = MOST - len(self._under_way)
             self._under_way += self._came[:room]
             del self._came[:room]
-        for each in self._under_way:
-            if each.wanted is None:
-                each.go_on()
-            each.is_left = each.is_done or (each.wanted is not None and each.wanted.may_wait)
-            if each.is_left and not each.leads:
-                each.turn.release()
-        self._under_way = [each for each in self._under_way if not each.is_left]
+        try:
+            for each in self._under_way:
+                if each.wanted is None:
+                    each.go_on()
+                each.is_left = each.is_done or (each.wanted is not None and each.wanted.may_wait)
+                if each.is_left and not each.leads:
+                    each.turn.release()
+        finally:
+            self._under_way = [each for each in self._under_way if not each.is_left]
 
     def _make_trip(self) -> None:
-        """Do what those under way want."""
+        """Do what those under way want; what failed is done again, each by itself."""
         several = [(each, each.wanted) for each in self._under_way if each.wanted is not None]
         found = self._found([wanted for _, wanted in several])
+        failed = [at for at, its in enumerate(found) if isinstance(its, Exception) and not isinstance(its, PoolTimeout)]
+        if failed and len(several) > 1:
+            again = self._found([several[at][1] for at in failed], apart=True)
+            for at, its in zip(failed, again, strict=True):
+                found[at] = its
         for (each, _), its in zip(several, found, strict=True):
             each.take(its)
 
-    def _found(self, several: Sequence[Wanted]) -> Sequence[Any]:
+    def _found(self, several: Sequence[Wanted], *, apart: bool = False) -> list[Any]:
         try:
-            found = self._run(several)
+            return list(self._run(several, apart=apart))
         except PoolTimeout as error:
-            return self._unconnected(several, error)
+            self._refuse_waiting(error)
+            return [PoolTimeout(*error.args) for _ in several]
         except Exception as error:
-            # Of whatever kind, it is raised where it is wanted; and it may be the fault of one.
-            found = [error] * len(several)
-        if len(several) == 1:
-            return found
-        return [
-            self._found_alone(wanted) if isinstance(its, Exception) else its
-            for wanted, its in zip(several, found, strict=True)
-        ]
+            # Of whatever kind, it is raised where it is wanted.
+            return [error] * len(several)
 
-    def _found_alone(self, wanted: Wanted) -> Any:
-        try:
-            return self._run([wanted])[0]
-        except Exception as error:
-            # It is raised where it is wanted.
-            return error
-
-    def _unconnected(self, several: Sequence[Wanted], error: PoolTimeout) -> Sequence[PoolTimeout]:
+    def _refuse_waiting(self, error: PoolTimeout) -> None:
         """No connection was to be had: all who came meanwhile have waited for one as well."""
         with self._lock:
             came, self._came = self._came, []
         for each in came:
             each.error, each.is_done, each.is_left = PoolTimeout(*error.args), True, True
             each.turn.release()
-        return [PoolTimeout(*error.args) for _ in several]
 
     def _pass_on(self) -> None:
         """Let another one lead: who has not begun yet, and so has the longest way to go, or one under way."""

@@ -170,7 +170,7 @@ def _answer(
     began = _send(work, changes, account.jobs_of_day, now)
     _add_records(work, changes, records.ids, changed, began)
     if asks and not work.filling.sent and not work.again:
-        waiting = waiting or store.diagnose(asks)
+        waiting = waiting or (yield from store.diagnose(asks, is_locked=is_locked))
     words = [] if work.filling.sent or work.again else _words(request, key_step, work, waiting)
     describing.describe(request, host, words, changes)
     changes.record |= writing.jobs_of_day_columns(account.jobs_of_day)

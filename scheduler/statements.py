@@ -176,11 +176,12 @@ RESERVE_UNCHANGED: Final = Prepared(
        SELECT count(*) = cardinality(%(host_ids)s::bigint[])
          FROM (SELECT h.id FROM unnest(%(host_ids)s::bigint[], %(versions)s::xid[]) AS q(id, version)
                  JOIN portal_host h ON h.id = ANY (ARRAY[q.id]) AND h.xmin = q.version AND {_IS_ONE_ROW.format("q.id")}
-                  FOR NO KEY UPDATE OF h SKIP LOCKED) p)"""
+                 JOIN portal_user u ON u.id = ANY (ARRAY[h.owner_id])
+                  FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF u SKIP LOCKED) p)"""
     )
 )
 """The same after these computers were locked, as first of all; fails, too, if one is locked by another, or its row was
-written since it was read."""
+written since it was read. Their owners are locked as the foreign keys of results will lock them, which would wait."""
 
 _DIAGNOSIS: Final = f"""
 SELECT json_build_array(count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import orjson
 
@@ -139,18 +139,39 @@ class JobDetails:
     output_files: list[dict[str, Any]]
 
 
+FEW_NAMES: Final = 200
+"""Results that a request reports or names: more are read by themselves."""
+
+
 @dataclass(slots=True, eq=False)
 class Reading:
     """What one request reads; ``asker``: its row of the statement's list. Locks nothing."""
 
     asker: Mapping[str, Any]
-    may_wait: ClassVar[bool] = False
     owner: ClassVar[None] = None
 
     @property
     def kind(self) -> tuple[str, ...]:
         """Those of one kind are read by one statement."""
         return "read", *self.asker
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it takes so long that others are not to wait for it."""
+        return len(self.asker["names"]) > FEW_NAMES
+
+    @staticmethod
+    def steps(several: Sequence[Reading]) -> list[Step]:
+        """Read all of these, which are of one kind."""
+        statement = statements.READ_BY_KEY if "key_hash" in several[0].asker else statements.READ_BY_WEAK_KEY
+        askers = [{"n": number, **reading.asker} for number, reading in enumerate(several)]
+        return [(statement, {"askers": orjson.dumps(askers).decode()})]
+
+    @staticmethod
+    def found(several: Sequence[Reading], rows: Rows) -> list[Row | None]:
+        """The row of each; None for a key that is not valid."""
+        by_number = {int(row[25] or 0): row for row in rows}
+        return [by_number.get(number) for number in range(len(several))]
 
 
 def read(
@@ -181,23 +202,10 @@ def read(
     if locks:
         # A statement of its own: the other one sees what the request that held the lock has written.
         lock = [(statements.LOCK, {"host_id": str(host_id)})] if host_id else []
-        row = found([reading], fetch_last([*lock, *steps([reading])]))[0]
+        row = Reading.found([reading], fetch_last([*lock, *Reading.steps([reading])]))[0]
     else:
         row = yield reading
     return None if row is None else _account(row)
-
-
-def steps(readings: Sequence[Reading]) -> list[Step]:
-    """Read all of these, which are of one kind."""
-    statement = statements.READ_BY_KEY if "key_hash" in readings[0].asker else statements.READ_BY_WEAK_KEY
-    askers = [{"n": number, **reading.asker} for number, reading in enumerate(readings)]
-    return [(statement, {"askers": orjson.dumps(askers).decode()})]
-
-
-def found(readings: Sequence[Reading], rows: Rows) -> list[Row | None]:
-    """The row of each; None for a key that is not valid."""
-    by_number = {int(row[25] or 0): row for row in rows}
-    return [by_number.get(number) for number in range(len(readings))]
 
 
 def _account(row: Row) -> Account:
@@ -362,8 +370,29 @@ def pick_elsewhere(
     return [_job(job) for job in orjson.loads(row[0] or "[]")], Waiting(*orjson.loads(row[1] or "[]"))
 
 
-def diagnose(asks: Sequence[Ask]) -> Waiting:
-    """Why nothing that was picked suits."""
-    row = statements.DIAGNOSE.fetch_one({"apps": _asks(asks)})
-    assert row is not None  # an aggregate has one row
-    return Waiting(*orjson.loads(row[0] or "[]"))
+@dataclass(slots=True, eq=False)
+class Diagnosis:
+    """Why nothing that was picked suits. It looks at so many jobs that others are not to wait for it."""
+
+    asks: Sequence[Ask]
+    kind: ClassVar[str] = "diagnose"
+    may_wait: ClassVar[bool] = True
+    owner: ClassVar[None] = None
+
+    @staticmethod
+    def steps(several: Sequence[Diagnosis]) -> list[Step]:
+        """Done apart, it comes alone."""
+        (diagnosis,) = several
+        return [(statements.DIAGNOSE, {"apps": _asks(diagnosis.asks)})]
+
+    @staticmethod
+    def found(several: Sequence[Diagnosis], rows: Rows) -> list[Waiting]:
+        return [Waiting(*orjson.loads(rows[0][0] or "[]"))]
+
+
+def diagnose(asks: Sequence[Ask], *, is_locked: bool) -> Generator[Diagnosis, Waiting, Waiting]:
+    """Why nothing that was picked suits; in the transaction of the computer's lock if there is one."""
+    diagnosis = [Diagnosis(asks)]
+    if is_locked:
+        return Diagnosis.found(diagnosis, fetch_last(Diagnosis.steps(diagnosis)))[0]
+    return (yield diagnosis[0])

@@ -7,39 +7,36 @@ person only one in each: a statement does not see what it sends of the same work
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final, TypeVar
 
-from portal.prepared import Rows, Step, fetch_each
+from portal.prepared import fetch_each
 from portal.together import Together
-from scheduler import store, writing
-from scheduler.store import Reading
+from scheduler.store import Diagnosis, Reading
 from scheduler.writing import Writing
 
-Wanted = Reading | Writing
+Wanted = Reading | Writing | Diagnosis
 Answer = TypeVar("Answer")
 Steps = Generator[Wanted, Any, Answer]
 """An answer that yields what it wants, and is sent what `run` found for it."""
 
-_HOW: Final[dict[type[Wanted], tuple[Callable[[Any], list[Step]], Callable[[Any, Rows], list[Any]]]]] = {
-    Reading: (store.steps, store.found),
-    Writing: (writing.steps, writing.sent),
-}
 
+def run(several: Sequence[Wanted], *, apart: bool = False) -> list[Any]:
+    """For each what was read, or the ids of the jobs that were sent; or a database error.
 
-def run(several: Sequence[Wanted]) -> list[Any]:
-    """For each the row that was read, or the ids of the jobs that were sent; or a database error."""
-    groups: dict[object, list[Wanted]] = {}
+    ``apart``: nothing goes with anything else, but for the trip.
+    """
+    groups: dict[object, list[Any]] = {}
     before: Counter[object] = Counter()
     for each in several:
         whose = each.kind, each.owner
-        groups.setdefault((each.kind, before[whose]), []).append(each)
+        groups.setdefault(each if apart else (each.kind, before[whose]), []).append(each)
         before[whose] += each.owner is not None
-    how = [_HOW[type(group[0])] for group in groups.values()]
-    rows_of_each = fetch_each([steps(group) for (steps, _), group in zip(how, groups.values(), strict=True)])
+    rows_of_each = fetch_each([type(group[0]).steps(group) for group in groups.values()])
     found: dict[Wanted, Any] = {}
-    for (_, results), group, rows in zip(how, groups.values(), rows_of_each, strict=True):
-        found |= zip(group, [rows] * len(group) if isinstance(rows, Exception) else results(group, rows), strict=True)
+    for group, rows in zip(groups.values(), rows_of_each, strict=True):
+        its = [rows] * len(group) if isinstance(rows, Exception) else type(group[0]).found(group, rows)
+        found |= zip(group, its, strict=True)
     return [found[each] for each in several]
 
 

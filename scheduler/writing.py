@@ -64,6 +64,28 @@ class Writing:
         """Whether others may have rows locked that it writes, once the computer and the jobs are its own."""
         return not _NEVER_WAITS.issuperset(self.rows)
 
+    @staticmethod
+    def steps(several: Sequence[Writing], *, is_locked: bool = False) -> list[Step]:
+        """Write all of these, which are of one kind, by computer; all or nothing."""
+        by_host = sorted(several, key=lambda writing: writing.host_id)
+        rows = {part: [row for each in by_host for row in each.rows[part]] for part in several[0].rows}
+        at_hand = array([id_ for each in several for id_ in each.at_hand])
+        write: Step = (statements.write(*rows), {part: orjson.dumps(its).decode() for part, its in rows.items()})
+        # Locks are a statement of their own: what the next one sees is then no older than they are.
+        if is_locked:
+            return [(statements.RESERVE, {"ids": at_hand}), write] if at_hand != "{}" else [write]
+        hosts = {
+            "host_ids": array([each.host_id for each in by_host]),
+            "versions": f"{{{','.join([each.version for each in by_host])}}}",
+        }
+        return [(statements.RESERVE_UNCHANGED, {"ids": at_hand, **hosts}), write]
+
+    @staticmethod
+    def found(several: Sequence[Writing], rows: Rows) -> list[set[int]]:
+        """Of each the jobs that were sent."""
+        all_sent = set(orjson.loads(rows[0][0] or "[]"))
+        return [all_sent & {job["id"] for job in each.rows.get("sent", ())} for each in several]
+
 
 _NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
 
@@ -80,7 +102,7 @@ def write(
     writing = Writing(host.id, user_id, host.version, _rows(host.id, user_id, changes, now.isoformat()), at_hand)
     try:
         if is_locked:
-            return sent([writing], fetch_last(steps([writing], is_locked=True), is_end=True))[0]
+            return Writing.found([writing], fetch_last(Writing.steps([writing], is_locked=True), is_end=True))[0]
         return (yield writing)
     except DataError as error:
         if isinstance(error.__cause__, DivisionByZero):
@@ -107,28 +129,6 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
     if any(job["must_replicate"] for job in changes.jobs):
         found["replicated"] = []
     return found
-
-
-def steps(writings: Sequence[Writing], *, is_locked: bool = False) -> list[Step]:
-    """Write all of these, which are of one kind, by computer; all or nothing."""
-    writings_by_host = sorted(writings, key=lambda writing: writing.host_id)
-    rows = {part: [row for each in writings_by_host for row in each.rows[part]] for part in writings[0].rows}
-    at_hand = array([id_ for each in writings for id_ in each.at_hand])
-    write: Step = (statements.write(*rows), {part: orjson.dumps(its).decode() for part, its in rows.items()})
-    # Locks are a statement of their own: what the next one sees is then no older than they are.
-    if is_locked:
-        return [(statements.RESERVE, {"ids": at_hand}), write] if at_hand != "{}" else [write]
-    hosts = {
-        "host_ids": array([each.host_id for each in writings_by_host]),
-        "versions": f"{{{','.join(each.version for each in writings_by_host)}}}",
-    }
-    return [(statements.RESERVE_UNCHANGED, {"ids": at_hand, **hosts}), write]
-
-
-def sent(writings: Sequence[Writing], rows: Rows) -> list[set[int]]:
-    """Of each the jobs that were sent."""
-    all_sent = set(orjson.loads(rows[0][0] or "[]"))
-    return [all_sent & {job["id"] for job in each.rows.get("sent", ())} for each in writings]
 
 
 def job_row(

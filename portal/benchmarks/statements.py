@@ -5,32 +5,48 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import psycopg
 from django.db import connection
 from psycopg import pq
+
+from portal.prepared import next_connection
 
 # "F" is from us to the server: a simple query, or the execution of a prepared statement.
 _STATEMENT = re.compile(r"^F\t\d+\t(?:Query|Execute)\t.*$", re.MULTILINE)
 
 
 def sent_by(action: Callable[[], object]) -> str:
-    """What ``action`` sends on this thread's connection, a message of libpq a line."""
+    """What ``action`` sends on this thread's connection, then what on the pool's next; a message of libpq a line."""
     connection.ensure_connection()
-    raw = connection.connection.pgconn
+    sent: list[str] = []
+    with _traced(connection.connection, sent), _traced(next_connection(), sent):
+        action()
+    return "".join(reversed(sent))
+
+
+@contextmanager
+def _traced(used: psycopg.Connection[Any] | None, sent: list[str]) -> Iterator[None]:
+    """Add what is sent on this connection in the block."""
+    if used is None:
+        yield
+        return
     with tempfile.TemporaryFile() as file:
         descriptor = os.dup(file.fileno())
-        raw.trace(descriptor)
-        raw.set_trace_flags(pq.Trace.SUPPRESS_TIMESTAMPS)
+        used.pgconn.trace(descriptor)
+        used.pgconn.set_trace_flags(pq.Trace.SUPPRESS_TIMESTAMPS)
         try:
-            action()
+            yield
         finally:
-            raw.untrace()
+            used.pgconn.untrace()
             os.close(descriptor)
         file.seek(0)
-        return file.read().decode()
+        sent.append(file.read().decode())
 
 
 def statements(action: Callable[[], object]) -> int:
-    """How many statements ``action`` sends on this thread's connection, BEGIN and COMMIT included."""
+    """How many statements ``action`` sends on these connections, BEGIN and COMMIT included."""
     return len(_STATEMENT.findall(sent_by(action)))

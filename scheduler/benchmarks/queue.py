@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,7 +22,6 @@ PLATFORM: Final = "x86_64-pc-linux-gnu"
 FEATURES: Final = (
     "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 " * 9
 )
-_NAMES: Final = re.compile(rb"<result>\n<name>([^<]*)<")
 
 _FILL: Final = """
 WITH w AS (
@@ -59,20 +57,28 @@ class Member:
     ncpus: int = 8
     sent: int = 0
     jobs: list[bytes] = field(default_factory=list)
+    # What it says but for the number of its request and its jobs: to say it shall cost the machine little.
+    says: tuple[bytes, bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        before, after = self._head().split(b"@")
+        self.says = before, after
 
     def request(self) -> bytes:
         """Two idle processors ask for a job each."""
         self.sent += 1
         others = b"".join(
-            b"    <other_result>\n        <name>%b</name>\n        <app_version>0</app_version>\n    </other_result>\n"
-            % name
-            for name in self.jobs
+            [
+                b"    <other_result>\n        <name>%b</name>\n        <app_version>0</app_version>\n"
+                b"    </other_result>\n" % name
+                for name in self.jobs
+            ]
         )
-        return b"%b%b</other_results>\n</scheduler_request>\n" % (self._head(), others)
+        return b"%b%d%b%b</other_results>\n</scheduler_request>\n" % (self.says[0], self.sent, self.says[1], others)
 
     def read(self, reply: bytes) -> int:
         """How many jobs the reply brings."""
-        new = _NAMES.findall(reply)
+        new = [result[: result.index(b"<")] for result in reply.split(b"<result>\n<name>")[1:]]
         self.jobs += new
         return len(new)
 
@@ -80,7 +86,7 @@ class Member:
         return f"""<scheduler_request>
     <authenticator>{self.key}</authenticator>
     <hostid>{self.host_id}</hostid>
-    <rpc_seqno>{self.sent}</rpc_seqno>
+    <rpc_seqno>@</rpc_seqno>
     <core_client_major_version>7</core_client_major_version>
     <core_client_minor_version>20</core_client_minor_version>
     <core_client_release>5</core_client_release>
@@ -162,19 +168,36 @@ def fill(app: App, njobs: int) -> None:
     # The site's processes cannot be told, but drop what they have at hand when it is so old.
     time.sleep(KEPT_SECS)
     _add(app, njobs)
+    _vacuum()
 
 
-def top_up(app: App, members: list[Member], njobs: int) -> None:
-    """What was sent is done and reported, and new jobs come behind the others, so that ``njobs`` wait."""
+def top_up(app: App, members: list[Member], njobs: int, *, vacuums: bool = True) -> None:
+    """What was sent is done and reported, and new jobs come behind the others, so that ``njobs`` wait.
+
+    After the vacuum, which PostgreSQL would do by itself once a minute at most, every connection plans its statements
+    anew.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_REPORT)
     for member in members:
         member.jobs.clear()
     _add(app, njobs - Result.objects.filter(server_state=ServerState.UNSENT).count())
+    if vacuums:
+        _vacuum()
 
 
 def _add(app: App, njobs: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_FILL, {"app": app.pk, "prefix": f"wu{time.monotonic_ns()}_", "njobs": njobs})
+
+
+def settle() -> None:
+    """Have on disk what filling has left to write: a queue that is really so long did not come just before."""
+    with connection.cursor() as cursor:
+        cursor.execute("CHECKPOINT")
+
+
+def _vacuum() -> None:
+    with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE credit_result")
         cursor.execute("VACUUM ANALYZE credit_workunit")

@@ -43,6 +43,7 @@ def measure() -> dict[str, Any]:
         for njobs in WAITING:
             queue.fill(app, njobs)
             floor.create(njobs)
+            queue.settle()
             report[f"{njobs}_waiting"] = _measured(port, app, members, njobs)
     return report
 
@@ -52,9 +53,9 @@ def _measured(port: int, app: App, members: list[queue.Member], njobs: int) -> d
     nrpcs = njobs / queue.JOBS_PER_RPC
     is_short = nrpcs < SECS * FASTEST
     rounds = []
-    for _ in range(5 * ROUNDS if is_short else ROUNDS):
-        queue.top_up(app, members, njobs)
-        # After the analysis that goes with it every connection plans its statements anew.
+    for number in range(5 * ROUNDS if is_short else ROUNDS):
+        queue.top_up(app, members, njobs, vacuums=not (is_short and number))
+        # Every connection plans its statements, after a vacuum anew.
         load.run(partial(_client, port, members), CONCURRENCY, 0.05 if is_short else 0.5)
         ours = load.run(partial(_client, port, members), CONCURRENCY, min(SECS, nrpcs / FASTEST))
         floor.reset()

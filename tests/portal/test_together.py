@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -38,16 +40,16 @@ class Doubling:
     has_begun: threading.Event = field(default_factory=threading.Event)
     goes_on: threading.Event = field(default_factory=threading.Event)
 
-    def __call__(self, several: Sequence[Number]) -> list[int]:
+    def __call__(self, several: Sequence[Number], *, apart: bool = False) -> list[int | Exception]:
         numbers = [each.value for each in several]
         self.batches.append(numbers)
         self.threads.append(threading.get_ident())
         if not self.has_begun.is_set():
             self.has_begun.set()
             assert self.goes_on.wait(PATIENCE_SECS)
-        if min(numbers) < 0:
+        if min(numbers) < 0 and not apart:
             raise Refused(min(numbers))
-        return [2 * number for number in numbers]
+        return [2 * number if number >= 0 else Refused(number) for number in numbers]
 
 
 Steps = Generator[Number, int, int]
@@ -133,15 +135,15 @@ def test_a_fault_concerns_only_the_one_who_brought_it(work: Doubling) -> None:
     assert (good.result(), other.result()) == (4, 8)
     with pytest.raises(Refused, match="-3"):
         bad.result()
-    # Together first, then each by itself.
-    assert work.batches == [[1], [2, -3, 4], [2], [-3], [4]]
+    # Together first, then each by itself, but in one go.
+    assert work.batches == [[1], [2, -3, 4], [2, -3, 4]]
 
 
 def test_only_those_that_failed_are_done_again() -> None:
     batches = []
 
-    def refuses_some(several: Sequence[Number]) -> list[int | Exception]:
-        batches.append([each.value for each in several])
+    def refuses_some(several: Sequence[Number], *, apart: bool = False) -> list[int | Exception]:
+        batches.append(([each.value for each in several], apart))
         return [Refused() if each.value < 0 else each.value for each in several]
 
     table = Together(refuses_some)
@@ -149,7 +151,7 @@ def test_only_those_that_failed_are_done_again() -> None:
     table._came = list(places)
     table._go_on()
     table._make_trip()
-    assert batches == [[1, -2, 3], [-2]]
+    assert batches == [([1, -2, 3], False), ([-2], True)]
     assert [type(place.found) for place in places] == [int, Refused, int]
 
 
@@ -186,7 +188,7 @@ def test_without_a_connection_to_be_had_nobody_waits_twice_for_one() -> None:
     ntries = 0
     has_begun, goes_on = threading.Event(), threading.Event()
 
-    def waits_for_a_connection(several: Sequence[Number]) -> list[int]:
+    def waits_for_a_connection(several: Sequence[Number], *, apart: bool = False) -> list[int]:
         nonlocal ntries
         ntries += 1
         has_begun.set()
@@ -204,6 +206,65 @@ def test_without_a_connection_to_be_had_nobody_waits_twice_for_one() -> None:
         with pytest.raises(PoolTimeout, match="couldn't get a connection"):
             each.result()
     assert ntries == 1
+
+
+def test_nor_when_what_failed_is_done_again() -> None:
+    ntries = []
+
+    def loses_its_connection(several: Sequence[Number], *, apart: bool = False) -> list[int | Exception]:
+        ntries.append(len(several))
+        if apart:
+            raise PoolTimeout("couldn't get a connection")
+        return [1, Refused(), Refused()]
+
+    table = Together(loses_its_connection)
+    places = [together._Place(once(number)) for number in (1, 2, 3)]
+    table._came = list(places)
+    table._go_on()
+    table._make_trip()
+    assert ntries == [3, 2]
+    assert [type(place.found) for place in places] == [int, PoolTimeout, PoolTimeout]
+
+
+def test_one_that_ends_its_thread_ends_no_other(work: Doubling) -> None:
+    def ends() -> Steps:
+        yield Number(2)
+        raise SystemExit("ended")
+
+    doubled = Together(work)
+    with ThreadPoolExecutor(4) as threads:
+        first = threads.submit(doubled.answer, once(1))
+        assert work.has_begun.wait(PATIENCE_SECS)
+        others = []
+        for nwaiting, each in enumerate((once(3), ends(), twice(4)), 1):
+            others.append(threads.submit(doubled.answer, each))
+            await_waiting(doubled, nwaiting)
+        work.goes_on.set()
+        assert [first.result(PATIENCE_SECS), others[0].result(PATIENCE_SECS), others[2].result(PATIENCE_SECS)] == [
+            2,
+            6,
+            16,
+        ]
+        with pytest.raises(SystemExit, match="ended"):
+            others[1].result(PATIENCE_SECS)
+    assert doubled.answer(once(5)) == 10
+
+
+def test_a_request_that_failed_is_not_kept_in_memory(free_work: Doubling) -> None:
+    def fails() -> Steps:
+        yield Number(1)
+        raise Refused
+
+    steps = fails()
+    kept = weakref.ref(steps)
+    gc.disable()
+    try:
+        with pytest.raises(Refused):
+            Together(free_work).answer(steps)
+        del steps
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("leads", [True, False])
@@ -225,7 +286,7 @@ def test_one_that_is_interrupted_is_not_waited_for(leads: bool, work: Doubling) 
 
 
 def test_a_leader_that_is_interrupted_lets_another_one_lead() -> None:
-    def interrupted(several: Sequence[Number]) -> list[int]:
+    def interrupted(several: Sequence[Number], *, apart: bool = False) -> list[int]:
         raise KeyboardInterrupt
 
     table = Together(interrupted)
