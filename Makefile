@@ -41,16 +41,16 @@ clean:  ## remove what the targets above made, but for the data below var/
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './var/*' -prune -exec rm -rf {} +
 
-# An environment that is there and works is kept: somebody may be using it.
+# An environment that is there and works is kept: somebody may be using it. PYTHON names another one than the first of PATH.
 .venv/made:
 	@if .venv/bin/python -m pip --version >/dev/null 2>&1; then touch $@ && exit 0; fi; \
-	for python in python3.11 python3.12 python3.13 python3; do \
-	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
+	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    echo "Making .venv with $$python…"; \
-	    $$python -m venv .venv && touch $@ && exit 0; \
-	    echo "$$python could not make .venv (on Debian: apt install python3-venv)." >&2; exit 1; \
+	    "$$python" -m venv .venv && touch $@ && exit 0; \
+	    echo "$$python could not make .venv." >&2; exit 1; \
 	  fi; \
-	done; echo "Python 3.11 or newer is needed, but neither python3.11 nor python3 is one." >&2; exit 1
+	done; echo "Python 3.11 or newer with its venv is needed (on Debian: apt install python3 python3-venv)." >&2; exit 1
 
 .venv/runtime: .venv/made requirements.txt
 	@echo "Installing what requirements.txt names…"

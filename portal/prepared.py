@@ -101,7 +101,11 @@ def _borrow(pool: ConnectionPool) -> _Link:
         if link.pool is pool and not link.raw.closed and time.monotonic() < link.until:
             return link
         _put_back(link)
-    return _Link(pool.getconn(), pool)
+    raw = pool.getconn()
+    if not raw.autocommit:
+        # Django gave it back in the middle of a transaction of its own: nothing here would ever be committed.
+        raw.autocommit = True
+    return _Link(raw, pool)
 
 
 def _pop_kept(at: int = -1) -> _Link | None:

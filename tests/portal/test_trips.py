@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
 from django.db import DatabaseError, DataError, OperationalError, connection, transaction
 
-from portal.prepared import Prepared, fetch_each
+from portal.models import User
+from portal.prepared import Prepared, fetch_each, put_back_kept
 
 ADD = Prepared("SELECT %(number)s::integer + 1")
 DIVIDE = Prepared("SELECT 6 / %(number)s::integer")
 END = Prepared("SELECT pg_terminate_backend(pg_backend_pid()), %(number)s::text")
+RENAME = Prepared("UPDATE portal_user SET name = %(number)s::text || 'x'")
 
 Steps = list[tuple[Prepared, Mapping[str, str | None]]]
 
@@ -45,6 +48,21 @@ def test_this_threads_own_connection_may_be_dead() -> None:
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     assert fetch_each([of(ADD, 1)]) == [[["2"]]]
     connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_was_given_back_within_a_transaction_commits_again(alice: User) -> None:
+    put_back_kept()
+    connection.close()
+    pool = cast("Any", connection).pool
+    given_back = [pool.getconn() for _ in range(pool.max_size)]
+    for raw in given_back:
+        raw.autocommit = False
+        pool.putconn(raw)
+    fetch_each([of(RENAME, 1)])
+    alice.refresh_from_db()
+    assert alice.name == "1x"
+    put_back_kept()
 
 
 @pytest.mark.django_db
