@@ -96,9 +96,9 @@ _PRINTED_PROJECT = re.compile(
     rb"\s*+<project>\s*+"
     + _printed(_PROJECT_TAGS[:11])
     + rb"<disk_usage>[^<]*+</disk_usage>\s*+<disk_share>[^<]*+</disk_share>\s*+"
-    + rb"(?:%b)?+" % _printed(_PROJECT_TAGS[11:])
-    + rb"((?:<sched_req_no_work>[^<]*+</sched_req_no_work>\s*+)*+)"
-    + rb"(?:%b)?+</project>" % _printed([b"account_key"])
+    + rb"(?:%b)?" % _printed(_PROJECT_TAGS[11:])
+    + rb"((?:<sched_req_no_work>[^<]*+</sched_req_no_work>\s*+)*)"
+    + rb"(?:%b)?</project>" % _printed([b"account_key"])
 )
 _NO_WORK_TEXT = re.compile(rb"<sched_req_no_work>([^<]*+)<")
 
