@@ -44,13 +44,13 @@ clean:  ## remove what the targets above made, but for the data below var/
 # An environment that is there and works is kept: somebody may be using it. PYTHON names another one than the first of PATH.
 .venv/made:
 	@if .venv/bin/python -m pip --version >/dev/null 2>&1; then touch $@ && exit 0; fi; \
-	for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
+	for python in $(or $(PYTHON),python3.11 python3.12 python3.13 python3); do \
 	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    echo "Making .venv with $$python…"; \
 	    "$$python" -m venv .venv && touch $@ && exit 0; \
 	    echo "$$python could not make .venv." >&2; exit 1; \
 	  fi; \
-	done; echo "Python 3.11 or newer with its venv is needed (on Debian: apt install python3 python3-venv)." >&2; exit 1
+	done; echo "Python 3.11 or newer with its venv is needed$(if $(PYTHON),; $(PYTHON) is none) (on Debian: apt install python3 python3-venv)." >&2; exit 1
 
 .venv/runtime: .venv/made requirements.txt
 	@echo "Installing what requirements.txt names…"

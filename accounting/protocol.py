@@ -92,6 +92,7 @@ def _printed(tags: Iterable[bytes]) -> bytes:
     return b"".join([rb"<%b>([^<]*+)</%b>\s*+" % (tag, tag) for tag in tags])
 
 
+# No "?+" or "*+" behind a group (`portal.scanner.row_of`).
 _PRINTED_PROJECT = re.compile(
     rb"\s*+<project>\s*+"
     + _printed(_PROJECT_TAGS[:11])

@@ -16,6 +16,7 @@ def wait_until(ask: Callable[[], Answer], what: str, timeout_secs: float, poll_s
     while not (answer := ask()):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout_secs:g} s in vain for {what}")
+        # Another process, or a thread within a library: there is nothing that could wake this one.
         time.sleep(poll_secs)
     return answer
 
