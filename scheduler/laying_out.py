@@ -13,7 +13,7 @@ from scheduler.engine.facts import Job
 from scheduler.statements import RANK
 from scheduler.store import Ask, JobDetails
 
-BLOCK: Final = 64
+BLOCK: Final = 16
 """Workunits of consecutive numbers that are rented together."""
 LAY_OUT: Final = Prepared(
     f"""
@@ -89,8 +89,10 @@ class JobAtHand:
 
 def lay_out(
     app_id: int, renter: int, place: Place, most: int, rent_secs: float
-) -> tuple[list[JobAtHand], Place | None]:
-    """Rent the first jobs of an app's queue from this place on, at most so many; and where to go on, None at its end.
+) -> tuple[list[JobAtHand], Place | None, bool]:
+    """Rent the first jobs of an app's queue from this place on, at most so many.
+
+    Also where to go on, None at its end, and whether that is in sight: fewer than `LOOKED_AT` wait from the place on.
 
     One statement and transaction: it locks blocks in their order, and waits for none to forget it.
     """
@@ -110,7 +112,7 @@ def lay_out(
     jobs = [job for workunit in orjson.loads(row[2] or "[]") for job in _jobs(app_id, workunit)]
     jobs.sort(key=lambda job: job.place)
     last = last_free if nfree == most else end if nlooked_at == LOOKED_AT else None
-    return jobs, None if last is None else (last[0], last[1] + 1)
+    return jobs, None if last is None else (last[0], last[1] + 1), nlooked_at < LOOKED_AT
 
 
 def _jobs(app_id: int, workunit: list[Any]) -> Iterator[JobAtHand]:

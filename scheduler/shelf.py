@@ -27,14 +27,13 @@ from scheduler.store import Ask
 RENT_SECS: Final = 2 * KEPT_SECS
 """For how long no other process lays out the jobs; they are here no longer than the catalogue is kept."""
 LAID_OUT: Final = 256
-"""Jobs that are added at a time, about."""
-FEW: Final = 128
-"""With fewer left the next request adds some, while the others take what is left."""
-NEARLY_NONE: Final = 32
-"""With fewer left, requests wait for the one that adds some."""
+"""Jobs that are added at a time, about. With half of them left, or fewer, the next request adds some, while the others
+take what is left; with an eighth, they wait for it."""
+LAID_OUT_NEAR_END: Final = 64
+"""The same of a short queue: the other processes want some of it too."""
 WAIT_SECS: Final = 1.0
 PAUSE_SECS: Final = 1.0
-"""At the end of the queue, until it is read from its head again."""
+"""At the end of the queue, until it is read from its head again, if hardly any new jobs were there."""
 MISSES: Final = 3
 """Requests in a row that found too little for them: what lies here may be jobs that suit hardly anybody."""
 
@@ -46,7 +45,8 @@ class Shelf:
         self.app_id = app_id
         self._renter = random.SystemRandom().getrandbits(62)
         self._filling = threading.Lock()
-        # While filling: where to read on, and from when on, at the end of the queue.
+        # While filling: how many, where to read on, and from when on, at the end of the queue.
+        self._lot = LAID_OUT_NEAR_END
         self._place: Place | None = None
         self._not_before = 0.0
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class Shelf:
         """Lay out more jobs of the queue if there are few."""
         if not self._is_low(known):
             return
-        is_urgent = self._read_at < known.read_at or len(self._jobs) < NEARLY_NONE
+        is_urgent = self._read_at < known.read_at or len(self._jobs) < self._lot // 8
         if not self._filling.acquire(timeout=WAIT_SECS if is_urgent else 0.0):
             return
         try:
@@ -74,7 +74,7 @@ class Shelf:
             self._filling.release()
 
     def _is_low(self, known: Catalogue) -> bool:
-        is_few = len(self._jobs) < FEW and time.monotonic() >= self._not_before
+        is_few = len(self._jobs) < self._lot // 2 and time.monotonic() >= self._not_before
         return is_few or self._read_at < known.read_at
 
     def _fill(self, known: Catalogue) -> None:
@@ -83,8 +83,7 @@ class Shelf:
         with self._lock:
             self._taken_meanwhile = dict(self._in_hands)
         place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
-        found, self._place = laying_out.lay_out(self.app_id, self._renter, place, LAID_OUT, RENT_SECS)
-        self._not_before = time.monotonic() + PAUSE_SECS if self._place is None else 0.0
+        found, self._place, is_near_end = laying_out.lay_out(self.app_id, self._renter, place, self._lot, RENT_SECS)
         with self._lock:
             self._nmisses = 0
             if self._read_at < known.read_at:
@@ -92,9 +91,13 @@ class Shelf:
                 self._users = {}
                 for each, user_id in self._taken_meanwhile.values():
                     self._users.setdefault(each.job.workunit_id, set()).add(user_id)
+            nbefore = len(self._jobs)
             for each in found:
                 if each.job.id not in self._taken_meanwhile:
                     self._lay(each)
+            has_ended = self._place is None and len(self._jobs) < nbefore + self._lot // 8
+        self._not_before = time.monotonic() + PAUSE_SECS if has_ended else 0.0
+        self._lot = LAID_OUT_NEAR_END if is_near_end else LAID_OUT
 
     def _lay(self, each: JobAtHand) -> None:
         users = self._users.setdefault(each.job.workunit_id, set())

@@ -18,14 +18,14 @@ from django.utils import timezone
 from credit.models import App, Result, ServerState, Workunit
 from portal.models import User
 from portal.together import Together
-from scheduler import catalogue, merging, rpc, shelf, store, trips
+from scheduler import catalogue, laying_out, merging, rpc, shelf, store, trips
 from scheduler.catalogue import BEFORE_ALL
 from scheduler.dispatch import NO_LIMIT
 from scheduler.engine.facts import Job
 from scheduler.laying_out import BLOCK, lay_out
 from scheduler.models import HostRecord, ShelfBlock
 from scheduler.protocol import parse_request
-from scheduler.shelf import Hand, Shelf
+from scheduler.shelf import LAID_OUT_NEAR_END, Hand, Shelf
 from scheduler.store import Ask
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import Computer, computer_of, key_of
@@ -182,19 +182,43 @@ def test_the_most_urgent_jobs_are_laid_out_first_wherever_their_workunits_are(ap
     workunits = [make_workunit(app, output_files=[]) for _ in range(2 * BLOCK)]
     for number, workunit in enumerate(workunits):
         make_result(workunit, priority=number % 4)
-    found, place = lay_out(app.pk, 1, BEFORE_ALL, BLOCK, 10.0)
+    found, place, _ = lay_out(app.pk, 1, BEFORE_ALL, BLOCK, 10.0)
     # A quarter of the jobs has each priority: all of priority 3, then all of priority 2.
     assert [each.rank for each in found] == [-3] * (BLOCK // 2) + [-2] * (BLOCK // 2)
     assert place == (-2, found[-1].job.id + 1)
 
 
-def test_reading_on_brings_all_jobs_of_the_queue(app: App) -> None:
+def test_reading_on_brings_all_jobs_of_the_queue(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laying_out, "LOOKED_AT", 25)
     waiting = queue(app, 30)
-    first, place = lay_out(app.pk, 1, BEFORE_ALL, 20, 10.0)
-    assert place is not None
-    rest, end = lay_out(app.pk, 1, place, 20, 10.0)
+    first, place, is_near_end = lay_out(app.pk, 1, BEFORE_ALL, 20, 10.0)
+    assert place is not None and not is_near_end
+    rest, end, is_near_end = lay_out(app.pk, 1, place, 20, 10.0)
     assert [each.job.id for each in first + rest] == [result.pk for result in waiting]
-    assert end is None
+    assert end is None and is_near_end
+
+
+def test_of_a_short_queue_each_process_lays_out_a_part(app: App) -> None:
+    queue(app, 4 * LAID_OUT_NEAR_END)
+    shelves = [filled(app)[0] for _ in range(3)]
+    for mine in shelves:
+        mine.fill_if_low(catalogue.current())
+    assert [len(mine._jobs) for mine in shelves] == [LAID_OUT_NEAR_END] * 3
+
+
+def test_a_queue_is_read_from_its_head_at_once_as_long_as_that_brings_new_jobs(app: App, alice: User) -> None:
+    mine, known = filled(app)
+    assert mine._not_before > time.monotonic()  # there was nothing
+    mine._not_before = 0.0
+    for _ in range(3):
+        queue(app, LAID_OUT_NEAR_END // 8)
+        mine.fill_if_low(known)
+        assert mine._not_before == 0.0
+        while jobs := mine.take(asked(app, 1), alice.pk, known):
+            mine.forget(jobs)
+            Result.objects.filter(pk=jobs[0].id).delete()
+    mine.fill_if_low(known)
+    assert mine._not_before > time.monotonic()
 
 
 def test_jobs_lie_there_no_longer_than_the_catalogue_is_kept(app: App, alice: User) -> None:
