@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import psycopg
@@ -15,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from portal.benchmarks import load
+from scheduler.benchmarks import queue
 from scheduler.benchmarks.queue import HOSTS, JOBS_PER_RPC
 
 _TABLES: Final = """
@@ -25,9 +27,13 @@ CREATE TABLE floor_workunit (id bigint PRIMARY KEY, said text);
 CREATE TABLE floor_job (id bigint PRIMARY KEY, workunit bigint, state int, computer bigint);
 INSERT INTO floor_account SELECT n, md5(n::text) FROM generate_series(1, %(hosts)s) n;
 INSERT INTO floor_computer SELECT n, n FROM generate_series(1, %(hosts)s) n;
-INSERT INTO floor_workunit SELECT n, repeat('x', 200) FROM generate_series(1, %(jobs)s / 2) n;
-INSERT INTO floor_job SELECT n, (n + 1) / 2, 2, NULL FROM generate_series(1, %(jobs)s) n;
 CREATE INDEX floor_unsent ON floor_job (id) WHERE state = 2;
+"""
+_ADD: Final = """
+WITH last AS (SELECT coalesce(max(id), 0) AS id FROM floor_job),
+new AS MATERIALIZED (SELECT last.id + n AS id FROM last, generate_series(1, %(njobs)s) n),
+added AS (INSERT INTO floor_workunit SELECT id / 2, repeat('x', 200) FROM new WHERE id %% 2 = 0)
+INSERT INTO floor_job SELECT id, (id + 1) / 2, 2, NULL FROM new
 """
 _LOCK: Final = """
 SELECT c.id FROM floor_account a JOIN floor_computer c ON c.owner = a.id
@@ -45,22 +51,25 @@ UPDATE floor_computer SET contacts = contacts + 1 WHERE id = %(host)s
 
 def create(njobs: int) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_TABLES, {"hosts": HOSTS, "jobs": njobs})
-        cursor.execute("VACUUM ANALYZE floor_job")
-
-
-def reset() -> None:
-    """Take all jobs back."""
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE floor_job SET state = 2, computer = NULL WHERE state = 4")
-        cursor.execute("VACUUM ANALYZE floor_job")
+        cursor.execute(_TABLES, {"hosts": HOSTS})
+    _add(njobs)
 
 
 def measure(concurrency: int, secs: float) -> load.Measured:
-    return load.run(_prepare, concurrency, secs)
+    """With a queue that is held at its length."""
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE floor_job")
+    nsent = [0] * concurrency
+    with queue.held(_add, lambda: sum(nsent)):
+        return load.run(partial(_prepare, nsent), concurrency, secs)
 
 
-def _prepare(number: int) -> Callable[[], None]:
+def _add(njobs: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_ADD, {"njobs": njobs})
+
+
+def _prepare(nsent: list[int], number: int) -> Callable[[], None]:
     """A connection of this thread's own; the computers in turn, each thread its own ones, so that none waits."""
     database = settings.DATABASES["default"]
     connected = psycopg.connect(
@@ -83,5 +92,6 @@ def _prepare(number: int) -> Callable[[], None]:
             if len(ids) != JOBS_PER_RPC:
                 raise RuntimeError("the floor ran out of jobs")
             cursor.execute(_SEND, {"host": host, "ids": ids})
+        nsent[number] += JOBS_PER_RPC
 
     return step

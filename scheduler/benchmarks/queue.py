@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from django.db import connection
 from django.utils import timezone
 
-from credit.models import App, AppVersion, Platform, Result, ServerState
+from credit.models import App, AppVersion, Platform
 from portal import credentials
 from portal.models import ClientKey, Host, User
 from scheduler import keys
@@ -18,6 +22,8 @@ from scheduler.models import StoredFile, VersionFile
 
 HOSTS: Final = 2000
 JOBS_PER_RPC: Final = 2
+TOP_UP_SECS: Final = 0.05
+"""A queue is held at its length at such intervals."""
 PLATFORM: Final = "x86_64-pc-linux-gnu"
 FEATURES: Final = (
     "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 " * 9
@@ -167,28 +173,50 @@ def fill(app: App, njobs: int) -> None:
         cursor.execute("TRUNCATE credit_result, credit_workunit CASCADE")
     # The site's processes cannot be told, but drop what they have at hand when it is so old.
     time.sleep(KEPT_SECS)
-    _add(app, njobs)
+    add(app, njobs)
     _vacuum()
 
 
-def top_up(app: App, members: list[Member], njobs: int, *, vacuums: bool = True) -> None:
-    """What was sent is done and reported, and new jobs come behind the others, so that ``njobs`` wait.
-
-    After the vacuum, which PostgreSQL would do by itself once a minute at most, every connection plans its statements
-    anew.
-    """
+def take_back(members: list[Member]) -> None:
+    """What was sent is done and reported."""
     with connection.cursor() as cursor:
         cursor.execute(_REPORT)
     for member in members:
         member.jobs.clear()
-    _add(app, njobs - Result.objects.filter(server_state=ServerState.UNSENT).count())
-    if vacuums:
-        _vacuum()
+    _vacuum()
 
 
-def _add(app: App, njobs: int) -> None:
+def add(app: App, njobs: int) -> None:
+    """Behind the others; copies of half as many workunits."""
     with connection.cursor() as cursor:
         cursor.execute(_FILL, {"app": app.pk, "prefix": f"wu{time.monotonic_ns()}_", "njobs": njobs})
+
+
+@contextmanager
+def held(add: Callable[[int], None], count_sent: Callable[[], int]) -> Iterator[None]:
+    """As many jobs are added as were sent since, again and again, in a thread of its own.
+
+    Its error is raised at the end.
+    """
+    over = threading.Event()
+
+    def top_up() -> None:
+        nadded = count_sent()
+        try:
+            while not over.wait(TOP_UP_SECS):
+                nsent = count_sent()
+                add(nsent - nadded)
+                nadded = nsent
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(top_up)
+        try:
+            yield
+        finally:
+            over.set()
+        done.result()
 
 
 def settle() -> None:

@@ -21,11 +21,8 @@ from scheduler.protocol import parse_request
 CONCURRENCY: Final = 16
 SECS: Final = 3.0
 ROUNDS: Final = 3
-FASTEST: Final = 4_000
-"""RPCs per second, and those of the floor, that are thought possible: the jobs of a round must last."""
-FASTEST_FLOOR: Final = 8_000
 WAITING: Final = (1_000, 100_000, 1_000_000)
-"""Lengths of the queue; the rate is to be the same with each."""
+"""Lengths at which the queue is held; the rate is to be the same with each."""
 
 
 def measure() -> dict[str, Any]:
@@ -38,7 +35,7 @@ def measure() -> dict[str, Any]:
         for member in members:
             # Each computer's first contact stores its hardware: once in its life.
             introduce.post(member.request())
-        queue.top_up(app, members, WAITING[1])
+        queue.take_back(members)
         report["statements"] = _statements(members[0])
         for njobs in WAITING:
             queue.fill(app, njobs)
@@ -49,17 +46,15 @@ def measure() -> dict[str, Any]:
 
 
 def _measured(port: int, app: App, members: list[queue.Member], njobs: int) -> dict[str, float]:
-    """With so many jobs waiting; a short queue lasts a moment only, so its rounds are short and many."""
-    nrpcs = njobs / queue.JOBS_PER_RPC
-    is_short = nrpcs < SECS * FASTEST
+    """With so many jobs waiting: new ones come as others are sent, of the floor too."""
     rounds = []
-    for number in range(5 * ROUNDS if is_short else ROUNDS):
-        queue.top_up(app, members, njobs, vacuums=not (is_short and number))
-        # Every connection plans its statements, after a vacuum anew.
-        load.run(partial(_client, port, members), CONCURRENCY, 0.05 if is_short else 0.5)
-        ours = load.run(partial(_client, port, members), CONCURRENCY, min(SECS, nrpcs / FASTEST))
-        floor.reset()
-        rounds.append((ours, floor.measure(CONCURRENCY, min(SECS, nrpcs / FASTEST_FLOOR))))
+    for _ in range(ROUNDS):
+        queue.take_back(members)
+        with queue.held(partial(queue.add, app), lambda: sum(len(member.jobs) for member in members)):
+            # Every connection plans its statements, after a vacuum anew.
+            load.run(partial(_client, port, members), CONCURRENCY, 0.5)
+            ours = load.run(partial(_client, port, members), CONCURRENCY, SECS)
+        rounds.append((ours, floor.measure(CONCURRENCY, SECS)))
     return {
         "rate": round(stats.median(ours.rate for ours, _ in rounds)),
         "floor": round(stats.median(bare.rate for _, bare in rounds)),
