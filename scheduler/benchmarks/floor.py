@@ -55,12 +55,12 @@ def create(njobs: int) -> None:
     _add(njobs)
 
 
-def measure(concurrency: int, secs: float) -> load.Measured:
-    """With a queue that is held at its length."""
+def measure(concurrency: int, secs: float, njobs: int) -> load.Measured:
+    """With a queue that is held at this length."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE floor_job")
     nsent = [0] * concurrency
-    with queue.held(_add, lambda: sum(nsent)):
+    with queue.held(_add, lambda: sum(nsent), njobs):
         return load.run(partial(_prepare, nsent), concurrency, secs)
 
 

@@ -22,8 +22,8 @@ from scheduler.models import StoredFile, VersionFile
 
 HOSTS: Final = 2000
 JOBS_PER_RPC: Final = 2
-TOP_UP_SECS: Final = 0.05
-"""A queue is held at its length at such intervals."""
+FASTEST: Final = 2_000
+"""Jobs that are thought to be sent in a second."""
 PLATFORM: Final = "x86_64-pc-linux-gnu"
 FEATURES: Final = (
     "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 " * 9
@@ -193,17 +193,18 @@ def add(app: App, njobs: int) -> None:
 
 
 @contextmanager
-def held(add: Callable[[int], None], count_sent: Callable[[], int]) -> Iterator[None]:
-    """As many jobs are added as were sent since, again and again, in a thread of its own.
+def held(add: Callable[[int], None], count_sent: Callable[[], int], njobs: int) -> Iterator[None]:
+    """As many jobs are added as were sent, at the end, and as often before as a tenth of ``njobs`` may be gone.
 
-    Its error is raised at the end.
+    A thread of its own does it; its error is raised at the end.
     """
     over = threading.Event()
 
     def top_up() -> None:
-        nadded = count_sent()
+        nadded, is_over = count_sent(), False
         try:
-            while not over.wait(TOP_UP_SECS):
+            while not is_over:
+                is_over = over.wait(0.1 * njobs / FASTEST)
                 nsent = count_sent()
                 add(nsent - nadded)
                 nadded = nsent

@@ -46,15 +46,15 @@ def measure() -> dict[str, Any]:
 
 
 def _measured(port: int, app: App, members: list[queue.Member], njobs: int) -> dict[str, float]:
-    """With so many jobs waiting: new ones come as others are sent, of the floor too."""
+    """With so many jobs waiting. A short queue lasts a moment: new jobs come as others are sent, of the floor too."""
     rounds = []
     for _ in range(ROUNDS):
         queue.take_back(members)
-        with queue.held(partial(queue.add, app), lambda: sum(len(member.jobs) for member in members)):
+        with queue.held(partial(queue.add, app), lambda: sum(len(member.jobs) for member in members), njobs):
             # Every connection plans its statements, after a vacuum anew.
             load.run(partial(_client, port, members), CONCURRENCY, 0.5)
             ours = load.run(partial(_client, port, members), CONCURRENCY, SECS)
-        rounds.append((ours, floor.measure(CONCURRENCY, SECS)))
+        rounds.append((ours, floor.measure(CONCURRENCY, SECS, njobs)))
     return {
         "rate": round(stats.median(ours.rate for ours, _ in rounds)),
         "floor": round(stats.median(bare.rate for _, bare in rounds)),
