@@ -244,6 +244,8 @@ class AppVersionAdmin(SettingsAdmin):
         "version_num",
         "plan_class",
         "processor_type",
+        "api_version",
+        "cmdline",
         "pfc_n",
         "average",
         "factor",
@@ -256,6 +258,7 @@ class AppVersionAdmin(SettingsAdmin):
     fieldsets = (
         (None, {"fields": ("app", "platform", "version_num", "plan_class", "processor_type", "is_deprecated")}),
         ("What it uses", {"fields": ("avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")}),
+        ("How it is started", {"fields": ("api_version", "cmdline")}),
         (
             "Credit",
             {

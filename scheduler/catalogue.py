@@ -18,7 +18,15 @@ from credit.models import App, AppVersion, ProcessorType
 from scheduler import addresses, keys
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.models import PlanClass as PlanClassRow
-from scheduler.replies import VersionFile, render_app, render_gui_urls, render_unused_types, render_version_files
+from scheduler.replies import (
+    VersionFile,
+    VersionRefs,
+    render_app,
+    render_gui_urls,
+    render_unused_types,
+    render_version_files,
+    render_version_refs,
+)
 
 KEPT_SECS: Final = 5.0
 """After a release or a change in the admin, other processes follow within this time."""
@@ -49,7 +57,8 @@ SELECT a.id, q.typical, q.place[1], q.place[2],
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """``app_xml`` and ``version_xml``: what a reply says of them, by id; of a version its files.
+    """``app_xml``, ``version_xml`` and ``version_files``: what a reply says of them, by id; of a version its files, and
+    how it uses them.
 
     ``heads``: where the queue of each app begins, (-priority, id), as far as this process has seen. What was sent lies
     before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
@@ -66,7 +75,7 @@ class Catalogue:
     plan_classes: dict[str, PlanClass] = field(default_factory=dict)
     app_names: dict[int, str] = field(default_factory=dict)
     app_xml: dict[int, str] = field(default_factory=dict)
-    version_files: dict[int, list[VersionFile]] = field(default_factory=dict)
+    version_files: dict[int, VersionRefs] = field(default_factory=dict)
     version_xml: dict[int, str] = field(default_factory=dict)
     trickle_functions: dict[int, str] = field(default_factory=dict)
     heads: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -179,7 +188,7 @@ def _read() -> Catalogue:
             )
             for each in row.files.all()
         ]
-        catalogue.version_files[row.pk] = files
+        catalogue.version_files[row.pk] = render_version_refs(files, row.api_version, row.cmdline)
         catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))
     for plan in PlanClassRow.objects.all():
         catalogue.plan_classes[plan.name] = _plan_class(plan)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from xml.sax.saxutils import escape
 
 from django.core.files import File
 from django.db import transaction
 
 from credit.models import App, AppVersion, Platform, ProcessorType
+from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
 from portal.signing import SigningError, clean_signature
 from scheduler import keys
 from scheduler.limits import MAX_FILES_PER_JOB, MAX_NAME_CHARS
@@ -34,6 +37,8 @@ _VERSION_FIELDS: Final = {
     "avg_ncpus": float,
     "gpu_usage": float,
     "min_gpu_ram_bytes": int,
+    "api_version": str,
+    "cmdline": str,
     "files": list,
     "new_app": dict,
 }
@@ -46,6 +51,8 @@ _FILE_FIELDS: Final = {
     "copy_file": bool,
 }
 _APP_FIELDS: Final = {"user_friendly_name": str, "description": str, "one_result_per_user": bool}
+_VERSION_COLUMNS: Final = ("processor_type", "avg_ncpus", "gpu_usage", "min_gpu_ram_bytes", "api_version", "cmdline")
+_FILE_COLUMNS: Final = ("open_name", "is_main_program", "is_copied")
 
 
 class ReleaseError(Exception):
@@ -66,7 +73,11 @@ class ReleaseFile:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a folder holds. ``new_app``: fields of the app if it does not exist yet."""
+    """What a folder holds. ``new_app``: fields of the app if it does not exist yet.
+
+    ``api_version``: of the BOINC interface that the program was built with, ``""``: none; ``cmdline``: arguments that
+    clients add to those of each job (BOINC protocol, job description).
+    """
 
     app: str
     version_num: int
@@ -76,6 +87,8 @@ class Release:
     avg_ncpus: float
     gpu_usage: float
     min_gpu_ram_bytes: int
+    api_version: str
+    cmdline: str
     files: tuple[ReleaseFile, ...]
     new_app: Mapping[str, Any]
 
@@ -94,6 +107,7 @@ def read_release(folder: Path) -> Release:
         raise ReleaseError(f"{path}: not a table of fields.")
     given = _typed(fields, _VERSION_FIELDS, str(path), ("app", "version_num", "platform", "files"))
     _check_version(given, str(path))
+    _check_start(given.get("api_version", ""), given.get("cmdline", ""), str(path))
     files = tuple(_read_file(file, folder, given, f"{path}, files[{n}]") for n, file in enumerate(given["files"]))
     if sum(file.is_main_program for file in files) != 1:
         raise ReleaseError(f"{path}, files: exactly one of them has main_program = true.")
@@ -106,6 +120,8 @@ def read_release(folder: Path) -> Release:
         avg_ncpus=given.get("avg_ncpus", 1.0),
         gpu_usage=given.get("gpu_usage", 0.0),
         min_gpu_ram_bytes=given.get("min_gpu_ram_bytes", 0),
+        api_version=given.get("api_version", ""),
+        cmdline=given.get("cmdline", ""),
         files=files,
         new_app=_typed(given.get("new_app", {}), _APP_FIELDS, f"{path}, new_app", ()),
     )
@@ -128,6 +144,18 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
     for name in ("app", "platform", "plan_class"):
         if text := given.get(name, ""):
             _check(text, f"{where}, {name}", 64)
+
+
+def _check_start(api_version: str, cmdline: str, where: str) -> None:
+    if not re.fullmatch(API_VERSION.removesuffix("$"), api_version):
+        raise ReleaseError(f"{where}, api_version: three numbers from 0 to 999 with dots between, as 7.20.0, or empty.")
+    # Clients keep it in their own files as it is: a tag's beginning would make them lose it at their next start.
+    if not cmdline.isprintable() or "<" in cmdline:
+        raise ReleaseError(f"{where}, cmdline: one line without control characters and without <.")
+    if len(escape(cmdline).encode()) > MAX_CMDLINE_NBYTES:
+        raise ReleaseError(
+            f"{where}, cmdline: more than {MAX_CMDLINE_NBYTES} bytes, all that clients read (& counts as 5, > as 4)."
+        )
 
 
 def _check(name: str, where: str, max_chars: int = MAX_NAME_CHARS) -> None:
@@ -259,13 +287,11 @@ def _store(file: ReleaseFile, signature: str) -> StoredFile:
 
 
 def _version_fields(release: Release) -> dict[str, Any]:
-    names = ("processor_type", "avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")
-    return {name: getattr(release, name) for name in names}
+    return {name: getattr(release, name) for name in _VERSION_COLUMNS}
 
 
 def _file_fields(file: ReleaseFile) -> dict[str, Any]:
-    names = ("open_name", "is_main_program", "is_copied")
-    return {name: getattr(file, name) for name in names}
+    return {name: getattr(file, name) for name in _FILE_COLUMNS}
 
 
 def _described(release: Release) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -273,10 +299,8 @@ def _described(release: Release) -> tuple[dict[str, Any], dict[str, dict[str, An
 
 
 def _released(version: AppVersion) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    names = ("processor_type", "avg_ncpus", "gpu_usage", "min_gpu_ram_bytes")
     files = VersionFile.objects.filter(app_version=version).select_related("file")
-    of_file = ("open_name", "is_main_program", "is_copied")
     return (
-        {name: getattr(version, name) for name in names},
-        {file.file.name: {name: getattr(file, name) for name in of_file} for file in files},
+        {name: getattr(version, name) for name in _VERSION_COLUMNS},
+        {file.file.name: {name: getattr(file, name) for name in _FILE_COLUMNS} for file in files},
     )

@@ -64,9 +64,20 @@ class VersionFile:
     is_copied: bool
 
 
+@dataclass(frozen=True, slots=True)
+class VersionRefs:
+    """What the <app_version> says to every computer alike, rendered once (`render_version_refs`).
+
+    ``refs_xml``: its <api_version>, if it has one, and <file_ref> elements; ``cmdline_xml``: its <cmdline>, if any.
+    """
+
+    refs_xml: str
+    cmdline_xml: str
+
+
 @dataclass(slots=True)
 class VersionCard:
-    """An app version of a reply; ``files_xml``: its <file_info> elements."""
+    """An app version of a reply; ``files_xml``: its <file_info> elements, ``files``: how it uses them."""
 
     app_name: str
     version_num: int
@@ -76,7 +87,7 @@ class VersionCard:
     flops: float
     gpu_type: str
     gpu_usage: float
-    files: Sequence[VersionFile]
+    files: VersionRefs
     files_xml: str
 
 
@@ -228,6 +239,18 @@ def render_version_files(files: Iterable[VersionFile], download_url: str) -> str
     )
 
 
+def render_version_refs(files: Iterable[VersionFile], api_version: str, cmdline: str) -> VersionRefs:
+    """Without <api_version> a client makes no shared memory for a program: no CPU time, progress nor checkpoints.
+
+    Both are left out where empty (BOINC protocol, job description and what a job program must do).
+    """
+    refs = "".join(_file_ref(f.name, f.open_name, f.is_copied, f.is_main_program) for f in files)
+    return VersionRefs(
+        refs_xml=f"<api_version>{api_version}</api_version>\n{refs}" if api_version else refs,
+        cmdline_xml=f"<cmdline>{escape(cmdline)}</cmdline>\n" if cmdline else "",
+    )
+
+
 def _notice(notice: Notice) -> str:
     text = " ".join(notice.text.split())[:MAX_MESSAGE]
     return f'<message priority="{"notice" if notice.is_notice else "low"}">{escape(text)}</message>\n'
@@ -237,14 +260,12 @@ def _version(version: VersionCard) -> str:
     coproc = ""
     if version.gpu_type:
         coproc = f"<coproc>\n<type>{version.gpu_type}</type>\n<count>{version.gpu_usage:g}</count>\n</coproc>\n"
-    return "".join(
-        (
-            version.files_xml,
-            f"<app_version>\n<app_name>{version.app_name}</app_name>\n<version_num>{version.version_num}</version_num>\n",
-            *(_file_ref(f.name, f.open_name, f.is_copied, f.is_main_program) for f in version.files),
-            f"<platform>{version.platform}</platform>\n<plan_class>{version.plan_class}</plan_class>\n"
-            f"<avg_ncpus>{version.avg_ncpus:g}</avg_ncpus>\n<flops>{version.flops:.6f}</flops>\n{coproc}</app_version>\n",
-        )
+    return (
+        f"{version.files_xml}<app_version>\n<app_name>{version.app_name}</app_name>\n"
+        f"<version_num>{version.version_num}</version_num>\n{version.files.refs_xml}"
+        f"<platform>{version.platform}</platform>\n<plan_class>{version.plan_class}</plan_class>\n"
+        f"<avg_ncpus>{version.avg_ncpus:g}</avg_ncpus>\n<flops>{version.flops:.6f}</flops>\n"
+        f"{version.files.cmdline_xml}{coproc}</app_version>\n"
     )
 
 

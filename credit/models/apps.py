@@ -13,6 +13,9 @@ from credit.engine.rules import LIMITS
 from credit.models.common import MAX_CREDIT, MOST, SAFE_NAME, has_samples, one_of, within
 
 MAX_GPU_RAM_BYTES: Final = 2**50
+MAX_CMDLINE_NBYTES: Final = 255
+"""Of an app version's own arguments, as a reply has them: clients read them into a buffer of 256."""
+API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
 
 
 class ProcessorType(models.TextChoices):
@@ -240,6 +243,9 @@ class AppVersion(models.Model):
         "GPUs used", default=0, validators=[MinValueValidator(0), MaxValueValidator(64)], help_text="May be a fraction."
     )
     min_gpu_ram_bytes = models.BigIntegerField("least GPU memory (bytes)", default=0)
+    # How clients start it (BOINC protocol, job description): the interface that it was built with, and its arguments
+    api_version = models.CharField("version of BOINC's interface", max_length=11, blank=True, default="")
+    cmdline = models.CharField("arguments", max_length=MAX_CMDLINE_NBYTES, blank=True, default="")
     is_deprecated = models.BooleanField(default=False)
     cross_project_scale = models.FloatField(
         "cross-project factor",
@@ -267,6 +273,7 @@ class AppVersion(models.Model):
             ),
             *(within("appversion", name, low, high) for name, (low, high) in _VERSION_RANGES.items()),
             one_of("appversion", "processor_type", ProcessorType),
+            CheckConstraint(condition=Q(api_version__regex=API_VERSION), name="appversion_api_version_form"),
             CheckConstraint(condition=Q(ngranted__gte=0), name="appversion_ngranted_range"),
             has_samples("appversion", "pfc"),
             CheckConstraint(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
 from credit.models import App, AppVersion
@@ -92,6 +93,31 @@ def test_a_released_version_does_not_change(folder: Path) -> None:
         release(folder)
 
 
+def test_a_release_may_say_how_it_is_started(folder: Path) -> None:
+    describe(folder, api_version="7.20.0", cmdline="--threads 2")
+    release(folder)
+    version = AppVersion.objects.get()
+    assert (version.api_version, version.cmdline) == ("7.20.0", "--threads 2")
+    assert "nothing to do" in release(folder)
+    for fields in ({"cmdline": "--threads 2"}, {"api_version": "7.20.0"}):
+        describe(folder, **fields)
+        with pytest.raises(CommandError, match="was released before, and not like this"):
+            release(folder)
+
+
+@pytest.mark.parametrize(
+    "form", ["7", "7.20", "7..0", "7.20.1000", "7.20.0.0", "7.20.0\n", "\N{ARABIC-INDIC DIGIT SEVEN}.0.0"]
+)
+def test_the_table_holds_no_other_form_of_the_interfaces_version(folder: Path, form: str) -> None:
+    describe(folder, api_version=form)
+    with pytest.raises(CommandError, match=r"version.json, api_version: three numbers from 0 to 999 with dots"):
+        release(folder)
+    describe(folder)
+    release(folder)
+    with pytest.raises(IntegrityError, match="appversion_api_version_form"), transaction.atomic():
+        AppVersion.objects.update(api_version=form)
+
+
 def test_a_file_may_be_shared_by_versions_under_its_own_name(folder: Path) -> None:
     files = [VERSION["files"][0], {"path": "table.txt", "name": "alpine_table_1", "open_name": "table"}]
     for number in (101, 102):
@@ -163,6 +189,12 @@ def test_a_wrong_or_missing_signature_is_refused(folder: Path, tmp_path: Path) -
         ({"gpu_usage": 1}, "gpu_usage: more than 0 for a GPU type"),
         ({"avg_ncpus": 0}, "avg_ncpus: more than 0 where no GPU is used; it would never be sent"),
         ({"plan_class": "unheard_of"}, "There is no plan class unheard_of"),
+        ({"api_version": 7.2}, "api_version: 7.2 is no str"),
+        # 51 * 5 = 255 bytes would do: & is sent as &amp;
+        ({"cmdline": "&" * 52}, "cmdline: more than 255 bytes"),
+        ({"cmdline": "é" * 128}, "cmdline: more than 255 bytes"),
+        ({"cmdline": "--a\n--b"}, "cmdline: one line without control characters"),
+        ({"cmdline": "--a <b"}, "cmdline: one line without control characters and without <"),
         ({"color": "red"}, "color: unknown"),
         ({"files": []}, "files: 1 to 100"),
         ({"files": [{"path": "main.sh"}]}, "exactly one of them has main_program"),

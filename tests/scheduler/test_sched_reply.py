@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -13,9 +14,9 @@ from credit.models import App
 from portal import credentials
 from portal.models import User
 from scheduler import catalogue
-from scheduler.models import UserPreferences
+from scheduler.models import PlanClass, StoredFile, UserPreferences, VersionFile
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
-from tests.scheduler.clients import computer_of, messages, names, post, result_xml, value
+from tests.scheduler.clients import computer_of, gpu, messages, names, post, result_xml, value
 
 pytestmark = pytest.mark.django_db
 
@@ -96,3 +97,33 @@ def test_a_computer_has_one_job_at_a_time_of_an_app_that_hardly_computes(app: Ap
     ]
     reply = computer.ask(instances=4, results=result_xml(computer.jobs[0], state=3, exit_status=1))
     assert len(names(reply, "result")) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "head", "tail"),
+    [
+        ({}, "", ""),
+        (
+            {"api_version": "7.20.0", "cmdline": '--of "a b" > c & d'},
+            "<api_version>7.20.0</api_version>\n",
+            '<cmdline>--of "a b" &gt; c &amp; d</cmdline>\n',
+        ),
+    ],
+)
+def test_a_version_says_how_it_is_started(db: None, alice: User, said: dict[str, Any], head: str, tail: str) -> None:
+    app = make_app()
+    version = make_version(app, plan_class="cuda", processor_type="NVIDIA", gpu_usage=0.5, **said)
+    PlanClass.objects.create(name="cuda", processor_type="NVIDIA", gpu_usage=0.5)
+    main = StoredFile.objects.create(name="main", path="files/main", nbytes=1, md5="0" * 32)
+    VersionFile.objects.create(app_version=version, file=main, is_main_program=True)
+    make_result(make_workunit(app, fpops_est=7.2e12, fpops_bound=1e16))
+    reply = computer_of(alice, coprocs=gpu(secs=100, instances=1)).ask(0)
+    (element,) = re.findall("<app_version>.*?</app_version>\n", reply, re.DOTALL)
+    # As BOINC's own servers have them: the one before the files, the other before the coprocessor.
+    assert element == (
+        f"<app_version>\n<app_name>{app.name}</app_name>\n<version_num>100</version_num>\n{head}"
+        "<file_ref>\n<file_name>main</file_name>\n<main_program/>\n</file_ref>\n"
+        "<platform>x86_64-pc-linux-gnu</platform>\n<plan_class>cuda</plan_class>\n<avg_ncpus>1</avg_ncpus>\n"
+        f"<flops>{float(value(element, 'flops')):.6f}</flops>\n{tail}"
+        "<coproc>\n<type>NVIDIA</type>\n<count>0.5</count>\n</coproc>\n</app_version>\n"
+    )
