@@ -26,7 +26,7 @@ from credit.models import (
     Workunit,
     WorkunitError,
 )
-from credit.state_texts import StateText, exit_text, state_text
+from credit.state_texts import StateText, reason_text, state_text
 from portal.models import Host, User
 
 PAGE_TASKS = 50
@@ -161,7 +161,7 @@ def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | No
         "task": task,
         "workunit": task.workunit,
         "state": state_text(task, now),
-        "exit_text": exit_text(task.exit_status),
+        "exit_text": reason_text(task),
         "mine": task.user_id == user.pk,
         "replicas": _replicas(task.workunit_id, user, now),
     }

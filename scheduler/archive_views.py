@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from credit.explaining import explain
-from credit.state_texts import exit_text, state_text
+from credit.state_texts import reason_text, state_text
 from credit.task_pages import TaskRow
 from portal.access import signed_in
 from scheduler import purge
@@ -44,7 +44,7 @@ def archived_task(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "task": task,
         "state": state_text(task, timezone.now()),
-        "exit_text": exit_text(task.exit_status),
+        "exit_text": reason_text(task),
         "explanation": explain(task, task.workunit),
     }
     return render(request, "scheduler/archived_task.html", context)

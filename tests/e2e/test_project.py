@@ -244,7 +244,7 @@ def test_jobs_that_fail_say_why(
     for app, said in {
         "failing": "the program ended with its own code 3",
         "sleeper": "it was aborted by hand",
-        "forged": "an input file could not be downloaded",
+        "forged": "did not pass its check: the signature of a program file was wrong",
     }.items():
         page.goto(f"/tasks/{by_app[app].pk}/")
         expect(page.get_by_role("main")).to_contain_text(said)
