@@ -70,6 +70,12 @@ def is_in_transaction() -> bool:
     return _thread.django.in_atomic_block
 
 
+def give_back_djangos() -> None:
+    """This thread's connection of Django's, if it is of a pool: before it waits for others who need one as well."""
+    if _thread.django.connection is not None and _thread.django.pool is not None:
+        _thread.django.close()
+
+
 @contextmanager
 def one_connection(*, is_djangos: bool = True) -> Iterator[None]:
     """Run the statements in this block on one connection, which may not be in a transaction that begins in the block.

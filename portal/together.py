@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from psycopg_pool import PoolTimeout
 
-from portal.prepared import is_in_transaction
+from portal.prepared import give_back_djangos, is_in_transaction
 
 MOST: Final = 16
 """Answers that are under way together at most."""
@@ -100,6 +100,8 @@ class Together(Generic[Wanted]):
         """What it returns or raises. In a transaction of Django's it is done by itself, as part of that."""
         if is_in_transaction():
             return self.alone(steps)
+        # Else, with as many new computers at once as there are connections, each would hold one and wait for another.
+        give_back_djangos()
         place = _Place(steps)
         place.turn.acquire()
         with self._lock:

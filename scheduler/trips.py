@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any, Final, TypeVar
 
-from portal.prepared import fetch_each
+from portal.prepared import Step, fetch_each
 from portal.together import Together
 from scheduler.store import Diagnosis, Reading
 from scheduler.writing import Writing
@@ -32,12 +32,24 @@ def run(several: Sequence[Wanted], *, apart: bool = False) -> list[Any]:
         whose = each.kind, each.owner
         groups.setdefault(each if apart else (each.kind, before[whose]), []).append(each)
         before[whose] += each.owner is not None
-    rows_of_each = fetch_each([type(group[0]).steps(group) for group in groups.values()])
+    steps_of_each = [_steps(group) for group in groups.values()]
+    to_fetch = [steps for steps in steps_of_each if not isinstance(steps, Exception)]
+    fetched = iter(fetch_each(to_fetch) if to_fetch else ())
     found: dict[Wanted, Any] = {}
-    for group, rows in zip(groups.values(), rows_of_each, strict=True):
+    for group, steps in zip(groups.values(), steps_of_each, strict=True):
+        rows = steps if isinstance(steps, Exception) else next(fetched)
         its = [rows] * len(group) if isinstance(rows, Exception) else type(group[0]).found(group, rows)
         found |= zip(group, its, strict=True)
     return [found[each] for each in several]
+
+
+def _steps(group: list[Any]) -> list[Step] | Exception:
+    try:
+        steps: list[Step] = type(group[0]).steps(group)
+        return steps
+    except Exception as error:
+        # Of whatever kind, it is this group's alone.
+        return error
 
 
 together: Final = Together(run)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 
 from credit.models import HostAppVersion, Result, ServerState
 from portal.models import Host, User
-from portal.prepared import Step, fetch_each
+from portal.prepared import Step, fetch_each, put_back_kept
 from scheduler import catalogue, shelf, store, trips
 from scheduler.writing import Writing
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
-from tests.scheduler.clients import Computer, computer_of
+from tests.scheduler.clients import Computer, computer_of, key_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -190,3 +190,25 @@ def test_what_may_wait_for_a_lock_keeps_nobody_else_waiting(fleet: list[Computer
     assert len(fleet[0].jobs) == 3
     record.refresh_from_db()
     assert record.host_scale_at is not None
+
+
+def test_more_new_computers_at_once_than_there_are_connections() -> None:
+    """None holds one connection while it waits for another."""
+    make_version(make_app())
+    put_back_kept()
+    nnew = cast("Any", connection).pool.max_size + 4
+    newcomers = [Computer(key_of(User.objects.create_user(f"new{n}@example.org"))) for n in range(nnew)]
+    connection.close()
+    at_once = threading.Barrier(nnew)
+
+    def enrol(computer: Computer) -> None:
+        at_once.wait(PATIENCE_SECS)
+        try:
+            computer.ask(0, 0)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(nnew) as threads:
+        list(threads.map(enrol, newcomers))
+    assert Host.objects.count() == nnew
+    put_back_kept()
