@@ -1,4 +1,4 @@
-"""Jobs at hand: each process reads some hundreds from the heads of the queues, and hands out most jobs from there.
+"""Jobs at hand: each process reads some from the heads of the queues, and hands out most jobs from there.
 
 A request then locks jobs that it knows, and need not look for any: looking, PostgreSQL joins all that it looks at, and
 passes over each job that another request is just locking. Nothing rests on what lies here being true: the request's
@@ -27,13 +27,15 @@ from scheduler.store import Ask
 RENT_SECS: Final = 2 * KEPT_SECS
 """For how long no other process lays out the jobs; they are here no longer than the catalogue is kept."""
 LAID_OUT: Final = 256
-"""Jobs that are added at a time, about. With half of them left, or fewer, the next request adds some, while the others
-take what is left; with an eighth, they wait for it."""
+"""Jobs that are added at a time, about. With fewer than half of them left the next request adds some, while the others
+take what is left; with fewer than an eighth they wait for it."""
 LAID_OUT_NEAR_END: Final = 64
-"""The same of a short queue: the other processes want some of it too."""
+"""The same of a short queue, if requests want a few jobs each: the other processes want some of it too."""
+REQUESTS: Final = 25
+"""For so many, at least, there are jobs in any case, or `LAID_OUT`."""
 WAIT_SECS: Final = 1.0
 PAUSE_SECS: Final = 1.0
-"""At the end of the queue, until it is read from its head again, if hardly any new jobs were there."""
+"""At the end of the queue, until it is read from its head again: a tenth of it if more than a few jobs were new."""
 MISSES: Final = 3
 """Requests in a row that found too little for them: what lies here may be jobs that suit hardly anybody."""
 
@@ -59,6 +61,8 @@ class Shelf:
         # Of the catalogue as it was filled: what lies here lasts as long as that.
         self._read_at = float("-inf")
         self._nmisses = 0
+        # Wanted by one request since then.
+        self._most_wanted = 0
 
     def fill_if_low(self, known: Catalogue) -> None:
         """Lay out more jobs of the queue if there are few."""
@@ -87,7 +91,7 @@ class Shelf:
         with self._lock:
             self._nmisses = 0
             if self._read_at < known.read_at:
-                self._read_at, self._jobs = known.read_at, {}
+                self._read_at, self._jobs, self._most_wanted = known.read_at, {}, 0
                 self._users = {}
                 for each, user_id in self._taken_meanwhile.values():
                     self._users.setdefault(each.job.workunit_id, set()).add(user_id)
@@ -95,9 +99,11 @@ class Shelf:
             for each in found:
                 if each.job.id not in self._taken_meanwhile:
                     self._lay(each)
-            has_ended = self._place is None and len(self._jobs) < nbefore + self._lot // 8
-        self._not_before = time.monotonic() + PAUSE_SECS if has_ended else 0.0
-        self._lot = LAID_OUT_NEAR_END if is_near_end else LAID_OUT
+            is_worth_while = len(self._jobs) >= nbefore + self._lot // 8
+            few = max(LAID_OUT_NEAR_END, REQUESTS * self._most_wanted)
+        pause_secs = PAUSE_SECS / 10 if is_worth_while else PAUSE_SECS
+        self._not_before = time.monotonic() + pause_secs if self._place is None else 0.0
+        self._lot = min(few, LAID_OUT) if is_near_end else LAID_OUT
 
     def _lay(self, each: JobAtHand) -> None:
         users = self._users.setdefault(each.job.workunit_id, set())
@@ -117,6 +123,7 @@ class Shelf:
         with self._lock:
             if self._read_at < known.read_at:
                 return []
+            self._most_wanted = max(self._most_wanted, ask.most)
             workunits = {each.job.workunit_id for each, _ in self._in_hands.values()}
             found: list[JobAtHand] = []
             for each in self._jobs.values():

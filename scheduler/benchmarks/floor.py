@@ -80,7 +80,7 @@ def _prepare(nsent: list[int], number: int) -> Callable[[], None]:
         port=database["PORT"] or None,
         prepare_threshold=0,
     )
-    hosts = itertools.cycle(range(1 + number, HOSTS + 1, 16))
+    hosts = itertools.cycle(range(1 + number, HOSTS + 1, len(nsent)))
 
     def step() -> None:
         host = next(hosts)

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -206,19 +207,27 @@ def test_of_a_short_queue_each_process_lays_out_a_part(app: App) -> None:
     assert [len(mine._jobs) for mine in shelves] == [LAID_OUT_NEAR_END] * 3
 
 
-def test_a_queue_is_read_from_its_head_at_once_as_long_as_that_brings_new_jobs(app: App, alice: User) -> None:
+def test_of_a_short_queue_more_is_laid_out_if_requests_want_more(app: App, alice: User) -> None:
+    queue(app, 5 * LAID_OUT_NEAR_END)
     mine, known = filled(app)
-    assert mine._not_before > time.monotonic()  # there was nothing
-    mine._not_before = 0.0
-    for _ in range(3):
-        queue(app, LAID_OUT_NEAR_END // 8)
-        mine.fill_if_low(known)
-        assert mine._not_before == 0.0
-        while jobs := mine.take(asked(app, 1), alice.pk, known):
-            mine.forget(jobs)
-            Result.objects.filter(pk=jobs[0].id).delete()
+    for _ in range(4):
+        mine.take(asked(app, 10), alice.pk, known)
     mine.fill_if_low(known)
-    assert mine._not_before > time.monotonic()
+    # 24 of 64 are left, and the first filling did not know that 10 at a time are wanted.
+    assert len(mine._jobs) == 24 + 64
+    mine.fill_if_low(known)
+    # Now up to 25 × 10 are fetched: the other 192.
+    assert len(mine._jobs) == 24 + 64 + 192
+
+
+@pytest.mark.parametrize(("nnew", "pause_secs"), [(0, 1.0), (7, 1.0), (8, 0.1)])
+def test_at_the_queues_end_it_is_soon_read_again_if_that_brings_new_jobs(
+    app: App, monkeypatch: pytest.MonkeyPatch, nnew: int, pause_secs: float
+) -> None:
+    monkeypatch.setattr(shelf, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    queue(app, nnew)
+    mine, _ = filled(app)
+    assert mine._not_before == 1000.0 + pause_secs
 
 
 def test_jobs_lie_there_no_longer_than_the_catalogue_is_kept(app: App, alice: User) -> None:
