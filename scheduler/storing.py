@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.core.files import File
 from django.core.files.storage import default_storage
@@ -37,19 +39,39 @@ def store_file(
                 " Clients would never fetch the new one. Give it a new name."
             )
         return found
-    wanted = f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
-    default_storage.delete(wanted)  # of a run that was cut off: no row knows it
-    content.seek(0)
-    path = default_storage.save(wanted, content)
     return StoredFile.objects.create(
         name=name,
-        path=path,
+        path=save_content(name, content),
         nbytes=nbytes,
         md5=md5,
         signature=signature,
         is_executable=is_executable,
         batch=batch,
     )
+
+
+def save_content(name: str, content: File[bytes]) -> str:
+    """The path of ``content`` in the storage, where nothing else is kept under ``name``; the row is the caller's."""
+    wanted = f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
+    default_storage.delete(wanted)  # of a run that was cut off: no row knows it
+    content.seek(0)
+    return default_storage.save(wanted, content)
+
+
+@contextmanager
+def removed_on_failure() -> Iterator[list[str]]:
+    """A list to be filled with paths in the storage: if the block fails, what lies there is deleted.
+
+    For the inside of a transaction that is undone then. Not around it: a COMMIT that fails may have been done, and rows
+    would name files that are gone.
+    """
+    paths: list[str] = []
+    try:
+        yield paths
+    except BaseException:
+        for path in paths:
+            default_storage.delete(path)
+        raise
 
 
 def check_name(name: str, max_chars: int = MAX_NAME_CHARS) -> None:

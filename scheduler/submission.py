@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from django.core.files.base import ContentFile
@@ -18,7 +18,7 @@ from portal.models import User
 from scheduler.creating import copy_workunits, create_results
 from scheduler.job_fields import InputFile, Job, JobError, parse_jobs
 from scheduler.models import StoredFile
-from scheduler.storing import store_file
+from scheduler.storing import removed_on_failure, save_content
 
 _BASE_FIELDS: Final = (
     "memory_bound_bytes",
@@ -78,7 +78,13 @@ def _batch(
 
 
 def _write(batch: Batch, jobs: Sequence[Job], now: dt.datetime) -> None:
-    stored = _stored(batch, jobs)
+    with removed_on_failure() as paths:
+        _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
+
+
+def _write_rows(
+    batch: Batch, jobs: Sequence[Job], stored: dict[tuple[str, str | None], StoredFile], now: dt.datetime
+) -> None:
     workunits = (
         Workunit(
             app_id=batch.app_id,
@@ -104,18 +110,28 @@ def _key(file: InputFile) -> tuple[str, str | None]:
     return file.name, file.content
 
 
-def _stored(batch: Batch, jobs: Sequence[Job]) -> dict[tuple[str, str | None], StoredFile]:
-    """The files of all jobs; contents are stored for this batch, each once."""
+def _stored(batch: Batch, jobs: Sequence[Job], paths: list[str]) -> dict[tuple[str, str | None], StoredFile]:
+    """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
     wanted = {_key(file): None for job in jobs for file in job.inputs}
     names = {name for name, content in wanted if content is None}
     found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
     if missing := sorted(names - set(found)):
         raise JobError("input_files", f"there is no stored file {missing[0]}; store it with manage.py store_file")
-    stored: dict[tuple[str, str | None], StoredFile] = {(name, None): file for name, file in found.items()}
-    for name, content in wanted:
-        if content is not None:
-            raw = content.encode()
-            digest = hashlib.md5(raw, usedforsecurity=False).hexdigest()
-            own = store_file(f"{batch.app.name}_{batch.pk}_in_{digest}", ContentFile(raw), batch=batch)
-            stored[name, content] = own
-    return stored
+    own = _store_contents(batch, (content for _, content in wanted if content is not None), paths)
+    return {key: found[key[0]] if key[1] is None else own[key[1]] for key in wanted}
+
+
+def _store_contents(batch: Batch, contents: Iterable[str], paths: list[str]) -> dict[str, StoredFile]:
+    """In one statement, and without looking for rows of these names: the batch, whose number is in them, is new."""
+    files: dict[str, StoredFile] = {}
+    by_content = {}
+    for content in contents:
+        raw = content.encode()
+        md5 = hashlib.md5(raw, usedforsecurity=False).hexdigest()
+        if md5 not in files:
+            name = f"{batch.app.name}_{batch.pk}_in_{md5}"
+            paths.append(save_content(name, ContentFile(raw)))
+            files[md5] = StoredFile(name=name, path=paths[-1], nbytes=len(raw), md5=md5, batch=batch)
+        by_content[content] = files[md5]
+    StoredFile.objects.bulk_create(files.values())
+    return by_content

@@ -16,6 +16,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg.errors import UniqueViolation
 
 from credit.models import App, Batch, Result, ServerState, Workunit
 from portal.models import User
@@ -77,6 +78,37 @@ def test_ten_thousand_jobs_take_as_many_statements_as_one(app: App) -> None:
         assert Result.objects.filter(workunit__batch=batch).count() == 2 * count
     # The batch, the stored files named, the new workunits' ids, their results; the COPY is not counted.
     assert counts == [4, 4]
+
+
+def test_fifty_inputs_of_their_own_take_as_many_statements_as_two(app: App) -> None:
+    counts = []
+    for count in (2, 50):
+        with CaptureQueriesContext(connection) as captured:
+            batch = send(app, [{"input_files": [{"open_name": "in", "content": f"{n}\n"}]} for n in range(count)])
+        counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
+        for number, workunit in enumerate(batch.workunits.order_by("id")):
+            [said] = workunit.input_files
+            file = batch.files.get(name=said["name"])
+            with default_storage.open(file.path) as content:
+                assert content.read() == f"{number}\n".encode()
+            assert (said["nbytes"], said["md5"]) == (file.nbytes, file.md5)
+        assert batch.files.count() == count
+    # As without any, and one for all of the files.
+    assert counts == [5, 5]
+
+
+def test_a_submission_that_fails_leaves_no_files(app: App) -> None:
+    job = {"input_files": [{"open_name": "in", "content": "1\n"}]}
+    batch = send(app, [job])
+    kept = batch.files.get().path
+    # Names are unique: the next batch's workunit has this one already.
+    Workunit.objects.create(app=app, name=f"alpine_{batch.pk + 1}_0", fpops_est=1e12, fpops_bound=1e14)
+    with pytest.raises(UniqueViolation, match="workunit_name"):
+        send(app, [job])
+    assert default_storage.exists(kept)
+    folder = Path(default_storage.path("files"))
+    assert not list(folder.glob(f"*/alpine_{batch.pk + 1}_in_*"))
+    assert StoredFile.objects.count() == 1
 
 
 def test_a_repeated_request_finds_its_batch(app: App, alice: User, bob: User) -> None:
