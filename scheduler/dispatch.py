@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -194,34 +195,39 @@ def renew_records(work: Dispatch, records: Records) -> None:
 
 
 def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
-    """What to look for at the heads of the queues of which apps."""
+    """What to look for at the heads of the queues of which apps: of each processor type apps that can use it."""
     fill = dispatch.filling
     apps = [dispatch.catalogue.apps[app_id] for app_id in fill.choices]
     wanted = filling.jobs_wanted(fill, apps)
-    if apps and not wanted:
+    if apps and not any(wanted.values()):
         fill.reasons.add(Reason.IN_PROGRESS)
-    found = []
-    for app_id, most in filling.shares(apps, wanted, draw).items():
-        app = dispatch.catalogue.apps[app_id]
-        choices = fill.choices[app_id].values()
-        fastest = max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices)
-        delay_secs = min(need.delay_secs for need in fill.needs.by_type.values() if need.is_open)
-        ram, disk = dispatch.computer.ram_bytes, fill.disk_bytes
-        rank, head_id = dispatch.catalogue.heads.get(app_id, BEFORE_ALL)
-        found.append(
-            Ask(
-                app_id,
-                most,
-                fastest,
-                delay_secs,
-                NO_LIMIT if ram is None else ram,
-                NO_LIMIT if disk is None else disk,
-                app.one_result_per_user,
-                rank,
-                head_id,
-            )
-        )
-    return found
+    most: Counter[int] = Counter()
+    for type_, njobs in wanted.items():
+        most.update(filling.shares([app for app in apps if type_ in fill.choices[app.id]], njobs, draw))
+    return [_ask(dispatch, app_id, njobs) for app_id, njobs in most.items()]
+
+
+def asks_of_others(dispatch: Dispatch, drawn: Iterable[Ask], most: int) -> list[Ask]:
+    """What to look for at the heads of the other apps' queues, as those that were drawn have too little."""
+    of_drawn = {ask.app_id for ask in drawn}
+    others = [dispatch.catalogue.apps[app_id] for app_id in dispatch.filling.choices if app_id not in of_drawn]
+    return [_ask(dispatch, app.id, most) for app in others if app.weight > 0]
+
+
+def _ask(dispatch: Dispatch, app_id: int, most: int) -> Ask:
+    fill = dispatch.filling
+    choices = fill.choices[app_id].values()
+    ram, disk = dispatch.computer.ram_bytes, fill.disk_bytes
+    return Ask(
+        app_id,
+        most,
+        max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices),
+        min(need.begins_after_secs for need in fill.needs.by_type.values() if need.is_open),
+        NO_LIMIT if ram is None else ram,
+        NO_LIMIT if disk is None else disk,
+        dispatch.catalogue.apps[app_id].one_result_per_user,
+        *dispatch.catalogue.heads.get(app_id, BEFORE_ALL),
+    )
 
 
 def elsewhere(ask: Ask, left: int, app: AppFacts, draw: random.Random) -> Ask:

@@ -51,6 +51,7 @@ from scheduler import (
 )
 from scheduler.catalogue import Catalogue
 from scheduler.dispatch import Dispatch
+from scheduler.engine import versions
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
@@ -158,7 +159,7 @@ def _answer(
         assert each.job is not None  # send_again sees to that
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
-    jobs, waiting = _jobs(account.user_id, asks, known, hand, draw, is_locked=is_locked)
+    jobs, waiting, asks = _jobs(account.user_id, asks, work, hand, draw, is_locked=is_locked)
     changed: set[RecordKey] = set()
     if counted:
         dispatch.renew_records(work, records.records)
@@ -196,18 +197,24 @@ def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, wa
 
 
 def _jobs(
-    user_id: int, asks: list[Ask], known: Catalogue, hand: Hand, draw: random.Random, *, is_locked: bool
-) -> tuple[list[Job], Waiting | None]:
-    """Jobs at hand or, if there are too few of an app, from the queues, for which the computer has to be locked."""
+    user_id: int, asks: list[Ask], work: Dispatch, hand: Hand, draw: random.Random, *, is_locked: bool
+) -> tuple[list[Job], Waiting | None, list[Ask]]:
+    """Jobs at hand or, if there are too few of an app, from the queues, for which the computer has to be locked.
+
+    Last, what was looked for in the end.
+    """
     if hand.take(asks, user_id):
-        return hand.jobs, None
+        return hand.jobs, None, asks
     if not is_locked:
         raise writing.Outdated
-    return _picked(user_id, asks, known, draw)
+    return _picked(user_id, asks, work, draw)
 
 
-def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random) -> tuple[list[Job], Waiting | None]:
+def _picked(
+    user_id: int, asks: list[Ask], work: Dispatch, draw: random.Random
+) -> tuple[list[Job], Waiting | None, list[Ask]]:
     """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
+    known = work.catalogue
     jobs, heads = store.pick(user_id, asks)
     found = Counter([job.app_id for job in jobs])
     short = [
@@ -215,19 +222,20 @@ def _picked(user_id: int, asks: list[Ask], known: Catalogue, draw: random.Random
         for ask in asks
         if found[ask.app_id] < ask.most
     ]
-    waiting = None
+    waiting, others = None, []
     if short:
-        more, waiting = store.pick_elsewhere(user_id, short, asks, jobs)
+        others = dispatch.asks_of_others(work, asks, sum(ask.most for ask in short))
+        more, waiting = store.pick_elsewhere(user_id, short + others, asks + others, jobs)
         jobs += more
         found.update([job.app_id for job in more])
     for ask in asks:
         known.note_head(ask.app_id, heads.get(ask.app_id) if found[ask.app_id] >= ask.most else None)
     shelf.forget(jobs, user_id)
-    return jobs, waiting
+    return jobs, waiting, asks + others
 
 
 def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -> set[RecordKey]:
-    """What is stored of the jobs that go out; the records that begin a spell of probation with them."""
+    """What is stored of the jobs that go out; the records that begin a spell of probation with them, or get a quota."""
     fill = work.filling
     began = set()
     if fill.sent and not probation.counts_for(jobs.day, fill.today):
@@ -236,6 +244,10 @@ def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -
         key = each.choice.key
         record = fill.records.get(key) or fill.records.setdefault(key, HostVersionFacts())
         since = record.host_scale_time
+        if not record.max_jobs_per_day:
+            # So that also one that never reports can be punished.
+            record.max_jobs_per_day = versions.most_a_day(fill.apps[key.app_id], work.computer, key.processor_type)
+            began.add(key)
         probation.count_sent(record, now.timestamp(), each.job.delay_bound_secs, fill.today)
         jobs.counts[key] = record.n_jobs_today
         if record.host_scale_time != since:

@@ -239,7 +239,7 @@ _COLUMNS: Final = {
         "float8, projected_flops float8, sent_at timestamptz, deadline_at timestamptz, one_per_user boolean, "
         "must_replicate boolean"
     ),
-    "begun": "id bigint, host_id bigint, host_scale_at timestamptz",
+    "begun": "id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer",
     "judged": (
         "id bigint, host_id bigint, scale_probation boolean, host_scale_at timestamptz, error_rate float8, "
         "consecutive_valid integer, max_jobs_per_day integer"
@@ -277,11 +277,15 @@ _PARTS: Final = {
          target_nresults = greatest(w.target_nresults, 2), max_total_results = greatest(w.max_total_results, 2),
          max_success_results = greatest(w.max_success_results, 2)
     FROM sent WHERE w.id = ANY (ARRAY[sent.workunit_id]) AND sent.must_replicate""",
-    # The first job of a spell of probation was sent, unless the spell has ended since the record was read.
+    # The first job of a spell of probation was sent, unless the spell has ended since the record was read; or there was
+    # no quota yet.
     "begun": """
-  UPDATE credit_hostappversion v SET host_scale_at = coalesce(v.host_scale_at, n.host_scale_at)
+  UPDATE credit_hostappversion v
+     SET host_scale_at = CASE WHEN v.scale_probation THEN coalesce(v.host_scale_at, n.host_scale_at)
+                              ELSE v.host_scale_at END,
+         max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN n.max_jobs_per_day ELSE v.max_jobs_per_day END
     FROM {given}
-   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id AND v.scale_probation""",
+   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id""",
     # Reports came, and the records were locked with them.
     "judged": """
   UPDATE credit_hostappversion v

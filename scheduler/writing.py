@@ -22,9 +22,9 @@ from scheduler.store import JobsOfDay, KnownHost
 class Changes:
     """What a request changes besides results that were reported; lists of rows as the statement's JSON has them.
 
-    Of the (host, version) records: ``begun`` those with the first job of a spell of probation, ``judged`` those that
-    reports changed, ``added`` new ones. ``record``: what the scheduler knows of the computer; ``is_first``: nothing
-    until now.
+    Of the (host, version) records: ``begun`` those with the first job of a spell of probation, or their first quota,
+    ``judged`` those that reports changed, ``added`` new ones. ``record``: what the scheduler knows of the computer;
+    ``is_first``: nothing until now.
     """
 
     jobs: list[dict[str, Any]] = field(default_factory=list)

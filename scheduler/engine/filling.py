@@ -130,13 +130,19 @@ def shares(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[in
     return {app.id: count for app in usable if (count := drawn.count(app.id))}
 
 
-def jobs_wanted(filling: Filling, apps: Iterable[AppFacts]) -> int:
-    """About how many jobs the request can be given, by the size of those that wait; at least one if any is wanted."""
+def jobs_wanted(filling: Filling, apps: Iterable[AppFacts]) -> dict[str, int]:
+    """About how many jobs of each processor type the request can be given, by the size of those that wait.
+
+    At least one of a type that is wanted; of GPUs first, as those want fewer.
+    """
     wanted: dict[str, float] = {}
     for app in apps:
         for type_, choice in filling.choices.get(app.id, {}).items():
             fpops = app.typical_fpops or choice.flops * 3600
             wanted[type_] = max(wanted.get(type_, 0.0), filling.needs.jobs_for(fpops, choice))
-    most = filling.limits.max_jobs_per_rpc
-    total = sum(min(ceil(min(count, most)), filling.room(type_)) for type_, count in wanted.items())
-    return min(total, most - len(filling.sent))
+    left = filling.limits.max_jobs_per_rpc - len(filling.sent)
+    found = {}
+    for type_, count in sorted(wanted.items(), key=lambda item: item[0] == CPU):
+        found[type_] = min(ceil(min(count, left)), filling.room(type_), left)
+        left -= found[type_]
+    return found

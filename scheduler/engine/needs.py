@@ -15,11 +15,19 @@ from scheduler.messages import Wish
 
 @dataclass(slots=True)
 class Need:
-    """What is still wanted of a type, and from when on a further job could run."""
+    """What is still wanted of a type. ``delay_secs``: for how long what the computer had before keeps it busy;
+    ``added_secs``: and for how long what was added since, which only idle instances do not wait for.
+    """
 
     secs: float
     instances: float
     delay_secs: float
+    added_secs: float = 0.0
+
+    @property
+    def begins_after_secs(self) -> float:
+        """From when on a further job could run."""
+        return self.delay_secs if self.instances > 0 else self.delay_secs + self.added_secs
 
     @property
     def is_open(self) -> bool:
@@ -47,16 +55,16 @@ class Needs:
     def done_after_secs(self, job: Job, choice: Choice) -> float:
         """From now until the job can be finished: what is before it, and its own time."""
         need = self.by_type.get(choice.processor_type)
-        return (need.delay_secs if need else 0.0) + self.run_secs(job, choice)
+        return (need.begins_after_secs if need else 0.0) + self.run_secs(job, choice)
 
     def take(self, job: Job, choice: Choice) -> None:
-        """A job was added: less is wanted of its type, and a further one would begin later."""
+        """A job was added: less is wanted of its type, and a further one would begin later if no instance is idle."""
         need = self.by_type.setdefault(choice.processor_type, Need(0.0, 0.0, 0.0))
         secs = self.run_secs(job, choice)
         need.secs -= secs * choice.instances
         need.instances -= choice.instances
         instances = max(1, self.computer.instances(choice.processor_type))
-        need.delay_secs += secs * choice.instances / instances
+        need.added_secs += secs * choice.instances / instances
 
     def jobs_for(self, fpops: float, choice: Choice) -> float:
         """About how many jobs of this size the type wants; 0 if it wants none."""

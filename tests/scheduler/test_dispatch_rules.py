@@ -142,6 +142,12 @@ def test_each_job_makes_the_next_begin_later() -> None:
     assert sent_types(fill, [job(n, delay_bound_secs=2 * 3600 - 1) for n in range(1, 9)]) == [CPU] * 4
 
 
+def test_on_idle_processors_jobs_begin_at_once() -> None:
+    # Four processors, all idle, an hour each, due in 1.2 hours: the first four begin now, a fifth in an hour.
+    fill = filling({CPU: Wish(1e6, 4)}, cpu_choice())
+    assert sent_types(fill, [job(n, delay_bound_secs=1.2 * 3600) for n in range(1, 9)]) == [CPU] * 4
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -384,4 +390,4 @@ def test_apps_without_weight_or_without_jobs_get_none() -> None:
 )
 def test_as_many_jobs_are_picked_as_the_usual_ones_fill(wish: Wish, njobs: int) -> None:
     app = replace(APP, typical_fpops=7.2e12)
-    assert jobs_wanted(filling({CPU: wish}, cpu_choice(), app=app), [app]) == njobs
+    assert jobs_wanted(filling({CPU: wish}, cpu_choice(), app=app), [app]).get(CPU, 0) == njobs
