@@ -145,7 +145,7 @@ def test_each_job_makes_the_next_begin_later() -> None:
 def test_on_idle_processors_jobs_begin_at_once() -> None:
     # Four processors, all idle, an hour each, due in 1.2 hours: the first four begin now, a fifth in an hour.
     fill = filling({CPU: Wish(1e6, 4)}, cpu_choice())
-    assert sent_types(fill, [job(n, delay_bound_secs=1.2 * 3600) for n in range(1, 9)]) == [CPU] * 4
+    assert sent_types(fill, [job(n, delay_bound_secs=4320) for n in range(1, 9)]) == [CPU] * 4
 
 
 @pytest.mark.parametrize(
