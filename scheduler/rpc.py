@@ -159,7 +159,7 @@ def _answer(
         assert each.job is not None  # send_again sees to that
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
-    jobs, waiting, asks = _jobs(account.user_id, asks, work, hand, draw, is_locked=is_locked)
+    jobs, waiting = _jobs(account.user_id, asks, work, hand, draw, is_locked=is_locked)
     changed: set[RecordKey] = set()
     if counted:
         dispatch.renew_records(work, records.records)
@@ -198,21 +198,16 @@ def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, wa
 
 def _jobs(
     user_id: int, asks: list[Ask], work: Dispatch, hand: Hand, draw: random.Random, *, is_locked: bool
-) -> tuple[list[Job], Waiting | None, list[Ask]]:
-    """Jobs at hand or, if there are too few of an app, from the queues, for which the computer has to be locked.
-
-    Last, what was looked for in the end.
-    """
+) -> tuple[list[Job], Waiting | None]:
+    """Jobs at hand or, if there are too few of an app, from the queues, for which the computer has to be locked."""
     if hand.take(asks, user_id):
-        return hand.jobs, None, asks
+        return hand.jobs, None
     if not is_locked:
         raise writing.Outdated
     return _picked(user_id, asks, work, draw)
 
 
-def _picked(
-    user_id: int, asks: list[Ask], work: Dispatch, draw: random.Random
-) -> tuple[list[Job], Waiting | None, list[Ask]]:
+def _picked(user_id: int, asks: list[Ask], work: Dispatch, draw: random.Random) -> tuple[list[Job], Waiting | None]:
     """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
     known = work.catalogue
     jobs, heads = store.pick(user_id, asks)
@@ -222,7 +217,7 @@ def _picked(
         for ask in asks
         if found[ask.app_id] < ask.most
     ]
-    waiting, others = None, []
+    waiting = None
     if short:
         others = dispatch.asks_of_others(work, asks, sum(ask.most for ask in short))
         more, waiting = store.pick_elsewhere(user_id, short + others, asks + others, jobs)
@@ -231,7 +226,7 @@ def _picked(
     for ask in asks:
         known.note_head(ask.app_id, heads.get(ask.app_id) if found[ask.app_id] >= ask.most else None)
     shelf.forget(jobs, user_id)
-    return jobs, waiting, asks + others
+    return jobs, waiting
 
 
 def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -> set[RecordKey]:

@@ -32,7 +32,7 @@ take what is left; with fewer than an eighth they wait for it."""
 LAID_OUT_NEAR_END: Final = 64
 """The same of a short queue, if requests want a few jobs each: the other processes want some of it too."""
 REQUESTS: Final = 25
-"""For so many, at least, there are jobs in any case, or `LAID_OUT`."""
+"""For so many there are enough in a lot even there, as far as `LAID_OUT` reaches."""
 WAIT_SECS: Final = 1.0
 PAUSE_SECS: Final = 1.0
 """At the end of the queue, until it is read from its head again: a tenth of it if more than a few jobs were new."""
@@ -86,6 +86,7 @@ class Shelf:
             self._place = None
         with self._lock:
             self._taken_meanwhile = dict(self._in_hands)
+            few = max(LAID_OUT_NEAR_END, REQUESTS * self._most_wanted)
         place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
         found, self._place, is_near_end = laying_out.lay_out(self.app_id, self._renter, place, self._lot, RENT_SECS)
         with self._lock:
@@ -100,7 +101,6 @@ class Shelf:
                 if each.job.id not in self._taken_meanwhile:
                     self._lay(each)
             is_worth_while = len(self._jobs) >= nbefore + self._lot // 8
-            few = max(LAID_OUT_NEAR_END, REQUESTS * self._most_wanted)
         pause_secs = PAUSE_SECS / 10 if is_worth_while else PAUSE_SECS
         self._not_before = time.monotonic() + pause_secs if self._place is None else 0.0
         self._lot = min(few, LAID_OUT) if is_near_end else LAID_OUT

@@ -212,3 +212,11 @@ def test_more_new_computers_at_once_than_there_are_connections() -> None:
         list(threads.map(enrol, newcomers))
     assert Host.objects.count() == nnew
     put_back_kept()
+
+
+def test_what_cannot_be_asked_of_the_database_fails_by_itself() -> None:
+    asker = {"key_hash": "0" * 64, "host_id": 1, "reported": [], "preferences_at": 0.0}
+    good, bad = (store.Reading(asker | {"names": names}) for names in ([], ["\ud800"]))
+    found, fault = trips.run([good, bad], apart=True)
+    assert found is None  # nobody has this key
+    assert isinstance(fault, TypeError)  # no JSON can say this name
