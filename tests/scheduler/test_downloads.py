@@ -133,3 +133,11 @@ def test_nginx_sends_it_where_it_is_set_up_so(file: StoredFile, settings: Settin
     settings.DOWNLOAD_ACCEL_PREFIX = "/stored/"
     status, body, headers = get()
     assert (status, body, headers["X-Accel-Redirect"]) == (200, b"", f"/stored/{file.path}")
+
+
+def test_files_may_lie_in_a_storage_without_folders(db: None, settings: Settings) -> None:
+    in_memory = {"BACKEND": "django.core.files.storage.InMemoryStorage"}
+    settings.STORAGES = {**settings.STORAGES, "default": in_memory}
+    store_file("table_2.bin", ContentFile(CONTENT))
+    assert get("table_2.bin")[:2] == (200, CONTENT)
+    assert get("table_2.bin", range="bytes=300-302")[:2] == (206, CONTENT[300:303])

@@ -68,10 +68,10 @@ def report(computer: Computer, result: Result, *, hours: float = 1, **fields: An
 def test_a_finished_job_with_its_files_is_a_success(computer: Computer, result: Result) -> None:
     upload(result)
     report(computer, result, final_elapsed_time=3000.5, final_cpu_time=2900, files={f"{result.name}_0": MD5},
-           fpops_cumulative=7e12, final_peak_working_set_size=1_683_456)  # fmt: skip
+           fpops_cumulative=7e12, fpops_per_cpu_sec=2e9, final_peak_working_set_size=1_683_456)  # fmt: skip
     assert (result.server_state, result.outcome) == (ServerState.OVER, Outcome.SUCCESS)
     assert (result.elapsed_secs, result.cpu_secs, result.fpops_cumulative) == (3000.5, 2900, 7e12)
-    assert result.peak_working_set_bytes == 1_683_456
+    assert (result.fpops_per_cpu_sec, result.peak_working_set_bytes) == (2e9, 1_683_456)
     assert result.received_at == NOON + dt.timedelta(hours=1)
     assert [file["md5"] for file in result.outputs] == [MD5]
     assert result.output_digest is not None
