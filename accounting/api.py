@@ -1,26 +1,24 @@
-"""The account-manager RPC over HTTP: a message in, a message out; what it means is in accounting/rpc.py."""
+"""The account-manager RPC as a message in and a message out; what it means is in accounting/rpc.py."""
 
 from __future__ import annotations
 
-from django.http import HttpResponse
 from django.utils import timezone
-from rest_framework.request import Request
 
 from accounting import rpc
 from accounting.protocol import parse_request
 from portal.boinc_errors import ERR_GENERIC
-from portal.protocol_views import ProtocolView, error_reply, xml_reply
+from portal.clients.messages import ClientReply, ClientRequest, refusal, xml_reply
+from portal.clients.wants import Steps
 
 
-class AccountManagerView(ProtocolView):
+def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
     """POST rpc.php (BOINC protocol, account manager RPC)."""
+    if request.method == "GET":
+        return refusal("acct_mgr_reply", ERR_GENERIC, "This address is for BOINC clients, which POST their requests.")
+    return _answer(request)
 
-    root = "acct_mgr_reply"
 
-    def get(self, request: Request) -> HttpResponse:
-        return error_reply(self.root, ERR_GENERIC, "This address is for BOINC clients, which POST their requests.")
-
-    def post(self, request: Request) -> HttpResponse:
-        # The raw body whatever its label: clients call it a form, newer ones XML.
-        message = parse_request(request.body)
-        return xml_reply(rpc.answer(message, now=timezone.now(), address=request.META.get("REMOTE_ADDR", "")))
+def _answer(request: ClientRequest) -> Steps[ClientReply]:
+    # The raw body whatever its label: clients call it a form, newer ones XML.
+    message = parse_request(request.body)
+    return xml_reply((yield from rpc.answer(message, now=timezone.now(), address=request.address)))

@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounting import vault
 from accounting.choice_facts import ProjectFacts, Trouble, TroubleKind
 from accounting.models import Announcement, Project
+from portal.clients.wants import Once, Steps, in_thread
 
 log = structlog.get_logger("catalogue")
 
@@ -79,6 +80,15 @@ def current() -> Catalogue:
         return _read()
     finally:
         _reading.release()
+
+
+def fresh() -> Steps[Catalogue]:
+    """The same for the clients' use cases: only whoever has to read it again yields."""
+    kept = _kept
+    if kept is not None and (time.monotonic() - kept[0] <= KEPT_SECS or _reading.locked()):
+        return kept[1]
+    found: Catalogue = yield Once("projects", lambda: in_thread(current))
+    return found
 
 
 def _read() -> Catalogue:

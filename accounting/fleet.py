@@ -13,6 +13,7 @@ from typing import Final
 from accounting import catalogue, rpc
 from accounting.protocol import parse_request
 from accounting.simulated_client import Attachment, Device, SimulatedComputer
+from portal.clients import plain
 
 HOUR_SECS: Final = 3600.0
 CALLS_EVERY: Final = dt.timedelta(hours=6)
@@ -167,6 +168,6 @@ def run(
         request = parse_request(machine.computer.request(moment.timestamp()))
         # One address each, as logins are limited by address.
         address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-        machine.computer.take(rpc.answer(request, now=moment, address=address))
+        machine.computer.take(plain.run(rpc.answer(request, now=moment, address=address)))
         progress(done)
     return len(agenda)

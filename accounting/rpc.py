@@ -1,8 +1,8 @@
 """The account-manager RPC as one use case: who asks, which computer, settle its totals, say what to do next.
 
-A known computer costs two statements, the read and the write of accounting/store.py, and no lock is held between them.
-A first contact costs some more, in one transaction: the user's row is locked first (recognition), then the host's
-ledger and what hangs on it (the write).
+A known computer costs two queries, the read and the write of accounting/store.py, which go to the database with those
+of other requests; no lock is held between them. A first contact costs some more, in one transaction in a thread: the
+user's row is locked first (recognition), then the host's ledger and what hangs on it (the write).
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounting import catalogue, contact_log, host_memory, instructions, store
+from accounting import catalogue, contact_log, host_memory, instructions, partitions, store
 from accounting.describing import appearance_of, describe, description_digest
 from accounting.engine.ledger import Ceilings, Report, Settlement, offer, settle
 from accounting.models import HostLedger
-from accounting.partitions import ensure_month
 from accounting.protocol import (
     AccountManagerReply,
     AccountManagerRequest,
@@ -30,9 +29,10 @@ from accounting.protocol import (
 from portal import credentials
 from portal.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
+from portal.clients import plain
+from portal.clients.wants import Steps, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.once import once
-from portal.prepared import one_connection
 from portal.recognition import recognise
 
 log = structlog.get_logger("rpc")
@@ -53,44 +53,44 @@ class Caller:
     by_password: bool
 
 
-def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) -> bytes:
+def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) -> Steps[bytes]:
     """Answer one request of a client; ``address`` is where it came from, for the limit on failed logins.
 
     Raises ProtocolError or ClientAuthError, whose number and sentence the client is to be shown.
     """
     # Before any transaction: a new partition locks the table, and must stay if the request fails.
-    ensure_month(now.date())
-    projects = catalogue.current()
+    if not partitions.is_known(now.date()):
+        yield from in_thread(partitions.ensure_month, now.date())
+    projects = yield from catalogue.fresh()
     if request.authenticator and request.host_token:
-        key_hash = credentials.key_hash(request.authenticator)
-        known = _answer_known(request, key_hash, request.host_token, projects, now)
+        yield Turn(("account manager", request.host_token))
+        known = yield from _answer_known(request, request.host_token, projects, now)
         if known is not None:
-            reply, account = known
-            _note_key_use(account, now)
-            return render_reply(reply)
-    return _answer_slowly(request, projects, now, address)
+            return known
+    return (yield from in_thread(_answer_slowly, request, projects, now, address))
 
 
 def _answer_known(
-    request: AccountManagerRequest, key_hash: bytes, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
-) -> tuple[AccountManagerReply, store.Account] | None:
+    request: AccountManagerRequest, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
+) -> Steps[bytes | None]:
     """The way of a computer that we know: by its key and its id. None if they don't fit together."""
-    # Nothing in here may ask Django for a connection: if all of the pool's were held here, it would get none.
-    with one_connection():
-        for _ in range(MAX_ATTEMPTS):
-            account = store.read_by_key(key_hash, host_token)
-            if account is None:
-                return None
-            done = _settle_and_write(request, account, projects, now, first_contact=False)
-            if done is not None:
-                return done, account
+    read = store.ReadByKey(credentials.key_hash(request.authenticator), host_token)
+    for _ in range(MAX_ATTEMPTS):
+        account: store.Account | None = yield read
+        if account is None:
+            return None
+        done = yield from _settle_and_write(request, account, projects, now, first_contact=False)
+        if done is not None:
+            if account.key_id is not None and _is_key_use_new(account, now):
+                yield from in_thread(_note_key_use, account.key_id, account.host_id, now)
+            return render_reply(done)
     raise _overtaken()
 
 
 def _answer_slowly(
     request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
 ) -> bytes:
-    """The way of first contacts and password logins: recognise the computer, then as always."""
+    """The way of first contacts and password logins, in a thread: recognise the computer, then as always."""
     caller = _caller(request, address)
     with transaction.atomic():
         try:
@@ -102,20 +102,31 @@ def _answer_slowly(
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
-        for _ in range(MAX_ATTEMPTS):
-            account = store.read_by_host(host.pk)
-            if account is None:
-                HostLedger.objects.bulk_create([HostLedger(host=host)], ignore_conflicts=True)
-                continue
-            account.key_hash = credentials.key_hash(key)
-            if (done := _settle_and_write(request, account, projects, now, first_contact=created)) is not None:
-                break
-        else:
-            raise _overtaken()
+        done = plain.run(_settle_recognised(request, host.pk, key, projects, now, first_contact=created))
     log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
     # Handed over for all later requests
     done.authenticator = key if caller.by_password else ""
     return render_reply(done)
+
+
+def _settle_recognised(
+    request: AccountManagerRequest,
+    host_id: int,
+    key: str,
+    projects: catalogue.Catalogue,
+    now: dt.datetime,
+    *,
+    first_contact: bool,
+) -> Steps[AccountManagerReply]:
+    for _ in range(MAX_ATTEMPTS):
+        account = yield from store.read_by_host(host_id, credentials.key_hash(key))
+        if account is None:
+            HostLedger.objects.bulk_create([HostLedger(host_id=host_id)], ignore_conflicts=True)
+            continue
+        done = yield from _settle_and_write(request, account, projects, now, first_contact=first_contact)
+        if done is not None:
+            return done
+    raise _overtaken()
 
 
 def _overtaken() -> ClientAuthError:
@@ -150,7 +161,7 @@ def _settle_and_write(
     now: dt.datetime,
     *,
     first_contact: bool,
-) -> AccountManagerReply | None:
+) -> Steps[AccountManagerReply | None]:
     """Settle and store the request's totals, with what is answered; None if another request of the host was faster."""
     listed = _listed(request, projects)
     now_us = store.to_us(now)
@@ -183,15 +194,15 @@ def _settle_and_write(
     if settlement.stale:
         return reply
     rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
-    written = store.write(
+    written: bool | None = yield store.Write(
         account,
         settlement,
         rows,
         {id_: _state(project, met[id_], now) for id_, project in listed.items()},
-        now=now,
-        contact=request.contact(),
-        answer=contact_log.summarise(request, reply, projects.by_url, met),
-        described=described,
+        now,
+        request.contact(),
+        contact_log.summarise(request, reply, projects.by_url, met),
+        described,
     )
     return reply if written else None
 
@@ -241,11 +252,13 @@ def _state(project: ReportedProject, met: host_memory.Stored, now: dt.datetime) 
     }
 
 
-def _note_key_use(account: store.Account, now: dt.datetime) -> None:
+def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:
     """Once a day is enough for the owner's list of keys, and spares every other request a write."""
-    used = account.key_used_at
-    if account.key_id is not None and (used is None or now - used > KEY_USE_NOTED_EVERY):
-        ClientKey.objects.filter(pk=account.key_id).update(last_used_at=now, host_id=account.host_id)
+    return account.key_used_at is None or now - account.key_used_at > KEY_USE_NOTED_EVERY
+
+
+def _note_key_use(key_id: int, host_id: int, now: dt.datetime) -> None:
+    ClientKey.objects.filter(pk=key_id).update(last_used_at=now, host_id=host_id)
 
 
 @once

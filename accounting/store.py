@@ -1,147 +1,29 @@
-"""The ledger's two statements: read all that a request needs, write all that it changes.
+"""What the account-manager RPC reads and writes of the ledger: one query each, batched with those of other requests.
 
-The write is one statement, so it is one transaction by itself: all or nothing, one fsync. It changes rows only if the
-host's ``contacts`` still is what was read; else another request of the same host was faster, and the caller reads
-again. Rows are locked in the order host's ledger, host, projects by id, days by project: whoever else writes them
-(merging, say) locks the host's ledger row first.
+The statements, what they lock and in which order: accounting/statements.py.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from accounting import statements
 from accounting.choice_facts import Wish
 from accounting.contact_log import NOTHING_ANSWERED, Answered
-from accounting.describing import DESCRIBED, Description
+from accounting.describing import Description
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.ledger import HostState, Note, ProjectState, Settlement
+from accounting.engine.ledger import HostState, ProjectState, Settlement
 from accounting.engine.machine import Machine
 from accounting.host_memory import Stored
-from accounting.partitions import month_of, partition_of
-from portal.prepared import Prepared, array
-
-# One row: the host, its owner, and as JSON the owner's projects and the host's.
-_READ: Final = """
-SELECT u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs, encode(h.hardware_digest, 'hex'), h.venue,
-       (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now, array_to_json(l.level), l.contacts,
-       h.platform_name, array_to_json(l.excluded_types), l.answer_digest, l.answers_logged, l.same_answers, {key},
-       (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
-               p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
-               p.drop_waiting, p.state->'troubles', p.state->'at'))
-          FROM accounting_hostproject p WHERE p.host_id = h.id),
-       (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
-               c.total_ec, c.avg_ec))
-          FROM accounting_userproject c WHERE c.user_id = u.id),
-       (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no, s.team_name,
-               s.no_project_notices)
-          FROM accounting_accountsettings s WHERE s.user_id = u.id)
-  FROM {source}
-  JOIN accounting_hostledger l ON l.host_id = h.id
-"""
-READ_BY_KEY: Final = Prepared(
-    _READ.format(
-        key="k.id, k.host_id, k.last_used_at::text",
-        source="""portal_clientkey k
-  JOIN portal_user u ON u.id = k.user_id AND u.is_active
-  JOIN portal_host h ON h.token = %(token)s::text AND h.owner_id = u.id AND h.merged_into_id IS NULL""",
-    )
-    + " WHERE k.key_hash = %(key_hash)s::bytea AND k.revoked_at IS NULL"
-)
-READ_BY_HOST: Final = Prepared(
-    _READ.format(
-        key="NULL, NULL, NULL",
-        source="""portal_host h
-  JOIN portal_user u ON u.id = h.owner_id""",
-    )
-    + " WHERE h.id = %(host_id)s::bigint"
-)
-
-_WRITE: Final = """
-WITH ledger AS (
-  UPDATE accounting_hostledger
-     SET last_at = %(now)s::timestamptz, client_now = %(client_now)s::float8, level = %(level)s::bigint[],
-         contact = %(contact)s::jsonb, contacts = contacts + 1, answer_digest = %(answer_digest)s::text,
-         answers_logged = %(answers_logged)s::integer, same_answers = %(same_answers)s::integer
-   WHERE host_id = %(host_id)s::bigint AND contacts = %(contacts)s::bigint
-   RETURNING host_id),
-host AS (
-  UPDATE portal_host h SET last_contact_at = %(now)s::timestamptz, retired_at = NULL{described}
-    FROM ledger WHERE h.id = ledger.host_id),
-projects AS (
-  INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, high, handed, credited, pending, dropped,
-         listed, state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked,
-         drop_waiting)
-  SELECT ledger.host_id, n.id, n.reported::numeric[], n.high::numeric[], n.handed::bigint[], n.credited::bigint[],
-         n.pending::bigint[], n.dropped::numeric[], n.listed, coalesce(n.state, '{{}}')::jsonb,
-         false, false, false, false, '{{}}', false, false
-    FROM ledger, unnest(%(ids)s::bigint[], %(reported)s::text[], %(high)s::text[], %(handed)s::text[],
-         %(credited)s::text[], %(pending)s::text[], %(dropped)s::text[], %(listed)s::boolean[], %(states)s::text[])
-         AS n(id, reported, high, handed, credited, pending, dropped, listed, state)
-  ON CONFLICT (host_id, project_id) DO UPDATE
-     SET reported = excluded.reported, high = excluded.high, handed = excluded.handed, credited = excluded.credited,
-         pending = excluded.pending, dropped = excluded.dropped, listed = excluded.listed,
-         state = CASE WHEN excluded.listed THEN excluded.state ELSE p.state END,
-         told_suspended = p.project_id = ANY (%(suspensions)s::bigint[]),
-         -- The reply carries what was asked when this request was read; a later wish stays for the next one.
-         update_asked = p.update_asked AND NOT p.project_id = ANY (%(updates)s::bigint[])),
-days AS (
-  INSERT INTO {partition} AS d (user_id, day, project_id, host_id,
-         cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error, flags)
-  SELECT %(user_id)s::bigint, %(day)s::date, n.id, ledger.host_id, n.a, n.b, n.c, n.d, n.e, n.f, n.flags
-    FROM ledger, unnest(%(day_ids)s::bigint[], %(a)s::bigint[], %(b)s::bigint[], %(c)s::bigint[], %(d)s::bigint[],
-         %(e)s::bigint[], %(f)s::bigint[], %(flags)s::smallint[]) AS n(id, a, b, c, d, e, f, flags)
-  ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
-     SET cpu_ec = d.cpu_ec + excluded.cpu_ec, gpu_ec = d.gpu_ec + excluded.gpu_ec,
-         cpu_time = d.cpu_time + excluded.cpu_time, gpu_time = d.gpu_time + excluded.gpu_time,
-         njobs_success = d.njobs_success + excluded.njobs_success, njobs_error = d.njobs_error + excluded.njobs_error,
-         flags = d.flags | excluded.flags){notes}{answers}
-SELECT count(*) FROM ledger
-"""
-_NOTES: Final = """,
-notes AS (
-  INSERT INTO accounting_note AS o (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
-  SELECT ledger.host_id, nullif(n.id, 0), %(day)s::date, n.kind, n.detail, n.amount, n.count, %(now)s::timestamptz,
-         %(now)s::timestamptz
-    FROM ledger, jsonb_to_recordset(%(notes)s::jsonb)
-         AS n(id bigint, kind text, detail text, amount numeric, count integer)
-  ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
-     SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
-# A ring of the latest answers: the oldest makes room for the new one.
-_ANSWERS: Final = """,
-answers AS (
-  INSERT INTO accounting_answer (host_id, slot, at, content, before_times, before_last_at)
-  SELECT ledger.host_id, %(answer_slot)s::smallint, %(now)s::timestamptz, %(answer)s::jsonb,
-         %(before_times)s::integer, %(before_last_at)s::timestamptz
-    FROM ledger
-  ON CONFLICT (host_id, slot) DO UPDATE
-     SET at = excluded.at, content = excluded.content, before_times = excluded.before_times,
-         before_last_at = excluded.before_last_at)"""
-_DESCRIBED: Final = f""",
-         ({", ".join(DESCRIBED)}) =
-         (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
-            FROM jsonb_populate_record(h, %(description)s::jsonb) d)"""
-
-
-@lru_cache(maxsize=32)
-def _write_statement(month: dt.date, *, notes: bool, answers: bool, described: bool) -> Prepared:
-    return Prepared(
-        _WRITE.format(
-            # The month's own table: PostgreSQL then need not look for it, and refuses a day of another month.
-            partition=partition_of(month),
-            notes=_NOTES if notes else "",
-            answers=_ANSWERS if answers else "",
-            described=_DESCRIBED if described else "",
-        )
-    )
-
+from accounting.partitions import month_of
+from portal.clients.wants import APART, Query, Row, Step, Steps, fetch
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -204,56 +86,97 @@ class Account:
     no_project_notices: bool = False
 
 
-def read_by_key(key_hash: bytes, token: str) -> Account | None:
+class AccountRow(NamedTuple):
+    """What the read returns for one request; JSON as text."""
+
+    n: int
+    user_id: int
+    user_name: str
+    email: str
+    host_id: int
+    token: str
+    ncpus: int
+    p_fpops: float | None
+    coprocs: str
+    hardware_digest: str
+    venue: str
+    last_at_us: int | None
+    client_now: float | None
+    level: str
+    contacts: int
+    platform: str
+    excluded_types: str
+    answer_digest: str
+    answers_logged: int
+    same_answers: int
+    key_id: int | None
+    key_host_id: int | None
+    key_used_at: dt.datetime | None
+    projects: str | None
+    choices: str | None
+    settings: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadByKey(Query):
     """The account that a client's key and host token name; None if either is unknown or they don't fit together."""
-    account = _account(READ_BY_KEY.fetch_one({"key_hash": f"\\x{key_hash.hex()}", "token": token}))
-    if account is not None:
-        account.key_hash = key_hash
-    return account
+
+    key_hash: bytes
+    token: str
+
+    is_write = False
+
+    @property
+    def kind(self) -> Hashable:
+        return ReadByKey
+
+    @staticmethod
+    def steps(several: Sequence[ReadByKey], *, apart: bool) -> Sequence[Step]:
+        hashes = ",".join([f'"\\\\x{each.key_hash.hex()}"' for each in several])
+        params = {"key_hashes": f"{{{hashes}}}", "tokens": _texts([each.token for each in several])}
+        return [Step(statements.READ_BY_KEY, params)]
+
+    @staticmethod
+    def found(several: Sequence[ReadByKey], rows: Sequence[Row]) -> Sequence[Account | None]:
+        accounts: list[Account | None] = [None] * len(several)
+        for row in map(AccountRow._make, rows):
+            accounts[row.n - 1] = _account(row, several[row.n - 1].key_hash)
+        return accounts
 
 
-def read_by_host(host_id: int) -> Account | None:
-    return _account(READ_BY_HOST.fetch_one({"host_id": str(host_id)}))
+def read_by_host(host_id: int, key_hash: bytes) -> Steps[Account | None]:
+    rows = yield from fetch(Step(statements.READ_BY_HOST, {"host_id": host_id}))
+    return _account(AccountRow(*rows[0]), key_hash) if rows else None
 
 
-def _account(row: list[Any] | None) -> Account | None:
-    if row is None:
-        return None
-    (
-        user_id, name, email, host_id, token, ncpus, p_fpops, coprocs, digest, venue, last_at_us, client_now, level,
-        contacts, platform, excluded_types, digest_of_answer, logged, same, key_id, key_host_id, key_used_at,
-        projects, choices, settings,
-    ) = row  # fmt: skip
-    devices = orjson.loads(coprocs)
+def _account(row: AccountRow, key_hash: bytes) -> Account:
+    devices = orjson.loads(row.coprocs)
     account = Account(
-        user_id=int(user_id),
-        user_name=name or email.split("@")[0],
-        host_id=int(host_id),
-        token=token,
-        machine=_machine(int(ncpus), float(p_fpops or 0), devices),
-        hardware_digest=bytes.fromhex(digest),
-        venue=venue,
-        contacts=int(contacts),
-        state=HostState(
-            int(last_at_us) if last_at_us else None,
-            float(client_now) if client_now else None,
-            tuple(orjson.loads(level)),
-        ),
-        key_id=int(key_id) if key_id else None,
-        key_host_id=int(key_host_id) if key_host_id else None,
-        key_used_at=dt.datetime.fromisoformat(key_used_at) if key_used_at else None,
-        platform=platform,
+        user_id=row.user_id,
+        user_name=row.user_name or row.email.split("@")[0],
+        host_id=row.host_id,
+        token=row.token,
+        machine=_machine(row.ncpus, float(row.p_fpops or 0), devices),
+        hardware_digest=bytes.fromhex(row.hardware_digest),
+        venue=row.venue,
+        contacts=row.contacts,
+        state=HostState(row.last_at_us, row.client_now, tuple(orjson.loads(row.level))),
+        key_id=row.key_id,
+        key_host_id=row.key_host_id,
+        key_used_at=row.key_used_at,
+        key_hash=key_hash,
+        platform=row.platform,
         device_types=device_types(devices),
-        excluded_types=tuple(orjson.loads(excluded_types)),
-        answered=Answered(digest_of_answer, int(logged), int(same)),
+        excluded_types=tuple(orjson.loads(row.excluded_types)),
+        answered=Answered(row.answer_digest, row.answers_logged, row.same_answers),
     )
-    if projects:
+    if row.projects:
         # Not by orjson: totals may have more digits than 64 bits hold.
-        _take_projects(account, json.loads(projects))
-    if choices:
-        _take_choices(account, orjson.loads(choices))
-    if settings:
-        account.preferences, at, yes, no, account.team_name, account.no_project_notices = orjson.loads(settings)
+        _take_projects(account, json.loads(row.projects))
+    if row.choices:
+        _take_choices(account, orjson.loads(row.choices))
+    if row.settings:
+        account.preferences, at, yes, no, account.team_name, account.no_project_notices = orjson.loads(row.settings)
         account.preferences_at = dt.datetime.fromisoformat(at) if at else None
         account.keywords_yes, account.keywords_no = tuple(yes), tuple(no)
     return account
@@ -306,9 +229,14 @@ _SIX: Final = '"{%s,%s,%s,%s,%s,%s}"'
 _NO_WORK: Final = _SIX % NO_WORK
 
 
-def _arrays(values: Iterable[Totals | None]) -> str:
+def _amounts(values: Iterable[Totals | None]) -> str:
     """An array literal whose elements are array literals of six numbers, or NULL."""
     return "{" + ",".join(["NULL" if v is None else _NO_WORK if v == NO_WORK else _SIX % v for v in values]) + "}"
+
+
+def _array(values: Sequence[float | None]) -> str:
+    """An array literal of numbers of 64 bits, or of booleans; cheaper than a list parameter."""
+    return f"{{{orjson.dumps(values).decode()[1:-1]}}}"
 
 
 def _texts(values: Sequence[str | None]) -> str:
@@ -319,113 +247,188 @@ def _texts(values: Sequence[str | None]) -> str:
 _project_id: Final = attrgetter("project_id")
 
 
-def write(
-    account: Account,
-    settlement: Settlement,
-    rows: Sequence[ProjectState],
-    states: Mapping[int, dict[str, Any]],
-    *,
-    now: dt.datetime,
-    contact: dict[str, object],
-    answer: str,
-    described: Description | None = None,
-) -> bool:
-    """Store a settlement; False, and nothing is written, if another request of the host came between.
+@dataclass(frozen=True, slots=True, eq=False)
+class Write(Query):
+    """Store a settlement. Found: True; None, and nothing is written, if another request of the host came between.
 
     ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages.
     ``answer``: what the client is answered, as `contact_log.summarise` says it; a row only if it is not as before.
     ``described``: the computer's new description, if it has one.
     The reply is to carry the wishes as they are in ``account``: that they were told is stored here.
     """
-    day = now.date()
-    answered, is_new_answer = account.answered.then(answer)
-    rows = sorted(rows, key=_project_id)
-    client_now = settlement.host.client_now
-    params: dict[str, str | None] = {
-        "host_id": str(account.host_id),
-        "user_id": str(account.user_id),
-        "contacts": str(account.contacts),
-        "now": now.isoformat(),
-        "day": day.isoformat(),
-        "client_now": None if client_now is None else repr(client_now),
-        "level": array(settlement.host.level),
-        "contact": orjson.dumps(contact).decode(),
-        "answer_digest": answered.digest,
-        "answers_logged": str(answered.logged),
-        "same_answers": str(answered.same),
-        "updates": array([id_ for id_, wishes in account.wishes.items() if wishes.update_asked]),
-        "suspensions": array(_suspensions(account, states)),
-        **_project_params(rows, states),
-        **_day_params(settlement),
-    }
-    if settlement.notes:
-        params["notes"] = json.dumps(_note_rows(settlement.notes))
-    if is_new_answer:
-        params |= _answer_params(account, answered, answer)
-    if described is not None:
-        params["description"] = json.dumps(described.columns)
-    statement = _write_statement(
-        month_of(day), notes=bool(settlement.notes), answers=is_new_answer, described=described is not None
-    )
-    return statement.fetch_one(params) == ["1"]
 
+    account: Account
+    settlement: Settlement
+    rows: Sequence[ProjectState]
+    states: Mapping[int, dict[str, Any]]
+    now: dt.datetime
+    contact: dict[str, object]
+    answer: str
+    described: Description | None = None
 
-def _answer_params(account: Account, answered: Answered, answer: str) -> dict[str, str | None]:
-    last_at_us = account.state.last_at_us
-    return {
-        "answer": answer,
-        "answer_slot": str(answered.slot),
-        "before_times": str(account.answered.same),
-        "before_last_at": None if last_at_us is None else (EPOCH + last_at_us * _MICROSECOND).isoformat(),
-    }
+    is_write = True
 
+    @property
+    def kind(self) -> Hashable:
+        return Write, self.now.year, self.now.month
 
-def _suspensions(account: Account, states: Mapping[int, dict[str, Any]]) -> list[int]:
-    """Projects whose suspension has been told and whose end has to be told yet.
+    @property
+    def owner(self) -> Hashable:
+        return self.account.host_id
 
-    A client that still has it suspended may not have got the reply that ended it.
-    """
-    return [
-        id_
-        for id_, wishes in account.wishes.items()
-        if wishes.suspended or (wishes.told_suspended and states.get(id_, {}).get("suspended"))
-    ]
-
-
-def _project_params(rows: Sequence[ProjectState], states: Mapping[int, dict[str, Any]]) -> dict[str, str]:
-    ids = [row.project_id for row in rows]
-    return {
-        "ids": array(ids),
-        "reported": _arrays([row.reported for row in rows]),
-        "high": _arrays([row.high for row in rows]),
-        "handed": _arrays([row.handed for row in rows]),
-        "credited": _arrays([row.credited for row in rows]),
-        "pending": _arrays([row.pending for row in rows]),
-        "dropped": _arrays([row.dropped for row in rows]),
-        "listed": array([row.listed for row in rows]),
-        "states": _texts([orjson.dumps(states[id_]).decode() if id_ in states else None for id_ in ids]),
-    }
-
-
-def _day_params(settlement: Settlement) -> dict[str, str]:
-    ids = sorted(settlement.credits.keys() | settlement.flags.keys())
-    amounts = [settlement.credits.get(id_, NO_WORK) for id_ in ids]
-    columns = list(zip(*amounts, strict=True)) if amounts else [()] * 6
-    params = {letter: array(column) for letter, column in zip("abcdef", columns, strict=True)}
-    params["day_ids"] = array(ids)
-    params["flags"] = array([settlement.flags.get(id_, 0) for id_ in ids])
-    return params
-
-
-def _note_rows(notes: Iterable[Note]) -> list[dict[str, object]]:
-    """One row per kind, project and detail, as the same key may not come twice in one statement."""
-    rows: dict[tuple[object, ...], dict[str, object]] = {}
-    for note in notes:
-        detail = (note.detail or note.amount_kind or "")[:300]
-        row = rows.setdefault(
-            (note.kind, note.project_id, detail),
-            {"id": note.project_id or 0, "kind": str(note.kind), "detail": detail, "amount": 0, "count": 0},
+    @staticmethod
+    def steps(several: Sequence[Write], *, apart: bool) -> Sequence[Step]:
+        ordered = sorted(several, key=lambda each: each.account.host_id)
+        notes = [note for each in ordered if each.settlement.notes for note in each.note_rows()]
+        answers: list[dict[str, Any]] = []
+        params = _ledger_params(ordered, answers) | _project_params(ordered) | _day_params(ordered)
+        described = [each for each in ordered if each.described is not None]
+        if notes:
+            # Not by orjson: amounts may have more digits than 64 bits hold.
+            params["notes"] = json.dumps(notes)
+        if answers:
+            params["answers"] = orjson.dumps(answers).decode()
+        if described:
+            params["described_ids"] = _array([each.account.host_id for each in described])
+            params["described"] = orjson.dumps([each.description_row() for each in described]).decode()
+        statement = statements.write(
+            month_of(ordered[0].now.date()),
+            waits=apart,
+            notes=bool(notes),
+            answers=bool(answers),
+            described=bool(described),
         )
-        row["amount"] = int(str(row["amount"])) + note.amount
-        row["count"] = int(str(row["count"])) + 1
-    return list(rows.values())
+        return [Step(statement, params)]
+
+    @staticmethod
+    def found(several: Sequence[Write], rows: Sequence[Row]) -> Sequence[Any]:
+        written = {host_id for (host_id,) in rows}
+        # Others may hold the rows of those that are missing, or have written them.
+        return [each.account.host_id in written or APART for each in several]
+
+    def suspensions(self) -> set[int]:
+        """Projects whose suspension has been told and whose end has to be told yet.
+
+        A client that still has it suspended may not have got the reply that ended it.
+        """
+        return {
+            id_
+            for id_, wishes in self.account.wishes.items()
+            if wishes.suspended or (wishes.told_suspended and self.states.get(id_, {}).get("suspended"))
+        }
+
+    def updates(self) -> set[int]:
+        return {id_ for id_, wishes in self.account.wishes.items() if wishes.update_asked}
+
+    def description_row(self) -> dict[str, Any]:
+        assert self.described is not None  # asked for those only
+        return {"host_id": self.account.host_id, "description": self.described.columns}
+
+    def answer_row(self, answered: Answered) -> dict[str, Any]:
+        last_at_us = self.account.state.last_at_us
+        return {
+            "host_id": self.account.host_id,
+            "slot": answered.slot,
+            "content": orjson.Fragment(self.answer),
+            "before_times": self.account.answered.same,
+            "before_last_at": None if last_at_us is None else (EPOCH + last_at_us * _MICROSECOND).isoformat(),
+        }
+
+    def note_rows(self) -> Iterable[dict[str, Any]]:
+        """One row per kind, project and detail, as the same key may not come twice in one statement."""
+        rows: dict[tuple[object, ...], dict[str, Any]] = {}
+        for note in self.settlement.notes:
+            detail = (note.detail or note.amount_kind or "")[:300]
+            row = rows.setdefault(
+                (note.kind, note.project_id, detail),
+                {
+                    "host_id": self.account.host_id,
+                    "id": note.project_id or 0,
+                    "kind": str(note.kind),
+                    "detail": detail,
+                    "amount": 0,
+                    "count": 0,
+                },
+            )
+            row["amount"] += note.amount
+            row["count"] += 1
+        return rows.values()
+
+
+def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> dict[str, str]:
+    """What is written of the ledgers; adds to ``answers`` those that are not as before."""
+    answered = []
+    for each in several:
+        after, is_new = each.account.answered.then(each.answer)
+        answered.append(after)
+        if is_new:
+            answers.append(each.answer_row(after))
+    return {
+        "n_host_id": _array([each.account.host_id for each in several]),
+        "n_contacts": _array([each.account.contacts for each in several]),
+        "n_now": f"{{{','.join([each.now.isoformat() for each in several])}}}",
+        "n_client_now": _array([each.settlement.host.client_now for each in several]),
+        "n_level": _texts([_array(each.settlement.host.level) for each in several]),
+        "n_contact": _texts([orjson.dumps(each.contact).decode() for each in several]),
+        "n_answer_digest": _texts([after.digest for after in answered]),
+        "n_answers_logged": _array([after.logged for after in answered]),
+        "n_same_answers": _array([after.same for after in answered]),
+    }
+
+
+def _project_params(several: Sequence[Write]) -> dict[str, str]:
+    hosts: list[int] = []
+    rows: list[ProjectState] = []
+    states: list[str | None] = []
+    told_suspended: list[bool] = []
+    told_updates: list[bool] = []
+    for each in several:
+        suspensions, updates = each.suspensions(), each.updates()
+        for row in sorted(each.rows, key=_project_id):
+            id_ = row.project_id
+            hosts.append(each.account.host_id)
+            rows.append(row)
+            states.append(orjson.dumps(each.states[id_]).decode() if id_ in each.states else None)
+            told_suspended.append(id_ in suspensions)
+            told_updates.append(id_ in updates)
+    return {
+        "p_host_id": _array(hosts),
+        "p_id": _array([row.project_id for row in rows]),
+        "p_reported": _amounts([row.reported for row in rows]),
+        "p_high": _amounts([row.high for row in rows]),
+        "p_handed": _amounts([row.handed for row in rows]),
+        "p_credited": _amounts([row.credited for row in rows]),
+        "p_pending": _amounts([row.pending for row in rows]),
+        "p_dropped": _amounts([row.dropped for row in rows]),
+        "p_listed": _array([row.listed for row in rows]),
+        "p_state": _texts(states),
+        "p_told_suspended": _array(told_suspended),
+        "p_told_update": _array(told_updates),
+    }
+
+
+def _day_params(several: Sequence[Write]) -> dict[str, str]:
+    hosts: list[int] = []
+    users: list[int] = []
+    days: list[str] = []
+    ids: list[int] = []
+    flags: list[int] = []
+    amounts: list[Totals] = []
+    for each in several:
+        credits_, flags_of = each.settlement.credits, each.settlement.flags
+        for id_ in sorted(credits_.keys() | flags_of.keys()):
+            hosts.append(each.account.host_id)
+            users.append(each.account.user_id)
+            days.append(each.now.date().isoformat())
+            ids.append(id_)
+            flags.append(flags_of.get(id_, 0))
+            amounts.append(credits_.get(id_, NO_WORK))
+    columns = list(zip(*amounts, strict=True)) if amounts else [()] * 6
+    params = {f"d_{letter}": _array(column) for letter, column in zip("abcdef", columns, strict=True)}
+    return params | {
+        "d_host_id": _array(hosts),
+        "d_user_id": _array(users),
+        "d_day": f"{{{','.join(days)}}}",
+        "d_id": _array(ids),
+        "d_flags": _array(flags),
+    }

@@ -1,4 +1,4 @@
-"""Addresses of the account manager: the client protocol and the volunteers' pages."""
+"""Addresses of the account manager: the volunteers' pages."""
 
 from django.urls import URLPattern, URLResolver, include, path
 
@@ -12,16 +12,10 @@ from accounting import (
     views_preferences,
     views_projects,
 )
-from accounting.api import AccountManagerView
 from accounting.feeds import NoticesFeed
-from portal import web_rpc
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("get_project_config.php", web_rpc.ProjectConfigView.as_view()),
-    path("lookup_account.php", web_rpc.LookUpAccountView.as_view()),
-    path("create_account.php", web_rpc.CreateAccountView.as_view()),
     path("notices.rss", NoticesFeed(), name="notices"),
-    path("rpc.php", AccountManagerView.as_view(), name="rpc"),
     path("api/v1/", include("accounting.rest.urls")),
     path("", views.landing, name="landing"),
     path("home/", views.home, name="home"),

@@ -13,6 +13,7 @@ from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.templatetags.static import static
 
 from portal import environment as env
+from portal.clients.paths import ClientPath, by_path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -149,8 +150,6 @@ _database["OPTIONS"] = {
     **_database.get("OPTIONS", {}),
     "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10},
     "application_name": "cobblestone",
-    # Lets accounting/store.py prepare its statements; Django's own cursors never do.
-    "prepare_threshold": 5,
 }
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -227,7 +226,7 @@ INSTALLED_APPS = [
     "emulator",
 ]
 MIDDLEWARE = [
-    "portal.middleware.ProtocolMiddleware",  # hands settings.PROTOCOLS past everything below
+    "portal.middleware.ClientMiddleware",  # hands settings.CLIENT_PATHS past everything below
     "portal.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -274,29 +273,34 @@ STORAGES = {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage"),
     },
 }
-# What BOINC clients ask, past all middleware but the first: path, and the root element of an error reply.
-PROTOCOLS: dict[str, str] = {}
+# What BOINC clients ask, past all middleware for people.
+CLIENT_PATHS: dict[str, ClientPath] = {}
 if "account_manager" in ROOMS:
-    PROTOCOLS |= {
-        "/rpc.php": "acct_mgr_reply",
-        "/get_project_config.php": "project_config",
-        "/lookup_account.php": "error",
-        "/create_account.php": "error",
-    }
+    CLIENT_PATHS |= by_path(
+        ClientPath("/rpc.php", "accounting.api.answer", "acct_mgr_reply"),
+        ClientPath("/get_project_config.php", "portal.clients.web_rpc.project_config", "project_config"),
+        ClientPath("/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
+        ClientPath("/create_account.php", "portal.clients.web_rpc.create_account", "error"),
+    )
 if "project" in ROOMS:
-    PROTOCOLS |= {
-        "/project/scheduler": "scheduler_reply",
-        "/project/file_upload_handler": "data_server_reply",
-        "/project/get_project_config.php": "project_config",
-        "/project/lookup_account.php": "error",
-        "/project/create_account.php": "error",
-    }
-# These read their bodies themselves, bit by bit, and answer every failure in their own form.
-PROTOCOL_STREAMS = {"/project/file_upload_handler"}
-# Where more than DATA_UPLOAD_MAX_MEMORY_SIZE may come: a client reports all its failed jobs at once, with their stderr.
-# Of a longer message this much is read, and the rest passed over.
-PROTOCOL_BODY_BYTES = {"/project/scheduler": 16 * 1024 * 1024}
-PROTOCOL_LONGEST_BYTES = 1024**3
+    CLIENT_PATHS |= by_path(
+        # A client reports all its failed jobs at once, with their stderr. Were the rest of a long message refused, it
+        # would send all of it again, for ever.
+        ClientPath(
+            "/project/scheduler",
+            "scheduler.api.answer",
+            "scheduler_reply",
+            body_bytes=16 * 1024 * 1024,
+            longest_bytes=1024**3,
+        ),
+        ClientPath("/project/file_upload_handler", "scheduler.uploads.answer", "data_server_reply", is_stream=True),
+        ClientPath("/project/get_project_config.php", "scheduler.api.project_config", "project_config"),
+        ClientPath("/project/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
+        ClientPath("/project/create_account.php", "portal.clients.web_rpc.create_account", "error"),
+    )
+# How long the body of a client's request may be waited for, besides what its length needs, and how long its answer.
+CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)
+CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "URL_FORMAT_OVERRIDE": None,

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
+from portal.clients.views import client_urls
 from portal.email_views import change_email
 from portal.health import healthz, readyz
 from portal.metrics import metrics
@@ -28,6 +29,7 @@ urlpatterns = [
     path("account/sessions/", sessions, name="usersessions_list"),
     path("account/", include("allauth.urls")),
 ]
+urlpatterns += client_urls()
 # The rooms that this installation has. The first that there is has the front page.
 if "account_manager" in settings.ROOMS:
     urlpatterns += [path("", include("accounting.urls"))]

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from portal.models import Host, User
-from portal.prepared import put_back_kept
 
 # A busy machine is no failure: no test of ours asserts how long something takes.
 hypothesis_settings.register_profile("site", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -35,13 +34,6 @@ def pytest_configure() -> None:
     settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
     # Nothing is collected for tests: look for files when they are asked for.
     settings.WHITENOISE_AUTOREFRESH = True
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """pytest-django's; a database in which there are connections could not be dropped at the end."""
-    yield
-    put_back_kept()
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,9 @@ from accounting.protocol import parse_request
 from portal.benchmarks import load
 from portal.benchmarks.server import server
 from portal.benchmarks.statements import statements
+from portal.clients import plain
 
-CONCURRENCIES = (1, 4, 16)
+CONCURRENCIES = (1, 4, 16, 64)
 SECS = 4.0
 ROUNDS = 3
 
@@ -34,7 +35,7 @@ def measure() -> dict[str, Any]:
         for concurrency in CONCURRENCIES:
             rounds = [
                 (
-                    load.run(lambda number: _client(port, members, number), concurrency, SECS),
+                    load.run(lambda number: client(port, members, number), concurrency, SECS),
                     floor.measure(concurrency, SECS),
                 )
                 for _ in range(ROUNDS)
@@ -47,7 +48,7 @@ def _statements(member: fleet.Member) -> int:
     """What one request of a known computer sends to the database, once this process knows the projects."""
 
     def answer() -> None:
-        rpc.answer(parse_request(member.request()), now=timezone.now(), address="127.0.0.1")
+        plain.run(rpc.answer(parse_request(member.request()), now=timezone.now(), address="127.0.0.1"))
 
     answer()
     return statements(answer)
@@ -64,9 +65,9 @@ def _summary(rounds: list[tuple[load.Measured, load.Measured]]) -> dict[str, flo
     }
 
 
-def _client(port: int, members: list[fleet.Member], number: int) -> Callable[[], None]:
+def client(port: int, members: list[fleet.Member], number: int) -> Callable[[], None]:
     client = load.Client(port, "/rpc.php")
-    mine = itertools.cycle(members[number::16])
+    mine = itertools.cycle(members[number::64])
 
     def step() -> None:
         reply = client.post(next(mine).request())

@@ -41,7 +41,7 @@ class Member:
         return b"%b%b%b" % (self.head, projects, self.tail.replace(b"@NOW@", b"%d.000000" % (1_795_000_000 + secs)))
 
 
-def create() -> list[Member]:
+def create(nhosts: int = HOSTS) -> list[Member]:
     """Make the fleet in the database: one volunteer and one key per host, all with a day's allowance."""
     _signing_key()
     for index in range(PROJECTS):
@@ -52,7 +52,7 @@ def create() -> list[Member]:
         )
     now = timezone.now()
     users = User.objects.bulk_create(
-        User(email=f"volunteer{number}@example.org", name=f"Volunteer {number}") for number in range(HOSTS)
+        User(email=f"volunteer{number}@example.org", name=f"Volunteer {number}") for number in range(nhosts)
     )
     hosts = Host.objects.bulk_create(
         Host(owner=user, domain_name=f"host{user.pk}", ncpus=NCPUS, p_fpops=P_FPOPS) for user in users

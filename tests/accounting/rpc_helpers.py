@@ -15,6 +15,8 @@ from accounting.engine.amounts import MICRO
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.protocol import parse_request
 from accounting.simulated_client import Device, SimulatedComputer
+from portal.clients import plain
+from portal.clients.wants import Steps
 from portal.models import Host, User
 
 # At 4.32 GFLOPS a processor earns 4.32e9 * 200 / 86,400e9 = 0.01 credits a second.
@@ -97,7 +99,12 @@ def call(computer: SimulatedComputer, now: dt.datetime, *, is_lost: bool = False
 
 
 def answer(message: bytes, now: dt.datetime) -> Reply:
-    return Reply(rpc.answer(parse_request(message), now=now, address="192.0.2.1"))
+    return Reply(plain.run(asked(message, now)))
+
+
+def asked(message: bytes, now: dt.datetime) -> Steps[bytes]:
+    """The use case of this request, for a driver."""
+    return rpc.answer(parse_request(message), now=now, address="192.0.2.1")
 
 
 def attach(user: User, name: str = "studio", **fields: object) -> SimulatedComputer:

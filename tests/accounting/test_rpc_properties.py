@@ -10,6 +10,7 @@ import copy
 import datetime as dt
 import itertools
 import random
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,8 @@ from accounting.simulated_client import SimulatedComputer
 from accounting.store import to_us
 from portal.models import Host, User
 from tests.accounting.reference_ledger import Hardware, ReferenceHost, Row
-from tests.accounting.rpc_helpers import FPOPS, GPU, START, Reply, answer, make_computer, with_total
+from tests.accounting.rpc_helpers import FPOPS, GPU, START, Reply, answer, asked, make_computer, with_total
+from tests.support.loops import Loop, run_all, several
 
 ACTIONS = (
     "report",
@@ -161,10 +163,10 @@ class Watched:
             computer.version = "8.3.1" if step.choice % 2 else "7.20.5"
         return None
 
-    def do(self, step: Step, now: dt.datetime) -> None:
+    def do(self, step: Step, now: dt.datetime, by: Callable[[bytes, dt.datetime], Reply] = answer) -> None:
         message = self.prepare(step, now)
         host = self.host
-        reply = answer(message, now)
+        reply = by(message, now)
         self.mirror.take(message, now, host.token if host else None, self.ids)
         if step.action not in ("reply is lost", "earlier message"):
             self.computer.take(reply.raw)
@@ -208,9 +210,8 @@ def _many_logins(settings: Settings) -> None:
 _volunteers = itertools.count(1)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sequence=st.lists(steps, min_size=2, max_size=14))
-def test_any_sequence_of_requests_agrees_with_the_reference(sequence: list[Step], projects: list[Project]) -> None:
+def agree(sequence: list[Step], projects: list[Project], by: Callable[[bytes, dt.datetime], Reply]) -> None:
+    """Do the steps with two computers of a new volunteer; after each, the books must be those of the reference."""
     name = f"Volunteer{next(_volunteers)}"
     user = User.objects.create_user(f"{name}@example.org", f"{name.lower()}'s secret", name=name)
     watched = [
@@ -220,26 +221,65 @@ def test_any_sequence_of_requests_agrees_with_the_reference(sequence: list[Step]
     now = START
     for step in sequence:
         now += dt.timedelta(seconds=step.gap_secs)
-        watched[step.computer].do(step, now)
+        watched[step.computer].do(step, now, by)
     assert list(ledger_check.differences()) == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sequence=st.lists(steps, min_size=2, max_size=14))
+def test_any_sequence_of_requests_agrees_with_the_reference(sequence: list[Step], projects: list[Project]) -> None:
+    agree(sequence, projects, answer)
+
+
+@pytest.fixture
+def loops(transactional_db: None) -> Iterator[list[Loop]]:
+    """The event loops of two processes."""
+    with several(2) as made:
+        yield made
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sequence=st.lists(steps, min_size=2, max_size=14))
+def test_any_sequence_agrees_on_the_event_loop(
+    sequence: list[Step], loops: list[Loop], projects: list[Project]
+) -> None:
+    agree(sequence, projects, lambda message, now: Reply(loops[0].run(asked(message, now))))
 
 
 HOSTS = 50
 THREADS = 10
+AtOnce = Callable[[list[list[tuple[bytes, dt.datetime]]]], list[Reply]]
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_requests_at_once_have_the_outcome_of_some_order(seed: int, alice: User, projects: list[Project]) -> None:
-    dice = random.Random(seed)
-    watched = [Watched(make_computer(alice, f"computer-{n}", p_model=f"CPU {n}"), projects) for n in range(HOSTS)]
+    have_the_outcome_of_some_order(random.Random(seed), alice, projects, _by_threads)
+
+
+@pytest.mark.parametrize("seed", [4, 5, 6])
+def test_requests_at_once_on_two_event_loops_have_the_outcome_of_some_order(
+    seed: int, loops: list[Loop], alice: User, projects: list[Project]
+) -> None:
+    def by_loops(groups: list[list[tuple[bytes, dt.datetime]]]) -> list[Reply]:
+        messages = [message for group in groups for message in group]
+        replies = iter(run_all(loops, [asked(*message) for message in messages]))
+        found = [[next(replies) for _ in group][-1] for group in groups]
+        assert not [reply for reply in found if isinstance(reply, BaseException)]
+        return [Reply(reply) for reply in found if isinstance(reply, bytes)]
+
+    have_the_outcome_of_some_order(random.Random(seed), alice, projects, by_loops)
+
+
+def have_the_outcome_of_some_order(dice: random.Random, user: User, projects: list[Project], at_once: AtOnce) -> None:
+    watched = [Watched(make_computer(user, f"computer-{n}", p_model=f"CPU {n}"), projects) for n in range(HOSTS)]
     now = START
     for each in watched:
         each.do(Step(0, 0, "report", (0, 0, 0), 0, 0), now)
     for _ in range(4):
         now += dt.timedelta(seconds=dice.choice([1, MINUTE, HOUR, DAY]))
         groups = [_messages(each, dice, now) for each in watched]
-        replies = _at_once(groups)
+        replies = at_once(groups)
         for each, group, reply in zip(watched, groups, replies, strict=True):
             _find_order(each, group)
             each.computer.take(reply.raw)
@@ -259,7 +299,7 @@ def _messages(each: Watched, dice: random.Random, now: dt.datetime) -> list[tupl
     return group
 
 
-def _at_once(groups: list[list[tuple[bytes, dt.datetime]]]) -> list[Reply]:
+def _by_threads(groups: list[list[tuple[bytes, dt.datetime]]]) -> list[Reply]:
     """Answer all messages on several threads, those of a group side by side; the reply to each group's last."""
 
     def one(message: bytes, now: dt.datetime) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import time
+from contextlib import ExitStack
 
 import pytest
 from django.utils import timezone
@@ -12,9 +13,20 @@ from django.utils import timezone
 from accounting import catalogue, vault
 from accounting.models import Project
 from accounting.simulated_client import SimulatedComputer
-from portal.benchmarks.statements import sent_by, statements
+from portal.benchmarks.statements import count, sent_by, statements, traced
 from portal.models import ClientKey, User
-from tests.accounting.rpc_helpers import attach, hours_pass, kinds_noted, make_computer, post, sync, with_total, work
+from tests.accounting.rpc_helpers import (
+    asked,
+    attach,
+    hours_pass,
+    kinds_noted,
+    make_computer,
+    post,
+    sync,
+    with_total,
+    work,
+)
+from tests.support.loops import Loop
 
 # Without a surrounding transaction, whose statements would be counted too.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -110,3 +122,32 @@ def test_a_first_contact_costs_the_same_however_many_projects_and_computers_ther
     attach(alice, "kitchen")
     counts.append(first_contact("studio"))
     assert counts[0] == counts[1] <= 25
+
+
+def test_requests_that_come_together_cost_two_statements_in_all(alice: User, projects: list[Project]) -> None:
+    computers = [attach(alice, f"computer-{number}", p_model=f"CPU {number}") for number in range(5)]
+    now = timezone.now()
+
+    def reports(loop: Loop) -> list[object]:
+        for computer in computers:
+            hours_pass(computer, 10)
+            work(computer, projects[0], 1)
+        spoilt = with_total(computers[0].request(time.time()), projects[0], "cpu_time", b"nan")
+        computers[1].ncpus += 1
+        messages = [spoilt, *[computer.request(time.time()) for computer in computers[1:]]]
+        return list(loop.run_together([asked(message, now) for message in messages]))
+
+    with Loop() as loop:
+        reports(loop)  # makes the connections, reads the projects
+        sent: list[str] = []
+        with ExitStack() as stack:
+            for lane in (loop.batching._reads, loop.batching._writes):
+                (connection,) = lane._kept
+                stack.enter_context(traced(connection.pgconn, sent))
+            replies = reports(loop)
+    assert not [reply for reply in replies if not isinstance(reply, bytes) or b"<error_num>" in reply]
+    # A read and a write for all five, of whom one has a note and one new hardware; no BEGIN and no COMMIT.
+    assert sum(count(text) for text in sent) == 2
+    # Both are prepared: nothing is planned anew.
+    assert not [text for text in sent if "\tParse\t" in text]
+    assert kinds_noted(computers[0])

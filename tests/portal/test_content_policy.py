@@ -37,7 +37,7 @@ def plain_paths(resolver: URLResolver, prefix: str = "/") -> Iterator[str]:
             yield path
 
 
-SHORT_WAY = {*settings.PROTOCOLS, "/healthz", "/readyz", "/metrics"}
+SHORT_WAY = {*settings.CLIENT_PATHS, "/healthz", "/readyz", "/metrics"}
 PAGES = sorted(set(plain_paths(get_resolver())))
 
 

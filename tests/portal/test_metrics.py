@@ -21,6 +21,8 @@ from pytest_django import Settings
 
 from portal import metrics, metrics_folder
 from portal.celery import app
+from portal.clients.paths import ClientPath
+from portal.clients.views import ClientView
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,7 +33,12 @@ def fine(request: HttpRequest, pk: int = 0) -> HttpResponse:
     return HttpResponse("fine")
 
 
-urlpatterns = [path("rpc.php", fine), path("page/<int:pk>/", fine, name="a_page"), path("", include("portal.urls"))]
+RPC = ClientPath("/rpc.php", "tests.support.handlers.tell", "error")
+urlpatterns = [
+    path("rpc.php", ClientView.as_view(route=RPC)),
+    path("page/<int:pk>/", fine, name="a_page"),
+    path("", include("portal.urls")),
+]
 
 
 def read(client: Client) -> dict[tuple[str, ...], float]:
@@ -45,7 +52,8 @@ def read(client: Client) -> dict[tuple[str, ...], float]:
 
 
 @pytest.mark.urls(__name__)
-def test_requests_of_clients_are_counted_by_outcome() -> None:
+def test_requests_of_clients_are_counted_by_outcome(settings: Settings) -> None:
+    settings.CLIENT_PATHS = {"/rpc.php": RPC}
     client = Client(raise_request_exception=False)
     before = read(client)
     for query in ("", "", "?fail=1"):

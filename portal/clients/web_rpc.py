@@ -5,17 +5,18 @@ Query strings carry the value that clients log in with: nothing here logs them. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from django.conf import settings
 from django.contrib.auth.password_validation import MinimumLengthValidator, get_default_password_validators
 from django.core.exceptions import TooManyFieldsSent
-from django.http import HttpResponse, QueryDict
-from rest_framework.request import Request
+from django.http import QueryDict
 
 from portal import accounts, boinc_errors
+from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
+from portal.clients.wants import Steps, in_thread
 from portal.models import ClientKey, User
-from portal.protocol_views import ProtocolView, document, xml_reply
 from portal.scanner import ProtocolError
 
 MAX_PARAMETER_CHARS: Final = 1000
@@ -23,15 +24,9 @@ MAX_PARAMETER_CHARS: Final = 1000
 MIN_CLIENT_VERSION: Final = 70701
 
 
-class ProjectConfigView(ProtocolView):
+def project_config(_request: ClientRequest) -> ClientReply:
     """What the BOINC Manager asks when somebody chooses this site. Needs no database."""
-
-    root = "project_config"
-
-    def get(self, request: Request) -> HttpResponse:
-        return xml_reply(document(self.root, site_config() | {"account_manager": True}))
-
-    post = get
+    return xml_reply(document("project_config", site_config() | {"account_manager": True}))
 
 
 def site_config() -> dict[str, str | int | bool | None]:
@@ -50,47 +45,47 @@ def site_config() -> dict[str, str | int | bool | None]:
     }
 
 
-class LookUpAccountView(ProtocolView):
+def look_up_account(request: ClientRequest) -> Steps[ClientReply]:
     """Hands a fresh client key to who knows an account's password; without a password, tells whether it exists."""
-
-    def get(self, request: Request) -> HttpResponse:
-        given = _parameters(request)
-        email = _email(given)
-        address = request.META.get("REMOTE_ADDR", "")
-        if "passwd_hash" not in given:
-            accounts.account_exists(email, address=address)
-            return xml_reply(document("account_out", {"success": True}))
-        return _key_for(accounts.authenticate_client(email, given["passwd_hash"], address=address))
-
-    post = get
+    given = _parameters(request)
+    email = _email(given)
+    if "passwd_hash" not in given:
+        yield from in_thread(accounts.account_exists, email, address=request.address)
+        return xml_reply(document("account_out", {"success": True}))
+    return (yield from in_thread(_log_in, email, given["passwd_hash"], request.address))
 
 
-class CreateAccountView(ProtocolView):
+def _log_in(email: str, password_hash: str, address: str) -> ClientReply:
+    return _key_for(accounts.authenticate_client(email, password_hash, address=address))
+
+
+def create_account(request: ClientRequest) -> Steps[ClientReply]:
     """Opens an account and hands out its first client key; the same request again gives another key."""
+    given = _parameters(request)
+    return (yield from in_thread(_open_account, _email(given), given, request.address))
 
-    def get(self, request: Request) -> HttpResponse:
-        given = _parameters(request)
-        user = accounts.create_account(
-            _email(given),
+
+def _open_account(email: str, given: Mapping[str, str], address: str) -> ClientReply:
+    return _key_for(
+        accounts.create_account(
+            email,
             given.get("passwd_hash", ""),
             given.get("user_name", ""),
-            address=request.META.get("REMOTE_ADDR", ""),
+            address=address,
             accepts_terms=given.get("consent_flag") == "1",
         )
-        return _key_for(user)
-
-    post = get
+    )
 
 
-def _key_for(user: User) -> HttpResponse:
+def _key_for(user: User) -> ClientReply:
     key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP)
     return xml_reply(document("account_out", {"authenticator": key}))
 
 
-def _parameters(request: Request) -> dict[str, str]:
+def _parameters(request: ClientRequest) -> dict[str, str]:
     """The query's parameters, each of limited length; raises ProtocolError."""
     try:
-        given: QueryDict = request.query_params
+        given = QueryDict(request.query)
     except TooManyFieldsSent as error:
         limit = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         raise ProtocolError("request", f"more than {limit} parameters", boinc_errors.ERR_GENERIC) from error

@@ -1,0 +1,1 @@
+"""What BOINC clients ask: the event loop's application, batches of database queries, limits, refusals, web RPCs."""

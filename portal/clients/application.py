@@ -1,0 +1,184 @@
+"""The site on an event loop: one thread answers BOINC clients, whatever others do meanwhile; pages go to Django.
+
+Nothing here blocks: use cases say what they want, and `portal.clients.batching` gets it. Every request has a time by
+which its body must be there and one by which it is answered; what is too much at once is refused early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Mapping
+from contextlib import suppress
+from time import perf_counter
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from portal.boinc_errors import ERR_GENERIC
+from portal.clients import answering
+from portal.clients.batching import Batching
+from portal.clients.bodies import Body, CutOff, Memory, Receive, Scope, Send, TooMuch, TooSlow
+from portal.clients.messages import (
+    BUSY,
+    TRY_LATER,
+    ClientReply,
+    ClientRequest,
+    cut_off,
+    failure,
+    refused_by_head,
+    too_slow,
+)
+from portal.clients.paths import ClientPath
+
+MOST_UNDER_WAY: Final = 1_000
+"""Requests that are being answered at most; they need a second or two. More are told to come later."""
+BODIES_NBYTES: Final = 256 * 1024 * 1024
+"""Of all bodies together that are kept in memory, but for short ones."""
+DROPPED_NBYTES: Final = 64 * 1024 * 1024
+"""So much of a refused body is read and dropped: a client that is still sending does not see the reply."""
+
+
+class _Head(NamedTuple):
+    """What a request's head says that matters here."""
+
+    length: int
+    is_chunked: bool
+    user_agent: str
+    address: str
+    id: str
+
+
+class ClientApplication:
+    """An ASGI application. ``pages``: another one, for all but ``paths``.
+
+    ``body_secs``: how long a body may keep us waiting, besides what its length needs; ``answer_secs``: the answer.
+    """
+
+    def __init__(
+        self,
+        paths: Mapping[str, ClientPath],
+        batching: Batching,
+        pages: Any,
+        *,
+        is_behind_proxy: bool,
+        body_secs: float,
+        answer_secs: float,
+    ) -> None:
+        self._paths = paths
+        self._batching = batching
+        self._pages = pages
+        self._is_behind_proxy = is_behind_proxy
+        self._body_secs = body_secs
+        self._answer_secs = answer_secs
+        self._nunder_way = 0
+        self._memory = Memory(BODIES_NBYTES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        route = self._paths.get(scope["path"])
+        if route is None:
+            await self._pages(scope, receive, send)
+            return
+        began = perf_counter()
+        method = scope["method"]
+        head = self._head(scope)
+        structlog.contextvars.bind_contextvars(request_id=head.id)
+        with Body(receive, head.length, self._body_secs, self._memory) as body:
+            try:
+                reply = await self._reply(route, method, scope["query_string"].decode("latin-1"), head, body)
+            except Exception:
+                reply = answering.failed(route)
+        answering.record(
+            route,
+            reply,
+            method=method,
+            id_=head.id,
+            began=began,
+            bytes_in=head.length,
+            user_agent=head.user_agent,
+        )
+        await _send(send, reply, ends_connection=not body.is_over)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._batching.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _head(self, scope: Scope) -> _Head:
+        length, is_chunked, user_agent, given_id = 0, False, "", None
+        client = scope.get("client")
+        address = str(client[0]) if client else ""
+        for name, value in scope["headers"]:
+            if name == b"content-length":
+                length = int(value) if value.isdigit() and len(value) < 19 else 0
+            elif name == b"user-agent":
+                user_agent = value.decode("latin-1")
+            elif name == b"transfer-encoding":
+                is_chunked = True
+            elif self._is_behind_proxy and name == b"x-forwarded-for":
+                # The last one is the proxy's own word, all others are claims.
+                address = _address(value.decode("latin-1").rsplit(",", 1)[-1].strip()) or address
+            elif self._is_behind_proxy and name == b"x-request-id":
+                given_id = value.decode("latin-1")
+        return _Head(length, is_chunked, user_agent, address, answering.request_id(given_id))
+
+    async def _reply(self, route: ClientPath, method: str, query: str, head: _Head, body: Body) -> ClientReply:
+        reply = refused_by_head(route, method, head.length, is_chunked=head.is_chunked)
+        if reply is None:
+            try:
+                content = b""
+                if method == "POST" and not route.is_stream:
+                    content = await body.read(route.body_bytes)
+                    await body.drop(route.longest_bytes)
+            except TooSlow:
+                return too_slow(route)
+            except CutOff:
+                return cut_off(route)
+            except TooMuch:
+                reply = failure(route.root, ERR_GENERIC, BUSY)
+            else:
+                request = ClientRequest(method, route.path, query, content, head.length, head.address)
+                reply = await self._answer(route, request, body)
+        with suppress(CutOff, TooSlow, TooMuch):
+            await body.drop(DROPPED_NBYTES)
+        return reply
+
+    async def _answer(self, route: ClientPath, request: ClientRequest, body: Body) -> ClientReply:
+        steps = answering.steps(route, request)
+        if route.is_stream:
+            # Its time is that of the body's parts; most of it is spent waiting for them, in anybody's number.
+            return await self._batching.run(steps, body.next_part)
+        if self._nunder_way >= MOST_UNDER_WAY:
+            return failure(route.root, ERR_GENERIC, BUSY)
+        self._nunder_way += 1
+        try:
+            async with asyncio.timeout(self._answer_secs):
+                return await self._batching.run(steps)
+        except TimeoutError:
+            return failure(route.root, ERR_GENERIC, TRY_LATER)
+        finally:
+            self._nunder_way -= 1
+
+
+def _address(text: str) -> str | None:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return None
+
+
+async def _send(send: Send, reply: ClientReply, *, ends_connection: bool) -> None:
+    headers = [
+        (b"content-type", reply.content_type.encode()),
+        (b"content-length", b"%d" % len(reply.body)),
+        *[(name.lower().encode(), value.encode()) for name, value in reply.headers],
+    ]
+    if ends_connection:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})

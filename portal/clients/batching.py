@@ -1,0 +1,358 @@
+"""Run use cases on an event loop: what waiting requests want of the database goes there as one statement.
+
+Nobody waits on purpose: a connection that becomes free takes all that came meanwhile, and whoever comes alone is served
+at once. What fails together is done again, each by itself, so a fault concerns only the request that brought it; so is
+what a batch left out, as others hold its rows. That, and whatever is slow, has connections of its own.
+
+Everything here runs on the loop's thread. Queues are changed only in functions that do not await: an await in the
+middle of a change loses requests or does them twice (tests/portal/test_batching.py looks for it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, TooManyRequests
+
+from portal.clients.wants import (
+    APART,
+    Busy,
+    Call,
+    Fetch,
+    Found,
+    Once,
+    Query,
+    ReadBody,
+    Row,
+    Step,
+    Steps,
+    Transaction,
+    Turn,
+)
+
+Connection = psycopg.AsyncConnection[Row]
+Pool = AsyncConnectionPool[Connection]
+ReadPart = Callable[[int], Awaitable[bytes]]
+Held = dict[Hashable, Callable[[], None]]
+"""What a request holds, and how to let go of each."""
+
+MOST: Final = 32
+"""Queries in a batch at most: a longer statement gains nothing, and those behind it wait."""
+READERS: Final = 1
+WRITERS: Final = 2
+APART_CONNECTIONS: Final = 4
+APART_WAITING: Final = 200
+"""Transactions and slow queries that wait for a connection at most; more are refused."""
+CONNECT_SECS: Final = 10.0
+THREADS: Final = 8
+CALLS_WAITING: Final = 200
+"""Slow calls under way or waiting for a thread at most; more are refused."""
+
+
+class _Lane:
+    """Some connections that carry out the queries that wait, a batch at a time each."""
+
+    def __init__(self, size: int, pool: Pool, do_apart: Callable[[Query], Awaitable[Any]]) -> None:
+        self._pool = pool
+        self._do_apart = do_apart
+        self._waiting: deque[tuple[Query, asyncio.Future[Any]]] = deque()
+        self._nfree = size
+        self._kept: list[Connection] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def submit(self, query: Query) -> asyncio.Future[Any]:
+        """What will be found for it."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.append((query, future))
+        if self._nfree:
+            self._nfree -= 1
+            self._start(self._work())
+        return future
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _take(self) -> list[tuple[Query, asyncio.Future[Any]]]:
+        """The queries that waited longest and fit into one batch."""
+        taken: list[tuple[Query, asyncio.Future[Any]]] = []
+        left: list[tuple[Query, asyncio.Future[Any]]] = []
+        owners: set[Hashable] = set()
+        kind: Hashable = None
+        while self._waiting and len(taken) < MOST:
+            query, future = self._waiting.popleft()
+            if future.done():
+                continue  # its request has ended: it took too long, say
+            kind = kind if taken else query.kind
+            if query.kind != kind or query.owner in owners:
+                left.append((query, future))
+                continue
+            taken.append((query, future))
+            if query.owner is not None:
+                owners.add(query.owner)
+        self._waiting.extendleft(reversed(left))
+        return taken
+
+    async def _work(self) -> None:
+        """Carry out batches until nothing waits any more."""
+        try:
+            while batch := self._take():
+                try:
+                    connection = await self._connection()
+                except Exception as error:
+                    # All who came meanwhile waited for a connection as well.
+                    self._fail(batch, error)
+                    continue
+                await self._carry_out(connection, batch)
+        finally:
+            self._nfree += 1
+
+    def _fail(self, batch: list[tuple[Query, asyncio.Future[Any]]], error: Exception) -> None:
+        batch.extend(self._waiting)
+        self._waiting.clear()
+        for _, future in batch:
+            if not future.done():
+                future.set_exception(error)
+
+    async def close(self) -> None:
+        while self._kept:
+            await self._pool.putconn(self._kept.pop())
+
+    async def _connection(self) -> Connection:
+        """The one that was used last, as what PostgreSQL's process needs is still in the caches; else a new one."""
+        while self._kept:
+            connection = self._kept.pop()
+            if not connection.closed:
+                return connection
+            await self._pool.putconn(connection)
+        return await self._pool.getconn()
+
+    async def _carry_out(self, connection: Connection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
+        queries = [query for query, _ in batch]
+        try:
+            rows = await fetch(connection, type(queries[0]).steps(queries, apart=False))
+            found: Sequence[Any] = type(queries[0]).found(queries, rows)
+            outcomes = list(zip(batch, found, strict=True))
+        except Exception:
+            # Of whatever kind, it may be one query's alone.
+            outcomes = [(each, APART) for each in batch]
+        self._kept.append(connection)
+        for (query, future), its in outcomes:
+            if its is APART:
+                self._start(self._again(query, future))
+            elif not future.done():
+                future.set_result(its)
+
+    async def _again(self, query: Query, future: asyncio.Future[Any]) -> None:
+        try:
+            found = await self._do_apart(query)
+        except Exception as error:
+            if not future.done():
+                future.set_exception(error)
+        else:
+            if not future.done():
+                future.set_result(found)
+
+
+class Batching:
+    """Runs use cases; made on the loop that it works on.
+
+    ``connection_params``: psycopg's for the database; ``thread_ended`` is called in the thread after each slow call.
+    """
+
+    def __init__(self, connection_params: dict[str, Any], thread_ended: Callable[[], None] = lambda: None) -> None:
+        self._pool: Pool = AsyncConnectionPool(
+            kwargs={**connection_params, "autocommit": True},
+            min_size=0,
+            max_size=READERS + WRITERS + APART_CONNECTIONS,
+            max_waiting=APART_WAITING,
+            timeout=CONNECT_SECS,
+            open=False,
+        )
+        self._reads = _Lane(READERS, self._pool, self._do_apart)
+        self._writes = _Lane(WRITERS, self._pool, self._do_apart)
+        self._threads = ThreadPoolExecutor(THREADS, "slow-call")
+        self._thread_ended = thread_ended
+        self._ncalls = 0
+        self._held: dict[Hashable, asyncio.Future[None]] = {}
+        self._shared: dict[Hashable, asyncio.Future[Any]] = {}
+        self._is_open = False
+
+    async def close(self) -> None:
+        await self._reads.close()
+        await self._writes.close()
+        await self._pool.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def run(self, steps: Steps[Found], read_part: ReadPart | None = None) -> Found:
+        """What the steps return or raise; ``read_part(n)`` hands out up to n bytes of the request's body."""
+        if not self._is_open:
+            self._is_open = True
+            await self._pool.open()
+        held: Held = {}
+        try:
+            return await self._run(steps, held, read_part)
+        finally:
+            for release in held.values():
+                release()
+
+    async def _run(self, steps: Steps[Found], held: Held, read_part: ReadPart | None) -> Found:
+        found: Any = None
+        error: Exception | None = None
+        try:
+            while True:
+                try:
+                    want = steps.send(found) if error is None else steps.throw(error)
+                except StopIteration as end:
+                    result: Found = end.value
+                    return result
+                found = error = None
+                try:
+                    if isinstance(want, Query):
+                        found = await self._query(want)
+                    else:
+                        found = await self._get(want, held, read_part)
+                except Exception as raised:
+                    # Of whatever kind, it is raised where it was wanted.
+                    error = raised
+        finally:
+            # Its traceback has this frame, which has it: the server would keep the connection until that is found.
+            error = None
+            # If the request was cancelled, the use case is to let go of what it holds.
+            steps.close()
+
+    def _query(self, query: Query) -> Awaitable[Any]:
+        if query.is_slow:
+            return self._do_apart(query)
+        return (self._writes if query.is_write else self._reads).submit(query)
+
+    async def _get(self, want: Any, held: Held, read_part: ReadPart | None) -> Any:
+        match want:
+            case Call(function):
+                return await self._call(function)
+            case Transaction(steps):
+                return await self._transaction(steps)
+            case Fetch(steps):
+                async with self._apart() as connection:
+                    return await fetch(connection, steps)
+            case Turn(key):
+                return await self._take_turn(key, held)
+            case Once(key, make):
+                return await self._share(key, make)
+            case ReadBody(nbytes):
+                assert read_part is not None  # only use cases of streams ask for it
+                return await read_part(nbytes)
+        raise TypeError(f"a use case yielded {type(want).__name__}")
+
+    @asynccontextmanager
+    async def _apart(self) -> AsyncIterator[Connection]:
+        """A connection for what is done by itself."""
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except TooManyRequests:
+            raise Busy from None
+
+    async def _do_apart(self, query: Query) -> Any:
+        async with self._apart() as connection:
+            try:
+                return await _alone(connection, query)
+            except psycopg.OperationalError:
+                if not connection.closed:
+                    raise
+        # The connection was lost, after a restart of the database say, and so may be others. What was asked may be done
+        # already: use cases see that, as they do when a client repeats a request.
+        await self._pool.check()
+        async with self._apart() as connection:
+            return await _alone(connection, query)
+
+    async def _transaction(self, steps: Steps[Found]) -> Found:
+        async with self._apart() as connection, connection.transaction():
+            found: Any = None
+            error: Exception | None = None
+            while True:
+                try:
+                    want = steps.send(found) if error is None else steps.throw(error)
+                except StopIteration as end:
+                    result: Found = end.value
+                    return result
+                found = error = None
+                try:
+                    if isinstance(want, Query):
+                        found = await _alone(connection, want)
+                    elif isinstance(want, Fetch):
+                        found = await fetch(connection, want.steps)
+                    else:
+                        raise TypeError(f"a transaction's steps yielded {type(want).__name__}")
+                except Exception as raised:
+                    error = raised
+
+    async def _call(self, function: Callable[[], Any]) -> Any:
+        if self._ncalls >= CALLS_WAITING:
+            raise Busy
+        self._ncalls += 1
+        try:
+            # Log lines in the thread carry the request's id.
+            context = contextvars.copy_context()
+            return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, self._called, function)
+        finally:
+            self._ncalls -= 1
+
+    def _called(self, function: Callable[[], Any]) -> Any:
+        try:
+            return function()
+        finally:
+            self._thread_ended()
+
+    async def _take_turn(self, key: Hashable, held: Held) -> None:
+        if key in held:
+            return
+        before = self._held.get(key)
+        mine = asyncio.get_running_loop().create_future()
+        self._held[key] = mine
+
+        def release() -> None:
+            mine.set_result(None)
+            if self._held.get(key) is mine:
+                del self._held[key]
+
+        held[key] = release
+        if before is not None:
+            await asyncio.shield(before)
+
+    async def _share(self, key: Hashable, make: Callable[[], Steps[Any]]) -> Any:
+        if key not in self._shared:
+            task = asyncio.get_running_loop().create_task(self.run(make()))
+            self._shared[key] = task
+            task.add_done_callback(lambda _: self._shared.pop(key))
+        # Shielded: one who is cancelled must not end it for the others.
+        return await asyncio.shield(self._shared[key])
+
+
+async def _alone(connection: Connection, query: Query) -> Any:
+    rows = await fetch(connection, query.steps([query], apart=True))
+    (found,) = query.found([query], rows)
+    return None if found is APART else found
+
+
+async def fetch(connection: Connection, steps: Sequence[Step]) -> Sequence[Row]:
+    """The rows of the last statement. Several go in one round trip, which is one transaction."""
+    if len(steps) == 1:
+        return await (await _execute(connection, steps[0])).fetchall()
+    async with connection.pipeline():
+        cursors = [await _execute(connection, step) for step in steps]
+    # Committed only at the pipeline's end.
+    return await cursors[-1].fetchall()
+
+
+async def _execute(connection: Connection, step: Step) -> psycopg.AsyncRawCursor[Row]:
+    cursor = psycopg.AsyncRawCursor(connection)
+    return await cursor.execute(step.statement.text, step.statement.values(step.params), prepare=True)

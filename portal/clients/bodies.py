@@ -1,0 +1,137 @@
+"""Bodies as they come over an ASGI connection: read a part at a time, not for ever, and never too many at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+LEAST_BYTES_PER_SEC: Final = 2_000
+"""A body that comes more slowly is not waited for after ``grace_secs``: a modem is three times as fast."""
+SMALL_BYTES: Final = 64 * 1024
+"""So much of a body is always kept: most clients' requests are shorter, and are taken whatever others send."""
+
+
+class CutOff(OSError):
+    """The client is gone, or sent less than it had announced."""
+
+    def __str__(self) -> str:
+        return "the body ended before its Content-Length"
+
+
+class TooSlow(OSError):
+    """The body did not come in time."""
+
+    def __str__(self) -> str:
+        return "the body came too slowly"
+
+
+class TooMuch(OSError):
+    """All bodies together have filled the memory that they may take."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """What several bodies share. ``most``: bytes that they may keep together; ``kept``: that they keep now."""
+
+    most: int
+    kept: int = 0
+
+
+class Body:
+    """A request's body; a context manager, with whose end its memory is given back.
+
+    ``length``: announced; ``grace_secs``: how far it may fall behind LEAST_BYTES_PER_SEC, however much came before.
+    What has come is counted in ``memory``, not what was announced: a client may announce much and send nothing.
+    Everything that reads raises CutOff, TooSlow and TooMuch.
+    """
+
+    def __init__(self, receive: Receive, length: int, grace_secs: float, memory: Memory) -> None:
+        self._receive = receive
+        self._nto_come = length
+        self._grace_secs = self._left_secs = grace_secs
+        self._memory = memory
+        self._nkept = 0
+        self._buffer = bytearray()
+        # Not the exception: with its traceback it would keep this object, and so the server its connection.
+        self._fault: type[CutOff | TooSlow] | None = None
+
+    def __enter__(self) -> Body:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self._count(-self._nkept)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of it has come; else the connection is of no more use."""
+        return self._nto_come == 0
+
+    async def read(self, nbytes: int) -> bytes:
+        """So many bytes, which the caller keeps; fewer only at the end."""
+        while len(self._buffer) < nbytes and self._nto_come:
+            if self._nkept > SMALL_BYTES and self._memory.kept > self._memory.most:
+                raise TooMuch
+            part = await self._receive_more()
+            self._count(len(part))
+            self._buffer += part
+        return self._take(nbytes)
+
+    async def next_part(self, nbytes: int) -> bytes:
+        """At most so many bytes, none at the end; for a caller that is soon done with them: they do not count any more.
+
+        What came before a fault is handed out first. Does not raise TooMuch: parts are shorter then.
+        """
+        try:
+            part = await self.read(nbytes)
+        except OSError:
+            if not self._buffer:
+                raise
+            part = self._take(nbytes)
+        self._count(-len(part))
+        return part
+
+    async def drop(self, most: int) -> None:
+        """Pass over the rest, but for what is more than so many bytes: who still sends does not see the reply."""
+        most -= len(self._buffer)
+        self._count(-len(self._buffer))
+        self._buffer.clear()
+        while most > 0 and self._nto_come:
+            most -= len(await self._receive_more())
+
+    def _take(self, nbytes: int) -> bytes:
+        part = bytes(self._buffer[:nbytes])
+        del self._buffer[:nbytes]
+        return part
+
+    def _count(self, nbytes: int) -> None:
+        self._nkept += nbytes
+        self._memory.kept += nbytes
+
+    async def _receive_more(self) -> bytes:
+        if self._fault is not None:
+            raise self._fault
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(self._left_secs):
+                message = await self._receive()
+        except TimeoutError:
+            self._fault = TooSlow
+            raise TooSlow from None
+        part: bytes = message.get("body", b"")[: self._nto_come]
+        self._nto_come -= len(part)
+        left_secs = self._left_secs - (loop.time() - began) + len(part) / LEAST_BYTES_PER_SEC
+        self._left_secs = min(self._grace_secs, left_secs)
+        if self._nto_come and not message.get("more_body", False):
+            # Also when the client is gone: then that is all that the message says.
+            self._fault = CutOff
+            if not part:
+                raise CutOff
+        return part

@@ -1,0 +1,95 @@
+"""Django's pages behind the event loop, for installations of one port: in a bounded number of threads.
+
+A request is read whole before a thread has it, so that slow bodies hold none. In production nginx sends pages to
+servers of their own (docs/deploy.md).
+"""
+
+from __future__ import annotations
+
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Final
+
+from a2wsgi import WSGIMiddleware
+
+from portal.clients.bodies import Body, CutOff, Memory, Message, Receive, Scope, Send, TooSlow
+
+THREADS: Final = 16
+MOST_WAITING: Final = 500
+"""Requests that are answered or wait for a thread at most."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+BODIES_NBYTES: Final = 64 * 1024 * 1024
+"""Of all bodies together that are not in files yet, but for short ones."""
+_IN_MEMORY_BYTES: Final = 64 * 1024
+_PART_BYTES: Final = 256 * 1024
+
+
+class Pages:
+    """An ASGI application that hands requests to Django's handler, a WSGI application."""
+
+    def __init__(self, django: Any, body_secs: float) -> None:
+        self._site: Any = WSGIMiddleware(django, workers=THREADS)
+        self._body_secs = body_secs
+        self._memory = Memory(BODIES_NBYTES)
+        self._nunder_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
+            if not await self._read(scope, receive, send, file):
+                return
+            if self._nunder_way >= MOST_WAITING:
+                await _refuse(send, 503, b"The site is busy. Please try again in a minute.\n")
+                return
+            self._nunder_way += 1
+            try:
+                await self._site(scope, _replay(file, receive), send)
+            finally:
+                self._nunder_way -= 1
+
+    async def _read(self, scope: Scope, receive: Receive, send: Send, file: IO[bytes]) -> bool:
+        """Whether the body is in the file now; else the request has been refused."""
+        # WSGI cannot tell X_Forwarded_For, which anybody may send, from X-Forwarded-For.
+        scope["headers"] = [(name, value) for name, value in scope["headers"] if b"_" not in name]
+        headers = dict(scope["headers"])
+        if b"transfer-encoding" in headers:
+            await _refuse(send, 411, b"Send the request with a Content-Length, not in chunks.\n")
+            return False
+        length = int(headers.get(b"content-length", b"0"))
+        if length > MOST_BYTES:
+            await _refuse(send, 413, b"The request is too long.\n")
+            return False
+        try:
+            with Body(receive, length, self._body_secs, self._memory) as body:
+                while part := await body.next_part(_PART_BYTES):
+                    file.write(part)
+        except TooSlow:
+            await _refuse(send, 408, b"The request came too slowly.\n")
+            return False
+        except CutOff:
+            return False
+        file.seek(0)
+        return True
+
+
+def _replay(file: IO[bytes], receive: Receive) -> Receive:
+    """The body once more, for Django's handler; then what the connection has to say."""
+    is_over = False
+
+    async def replayed() -> Message:
+        nonlocal is_over
+        if is_over:
+            return await receive()
+        part = file.read(_PART_BYTES)
+        is_over = len(part) < _PART_BYTES
+        return {"type": "http.request", "body": part, "more_body": not is_over}
+
+    return replayed
+
+
+async def _refuse(send: Send, status: int, text: bytes) -> None:
+    headers = [
+        (b"content-type", b"text/plain"),
+        (b"content-length", str(len(text)).encode()),
+        (b"connection", b"close"),  # a part of the body may be missing
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text})

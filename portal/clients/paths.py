@@ -1,0 +1,43 @@
+"""The addresses at which BOINC clients ask, each declared once: settings.CLIENT_PATHS. Pure.
+
+From an entry follow the event loop's way to its use case, Django's view and URL, the limits, the log line and the
+counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+USUAL_BODY_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPath:
+    """One address.
+
+    ``handler``: "module.function", which is given a `portal.clients.messages.ClientRequest` and returns a ClientReply,
+    or the steps of a use case that return one. ``root``: the element that its error replies have at their root.
+    ``body_bytes``: how much of a body is read; of a longer one, up to ``longest_bytes``, the rest is passed over, and a
+    still longer one is refused. ``is_stream``: the use case reads the body itself, a part at a time, without these
+    limits.
+    """
+
+    path: str
+    handler: str
+    root: str
+    body_bytes: int = USUAL_BODY_BYTES
+    longest_bytes: int = 0
+    is_stream: bool = False
+
+    def load(self) -> Callable[..., Any]:
+        """The handler itself; imports its module."""
+        module, _, name = self.handler.rpartition(".")
+        found: Callable[..., Any] = getattr(import_module(module), name)
+        return found
+
+
+def by_path(*paths: ClientPath) -> dict[str, ClientPath]:
+    return {each.path: each for each in paths}

@@ -1,0 +1,90 @@
+"""Run a use case at once, on Django's own connection: under any server, in tests, in commands and in threads.
+
+Slower than the event loop (`portal.clients.batching`), and the same in all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
+
+from portal.clients.wants import APART, Call, Fetch, Found, Once, Query, ReadBody, Row, Step, Steps, Transaction, Turn
+
+if TYPE_CHECKING:
+    from django.db.backends.postgresql.base import DatabaseWrapper
+
+
+def run(steps: Steps[Found], read_body: Callable[[int], bytes] | None = None) -> Found:
+    """What the steps return or raise; ``read_body(n)`` hands out up to n bytes of the request's body."""
+    found: Any = None
+    error: Exception | None = None
+    while True:
+        try:
+            want = steps.send(found) if error is None else steps.throw(error)
+        except StopIteration as end:
+            result: Found = end.value
+            return result
+        found = error = None
+        try:
+            found = _get(want, read_body)
+        except Exception as raised:
+            # Of whatever kind, it is raised where it was wanted.
+            error = raised
+
+
+def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
+    match want:
+        case Query():
+            (found,) = want.found([want], fetch(want.steps([want], apart=True)))
+            return None if found is APART else found
+        case Fetch(steps):
+            return fetch(steps)
+        case Transaction(steps):
+            with transaction.atomic():
+                return run(steps)
+        case Call(function):
+            return function()
+        case Once(steps=make):
+            return run(make())
+        case Turn():
+            return None
+        case ReadBody(nbytes):
+            assert read_body is not None  # only use cases of streams ask for it
+            if not _django().in_atomic_block:
+                _django().close()  # whoever sends slowly must not keep one of the pool
+            return read_body(nbytes)
+    raise TypeError(f"a use case yielded {type(want).__name__}")
+
+
+def _django() -> DatabaseWrapper:
+    return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
+
+
+def fetch(steps: Sequence[Step]) -> Sequence[Row]:
+    """The rows of the last statement; several go in one round trip and are one transaction."""
+    connection = _django()
+    connection.ensure_connection()
+    try:
+        with connection.wrap_database_errors:
+            if len(steps) == 1:
+                return _execute(connection, steps[0]).fetchall()
+            with connection.connection.pipeline():
+                cursors = [_execute(connection, step) for step in steps]
+            return cursors[-1].fetchall()
+    except OperationalError:
+        if connection.connection.closed and connection.pool is not None:
+            # After a restart of the database those that wait in the pool are lost too: not each shall fail a request.
+            connection.pool.check()
+        raise
+
+
+def _execute(connection: DatabaseWrapper, step: Step) -> psycopg.RawCursor[Row]:
+    # Not Django's cursor, which returns other types. Not prepared: after a rollback psycopg has the connection forget
+    # all prepared statements, those of `credit.binary` too.
+    statement = step.statement
+    return psycopg.RawCursor(connection.connection).execute(
+        statement.text, statement.values(step.params), prepare=False
+    )

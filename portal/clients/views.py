@@ -1,0 +1,145 @@
+"""The clients' addresses under plain Django: DRF views that run the same use cases at once, under any server.
+
+In production the event loop answers clients (`portal.clients.application`); with these the site is right, only slower,
+wherever Django alone is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from time import perf_counter
+from typing import Any, ClassVar, Final
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from portal.clients import answering, plain
+from portal.clients.messages import ClientReply, ClientRequest, cut_off, refused_by_head
+from portal.clients.paths import ClientPath
+
+DROPPED_NBYTES: Final = 64 * 1024 * 1024
+"""So much of a stream that the use case left is read and dropped: a client that still sends does not see the reply."""
+_PART_BYTES: Final = 256 * 1024
+
+
+class OnlyXml(BaseContentNegotiation):
+    """Clients ask for any type, for HTML or for nothing, and are answered in XML."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        return None
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type
+
+
+class ClientView(APIView):
+    """One of settings.CLIENT_PATHS. No session, no CSRF, no permissions: clients authenticate by their own protocol."""
+
+    route: ClientPath | None = None
+    schema = None
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+    parser_classes = ()
+    content_negotiation_class = OnlyXml
+    # DRF's own would list the methods that this class has.
+    default_response_headers: ClassVar[dict[str, str]] = {}
+
+    def get(self, request: Request) -> HttpResponse:
+        assert self.route is not None  # as_view gave it
+        return _answered(self.route, request._request)
+
+    def post(self, request: Request) -> HttpResponse:
+        return self.get(request)
+
+    def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+        return self.get(request)
+
+    def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+        """Refused by the same rules as on the event loop."""
+        return self.get(request)
+
+
+def client_urls() -> Iterator[URLPattern]:
+    """A URL for each of settings.CLIENT_PATHS."""
+    for route in settings.CLIENT_PATHS.values():
+        yield path(route.path.removeprefix("/"), ClientView.as_view(route=route))
+
+
+def _answered(route: ClientPath, request: HttpRequest) -> HttpResponse:
+    began = perf_counter()
+    id_ = answering.request_id(request.headers.get("X-Request-ID") if settings.BEHIND_PROXY else None)
+    structlog.contextvars.bind_contextvars(request_id=id_)
+    length = content_length(request)
+    reply = _reply(route, request, length)
+    answering.record(
+        route,
+        reply,
+        method=request.method or "",
+        id_=id_,
+        began=began,
+        bytes_in=length,
+        user_agent=request.headers.get("User-Agent", ""),
+    )
+    headers = {"Content-Length": str(len(reply.body)), **dict(reply.headers)}
+    return HttpResponse(reply.body, status=reply.status, content_type=reply.content_type, headers=headers)
+
+
+def _reply(route: ClientPath, request: HttpRequest, length: int) -> ClientReply:
+    method = request.method or ""
+    # The server hands a chunked body on as an empty one.
+    refused = refused_by_head(route, method, length, is_chunked="HTTP_TRANSFER_ENCODING" in request.META)
+    if refused is not None:
+        return refused
+    body = _Body(request, length)
+    content = b""
+    if method == "POST" and not route.is_stream:
+        with suppress(OSError):
+            content = body.read(route.body_bytes)
+            body.drop(route.longest_bytes)
+        if body.nleft:
+            return cut_off(route)
+    address = request.META.get("REMOTE_ADDR", "")
+    asked = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
+    reply = plain.run(answering.steps(route, asked), body.read)
+    body.drop(DROPPED_NBYTES)
+    return reply
+
+
+class _Body:
+    """A request's body; not `HttpRequest.body`, whose limit is one for all paths. ``nleft``: bytes not read yet."""
+
+    def __init__(self, request: HttpRequest, length: int) -> None:
+        self._request = request
+        self.nleft = length
+
+    def read(self, nbytes: int) -> bytes:
+        """So many bytes; fewer, or none, at the end, which may come too soon. OSError if the client is gone."""
+        part = self._request.read(min(nbytes, self.nleft))
+        self.nleft -= len(part)
+        return part
+
+    def drop(self, most: int) -> None:
+        """Pass over the rest, but for what is more than so many bytes."""
+        with suppress(OSError):
+            while most > 0 and (part := self.read(min(most, _PART_BYTES))):
+                most -= len(part)
+
+
+def content_length(request: HttpRequest) -> int:
+    """The Content-Length; Django takes one that is no number for 0."""
+    try:
+        return max(0, int(request.META.get("CONTENT_LENGTH") or 0))
+    except ValueError:
+        return 0

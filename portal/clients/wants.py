@@ -1,0 +1,155 @@
+"""What a use case for clients wants of the outside: it yields one of these, and is sent what was found.
+
+A use case is a generator, so it knows neither threads nor an event loop. Two drivers run it: `portal.clients.batching`
+on the event loop, which sends what several requests want as one statement, and `portal.clients.plain`, which does at
+once what each wants. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+
+Found = TypeVar("Found")
+Params = Mapping[str, Any]
+Row = tuple[Any, ...]
+_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
+
+
+class Statement:
+    """SQL with parameters ``%(name)s``, cast where their type is not obvious; prepared once per connection.
+
+    ``text``: with $1, $2, … instead, as PostgreSQL has them, so that nobody looks for them again. ``names``: which
+    parameters these are.
+    """
+
+    __slots__ = ("names", "text")
+
+    def __init__(self, sql: str) -> None:
+        self.names: Final = tuple(dict.fromkeys(_PARAMETER.findall(sql)))
+        places = {name: f"${number}" for number, name in enumerate(self.names, 1)}
+        self.text: Final = _PARAMETER.sub(lambda match: places[match[1]], sql).encode()
+
+    def values(self, params: Params) -> list[Any]:
+        """The parameters in the statement's order."""
+        return [params[name] for name in self.names]
+
+
+class Step(NamedTuple):
+    """A statement and its values."""
+
+    statement: Statement
+    params: Params
+
+
+class Busy(Exception):
+    """Too much waits already: the client is to try again later."""
+
+
+class _Apart:
+    """See `APART`."""
+
+
+APART: Final = _Apart()
+"""Found instead of a result: the batch could not do this one, as others hold its rows, say; so it is done by itself.
+If that cannot do it either, the use case is sent None."""
+
+
+class Query(ABC):
+    """What one request reads or writes; queries of one kind are carried out together, in one transaction.
+
+    ``is_write``: whether it goes to the connections for writes.
+    """
+
+    is_write: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def kind(self) -> Hashable:
+        """Queries with the same kind fit into one batch."""
+
+    @property
+    def owner(self) -> Hashable:
+        """A batch has at most one query of each owner; None: any number."""
+        return None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it may take long or wait for a lock: then it is done by itself, and nobody else waits for it."""
+        return False
+
+    @staticmethod
+    @abstractmethod
+    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step]:
+        """The statements of a batch, all of one kind. ``apart``: of one query by itself, which may wait for locks."""
+
+    @staticmethod
+    @abstractmethod
+    def found(several: Sequence[Any], rows: Sequence[Row]) -> Sequence[Any]:
+        """For each query of the batch, in the same order, what the rows of the last statement say; or `APART`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """The rows of these statements' last one, by themselves: part of the transaction, if there is one."""
+
+    steps: Sequence[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What these steps return; all that they want of the database is one transaction, undone if they raise.
+
+    They may yield queries and `Fetch`, and nothing else.
+    """
+
+    steps: Generator[Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a function returns that may block: in a thread, where it can use Django's ORM, files and slow hashes."""
+
+    function: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """What these steps return. Whoever wants the same meanwhile, by ``key``, waits for the same result."""
+
+    key: Hashable
+    steps: Callable[[], Generator[Any, Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Wait until no other request of this process holds ``key``, and hold it to the end. Only saves vain attempts."""
+
+    key: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBody:
+    """The next ``nbytes`` bytes of a body that comes as a stream; fewer, or none, at its end."""
+
+    nbytes: int
+
+
+Want = Query | Fetch | Transaction | Call | Once | Turn | ReadBody
+Steps = Generator[Any, Any, Found]
+"""A use case, or a part of one: yields what it wants, is sent what was found, and returns its result."""
+
+
+def in_thread(function: Callable[..., Found], *args: Any, **options: Any) -> Steps[Found]:
+    """The steps of a use case that blocks from beginning to end."""
+    found: Found = yield Call(lambda: function(*args, **options))
+    return found
+
+
+def fetch(*steps: Step) -> Steps[Sequence[Row]]:
+    """The rows of the last of these statements."""
+    rows: Sequence[Row] = yield Fetch(steps)
+    return rows

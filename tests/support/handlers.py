@@ -1,0 +1,51 @@
+"""Use cases that say what they were asked, or fail, for tests of what answers clients."""
+
+from __future__ import annotations
+
+import threading
+from urllib.parse import parse_qs
+
+import orjson
+from django.contrib.contenttypes.models import ContentType
+
+from portal.clients.messages import ClientReply, ClientRequest
+from portal.clients.wants import Call, ReadBody, Steps, in_thread
+
+goes_on = threading.Event()
+
+
+def tell(request: ClientRequest) -> ClientReply:
+    """Says what it got, or fails."""
+    if "fail" in parse_qs(request.query):
+        raise ValueError(request.query)
+    seen = {"length": len(request.body), "is_cut": request.is_cut, "address": request.address}
+    return ClientReply(orjson.dumps(seen))
+
+
+def fail_later(request: ClientRequest) -> Steps[ClientReply]:
+    yield Call(_fail)
+    return ClientReply(b"never")
+
+
+def _fail() -> None:
+    raise ValueError("in a thread")
+
+
+def count(request: ClientRequest) -> Steps[ClientReply]:
+    """Needs Django's connection."""
+    number = yield from in_thread(ContentType.objects.count)
+    return ClientReply(str(number).encode())
+
+
+def wait(request: ClientRequest) -> Steps[ClientReply]:
+    """Until `goes_on`."""
+    yield from in_thread(goes_on.wait, 20)
+    return ClientReply(b"went on")
+
+
+def sum_up(request: ClientRequest) -> Steps[ClientReply]:
+    """Of a stream: how long it was."""
+    nbytes = 0
+    while part := (yield ReadBody(1000)):
+        nbytes += len(part)
+    return ClientReply(str(nbytes).encode())
