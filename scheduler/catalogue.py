@@ -15,6 +15,7 @@ from django.db import connection
 from credit.app_facts import rules_of
 from credit.engine.averages import Average
 from credit.models import App, AppVersion, ProcessorType
+from portal.clients.wants import Once, Steps, in_thread
 from scheduler import addresses, keys
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.models import PlanClass as PlanClassRow
@@ -96,48 +97,52 @@ class Catalogue:
 
 
 _kept: Catalogue | None = None
+_renewed: Catalogue | None = None
 _nforgotten = 0
 _reading = threading.Lock()
 
 
-def current() -> Catalogue:
+def current() -> Steps[Catalogue]:
     """The catalogue, ``KEPT_SECS`` old, and a little more while one request reads it again for all."""
+    global _renewed
     kept = _kept
     age_secs = float("inf") if kept is None else time.monotonic() - kept.read_at
-    if kept is not None and age_secs <= KEPT_SECS:
-        return kept
     # After a pause, or at first, all have to wait for it.
-    is_old = age_secs > 2 * KEPT_SECS
-    if not _reading.acquire(timeout=WAIT_SECS if is_old else 0.0):
-        return _load() if kept is None or is_old else kept
-    try:
-        return _read_again(kept)
-    finally:
-        _reading.release()
+    if kept is not None and (age_secs <= KEPT_SECS or (kept is _renewed and age_secs <= 2 * KEPT_SECS)):
+        return kept
+    _renewed = kept
+    # By the number, who comes after a change does not get what was read before it.
+    found: Catalogue = yield Once(("catalogue", _nforgotten), lambda: in_thread(_read_again, kept))
+    return found
 
 
 def _read_again(before: Catalogue | None) -> Catalogue:
-    """Read it, unless another request did just before."""
+    """Read it, unless another thread did just before."""
     global _kept
-    while True:
-        found, nforgotten = _kept, _nforgotten
-        if found is not None and found is not before:
-            return found
-        found = _load()
-        if nforgotten == _nforgotten:
-            _kept = found
-            return found
+    is_ours = _reading.acquire(timeout=WAIT_SECS)
+    try:
+        while True:
+            found, nforgotten = _kept, _nforgotten
+            if found is not None and found is not before:
+                return found
+            found = _load()
+            if nforgotten == _nforgotten:
+                _kept = found
+                return found
+    finally:
+        if is_ours:
+            _reading.release()
 
 
-def suiting(held_key: str) -> Catalogue:
+def suiting(held_key: str) -> Steps[Catalogue]:
     """The same for a client that holds this key: read again if it is the project's since a moment ago.
 
     Another process may have told the client; here it would be sent away as one with a stranger's key.
     """
-    kept = current()
-    if not kept.code_keys.knows(held_key) and keys.was_changed_to(held_key):
+    kept = yield from current()
+    if not kept.code_keys.knows(held_key) and (yield from in_thread(keys.was_changed_to, held_key)):
         forget()
-        kept = current()
+        kept = yield from current()
     return kept
 
 

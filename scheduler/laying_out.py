@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
-from portal.prepared import Prepared
+from portal.clients.wants import Statement, Step, Steps, fetch
 from scheduler.engine.facts import Job
 from scheduler.statements import RANK
 from scheduler.store import Ask, JobDetails
 
 BLOCK: Final = 16
 """Workunits of consecutive numbers that are rented together."""
-LAY_OUT: Final = Prepared(
+LAY_OUT: Final = Statement(
     f"""
 WITH head AS MATERIALIZED (
   SELECT id, {RANK} AS rank, name, workunit_id, workunit_id / {BLOCK} AS block FROM credit_result
@@ -42,12 +42,12 @@ forgotten AS (
 laid_out AS (
   SELECT workunit_id, json_agg(json_build_array(id, rank, name)) AS copies
     FROM free WHERE block IN (SELECT block FROM rented) GROUP BY workunit_id)
-SELECT (SELECT json_build_array(count(*), max(ARRAY[rank, id])) FROM head),
-       (SELECT json_build_array(count(*), max(ARRAY[rank, id])) FROM free),
+SELECT (SELECT count(*) FROM head), (SELECT max(ARRAY[rank, id]) FROM head),
+       (SELECT count(*) FROM free), (SELECT max(ARRAY[rank, id]) FROM free),
        (SELECT json_agg(json_build_array(c.copies, ARRAY(
                  SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = w.id), w.id, w.fpops_est,
                  w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum,
-                 w.name, w.command_line, w.input_files, w.output_files))
+                 w.name, w.command_line, w.input_files, w.output_files))::text
           FROM laid_out c JOIN credit_workunit w ON w.id = ANY (ARRAY[c.workunit_id]))
 """.replace("{is_over}", "s.until NOT BETWEEN now() AND now() + interval '1 minute'")
 )
@@ -87,32 +87,39 @@ class JobAtHand:
         )
 
 
+class _LaidOut(NamedTuple):
+    """``workunits`` as JSON's text; ends are [-priority, id]."""
+
+    nlooked_at: int
+    end: list[int] | None
+    nfree: int
+    last_free: list[int] | None
+    workunits: str | None
+
+
 def lay_out(
     app_id: int, renter: int, place: Place, most: int, rent_secs: float
-) -> tuple[list[JobAtHand], Place | None, bool]:
+) -> Steps[tuple[list[JobAtHand], Place | None, bool]]:
     """Rent the first jobs of an app's queue from this place on, at most so many.
 
     Also where to go on, None at its end, and whether that is in sight: fewer than `LOOKED_AT` wait from the place on.
 
     One statement and transaction: it locks blocks in their order, and waits for none to forget it.
     """
-    row = LAY_OUT.fetch_one(
-        {
-            "app_id": str(app_id),
-            "renter": str(renter),
-            "rank": str(place[0]),
-            "begin_id": str(place[1]),
-            "most": str(most),
-            "looked_at": str(LOOKED_AT),
-            "rent_secs": repr(rent_secs),
-        }
-    )
-    assert row is not None  # a SELECT without FROM has one row
-    (nlooked_at, end), (nfree, last_free) = (orjson.loads(text or "") for text in row[:2])
-    jobs = [job for workunit in orjson.loads(row[2] or "[]") for job in _jobs(app_id, workunit)]
+    values = {
+        "app_id": str(app_id),
+        "renter": str(renter),
+        "rank": str(place[0]),
+        "begin_id": str(place[1]),
+        "most": str(most),
+        "looked_at": str(LOOKED_AT),
+        "rent_secs": str(rent_secs),
+    }
+    row = _LaidOut(*(yield from fetch(Step(LAY_OUT, values)))[0])
+    jobs = [job for workunit in orjson.loads(row.workunits or "[]") for job in _jobs(app_id, workunit)]
     jobs.sort(key=lambda job: job.place)
-    last = last_free if nfree == most else end if nlooked_at == LOOKED_AT else None
-    return jobs, None if last is None else (last[0], last[1] + 1), nlooked_at < LOOKED_AT
+    last = row.last_free if row.nfree == most else row.end if row.nlooked_at == LOOKED_AT else None
+    return jobs, None if last is None else (last[0], last[1] + 1), row.nlooked_at < LOOKED_AT
 
 
 def _jobs(app_id: int, workunit: list[Any]) -> Iterator[JobAtHand]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import structlog
@@ -18,6 +18,7 @@ from django.db import transaction
 from portal import credentials
 from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR
+from portal.clients.wants import Steps
 from portal.models import Host, User
 from portal.recognition import Appearance, new_host, recognise
 from scheduler import store
@@ -40,9 +41,7 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
-def find(
-    request: SchedulerRequest, host_id: int, *, locks: bool
-) -> Generator[store.Reading, store.Row | None, store.Account]:
+def find(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
     """What is known of who asks; with ``locks`` the computer is locked. Raises ClientAuthError and UnknownHost."""
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
@@ -66,8 +65,8 @@ def find(
 def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> int:
     """The number of the computer that this is: known to the account manager or from before, else new.
 
-    A transaction of its own, so that the account is locked before the computer, as everywhere. Repeated, it finds the
-    same computer. Clients that share a machine are told apart by their cross-project ids alone.
+    Blocks. A transaction of its own, so that the account is locked before the computer, as everywhere. Repeated, it
+    finds the same computer. Clients that share a machine are told apart by their cross-project ids alone.
     """
     host = request.host
     name = "" if request.allows_multiple_clients else host.domain_name

@@ -12,6 +12,7 @@ from typing import Final
 
 from django.db import connection
 
+from portal.clients.wants import Steps, in_thread
 from scheduler.messages import SchedulerRequest
 from scheduler.store import Account
 
@@ -25,7 +26,7 @@ SELECT id, %(mod_time)s, %(text)s FROM portal_user WHERE id = %(user_id)s
 """
 
 
-def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) -> None:
+def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) -> Steps[None]:
     """Keep the client's preferences if they are newer than those that are known, and this account's.
 
     Only from a strong key, as with the cross-project id: a computer that need not be trusted must not steer the others.
@@ -40,5 +41,9 @@ def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) ->
     except UnicodeDecodeError:
         return
     if text and "\0" not in text:
-        with connection.cursor() as cursor:
-            cursor.execute(_KEEP, {"mod_time": request.preferences_at, "text": text, "user_id": account.user_id})
+        yield from in_thread(_keep, request.preferences_at, text, account.user_id)
+
+
+def _keep(mod_time: float, text: str, user_id: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, {"mod_time": mod_time, "text": text, "user_id": user_id})

@@ -1,5 +1,7 @@
 """Receive one output file: who may upload what, the bytes to disk, and the finished file into the storage.
 
+Steps of a use case: a client that sends slowly holds an open file and its lock, and neither a thread nor a connection.
+
 A file on its way lies in ``settings.UPLOADS_DIR`` under its own name; its length is how much of it is here, so a broken
 upload goes on where it stopped. Whoever writes it holds a lock on it; a second upload of the same name is told to come
 later. What is whole and has the right MD5 moves into the default storage and never changes again.
@@ -15,10 +17,11 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from io import BufferedRandom
+from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +32,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, WorkunitError
+from portal.clients.wants import Call, ReadBody, Steps
 from scheduler.keys import is_certified
 from scheduler.models import Upload
 from scheduler.outputs import split_upload_name
@@ -38,12 +42,11 @@ CHUNK_NBYTES: Final = 256 * 1024
 SPARE_NBYTES: Final = 64 * 1024 * 1024
 """Free space that uploads leave on their disk."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DISK_FULL: Final = "The disk of this project is full. Your client will try again."
 _NOT_HERE: Final = "This file is not one that this project waits for."
 _NOT_NEEDED: Final = "The task of this file is over: it is not needed any more."
 # Waits for a file deleter that has the workunit, and sees what it has done.
 _LOCK_WORKUNIT: Final = "SELECT file_delete_state FROM credit_workunit WHERE id = %s FOR SHARE"
-
-Read = Callable[[int], bytes]
 
 
 class UploadError(Exception):
@@ -66,7 +69,7 @@ class _Place:
 class _Arrived(File):  # type: ignore[type-arg]  # generic in the stubs only
     """A whole file: the storage takes it as it lies on the disk, without a copy where it can."""
 
-    def __init__(self, file: BufferedRandom, path: Path) -> None:
+    def __init__(self, file: FileIO, path: Path) -> None:
         super().__init__(file, name=path.name)
         self._path = path
 
@@ -83,29 +86,102 @@ def received_nbytes(name: str) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def receive(asked: FileUpload, read: Read) -> None:
-    """Take the bytes of a file from ``asked.offset`` on; ``read(n)`` hands out up to n of them, none at the end.
+def receive(asked: FileUpload, start: bytes) -> Steps[None]:
+    """Take the bytes of a file from ``asked.offset`` on: ``start``, and then what the request's body has left.
 
-    Returns once the whole file is in the storage, now or before. Raises UploadError; OSError of ``read`` passes, and
-    what had come until then stays.
+    Returns once the whole file is in the storage, now or before. Raises UploadError; OSError of a body that breaks off
+    passes, and what had come until then stays.
     """
-    place = _find(asked.name)
-    _check(place, asked)
-    if place.upload is not None and place.upload.is_complete:
-        if (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
-            raise UploadError(REFUSED, "Another file has been uploaded under this name.")
-        return
-    path = _path(asked.name)
-    with _locked(path) as file:
-        upload = _note_start(place, asked, file)
-        if upload is None:
-            path.unlink(missing_ok=True)
+    arriving = _Arriving(asked)
+    try:
+        if not (yield arriving.call(arriving.begin)):
+            return
+        left = asked.nbytes - asked.offset
+        try:
+            while left and (chunk := start or (yield ReadBody(min(CHUNK_NBYTES, left)))):
+                start = b""
+                yield arriving.call(arriving.write, chunk)
+                left -= len(chunk)
+        except Exception as error:
+            yield arriving.call(arriving.note_nbytes)
+            if isinstance(error, OSError) and error.errno in _FULL:
+                raise UploadError(TRY_AGAIN, _DISK_FULL) from error
+            raise
+        yield arriving.call(arriving.end)
+    finally:
+        arriving.close()
+
+
+class _Arriving:
+    """A file on its way, locked from its `begin` to `close`. All but `call` and `close` blocks: it is for threads."""
+
+    def __init__(self, asked: FileUpload) -> None:
+        self._asked = asked
+        self._path = _path(asked.name)
+        self._file: FileIO | None = None
+        self._upload: Upload | None = None
+        self._at_work = threading.Lock()
+        self._is_over = False
+
+    def call(self, function: Callable[..., object], *args: object) -> Call:
+        return Call(partial(self._do, function, *args))
+
+    def close(self) -> None:
+        """Let go of the file: now, or when the thread that is at work on it is done, if its request was cancelled."""
+        self._is_over = True
+        if self._file is not None and self._at_work.acquire(blocking=False):
+            self._file.close()
+            self._at_work.release()
+
+    def _do(self, function: Callable[..., object], *args: object) -> object:
+        try:
+            with self._at_work:
+                return function(*args)
+        finally:
+            if self._is_over:
+                self.close()
+
+    def begin(self) -> bool:
+        """Whether there are bytes to come; not if the file is whole."""
+        asked = self._asked
+        place = _find(asked.name)
+        _check(place, asked)
+        if place.upload is not None and place.upload.is_complete:
+            if (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
+                raise UploadError(REFUSED, "Another file has been uploaded under this name.")
+            return False
+        self._file = file = _open(self._path)
+        _lock(self._path, file)
+        self._upload = _note_start(place, asked, file)
+        if self._upload is None:
+            self._path.unlink(missing_ok=True)
             raise UploadError(REFUSED, _NOT_NEEDED)
-        _write(upload, asked, file, read)
-        if upload.received_nbytes < asked.nbytes:
+        if shutil.disk_usage(settings.UPLOADS_DIR).free < asked.nbytes - asked.offset + SPARE_NBYTES:
+            raise UploadError(TRY_AGAIN, _DISK_FULL)
+        file.truncate(asked.offset)
+        file.seek(asked.offset)
+        return True
+
+    def write(self, chunk: bytes) -> None:
+        assert self._file is not None
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+    def note_nbytes(self) -> int:
+        """The row says how much is here."""
+        assert self._file is not None and self._upload is not None
+        nbytes = os.fstat(self._file.fileno()).st_size
+        Upload.objects.filter(pk=self._upload.pk).update(received_nbytes=nbytes)
+        return nbytes
+
+    def end(self) -> None:
+        """All that comes has come: into the storage with it, if that is the whole file."""
+        assert self._file is not None and self._upload is not None
+        if self.note_nbytes() < self._asked.nbytes:
             raise UploadError(TRY_AGAIN, "The upload ended before the file did.")
-        _check_md5(upload, asked, file)
-        _store(upload, file)
+        _check_md5(self._upload, self._asked, self._file)
+        _store(self._upload, self._file)
 
 
 def _find(name: str) -> _Place:
@@ -172,22 +248,24 @@ def _shard(name: str) -> str:
     return hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[BufferedRandom]:
-    """The file, open for reading and writing, as long as nobody else has it."""
+def _open(path: Path) -> FileIO:
+    """For reading and writing, without a buffer: what is written is in the file, even if the file is closed at once."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_same = os.fstat(file.fileno()).st_ino == path.stat().st_ino
-        except (BlockingIOError, FileNotFoundError):
-            is_same = False
-        if not is_same:
-            raise UploadError(TRY_AGAIN, "Another upload of this file is going on.")
-        yield file
+    return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
 
 
-def _note_start(place: _Place, asked: FileUpload, file: BufferedRandom) -> Upload | None:
+def _lock(path: Path, file: FileIO) -> None:
+    """UploadError if somebody else has it. It is free when the file is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_same = os.fstat(file.fileno()).st_ino == path.stat().st_ino
+    except (BlockingIOError, FileNotFoundError):
+        is_same = False
+    if not is_same:
+        raise UploadError(TRY_AGAIN, "Another upload of this file is going on.")
+
+
+def _note_start(place: _Place, asked: FileUpload, file: FileIO) -> Upload | None:
     """The upload's row; None if the file is not needed any more since it was looked at.
 
     What is here of another content of the same name is dropped: it was never whole.
@@ -213,30 +291,7 @@ def _note_start(place: _Place, asked: FileUpload, file: BufferedRandom) -> Uploa
     return upload
 
 
-def _write(upload: Upload, asked: FileUpload, file: BufferedRandom, read: Read) -> None:
-    """Bytes to disk, a chunk at a time; however it ends, the row says how much is here."""
-    wanted = asked.nbytes - asked.offset
-    if shutil.disk_usage(settings.UPLOADS_DIR).free < wanted + SPARE_NBYTES:
-        raise UploadError(TRY_AGAIN, "The disk of this project is full. Your client will try again.")
-    file.truncate(asked.offset)
-    file.seek(asked.offset)
-    if not connection.in_atomic_block:
-        connection.close()  # whoever sends slowly must not keep a connection of the pool
-    try:
-        while wanted and (chunk := read(min(CHUNK_NBYTES, wanted))):
-            file.write(chunk)
-            wanted -= len(chunk)
-        file.flush()
-    except OSError as error:
-        if error.errno in _FULL:
-            raise UploadError(TRY_AGAIN, "The disk of this project is full. Your client will try again.") from error
-        raise
-    finally:
-        upload.received_nbytes = asked.nbytes - wanted
-        Upload.objects.filter(pk=upload.pk).update(received_nbytes=upload.received_nbytes)
-
-
-def _check_md5(upload: Upload, asked: FileUpload, file: BufferedRandom) -> None:
+def _check_md5(upload: Upload, asked: FileUpload, file: FileIO) -> None:
     file.seek(0)
     if hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest() == asked.md5:
         return
@@ -248,7 +303,7 @@ def _check_md5(upload: Upload, asked: FileUpload, file: BufferedRandom) -> None:
     raise UploadError(REFUSED, "The file does not have the announced MD5.")
 
 
-def _store(upload: Upload, file: BufferedRandom) -> None:
+def _store(upload: Upload, file: FileIO) -> None:
     """Into the storage, then into the row: killed in between, the file is simply uploaded once more."""
     os.fsync(file.fileno())
     file.seek(0)

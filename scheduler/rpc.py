@@ -1,13 +1,12 @@
 """The scheduler RPC as one use case and one transaction: who asks, what came back, what goes out.
 
-Most requests read, are given jobs that are at hand (`scheduler.shelf`), and write: three statements in two round
-trips, of which the second is the transaction. Those that come at the same time are answered in step, and read and
-written together (`portal.together`), so nothing in the generators here may wait for anybody. The transaction locks the
-computers first, by id, and is undone if the row of one is locked or was written since it was read, or if one of the
-jobs is not to be had any more. The request that this happened to is answered once more, as at once are those that
-report jobs or find none at hand: the computer is locked before it is read. That has at most eight statements, whatever
-the number of jobs: begin, lock, read, report, pick, pick elsewhere or diagnose, write, commit. If then, too, a job at
-hand is gone, all is done a third time, without what is at hand.
+Most requests read, are given ready jobs (`scheduler.shelf`), and write: three statements in two round trips, of which
+the second is the transaction. Several that come at the same time may be read, and written, together
+(`portal.clients.batching`), so nothing here may block. The transaction locks the computers and the jobs first, and
+leaves out the requests whose computer is locked or was written since it was read, or one of whose jobs is not to be had
+any more. These are answered once more, as at once are those that report jobs or find none ready: the computer is locked
+before it is read. That has at most eight statements, whatever the number of jobs: begin, lock, read, report, pick, pick
+elsewhere or diagnose, write, commit. If then, too, a ready job is gone, all is done a third time, without ready jobs.
 
 Locks, in the order of all parts of the project server: the computer; workunits of reported results by id, then these
 results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a
@@ -31,9 +30,9 @@ from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_GENERIC
+from portal.clients.wants import Steps, Transaction, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.once import once
-from portal.prepared import one_transaction
 from scheduler import (
     addresses,
     catalogue,
@@ -56,8 +55,7 @@ from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.messages import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
 from scheduler.shelf import Hand
-from scheduler.store import Account, Ask, JobsOfDay, KnownHost, Waiting
-from scheduler.trips import Steps, together
+from scheduler.store import Account, Ask, Diagnosis, JobsOfDay, KnownHost, Waiting
 from scheduler.writing import Changes
 
 _PUBLISHED: Final = Rules.published()
@@ -71,29 +69,27 @@ OTHER_KEY: Final = (
 _DRAW: Final = random.Random()
 
 
-def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> bytes:
+def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> Steps[bytes]:
     """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
-    known = catalogue.suiting(request.code_sign_key)
+    if request.hostid:
+        yield Turn(("scheduler", request.hostid))
+    known = yield from catalogue.suiting(request.code_sign_key)
     host_id, hand = request.hostid, Hand(known)
-    # Who reports jobs writes before all is known, and who finds no job at hand looks for some.
+    # Who reports jobs writes before all is known, and who finds no ready job looks for some.
     locks, noutdated = bool(request.results), 0
     if any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values()):
-        shelf.fill(known)
+        yield from shelf.fill(known)
         locks = locks or not shelf.has_jobs(known)
-    # Each try draws the same: another draw would fall on apps whose jobs are at hand more often than on the others.
+    # Each try draws the same: another draw would fall on apps that have ready jobs more often than on the others.
     seed = draw.random() if len(known.apps) > 1 else None
     for _ in range(5):
         try:
             drawn = draw if seed is None else random.Random(seed)
             steps = _steps(request, host_id, known, hand, now, drawn, locks=locks)
-            if locks:
-                with one_transaction():
-                    account, reply = together.alone(steps)
-            else:
-                account, reply = together.answer(steps)
+            account, reply = (yield Transaction(steps)) if locks else (yield from steps)
             break
         except lookup.UnknownHost as unknown:
-            host_id = lookup.enrol(unknown, request, now)
+            host_id = yield from in_thread(lookup.enrol, unknown, request, now)
         except writing.Outdated:
             hand.empty()
             noutdated += 1
@@ -102,9 +98,9 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
             hand.empty()
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
-    _note_key_use(account, host_id, now)
-    _converge(request, account)
-    preferences.keep_newer(request, account, now)
+    yield from _note_key_use(account, host_id, now)
+    yield from _converge(request, account)
+    yield from preferences.keep_newer(request, account, now)
     return replies.render_reply(reply)
 
 
@@ -118,7 +114,7 @@ def _steps(
     *,
     locks: bool,
 ) -> Steps[tuple[Account, SchedulerReply]]:
-    """Who asks, and what is answered: as all others do at the same time, in step with them."""
+    """Who asks, and what is answered."""
     account = yield from lookup.find(request, host_id, locks=locks)
     reply = yield from _answer(request, account, known, hand, now, draw, is_locked=locks)
     return account, reply
@@ -153,13 +149,15 @@ def _answer(
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if rows and not is_locked:
         raise writing.Outdated
-    counted, locked = store.report(host.id, rows, account.jobs_of_day, now) if rows else (set(), account.records)
-    records = locked if counted else account.records
+    counted, records = set[int](), account.records
+    if rows:
+        counted, locked = yield from store.report(host.id, rows, account.jobs_of_day, now)
+        records = locked if counted else records
     for each, choice in work.again:
         assert each.job is not None  # send_again sees to that
         work.filling.count(each.job, choice)
     asks = dispatch.asks(work, draw)
-    jobs, waiting = _jobs(account.user_id, asks, work, hand, draw, is_locked=is_locked)
+    jobs, waiting = yield from _jobs(account.user_id, asks, work, hand, draw, is_locked=is_locked)
     changed: set[RecordKey] = set()
     if counted:
         dispatch.renew_records(work, records.records)
@@ -171,12 +169,12 @@ def _answer(
     began = _send(work, changes, account.jobs_of_day, now)
     _add_records(work, changes, records.ids, changed, began)
     if asks and not work.filling.sent and not work.again:
-        waiting = waiting or (yield from store.diagnose(asks, is_locked=is_locked))
+        waiting = waiting or (yield Diagnosis(asks))
     words = [] if work.filling.sent or work.again else _words(request, key_step, work, waiting)
     describing.describe(request, host, words, changes)
     changes.record |= writing.jobs_of_day_columns(account.jobs_of_day)
-    at_hand = hand.keep({each.job.id for each in work.filling.sent})
-    sent = yield from writing.write(host, account.user_id, changes, at_hand, now, is_locked=is_locked)
+    ready = hand.keep({each.job.id for each in work.filling.sent})
+    sent = yield from writing.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
     reply = _reply(request, account, host, words, now)
     reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     _add_key(reply, key_step, stays, known, request.is_anonymous)
@@ -198,19 +196,21 @@ def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, wa
 
 def _jobs(
     user_id: int, asks: list[Ask], work: Dispatch, hand: Hand, draw: random.Random, *, is_locked: bool
-) -> tuple[list[Job], Waiting | None]:
-    """Jobs at hand or, if there are too few of an app, from the queues, for which the computer has to be locked."""
+) -> Steps[tuple[list[Job], Waiting | None]]:
+    """Ready jobs or, if there are too few of an app, from the queues, for which the computer has to be locked."""
     if hand.take(asks, user_id):
         return hand.jobs, None
     if not is_locked:
         raise writing.Outdated
-    return _picked(user_id, asks, work, draw)
+    return (yield from _picked(user_id, asks, work, draw))
 
 
-def _picked(user_id: int, asks: list[Ask], work: Dispatch, draw: random.Random) -> tuple[list[Job], Waiting | None]:
+def _picked(
+    user_id: int, asks: list[Ask], work: Dispatch, draw: random.Random
+) -> Steps[tuple[list[Job], Waiting | None]]:
     """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
     known = work.catalogue
-    jobs, heads = store.pick(user_id, asks)
+    jobs, heads = yield from store.pick(user_id, asks)
     found = Counter([job.app_id for job in jobs])
     short = [
         dispatch.elsewhere(ask, ask.most - found[ask.app_id], known.apps[ask.app_id], draw)
@@ -220,7 +220,7 @@ def _picked(user_id: int, asks: list[Ask], work: Dispatch, draw: random.Random) 
     waiting = None
     if short:
         others = dispatch.asks_of_others(work, asks, sum(ask.most for ask in short))
-        more, waiting = store.pick_elsewhere(user_id, short + others, asks + others, jobs)
+        more, waiting = yield from store.pick_elsewhere(user_id, short + others, asks + others, jobs)
         jobs += more
         found.update([job.app_id for job in more])
     for ask in asks:
@@ -389,14 +389,15 @@ def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) ->
     )
 
 
-def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> None:
+def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> Steps[None]:
     """Once a day is enough for the owner's list of keys, and spares every other request a write."""
     used = account.key_used_at
     if used is None or now.timestamp() - used > KEY_USE_NOTED_EVERY_SECS:
-        ClientKey.objects.filter(pk=account.key_id).update(last_used_at=now, host_id=host_id)
+        key = ClientKey.objects.filter(pk=account.key_id)
+        yield from in_thread(key.update, last_used_at=now, host_id=host_id)
 
 
-def _converge(request: SchedulerRequest, account: Account) -> None:
+def _converge(request: SchedulerRequest, account: Account) -> Steps[None]:
     """Take over the person's cross-project id that the client found at an older account of theirs.
 
     Only from a strong key: weak ones are handed to computers that need not be trusted with the account.
@@ -405,4 +406,4 @@ def _converge(request: SchedulerRequest, account: Account) -> None:
     if said == account.cross_project_id or "_" in request.authenticator:
         return
     if len(said) == 32 and set(said) <= set("0123456789abcdef"):
-        User.objects.filter(pk=account.user_id).update(cross_project_id=said)
+        yield from in_thread(User.objects.filter(pk=account.user_id).update, cross_project_id=said)

@@ -1,9 +1,9 @@
-"""Jobs at hand: each process reads some from the heads of the queues, and hands out most jobs from there.
+"""Ready jobs: each process reads some from the heads of the queues, and hands out most jobs from there.
 
 A request then locks jobs that it knows, and need not look for any: looking, PostgreSQL joins all that it looks at, and
-passes over each job that another request is just locking. Nothing rests on what lies here being true: the request's
-own transaction locks its jobs, and sees whether all of them still wait. If not, it is undone, and the request answered
-anew (`scheduler.rpc`).
+passes over each job that another request is just locking. Nothing rests on what lies here being true: the transaction
+that writes a request locks its jobs, and sees whether all of them still wait. If not, nothing is written, and the
+request answered anew (`scheduler.rpc`).
 
 So that two processes do not lay out the same jobs, each rents blocks of workunits (`scheduler.models.ShelfBlock`), for
 longer than it uses them. A process that dies leaves its blocks to the others when that time is up; until then its jobs
@@ -18,6 +18,7 @@ import time
 from collections.abc import Container, Iterable
 from typing import Final
 
+from portal.clients.wants import Once, Steps
 from scheduler import laying_out
 from scheduler.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
 from scheduler.engine.facts import Job
@@ -33,7 +34,6 @@ LAID_OUT_NEAR_END: Final = 64
 """The same of a short queue, if requests want a few jobs each: the other processes want some of it too."""
 REQUESTS: Final = 25
 """For so many there are enough in a lot even there, as far as `LAID_OUT` reaches."""
-WAIT_SECS: Final = 1.0
 PAUSE_SECS: Final = 1.0
 """At the end of the queue, until it is read from its head again: a tenth of it if more than a few jobs were new."""
 MISSES: Final = 3
@@ -41,12 +41,13 @@ MISSES: Final = 3
 
 
 class Shelf:
-    """One app's jobs at hand. Safe for the threads of a process."""
+    """One app's ready jobs. Safe for the threads of a process, which do not wait for one another's fillings."""
 
     def __init__(self, app_id: int) -> None:
         self.app_id = app_id
         self._renter = random.SystemRandom().getrandbits(62)
         self._filling = threading.Lock()
+        self._is_filling = False
         # While filling: how many, where to read on, and from when on, at the end of the queue.
         self._lot = LAID_OUT_NEAR_END
         self._place: Place | None = None
@@ -64,31 +65,40 @@ class Shelf:
         # Wanted by one request since then.
         self._most_wanted = 0
 
-    def fill_if_low(self, known: Catalogue) -> None:
+    def fill_if_low(self, known: Catalogue) -> Steps[None]:
         """Lay out more jobs of the queue if there are few."""
         if not self._is_low(known):
             return
         is_urgent = self._read_at < known.read_at or len(self._jobs) < self._lot // 8
-        if not self._filling.acquire(timeout=WAIT_SECS if is_urgent else 0.0):
+        if is_urgent or not self._is_filling:
+            # Noted at once: it begins only when the event loop comes to it.
+            self._is_filling = True
+            yield Once(("ready jobs", self.app_id), lambda: self._fill_alone(known))
+
+    def _fill_alone(self, known: Catalogue) -> Steps[None]:
+        if not self._filling.acquire(blocking=False):
             return
         try:
             if self._is_low(known):
-                self._fill(known)
+                yield from self._fill(known)
         finally:
+            self._is_filling = False
             self._filling.release()
 
     def _is_low(self, known: Catalogue) -> bool:
         is_few = len(self._jobs) < self._lot // 2 and time.monotonic() >= self._not_before
         return is_few or self._read_at < known.read_at
 
-    def _fill(self, known: Catalogue) -> None:
+    def _fill(self, known: Catalogue) -> Steps[None]:
         if self._read_at < known.read_at:
             self._place = None
         with self._lock:
             self._taken_meanwhile = dict(self._in_hands)
             few = max(LAID_OUT_NEAR_END, REQUESTS * self._most_wanted)
         place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
-        found, self._place, is_near_end = laying_out.lay_out(self.app_id, self._renter, place, self._lot, RENT_SECS)
+        found, self._place, is_near_end = yield from laying_out.lay_out(
+            self.app_id, self._renter, place, self._lot, RENT_SECS
+        )
         with self._lock:
             self._nmisses = 0
             if self._read_at < known.read_at:
@@ -166,11 +176,11 @@ class Shelf:
 _shelves: dict[int, Shelf] = {}
 
 
-def fill(known: Catalogue) -> None:
+def fill(known: Catalogue) -> Steps[None]:
     """Fill the shelves that are in use; outside of any transaction."""
     for app_id in known.apps:
         if app_id in _shelves:
-            _shelves[app_id].fill_if_low(known)
+            yield from _shelves[app_id].fill_if_low(known)
 
 
 def has_jobs(known: Catalogue) -> bool:

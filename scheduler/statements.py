@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from portal.prepared import Prepared
+from portal.clients.wants import Statement
 
 WINDOW: Final = 200
 """Waiting jobs that are looked at, per app, from the head of the queue and, if that is not enough, from a random place:
 a request that nothing suits must not read the whole queue."""
 
-LOCK: Final = Prepared("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
+LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
 _RECORDS: Final = """
 SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), v.processor_type, v.et_n, v.et_avg,
-       v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid, v.max_jobs_per_day))
+       v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid,
+       v.max_jobs_per_day))::text
 """
 # The planner takes what comes in lists for a hundred rows, and for so many would rather read a small table as a whole
 # than look up each by its key. Of this condition, which is always true, it expects that one row is left.
@@ -38,7 +39,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                CASE WHEN r.name = ANY (q.reported) THEN w.output_files END,
                CASE WHEN r.name = ANY (q.reported) THEN
                     (SELECT json_agg(json_build_array(f.name, f.path, f.nbytes, f.md5))
-                       FROM scheduler_upload f WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) END))
+                       FROM scheduler_upload f WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) END))::text
           FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
          -- As one array, so that each part is looked up in its own index, whatever statistics say.
          WHERE r.id = ANY (ARRAY(
@@ -46,7 +47,8 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                   UNION ALL
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
-       p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day, h.xmin, q.n
+       p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
+       h.xmin::text, q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
   JOIN portal_clientkey k ON {{key}}
@@ -60,16 +62,16 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
   LEFT JOIN credit_hostcredit d ON d.host_id = ANY (ARRAY[h.id])
  WHERE k.revoked_at IS NULL AND {_IS_ONE_ROW.format("q.host_id")}
 """
-READ_BY_KEY: Final = Prepared(_READ.format(asker="key_hash bytea", key="k.key_hash = ANY (ARRAY[q.key_hash])"))
+READ_BY_KEY: Final = Statement(_READ.format(asker="key_hash bytea", key="k.key_hash = ANY (ARRAY[q.key_hash])"))
 # The weak form of a key: the account's number, and a digest that only this site can make (portal/credentials.py).
-READ_BY_WEAK_KEY: Final = Prepared(
+READ_BY_WEAK_KEY: Final = Statement(
     _READ.format(
         asker="weak_user bigint, weak_digest text, pepper text",
         key="k.user_id = ANY (ARRAY[q.weak_user]) AND md5(encode(k.key_hash, 'hex') || q.pepper) = q.weak_digest",
     )
 )
 
-REPORT: Final = Prepared(f"""
+REPORT: Final = Statement(f"""
 WITH n AS (
   SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS n(id bigint, workunit_id bigint, outcome smallint,
          received_at timestamptz, client_state smallint, exit_status integer, elapsed_secs float8, cpu_secs float8,
@@ -97,7 +99,7 @@ v AS MATERIALIZED (
   -- Locked last, as they are by all others.
   SELECT * FROM credit_hostappversion
    WHERE host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0 ORDER BY id FOR NO KEY UPDATE)
-SELECT (SELECT json_agg(id) FROM done), ({_RECORDS} FROM v)
+SELECT ARRAY(SELECT id FROM done), ({_RECORDS} FROM v)
 """)
 
 # The order of the queue, with the id: the index of unsent results has it, so a place in the queue is found at once.
@@ -126,7 +128,7 @@ _PICKED: Final = f"""
 _JOBS: Final = """json_agg(json_build_array(p.id, p.workunit_id, a.app_id, p.name, p.fpops_est, p.fpops_bound,
        p.memory_bound_bytes, p.disk_bound_bytes, p.delay_bound_secs, p.min_quorum, p.workunit_name, p.command_line,
        p.input_files, p.output_files"""
-_ASK: Final = {
+ASK: Final = {
     "app_id": "bigint",
     "most": "integer",
     "flops": "float8",
@@ -140,18 +142,17 @@ _ASK: Final = {
 
 
 @cache
-def pick(nasks: int) -> Prepared:
-    """Look at the heads of so many apps' queues. Parameters: user_id, and ``_ASK``'s with _<number of the app>.
+def pick(nasks: int) -> Statement:
+    """Look at the heads of so many apps' queues. Parameters: user_id, and ``ASK``'s with _<number of the app>.
 
     With one app the planner makes constants of them: a fifth less work than with a list of any length.
     """
     rows = ", ".join(
-        "(" + ", ".join(f"%({name}_{number})s::{type_}" for name, type_ in _ASK.items()) + ")"
-        for number in range(nasks)
+        "(" + ", ".join(f"%({name}_{number})s::{type_}" for name, type_ in ASK.items()) + ")" for number in range(nasks)
     )
-    return Prepared(f"""
-SELECT {_JOBS}, f.rank, f.id))
-  FROM (VALUES {rows}) AS a({", ".join(_ASK)})
+    return Statement(f"""
+SELECT {_JOBS}, f.rank, f.id))::text
+  FROM (VALUES {rows}) AS a({", ".join(ASK)})
  CROSS JOIN LATERAL (
        SELECT {RANK} AS rank, id FROM credit_result
         WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, a.rank, a.begin_id)
@@ -160,43 +161,46 @@ SELECT {_JOBS}, f.rank, f.id))
 """)
 
 
+_ASKED: Final = "jsonb_to_recordset(%(requests)s::jsonb) AS q(host_id bigint, version xid, jobs bigint[])"
 _RESERVE: Final = """
-SELECT 1 / CASE WHEN {computers} THEN
-       (SELECT (count(*) = cardinality(%(ids)s::bigint[]))::integer
-          FROM (SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
-                 WHERE r.id = ANY (%(ids)s::bigint[]) AND r.server_state = 2 FOR NO KEY UPDATE OF r, w SKIP LOCKED) p)
-       ELSE 0 END
+WITH computers AS MATERIALIZED ({computers}),
+jobs AS MATERIALIZED (
+  SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
+   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = 2
+     FOR NO KEY UPDATE OF r, w SKIP LOCKED)
+SELECT set_config('cobblestone.locked', ARRAY(
+         SELECT host_id FROM computers WHERE jobs <@ ARRAY(SELECT id FROM jobs))::text, true)
 """
-RESERVE: Final = Prepared(_RESERVE.format(computers="TRUE"))
-"""Lock these jobs and their workunits. Fails (division by zero) unless all of them wait and none is locked: what
-follows in the same trip is then not done either."""
-RESERVE_UNCHANGED: Final = Prepared(
+RESERVE: Final = Statement(_RESERVE.format(computers=f"SELECT q.host_id, q.jobs FROM {_ASKED}"))
+"""Lock the jobs of each request and their workunits, and note the computers of the requests that got all of theirs:
+others have none of these rows locked, and all of the jobs wait. `write` then leaves the others out."""
+RESERVE_UNCHANGED: Final = Statement(
     _RESERVE.format(
-        computers=f"""(
-       SELECT count(*) = cardinality(%(host_ids)s::bigint[])
-         FROM (SELECT h.id FROM unnest(%(host_ids)s::bigint[], %(versions)s::xid[]) AS q(id, version)
-                 JOIN portal_host h ON h.id = ANY (ARRAY[q.id]) AND h.xmin = q.version AND {_IS_ONE_ROW.format("q.id")}
-                 JOIN portal_user u ON u.id = ANY (ARRAY[h.owner_id])
-                  FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF u SKIP LOCKED) p)"""
+        computers=f"""
+  SELECT q.host_id, q.jobs
+    FROM {_ASKED}
+    JOIN portal_host h ON h.id = ANY (ARRAY[q.host_id]) AND h.xmin = q.version AND {_IS_ONE_ROW.format("q.host_id")}
+    JOIN portal_user u ON u.id = ANY (ARRAY[h.owner_id])
+     FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF u SKIP LOCKED"""
     )
 )
-"""The same after these computers were locked, as first of all; fails, too, if one is locked by another, or its row was
-written since it was read. Their owners are locked as the foreign keys of results will lock them, which would wait."""
+"""The same of computers that are not locked yet: before their jobs they are, if nobody else has them locked, and their
+rows are as they were read. Their owners are locked as the foreign keys of results will lock them, which would wait."""
 
 _DIAGNOSIS: Final = f"""
-SELECT json_build_array(count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
+SELECT ARRAY[count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
        count(*) FILTER (WHERE w.disk_bound_bytes > a.disk_bytes),
-       count(*) FILTER (WHERE w.fpops_est > a.flops * (w.delay_bound_secs - a.delay_secs)))
+       count(*) FILTER (WHERE w.fpops_est > a.flops * (w.delay_bound_secs - a.delay_secs))]
   FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8,
        disk_bytes float8)
  CROSS JOIN LATERAL (SELECT workunit_id FROM credit_result
                       WHERE app_id = a.app_id AND server_state = 2 ORDER BY {RANK}, id LIMIT {WINDOW}) c
   JOIN credit_workunit w ON w.id = c.workunit_id
 """
-DIAGNOSE: Final = Prepared(_DIAGNOSIS)
+DIAGNOSE: Final = Statement(_DIAGNOSIS)
 _NOT_FOUND: Final = " AND r.id <> ALL (%(found)s::bigint[])"
-PICK_ELSEWHERE: Final = Prepared(f"""
-SELECT (SELECT {_JOBS}))
+PICK_ELSEWHERE: Final = Statement(f"""
+SELECT (SELECT {_JOBS}))::text
           FROM jsonb_to_recordset(%(short)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
                memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin_id bigint)
          CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin_id", more=_NOT_FOUND)}) p),
@@ -323,16 +327,25 @@ _PARTS: Final = {
 }
 
 
-def _part(part: str) -> str:
+# Evaluated once, as a sub-select is.
+_IS_LOCKED: Final = " AND n.host_id = ANY ((SELECT current_setting('cobblestone.locked')::bigint[])::bigint[])"
+
+
+def _part(part: str, *, looks: bool) -> str:
     if part not in _COLUMNS:
         return _PARTS[part]
-    given = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]}) WHERE {_IS_ONE_ROW.format('n.host_id')}"
-    return _PARTS[part].format(given=f"(SELECT * FROM {given}) n")
+    rows = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]}) WHERE {_IS_ONE_ROW.format('n.host_id')}"
+    return _PARTS[part].format(given=f"(SELECT * FROM {rows}{_IS_LOCKED if looks else ''}) n")
 
 
 @cache
-def write(*parts: str) -> Prepared:
-    """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has."""
-    named = ",\n".join(f"{part} AS ({_part(part)})" for part in parts)
-    sent = "(SELECT json_agg(id) FROM sent)" if "sent" in parts else "NULL"
-    return Prepared(f"WITH {named}\nSELECT {sent}")
+def write(*parts: str, looks: bool) -> Statement:
+    """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has.
+
+    ``looks``: only for the computers that `RESERVE` has noted, just before and in the same transaction. The result: the
+    jobs that were sent, and these computers, if it looks.
+    """
+    named = ",\n".join(f"{part} AS ({_part(part, looks=looks)})" for part in parts)
+    sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
+    locked = "current_setting('cobblestone.locked')::bigint[]" if looks else "NULL"
+    return Statement(f"WITH {named}\nSELECT {sent}, {locked}")

@@ -9,19 +9,17 @@ one another there; what is picked and not sent is free again at the end.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
-from portal.prepared import Rows, Step, array, fetch_last
+from portal.clients.wants import Query, Row, Step, Steps, fetch
 from scheduler import statements
 from scheduler.engine.facts import Job, RecordKey, Records
-
-Row = Sequence[str | None]
 
 
 @dataclass(slots=True)
@@ -143,34 +141,75 @@ FEW_NAMES: Final = 200
 """Results that a request reports or names: more are read by themselves."""
 
 
+class ReadRow(NamedTuple):
+    """What was read for one request; JSON as its text, times in Unix seconds. ``number``: its place in the batch."""
+
+    user_id: int
+    user_name: str
+    email: str
+    cross_project_id: str
+    user_created_at: float
+    key_id: int
+    key_used_at: float | None
+    user_credit: float | None
+    user_expavg: float | None
+    user_expavg_at: float | None
+    host_id: int | None
+    host_created_at: float | None
+    venue: str | None
+    rpc_seqno: int | None
+    hardware_digest: str | None
+    host_credit: float | None
+    host_expavg: float | None
+    host_expavg_at: float | None
+    results: str | None
+    records: str | None
+    preferences_at: float | None
+    preferences: str | None
+    jobs_day: dt.date | None
+    jobs_of_day: str | None
+    host_version: str | None
+    number: int
+
+    def host(self) -> KnownHost | None:
+        if self.host_id is None:
+            return None
+        return KnownHost(
+            self.host_id,
+            self.host_created_at or 0.0,
+            self.venue or "",
+            self.rpc_seqno,
+            self.hardware_digest or "",
+            Credit(self.host_credit or 0.0, self.host_expavg or 0.0, self.host_expavg_at),
+            self.host_version or "",
+        )
+
+
 @dataclass(slots=True, eq=False)
-class Reading:
+class Reading(Query):
     """What one request reads; ``asker``: its row of the statement's list. Locks nothing."""
 
     asker: Mapping[str, Any]
-    owner: ClassVar[None] = None
+    is_write = False
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Those of one kind are read by one statement."""
         return "read", *self.asker
 
     @property
-    def may_wait(self) -> bool:
-        """Whether it takes so long that others are not to wait for it."""
+    def is_slow(self) -> bool:
         return len(self.asker["names"]) > FEW_NAMES
 
     @staticmethod
-    def steps(several: Sequence[Reading]) -> list[Step]:
-        """Read all of these, which are of one kind."""
+    def steps(several: Sequence[Reading], *, apart: bool) -> list[Step]:
         statement = statements.READ_BY_KEY if "key_hash" in several[0].asker else statements.READ_BY_WEAK_KEY
         askers = [{"n": number, **reading.asker} for number, reading in enumerate(several)]
-        return [(statement, {"askers": orjson.dumps(askers).decode()})]
+        return [Step(statement, {"askers": orjson.dumps(askers).decode()})]
 
     @staticmethod
-    def found(several: Sequence[Reading], rows: Rows) -> list[Row | None]:
+    def found(several: Sequence[Reading], rows: Sequence[Row]) -> list[ReadRow | None]:
         """The row of each; None for a key that is not valid."""
-        by_number = {int(row[25] or 0): row for row in rows}
+        by_number = {row.number: row for row in map(ReadRow._make, rows)}
         return [by_number.get(number) for number in range(len(several))]
 
 
@@ -182,11 +221,10 @@ def read(
     preferences_at: float,
     *,
     locks: bool,
-) -> Generator[Reading, Row | None, Account | None]:
+) -> Steps[Account | None]:
     """Read what the key's account has to do with the request; None if the key is not valid.
 
-    With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends;
-    without, it is read with what others want (`scheduler.trips`).
+    With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.credentials`).
     """
@@ -199,51 +237,37 @@ def read(
             "preferences_at": preferences_at,
         }
     )
-    if locks:
+    row: ReadRow | None
+    if locks and host_id:
         # A statement of its own: the other one sees what the request that held the lock has written.
-        lock = [(statements.LOCK, {"host_id": str(host_id)})] if host_id else []
-        row = Reading.found([reading], fetch_last([*lock, *Reading.steps([reading])]))[0]
+        lock = Step(statements.LOCK, {"host_id": str(host_id)})
+        rows = yield from fetch(lock, *Reading.steps([reading], apart=True))
+        (row,) = Reading.found([reading], rows)
     else:
         row = yield reading
     return None if row is None else _account(row)
 
 
-def _account(row: Row) -> Account:
-    def number(at: int) -> float | None:
-        text = row[at]
-        return None if text is None else float(text)
-
-    host = None
-    if row[10] is not None:
-        seqno = row[13]
-        host = KnownHost(
-            int(row[10]),
-            number(11) or 0.0,
-            row[12] or "",
-            None if seqno is None else int(seqno),
-            row[14] or "",
-            Credit(number(15) or 0.0, number(16) or 0.0, number(17)),
-            row[24] or "",
-        )
+def _account(row: ReadRow) -> Account:
     account = Account(
-        user_id=int(row[0] or 0),
-        user_name=row[1] or (row[2] or "").split("@")[0],
-        email=row[2] or "",
-        cross_project_id=row[3] or "",
-        created_at=number(4) or 0.0,
-        key_id=int(row[5] or 0),
-        key_used_at=number(6),
-        credit=Credit(number(7) or 0.0, number(8) or 0.0, number(9)),
-        host=host,
+        user_id=row.user_id,
+        user_name=row.user_name or row.email.split("@")[0],
+        email=row.email,
+        cross_project_id=row.cross_project_id,
+        created_at=row.user_created_at,
+        key_id=row.key_id,
+        key_used_at=row.key_used_at,
+        credit=Credit(row.user_credit or 0.0, row.user_expavg or 0.0, row.user_expavg_at),
+        host=row.host(),
     )
-    for *values, details, files, uploads in orjson.loads(row[18] or "[]"):
+    for *values, details, files, uploads in orjson.loads(row.results or "[]"):
         uploaded = [UploadRow(*upload) for upload in uploads or ()]
         job = _job_again(values, details) if details else None
         known = KnownResult(*[*values, job, files or [], uploaded])
         account.results[known.name] = known
-    account.jobs_of_day = _jobs_of_day(row[22], row[23])
-    account.records = _records(row[19], account.jobs_of_day)
-    account.preferences_at, account.preferences = number(20) or 0.0, row[21] or ""
+    account.jobs_of_day = _jobs_of_day(row.jobs_day, row.jobs_of_day)
+    account.records = _records(row.records, account.jobs_of_day)
+    account.preferences_at, account.preferences = row.preferences_at or 0.0, row.preferences or ""
     return account
 
 
@@ -254,11 +278,11 @@ def _job_again(values: Sequence[Any], details: Sequence[Any]) -> Job:
     return Job(id_, workunit_id, app_id, name, fpops_est, fpops_bound, memory, disk, values[15], quorum, rest)
 
 
-def _jobs_of_day(day: str | None, counts: str | None) -> JobsOfDay:
+def _jobs_of_day(day: dt.date | None, counts: str | None) -> JobsOfDay:
     if day is None:
         return JobsOfDay()
     rows = orjson.loads(counts or "[]")
-    return JobsOfDay(dt.date.fromisoformat(day), {RecordKey(*key): njobs for *key, njobs in rows})
+    return JobsOfDay(day, {RecordKey(*key): njobs for *key, njobs in rows})
 
 
 def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
@@ -284,17 +308,15 @@ def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
 
 def report(
     host_id: int, rows: Sequence[Mapping[str, Any]], jobs: JobsOfDay, now: dt.datetime
-) -> tuple[set[int], StoredRecords]:
+) -> Steps[tuple[set[int], StoredRecords]]:
     """Store what became of results, and wake their workunits; the ids of those that were still open or late, and the
     computer's records, locked, if there were any.
 
     The others were reported before, by a request that was answered while this one was on its way.
     """
-    row = statements.REPORT.fetch_one(
-        {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
-    )
-    assert row is not None  # a SELECT without FROM has one row
-    return set(orjson.loads(row[0] or "[]")), _records(row[1], jobs)
+    values = {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
+    [(counted, records)] = yield from fetch(Step(statements.REPORT, values))
+    return set(counted), _records(records, jobs)
 
 
 @dataclass(slots=True)
@@ -320,32 +342,26 @@ def _asks(asks: Sequence[Ask]) -> str:
     return orjson.dumps(asks).decode()
 
 
-def pick(user_id: int, asks: Sequence[Ask]) -> tuple[list[Job], dict[int, tuple[int, int]]]:
+def pick(user_id: int, asks: Sequence[Ask]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
     """Lock jobs at the heads of the apps' queues, and where these begin now, by app; jobs are in the queue's order."""
-    values: dict[str, str | None] = {"user_id": str(user_id)}
-    for number, ask in enumerate(asks):
-        values |= {
-            f"app_id_{number}": str(ask.app_id),
-            f"most_{number}": str(ask.most),
-            f"flops_{number}": repr(ask.flops),
-            f"delay_secs_{number}": repr(ask.delay_secs),
-            f"memory_bytes_{number}": repr(ask.memory_bytes),
-            f"disk_bytes_{number}": repr(ask.disk_bytes),
-            f"one_per_user_{number}": "t" if ask.one_per_user else "f",
-            f"rank_{number}": str(ask.rank),
-            f"begin_id_{number}": str(ask.begin_id),
-        }
-    row = statements.pick(len(asks)).fetch_one(values)
-    found = orjson.loads(row[0] or "[]") if row else []
-    return [_job(job) for job in found], {job[2]: (job[14], job[15]) for job in found}
+    # As texts: of numbers the driver would make another statement for each size.
+    values = {"user_id": str(user_id)} | {
+        f"{name}_{number}": str(getattr(ask, name)) for number, ask in enumerate(asks) for name in statements.ASK
+    }
+    [(picked,)] = yield from fetch(Step(statements.pick(len(asks)), values))
+    jobs: list[Job] = []
+    heads: dict[int, tuple[int, int]] = {}
+    for *facts, rank, begin_id in orjson.loads(picked or "[]"):
+        jobs.append(_job(facts))
+        heads[jobs[-1].app_id] = rank, begin_id
+    return jobs, heads
 
 
-def _job(row: Sequence[Any]) -> Job:
-    return Job(*[*row[:10], JobDetails(*row[10:14])])
+def _job(facts: Sequence[Any]) -> Job:
+    return Job(*[*facts[:10], JobDetails(*facts[10:])])
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """How many jobs wait, of those that are looked at, and how many need more memory, disk or time than there is."""
 
     njobs: int
@@ -356,43 +372,39 @@ class Waiting:
 
 def pick_elsewhere(
     user_id: int, short: Sequence[Ask], asks: Sequence[Ask], found: Sequence[Job]
-) -> tuple[list[Job], Waiting]:
+) -> Steps[tuple[list[Job], Waiting]]:
     """Lock jobs from elsewhere in the queues whose heads have too little, and why that may be, of all ``asks``."""
-    row = statements.PICK_ELSEWHERE.fetch_one(
-        {
-            "user_id": str(user_id),
-            "short": _asks(short),
-            "apps": _asks(asks),
-            "found": array([job.id for job in found]),
-        }
-    )
-    assert row is not None  # a SELECT without FROM has one row
-    return [_job(job) for job in orjson.loads(row[0] or "[]")], Waiting(*orjson.loads(row[1] or "[]"))
+    values = {
+        "user_id": str(user_id),
+        "short": _asks(short),
+        "apps": _asks(asks),
+        "found": f"{{{','.join(str(job.id) for job in found)}}}",
+    }
+    [(picked, waiting)] = yield from fetch(Step(statements.PICK_ELSEWHERE, values))
+    return [_job(facts) for facts in orjson.loads(picked or "[]")], Waiting(*waiting)
 
 
 @dataclass(slots=True, eq=False)
-class Diagnosis:
+class Diagnosis(Query):
     """Why nothing that was picked suits. It looks at so many jobs that others are not to wait for it."""
 
     asks: Sequence[Ask]
-    kind: ClassVar[str] = "diagnose"
-    may_wait: ClassVar[bool] = True
-    owner: ClassVar[None] = None
+    is_write = False
+
+    @property
+    def kind(self) -> str:
+        return "diagnose"
+
+    @property
+    def is_slow(self) -> bool:
+        return True
 
     @staticmethod
-    def steps(several: Sequence[Diagnosis]) -> list[Step]:
-        """Done apart, it comes alone."""
+    def steps(several: Sequence[Diagnosis], *, apart: bool) -> list[Step]:
         (diagnosis,) = several
-        return [(statements.DIAGNOSE, {"apps": _asks(diagnosis.asks)})]
+        return [Step(statements.DIAGNOSE, {"apps": _asks(diagnosis.asks)})]
 
     @staticmethod
-    def found(several: Sequence[Diagnosis], rows: Rows) -> list[Waiting]:
-        return [Waiting(*orjson.loads(rows[0][0] or "[]"))]
-
-
-def diagnose(asks: Sequence[Ask], *, is_locked: bool) -> Generator[Diagnosis, Waiting, Waiting]:
-    """Why nothing that was picked suits; in the transaction of the computer's lock if there is one."""
-    diagnosis = [Diagnosis(asks)]
-    if is_locked:
-        return Diagnosis.found(diagnosis, fetch_last(Diagnosis.steps(diagnosis)))[0]
-    return (yield diagnosis[0])
+    def found(several: Sequence[Diagnosis], rows: Sequence[Row]) -> list[Waiting]:
+        [(waiting,)] = rows
+        return [Waiting(*waiting)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
+from portal.clients.wants import ReadBody, Steps
 from portal.scanner import Limits, ProtocolError, TagScanner, as_int, as_text
 from scheduler.limits import MAX_FILE_NBYTES
 
@@ -43,19 +43,23 @@ class FileUpload:
     offset: int
 
 
-def read_head(read: Callable[[int], bytes]) -> tuple[bytes, bytes]:
-    """The head of a message without its <data> mark, and what was read of the file behind it.
+class Head(NamedTuple):
+    """``text``: a message's head without its <data> mark; ``nbytes``: with it; ``start``: what was read behind it."""
 
-    ``read(n)`` hands out up to n bytes, none at the end. A message without the mark is a head only. Raises
-    ProtocolError when there is no mark in the first MAX_HEAD_NBYTES.
-    """
+    text: bytes
+    nbytes: int
+    start: bytes
+
+
+def read_head() -> Steps[Head]:
+    """A message without the mark is a head only. Raises ProtocolError when there is none in MAX_HEAD_NBYTES."""
     start = b""
     while len(start) < MAX_HEAD_NBYTES:
-        piece = read(_PIECE_NBYTES)
+        piece: bytes = yield ReadBody(_PIECE_NBYTES)
         start += piece
-        head, mark, data = start.partition(_DATA)
+        text, mark, data = start.partition(_DATA)
         if mark or not piece:
-            return head, data
+            return Head(text, len(text) + len(mark), data)
     raise ProtocolError("data", f"does not begin within {MAX_HEAD_NBYTES} bytes")
 
 

@@ -4,17 +4,11 @@ from django.conf import settings
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
-from portal import web_rpc
 from scheduler import archive_views, batch_views, rest, views
-from scheduler.api import ProjectConfigView, SchedulerView
 from scheduler.download_views import download
-from scheduler.upload_views import upload
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("project/", views.master_page, name="project_page"),
-    path("project/scheduler", SchedulerView.as_view(), name="scheduler"),
-    path("project/get_project_config.php", ProjectConfigView.as_view()),
-    path("project/file_upload_handler", upload),
     path("project/download/<str:name>", download, name="download"),
     path("project/batches/", batch_views.batch_list, name="batches"),
     path("project/batches/<int:pk>/", batch_views.batch_page, name="batch"),
@@ -28,8 +22,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/batches/<int:pk>/retire/", rest.RetireView.as_view(), name="api_retire_batch"),
     path("api/v1/batches/<int:pk>/outputs/", rest.OutputsView.as_view(), name="api_outputs"),
     path("api/v1/batches/<int:pk>/outputs/<int:output>/", rest.OutputView.as_view(), name="api_output"),
-    path("project/lookup_account.php", web_rpc.LookUpAccountView.as_view()),
-    path("project/create_account.php", web_rpc.CreateAccountView.as_view()),
 ]
 if "account_manager" not in settings.ROOMS:
     urlpatterns += [

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
-from django.db import DataError
-from psycopg.errors import DivisionByZero
 
 from credit.engine.facts import HostVersionFacts
-from portal.prepared import Rows, Step, array, fetch_last
+from portal.clients.wants import Query, Row, Step, Steps
 from scheduler import statements
 from scheduler.engine.facts import Choice, Job, RecordKey
 from scheduler.store import JobsOfDay, KnownHost
@@ -38,76 +36,86 @@ class Changes:
 
 
 class Outdated(Exception):
-    """What was read or at hand does not hold any more, or the computer's lock is needed for more: nothing is done."""
+    """What was read or is ready does not hold any more, or the computer's lock is needed for more: nothing is done."""
 
 
 @dataclass(slots=True, eq=False)
-class Writing:
+class Writing(Query):
     """What one request writes: of each part of the statement (`statements.write`) the rows.
 
-    ``at_hand``: those of its jobs that nobody has locked yet. ``version``: of the computer's row as it was read.
+    ``owner_id``: whose computer it is. ``version``: of the computer's row as it was read; None: the computer is locked.
+    ``ready_jobs``: those of its jobs that nobody has locked yet.
     """
 
     host_id: int
-    owner: int
-    version: str
+    owner_id: int
+    version: str | None
     rows: dict[str, list[dict[str, Any]]]
-    at_hand: Sequence[int]
+    ready_jobs: Sequence[int]
+    is_write = True
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Those of one kind are written by one statement."""
         return "write", *self.rows
 
     @property
-    def may_wait(self) -> bool:
+    def owner(self) -> int:
+        """A statement does not see what it sends of the same workunit itself."""
+        return self.owner_id
+
+    @property
+    def is_slow(self) -> bool:
         """Whether others may have rows locked that it writes, once the computer and the jobs are its own."""
         return not _NEVER_WAITS.issuperset(self.rows)
 
     @staticmethod
-    def steps(several: Sequence[Writing], *, is_locked: bool = False) -> list[Step]:
-        """Write all of these, which are of one kind, by computer; all or nothing."""
+    def steps(several: Sequence[Writing], *, apart: bool) -> list[Step]:
+        """Write all of these, by computer, but for those whose computer or jobs are not to be had."""
         by_host = sorted(several, key=lambda writing: writing.host_id)
+        is_locked = several[0].version is None
+        looks = not is_locked or any(each.ready_jobs for each in several)
         rows = {part: [row for each in by_host for row in each.rows[part]] for part in several[0].rows}
-        at_hand = array([id_ for each in several for id_ in each.at_hand])
-        write: Step = (statements.write(*rows), {part: orjson.dumps(its).decode() for part, its in rows.items()})
+        write = Step(
+            statements.write(*rows, looks=looks), {part: orjson.dumps(its).decode() for part, its in rows.items()}
+        )
+        if not looks:
+            return [write]
+        requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]
+        reserve = statements.RESERVE if is_locked else statements.RESERVE_UNCHANGED
         # Locks are a statement of their own: what the next one sees is then no older than they are.
-        if is_locked:
-            return [(statements.RESERVE, {"ids": at_hand}), write] if at_hand != "{}" else [write]
-        hosts = {
-            "host_ids": array([each.host_id for each in by_host]),
-            "versions": f"{{{','.join([each.version for each in by_host])}}}",
-        }
-        return [(statements.RESERVE_UNCHANGED, {"ids": at_hand, **hosts}), write]
+        return [Step(reserve, {"requests": orjson.dumps(requests).decode()}), write]
 
     @staticmethod
-    def found(several: Sequence[Writing], rows: Rows) -> list[set[int]]:
-        """Of each the jobs that were sent."""
-        all_sent = set(orjson.loads(rows[0][0] or "[]"))
-        return [all_sent & {job["id"] for job in each.rows.get("sent", ())} for each in several]
+    def found(several: Sequence[Writing], rows: Sequence[Row]) -> list[set[int] | None]:
+        """Of each the jobs that were sent; None: nothing was written, as what was read or is ready is outdated."""
+        [(sent, locked)] = rows
+        all_sent = set(sent)
+        return [
+            all_sent & {job["id"] for job in each.rows.get("sent", ())}
+            if locked is None or each.host_id in locked
+            else None
+            for each in several
+        ]
 
 
 _NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
 
 
 def write(
-    host: KnownHost, user_id: int, changes: Changes, at_hand: Sequence[int], now: dt.datetime, *, is_locked: bool
-) -> Generator[Writing, set[int], set[int]]:
-    """Store them, and end the transaction; the ids of the jobs that were sent.
+    host: KnownHost, user_id: int, changes: Changes, ready_jobs: Sequence[int], now: dt.datetime, *, is_locked: bool
+) -> Steps[set[int]]:
+    """Store them; the ids of the jobs that were sent.
 
-    ``at_hand``: those of them that nobody has locked yet. If the computer is not locked yet, it is locked and all is
-    written with what others want (`scheduler.trips`). Raises Outdated if the jobs are not all to be had or, if the
-    computer is not locked yet, another request just has it, or its row was written since it was read.
+    ``ready_jobs``: those of them that nobody has locked yet. If the computer is not locked yet, it is locked, and all
+    is written in a transaction that may be that of others, too. Raises Outdated if not all jobs are to be had or, if
+    the computer is not locked yet, another request just has it, or its row was written since it was read.
     """
-    writing = Writing(host.id, user_id, host.version, _rows(host.id, user_id, changes, now.isoformat()), at_hand)
-    try:
-        if is_locked:
-            return Writing.found([writing], fetch_last(Writing.steps([writing], is_locked=True), is_end=True))[0]
-        return (yield writing)
-    except DataError as error:
-        if isinstance(error.__cause__, DivisionByZero):
-            raise Outdated from error
-        raise
+    version = None if is_locked else host.version
+    rows = _rows(host.id, user_id, changes, now.isoformat())
+    sent: set[int] | None = yield Writing(host.id, user_id, version, rows, ready_jobs)
+    if sent is None:
+        raise Outdated
+    return sent
 
 
 def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:

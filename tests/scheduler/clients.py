@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import itertools
 import random
@@ -10,12 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
 from portal.accounts import issue_client_key
+from portal.clients import plain
+from portal.clients.batching import Batching
+from portal.clients.site import connection_params
+from portal.clients.wants import Steps
 from portal.models import ClientKey, User
-from scheduler import catalogue, rpc
+from scheduler import catalogue, rpc, shelf
 from scheduler.protocol import parse_request
 
 CAPTURES = Path(__file__).parents[1] / "data" / "protocol"
@@ -142,10 +149,17 @@ class Computer:
 </scheduler_request>
 """.encode()
 
-    def ask(self, *args: Any, now: dt.datetime | None = None, draw: random.Random | None = None, **kwargs: Any) -> str:
+    def ask(self, *args: Any, **kwargs: Any) -> str:
         """Send a request past HTTP, and take note of what the reply says."""
-        body = self.request(*args, **kwargs)
-        reply = rpc.answer(parse_request(body), now=now or timezone.now(), draw=draw or random.Random(1)).decode()
+        return plain.run(self.asks(*args, **kwargs))
+
+    def asks(
+        self, *args: Any, now: dt.datetime | None = None, draw: random.Random | None = None, **kwargs: Any
+    ) -> Steps[str]:
+        """The same as a use case, for either driver."""
+        request = parse_request(self.request(*args, **kwargs))
+        steps = rpc.answer(request, now=now or timezone.now(), draw=draw or random.Random(1))
+        reply = (yield from steps).decode()
         self.read(reply)
         return reply
 
@@ -182,3 +196,33 @@ def computer_of(user: User, **fields: Any) -> Computer:
     """A computer with a key of this person's; what the scheduler knows of apps is read anew."""
     catalogue.forget()
     return Computer(key_of(user), **fields)
+
+
+def at_once(*cases: Steps[Any]) -> list[Any]:
+    """What these use cases return or raise if the event loop begins all of them at the same time."""
+
+    async def run() -> list[Any]:
+        batching = Batching(connection_params(), connections.close_all)
+        try:
+            return await asyncio.gather(*map(batching.run, cases), return_exceptions=True)
+        finally:
+            await batching.close()
+
+    with pytest.MonkeyPatch.context() as patch:
+        # Django's ORM, which would hold up the loop, is then refused there.
+        patch.delenv("DJANGO_ALLOW_ASYNC_UNSAFE", raising=False)
+        return asyncio.run(run())
+
+
+def one_by_one(*cases: Steps[Any]) -> list[Any]:
+    """The same, one after the other."""
+    return [plain.run(case) for case in cases]
+
+
+def known_apps() -> catalogue.Catalogue:
+    """What the scheduler knows of apps just now."""
+    return plain.run(catalogue.current())
+
+
+def fill_ready_jobs() -> None:
+    plain.run(shelf.fill(known_apps()))

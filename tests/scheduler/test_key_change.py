@@ -20,7 +20,7 @@ from portal.models import User
 from scheduler import catalogue, keys
 from scheduler.models import KeyChange, StoredFile, VersionFile
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
-from tests.scheduler.clients import Computer, computer_of, messages, names
+from tests.scheduler.clients import Computer, computer_of, known_apps, messages, names
 
 pytestmark = pytest.mark.django_db
 MD5 = "0123456789abcdef" * 2
@@ -133,10 +133,10 @@ def test_a_client_with_a_strange_key_gets_no_jobs_and_is_told_why(client: Client
 
 def test_a_key_that_another_process_told_a_moment_ago_is_no_strange_one(client: Client) -> None:
     client.ask(secs=1)
-    kept = catalogue.current()
+    kept = known_apps()
     # Without the hook after the commit, as in a process that did not make the change.
     call_command("change_code_signing_key", stdout=StringIO())
-    assert catalogue.current() is kept
+    assert known_apps() is kept
     client.held = keys.code_signing_key_text()
     reply = client.ask(secs=1)
     assert (len(names(reply, "result")), client.refused, messages(reply)) == (1, 0, [])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 from pytest_django import Settings
 
 from credit.models import App, Outcome, Result, ServerState
+from portal.clients.messages import refused_by_head
 from portal.models import User
 from scheduler import protocol
 from scheduler.models import Trickle
@@ -92,7 +92,8 @@ def test_a_long_message_without_any_result_is_refused(computer: Computer) -> Non
     assert messages(post(body)) == ["scheduler_request: not closed: the message was cut off"]
 
 
-def test_a_message_without_end_is_refused_before_it_is_read(computer: Computer, settings: Settings) -> None:
-    settings.PROTOCOL_LONGEST_BYTES = LIMIT + 10
-    reply = Client().post(ADDRESS, b"x" * (LIMIT + 11), content_type="text/xml")
-    assert b"<project_is_down/>" in reply.content
+def test_a_message_without_end_is_refused_before_it_is_read(settings: Settings) -> None:
+    route = settings.CLIENT_PATHS[ADDRESS]
+    assert refused_by_head(route, "POST", route.longest_bytes, is_chunked=False) is None
+    reply = refused_by_head(route, "POST", route.longest_bytes + 1, is_chunked=False)
+    assert reply is not None and b"<project_is_down/>" in reply.body

@@ -1,6 +1,7 @@
 """Twenty computers, four schedulers at once, lost and repeated requests: each result goes out once, and all work ends.
 
-The schedulers are threads with connections of their own; the transitioner runs between and beside them.
+The schedulers are threads with connections of their own, and answer their computers one after the other or at once, on
+an event loop each; the transitioner runs between and beside them.
 """
 
 from __future__ import annotations
@@ -10,20 +11,24 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connections
 
 from credit import validator
 from credit.models import App, Result, ServerState, UserCredit, ValidateState, Workunit
+from portal.clients.wants import Steps
 from portal.models import User
-from scheduler import catalogue, rpc, shelf, transitioner
+from scheduler import catalogue, rpc, transitioner
 from scheduler.models import HostRecord, Upload
 from scheduler.protocol import parse_request
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
-from tests.scheduler.clients import Computer, key_of, names, result_xml
+from tests.scheduler.clients import Computer, at_once, fill_ready_jobs, key_of, names, one_by_one, result_xml
 
 pytestmark = pytest.mark.django_db(transaction=True)
+both_drivers = pytest.mark.parametrize("run", [one_by_one, at_once])
+Run = Callable[..., list[Any]]
 
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 NCOMPUTERS, NSCHEDULERS = 20, 4
@@ -66,15 +71,16 @@ def queue(nworkunits: int, **fields: int) -> App:
     return app
 
 
-def test_four_schedulers_never_send_a_result_twice_nor_two_copies_to_one_person() -> None:
+@both_drivers
+def test_four_schedulers_never_send_a_result_twice_nor_two_copies_to_one_person(run: Run) -> None:
     queue(60)
     computers = population(nusers=5)
 
     def work(number: int) -> None:
         draw = random.Random(number)
         for _ in range(3):
-            for computer in computers[number::NSCHEDULERS]:
-                computer.ask(0, 3, now=NOON, draw=draw)
+            replies = run(*[each.asks(0, 3, now=NOON, draw=draw) for each in computers[number::NSCHEDULERS]])
+            assert all(isinstance(reply, str) for reply in replies), replies
 
     in_threads(work)
     sent = Counter(name for computer in computers for name in computer.jobs)
@@ -89,18 +95,24 @@ def test_four_schedulers_never_send_a_result_twice_nor_two_copies_to_one_person(
     assert counted >= sum(sent.values())
 
 
-@pytest.mark.parametrize("are_at_hand", [False, True])
-def test_one_computer_that_asks_four_times_at_once_is_answered_one_after_the_other(are_at_hand: bool) -> None:
+@both_drivers
+@pytest.mark.parametrize("are_ready", [False, True])
+def test_one_computer_that_asks_many_times_at_once_is_answered_one_after_the_other(run: Run, are_ready: bool) -> None:
     queue(60)
     computer, other = population(nusers=2)[:2]
     computer.ask(now=NOON)
-    if are_at_hand:
+    if are_ready:
         # Then no request locks the computer before it writes.
         other.ask(0, 1, now=NOON)
-        shelf.fill(catalogue.current())
-    body = computer.request(0, 2, ncpus=4)
+        fill_ready_jobs()
+    request = parse_request(computer.request(0, 2, ncpus=4))
     got: list[list[str]] = []
-    in_threads(lambda _: got.append(names(rpc.answer(parse_request(body), now=NOON).decode(), "result")))
+
+    def work(_: int) -> None:
+        got.extend(names(reply.decode(), "result") for reply in run(*[rpc.answer(request, now=NOON) for _ in range(3)]))
+
+    in_threads(work)
+    assert len(got) == 3 * NSCHEDULERS
     # Each request names no job, so whatever went out before is sent again, and nothing more.
     assert len({name for jobs in got for name in jobs}) == 2
     assert Result.objects.filter(server_state=ServerState.IN_PROGRESS, host=computer.hostid).count() == 2
@@ -115,7 +127,7 @@ def deliver(name: str, md5: str) -> None:
     )  # fmt: skip
 
 
-def step(computer: Computer, draw: random.Random, now: dt.datetime) -> None:
+def step(computer: Computer, draw: random.Random, now: dt.datetime) -> list[Steps[None]]:
     """Anything that a client may do: report some jobs well or badly, twice or late; ask; lose the reply."""
     reports = ""
     for name in list(computer.jobs):
@@ -130,13 +142,17 @@ def step(computer: Computer, draw: random.Random, now: dt.datetime) -> None:
             reports += result_xml(name)
     if draw.random() < 0.1:
         reports += result_xml("unheard_of")
-    body = computer.request(0, draw.choice([0, 1, 3]), results=reports * draw.choice([1, 1, 2]))
-    reply = rpc.answer(parse_request(body), now=now, draw=draw).decode()
-    if draw.random() < 0.2:
-        # Once more the same, as if the reply had been lost: nothing counts twice.
-        reply = rpc.answer(parse_request(body), now=now, draw=draw).decode()
-    if draw.random() < 0.85:
-        computer.read(reply)
+    request = parse_request(computer.request(0, draw.choice([0, 1, 3]), results=reports * draw.choice([1, 1, 2])))
+
+    is_lost = draw.random() < 0.15
+
+    def asks(*, is_last: bool) -> Steps[None]:
+        reply = yield from rpc.answer(request, now=now, draw=draw)
+        if is_last and not is_lost:
+            computer.read(reply.decode())
+
+    # Some send the same once more, as if the reply had been lost: nothing counts twice.
+    return [asks(is_last=False), asks(is_last=True)] if draw.random() < 0.2 else [asks(is_last=True)]
 
 
 def settle(app: App, now: dt.datetime) -> None:
@@ -146,8 +162,9 @@ def settle(app: App, now: dt.datetime) -> None:
         transitioner.run(now)
 
 
+@both_drivers
 @pytest.mark.parametrize("seed", range(2))
-def test_any_order_of_events_ends_every_workunit_in_a_legal_state(seed: int) -> None:
+def test_any_order_of_events_ends_every_workunit_in_a_legal_state(run: Run, seed: int) -> None:
     app = queue(20)
     computers = population(nusers=10)
     now = NOON
@@ -156,8 +173,8 @@ def test_any_order_of_events_ends_every_workunit_in_a_legal_state(seed: int) -> 
 
         def work(number: int, now: dt.datetime = now, turn: int = turn) -> None:
             draw = random.Random(f"{seed} {turn} {number}")
-            for computer in computers[number::NSCHEDULERS]:
-                step(computer, draw, now)
+            steps = [each for computer in computers[number::NSCHEDULERS] for each in step(computer, draw, now)]
+            assert not any(run(*steps))
             transitioner.run_pass(now)
 
         in_threads(work)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import random
 import re
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -35,11 +34,10 @@ from scheduler.messages import CPU, GPU_TYPES
 from scheduler.models import PlanClass, Trickle, Upload
 from scheduler.protocol import MAX_RESULTS
 from scheduler.submission import submit
-from scheduler.upload_views import upload
 from tests.credit.factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.scheduler.clients import ADDRESS, CAPTURES, Computer, computer_of, gpu, messages, names, result_xml
 from tests.scheduler.test_batches_rest import API, SUBMISSION, bearer, call
-from tests.scheduler.uploading import make_task, upload_body
+from tests.scheduler.uploading import make_task, post_cut, upload_body
 from tests.scheduler.uploading import post as post_upload
 
 pytestmark = pytest.mark.django_db
@@ -254,9 +252,7 @@ def test_a_task_that_was_taken_for_lost_may_still_deliver(studio: Host) -> None:
 def test_a_file_that_never_became_whole_goes_with_its_workunit(studio: Host, settings: Settings) -> None:
     task = make_task("cut_0", studio)
     body = upload_body("cut_0_0", b"x" * 5000)
-    request = RequestFactory().post("/project/file_upload_handler", body, content_type="text/xml")
-    request._stream = BytesIO(body[:-2000])  # the connection broke
-    upload(request)
+    post_cut(body, 2000)
     assert Upload.objects.get().received_nbytes == 3000
     assert len(in_folder(Path(settings.UPLOADS_DIR))) == 1
     Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.NO_REPLY)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from portal.models import User
-from scheduler import catalogue
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
-from tests.scheduler.clients import computer_of
+from tests.scheduler.clients import computer_of, known_apps
 
 pytestmark = pytest.mark.django_db
 
@@ -24,10 +23,10 @@ def test_the_head_moves_with_what_is_sent_and_goes_back_when_too_little_is_left(
     second, third = (make_result(make_workunit(app, output_files=[])) for _ in range(2))
     computer.ask(0, 1)
     # Where the queue began as the second was picked.
-    assert catalogue.current().heads[app.pk] == (0, second.pk)
+    assert known_apps().heads[app.pk] == (0, second.pk)
     computer.ask(0, 2)
     assert computer.jobs == [first.name, second.name, third.name]
-    assert app.pk not in catalogue.current().heads
+    assert app.pk not in known_apps().heads
     urgent = make_result(make_workunit(app, output_files=[]), priority=1)
     computer.ask(0, 1)
     assert computer.jobs[-1] == urgent.name

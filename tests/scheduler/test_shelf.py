@@ -1,4 +1,4 @@
-"""Jobs at hand: which are laid out, who gets them, and what happens if they are not to be had any more."""
+"""Ready jobs: which are laid out, who gets them, and what happens if they are not to be had any more."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from credit.models import App, Result, ServerState, Workunit
+from portal.clients import plain
+from portal.clients.wants import Once
 from portal.models import User
-from portal.together import Together
-from scheduler import catalogue, laying_out, merging, rpc, shelf, store, trips
+from scheduler import catalogue, laying_out, merging, rpc, shelf, store
 from scheduler.catalogue import BEFORE_ALL
 from scheduler.dispatch import NO_LIMIT
 from scheduler.engine.facts import Job
-from scheduler.laying_out import BLOCK, lay_out
+from scheduler.laying_out import BLOCK, JobAtHand, Place
 from scheduler.models import HostRecord, ShelfBlock
 from scheduler.protocol import parse_request
 from scheduler.shelf import LAID_OUT_NEAR_END, Hand, Shelf
 from scheduler.store import Ask
+from scheduler.writing import Writing
 from tests.credit.factories import make_app, make_result, make_version, make_workunit
-from tests.scheduler.clients import Computer, computer_of, key_of
+from tests.scheduler.clients import Computer, at_once, computer_of, fill_ready_jobs, key_of, known_apps
 
 pytestmark = pytest.mark.django_db
 
@@ -52,17 +54,23 @@ def asked(app: App, most: int) -> Ask:
 
 def filled(app: App) -> tuple[Shelf, catalogue.Catalogue]:
     catalogue.forget()
-    known = catalogue.current()
+    known = known_apps()
     mine = Shelf(app.pk)
-    mine.fill_if_low(known)
+    plain.run(mine.fill_if_low(known))
     return mine, known
 
 
-def with_jobs_at_hand(user: User, **fields: int) -> Computer:
+def lay_out(
+    app_id: int, renter: int, place: Place, most: int, rent_secs: float
+) -> tuple[list[JobAtHand], Place | None, bool]:
+    return plain.run(laying_out.lay_out(app_id, renter, place, most, rent_secs))
+
+
+def with_ready_jobs(user: User, **fields: int) -> Computer:
     """A computer whose next request is served from the shelf."""
     computer = computer_of(user, **fields)
     computer.ask(0, 1)
-    shelf.fill(catalogue.current())
+    fill_ready_jobs()
     return computer
 
 
@@ -136,8 +144,8 @@ def test_what_is_in_a_hand_is_not_laid_out_again(app: App, alice: User, bob: Use
     mine, known = filled(app)
     (job,) = mine.take(asked(app, 1), alice.pk, known)
     catalogue.forget()
-    newer = catalogue.current()
-    mine.fill_if_low(newer)
+    newer = known_apps()
+    plain.run(mine.fill_if_low(newer))
     # The row still waits as it was read; nor is the other copy for alice, though no row says yet that she has one.
     mine.forget([job])
     assert mine.take(asked(app, 1), alice.pk, newer) == []
@@ -160,7 +168,7 @@ def test_copies_laid_out_one_after_the_other_know_of_each_other(app: App, alice:
     mine.forget(mine.take(asked(app, 1), alice.pk, known))
     make_result(Workunit.objects.get())
     mine._not_before = 0.0  # not a second later, as it would be at the end of the queue
-    mine.fill_if_low(known)
+    plain.run(mine.fill_if_low(known))
     assert mine.take(asked(app, 1), alice.pk, known) == []
     assert len(mine.take(asked(app, 1), bob.pk, known)) == 1
 
@@ -203,7 +211,7 @@ def test_of_a_short_queue_each_process_lays_out_a_part(app: App) -> None:
     queue(app, 4 * LAID_OUT_NEAR_END)
     shelves = [filled(app)[0] for _ in range(3)]
     for mine in shelves:
-        mine.fill_if_low(catalogue.current())
+        plain.run(mine.fill_if_low(known_apps()))
     assert [len(mine._jobs) for mine in shelves] == [LAID_OUT_NEAR_END] * 3
 
 
@@ -212,10 +220,10 @@ def test_of_a_short_queue_more_is_laid_out_if_requests_want_more(app: App, alice
     mine, known = filled(app)
     for _ in range(4):
         mine.take(asked(app, 10), alice.pk, known)
-    mine.fill_if_low(known)
+    plain.run(mine.fill_if_low(known))
     # 24 of 64 are left, and the first filling did not know that 10 at a time are wanted.
     assert len(mine._jobs) == 24 + 64
-    mine.fill_if_low(known)
+    plain.run(mine.fill_if_low(known))
     # Now up to 25 × 10 are fetched: the other 192.
     assert len(mine._jobs) == 24 + 64 + 192
 
@@ -234,7 +242,7 @@ def test_jobs_lie_there_no_longer_than_the_catalogue_is_kept(app: App, alice: Us
     queue(app, 1)
     mine, _ = filled(app)
     catalogue.forget()
-    assert mine.take(asked(app, 1), alice.pk, catalogue.current()) == []
+    assert mine.take(asked(app, 1), alice.pk, known_apps()) == []
 
 
 def test_no_two_processes_lay_out_the_same_jobs(app: App) -> None:
@@ -274,7 +282,7 @@ def test_what_one_computer_finds_in_the_queue_is_known_when_the_same_person_asks
     app: App, alice: User
 ) -> None:
     results = queue(app, 3, ncopies=2)
-    first, second = with_jobs_at_hand(alice, ncpus=16), Computer(key_of(alice))
+    first, second = with_ready_jobs(alice, ncpus=16), Computer(key_of(alice))
     # More than lie there for her: she has a copy of the first workunit. So both are picked from the queue.
     first.ask(0, 3)
     assert set(first.jobs) == {results[0].name, results[2].name, results[4].name}
@@ -283,18 +291,18 @@ def test_what_one_computer_finds_in_the_queue_is_known_when_the_same_person_asks
     assert HostRecord.objects.get(host=second.hostid).jobs_of_day == []
 
 
-def test_a_job_at_hand_that_was_cancelled_is_not_sent_and_others_are(app: App, alice: User) -> None:
+def test_a_ready_job_that_was_cancelled_is_not_sent_and_others_are(app: App, alice: User) -> None:
     results = queue(app, 5)
-    computer = with_jobs_at_hand(alice, ncpus=16)
+    computer = with_ready_jobs(alice, ncpus=16)
     Workunit.objects.filter(pk=results[1].workunit_id).update(error_mask=16)
     Result.objects.filter(pk=results[1].pk).update(server_state=ServerState.OVER, outcome=5)
     computer.ask(0, 2)
     assert computer.jobs == [results[0].name, results[3].name, results[4].name]
 
 
-def test_a_job_at_hand_that_somebody_else_was_sent_is_not_sent_twice(app: App, alice: User, bob: User) -> None:
+def test_a_ready_job_that_somebody_else_was_sent_is_not_sent_twice(app: App, alice: User, bob: User) -> None:
     results = queue(app, 2)
-    computer = with_jobs_at_hand(alice, ncpus=16)
+    computer = with_ready_jobs(alice, ncpus=16)
     other = Computer(key_of(bob))
     other.ask()
     now = timezone.now()
@@ -325,7 +333,7 @@ def test_a_request_is_answered_anew_if_the_computer_was_written_since_it_was_rea
     app: App, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue(app, 5)
-    computer = with_jobs_at_hand(alice, ncpus=16)
+    computer = with_ready_jobs(alice, ncpus=16)
     body = computer.request(0, 1, ncpus=8)
     really_read = store.read
     nreads = 0
@@ -335,13 +343,11 @@ def test_a_request_is_answered_anew_if_the_computer_was_written_since_it_was_rea
         nreads += 1
         account = yield from really_read(*args, **kwargs)
         if nreads == 1:
-            # By another process: in this one it would wait for those under way.
-            monkeypatch.setattr(rpc, "together", Together(trips.run))
-            elsewhere(lambda: rpc.answer(parse_request(body), now=timezone.now()))
+            elsewhere(lambda: plain.run(rpc.answer(parse_request(body), now=timezone.now())))
         return account
 
     monkeypatch.setattr(store, "read", read_while_another_request_is_answered)
-    computer.read(rpc.answer(parse_request(body), now=timezone.now()).decode())
+    computer.read(plain.run(rpc.answer(parse_request(body), now=timezone.now())).decode())
     # The second of them and, once it saw the first one's job, no new one: the same job is sent again.
     assert nreads == 3
     assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == len(computer.jobs) == 2
@@ -361,7 +367,7 @@ def test_nobody_waits_to_forget_a_block_that_another_process_is_forgetting(app: 
 @pytest.mark.django_db(transaction=True)
 def test_a_merge_is_noticed_by_a_request_that_has_read_the_record_that_stays(app: App, alice: User) -> None:
     queue(app, 5)
-    older, newer = with_jobs_at_hand(alice), with_jobs_at_hand(alice)
+    older, newer = with_ready_jobs(alice), with_ready_jobs(alice)
 
     def version() -> object:
         with connection.cursor() as cursor:
@@ -373,7 +379,7 @@ def test_a_merge_is_noticed_by_a_request_that_has_read_the_record_that_stays(app
     assert version() != before
 
 
-def test_an_app_whose_jobs_are_not_at_hand_gets_its_share(app: App, alice: User) -> None:
+def test_an_app_without_ready_jobs_gets_its_share(app: App, alice: User) -> None:
     other = make_app(name="other", max_jobs_per_day_init=1000)
     make_version(other)
     for each in (app, other):
@@ -397,11 +403,48 @@ def test_an_app_whose_jobs_are_not_at_hand_gets_its_share(app: App, alice: User)
 def test_a_catalogue_is_used_a_moment_longer_while_another_request_reads_it_but_not_after_a_pause(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "WAIT_SECS", 0.01)
-    kept = replace(catalogue.current(), read_at=time.monotonic() - catalogue.KEPT_SECS - 1)
+    kept = replace(known_apps(), read_at=time.monotonic() - catalogue.KEPT_SECS - 1)
     monkeypatch.setattr(catalogue, "_kept", kept)
-    with catalogue._reading:
-        assert catalogue.current() is kept
-        kept = replace(kept, read_at=time.monotonic() - 2 * catalogue.KEPT_SECS - 1)
-        monkeypatch.setattr(catalogue, "_kept", kept)
-        assert catalogue.current().read_at > kept.read_at
+    assert isinstance(next(catalogue.current()), Once)
+    assert known_apps() is kept
+    kept = replace(kept, read_at=time.monotonic() - 2 * catalogue.KEPT_SECS - 1)
+    monkeypatch.setattr(catalogue, "_kept", kept)
+    assert known_apps().read_at > kept.read_at
+
+
+def test_a_request_that_is_given_up_lets_go_of_its_jobs(app: App, alice: User) -> None:
+    queue(app, 3)
+    computer = with_ready_jobs(alice)
+    steps = computer.asks(0, 1)
+
+    def done(want: Any) -> Any:
+        return (yield want)
+
+    want = next(steps)
+    while not isinstance(want, Writing):
+        want = steps.send(plain.run(done(want)))
+    assert len(shelf._shelves[app.pk]._in_hands) == len(want.ready_jobs) == 1
+    steps.close()
+    assert shelf._shelves[app.pk]._in_hands == {}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_requests_that_find_no_ready_jobs_wait_for_the_same_filling(
+    app: App, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue(app, 20)
+    computers = [with_ready_jobs(alice) for _ in range(4)]
+    shelf._shelves[app.pk]._jobs.clear()
+    shelf._shelves[app.pk]._not_before = 0.0
+    nfillings = 0
+    really_lay_out = laying_out.lay_out
+
+    def counted(*args: Any) -> Any:
+        nonlocal nfillings
+        nfillings += 1
+        return (yield from really_lay_out(*args))
+
+    monkeypatch.setattr(laying_out, "lay_out", counted)
+    at_once(*[computer.asks(0, 2) for computer in computers])
+    assert nfillings == 1
+    assert [len(computer.jobs) for computer in computers] == [3] * 4

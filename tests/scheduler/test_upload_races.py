@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ from django.core.files.storage import default_storage
 from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
+from portal.clients import plain
 from portal.models import Host
 from scheduler import file_deleter, receiving
 from scheduler.models import Upload
-from scheduler.upload_protocol import FileUpload, parse_head
 from tests.credit.factories import NOON
-from tests.scheduler.uploading import make_task, post, upload_body
+from tests.scheduler.uploading import asked_of, make_task, post, upload_body
 
 pytestmark = pytest.mark.django_db
 CONTENT = b"forty-two\n" * 1000
@@ -39,10 +40,8 @@ def files(settings: Settings) -> list[str]:
     return sorted(path.name for folder in folders for path in folder.rglob("*") if path.is_file())
 
 
-def asked() -> FileUpload:
-    head = parse_head(upload_body("t_0", CONTENT).partition(b"<data>\n")[0])
-    assert isinstance(head, FileUpload)
-    return head
+def receive(read: Callable[[int], bytes]) -> None:
+    plain.run(receiving.receive(asked_of(upload_body("t_0", CONTENT)), b""), read)
 
 
 def state(result: Result) -> int:
@@ -59,7 +58,7 @@ def test_an_upload_that_is_going_on_is_waited_for_and_its_file_then_deleted(late
         assert state(late) == FileDeleteState.READY
         return next(pieces)
 
-    receiving.receive(asked(), read)
+    receive(read)
     assert files(settings) == ["t_0"]
     assert file_deleter.run(NOON) == 1
     assert (files(settings), state(late)) == ([], FileDeleteState.DONE)
@@ -94,7 +93,7 @@ def test_a_part_of_a_file_goes_with_its_workunit(late: Result, settings: Setting
     assert post(upload_body("t_0", CONTENT)[:-1]).startswith("-1 data")
     pieces = iter([CONTENT[:10], b""])
     with pytest.raises(receiving.UploadError, match="ended before the file"):
-        receiving.receive(asked(), lambda _: next(pieces))
+        receive(lambda _: next(pieces))
     assert files(settings) == ["t_0"]
     let_delete(late)
     assert file_deleter.run(NOON) == 1
@@ -113,7 +112,7 @@ def test_one_upload_that_is_going_on_holds_up_no_other_workunits(late: Result, s
         return b""
 
     with pytest.raises(receiving.UploadError):
-        receiving.receive(asked(), read)
+        receive(read)
     assert (state(late), state(other)) == (FileDeleteState.READY, FileDeleteState.DONE)
     assert not default_storage.exists(Upload.objects.get(name="u_0").path)
 

@@ -8,28 +8,35 @@ import hashlib
 import shutil
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from django.core.files.storage import default_storage
+from django.http import UnreadablePostError
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, ServerState, WorkunitError
+from portal.clients import plain
+from portal.clients.bodies import CutOff, TooSlow
+from portal.clients.messages import ClientRequest
+from portal.clients.wants import Call, ReadBody
 from portal.models import Host
 from portal.scanner import ProtocolError
-from scheduler import receiving
+from scheduler import receiving, uploads
 from scheduler.models import Upload
 from scheduler.outputs import expected_and_received
 from scheduler.upload_protocol import parse_head
 from tests.scheduler.uploading import (
     ADDRESS,
+    asked_of,
     captured,
     certified,
     make_task,
     post,
+    post_cut,
     read_reply,
     size_query,
     upload_body,
@@ -101,22 +108,10 @@ def test_a_captured_resume_finds_its_first_part(studio: Host, settings: Settings
 # --- resuming ---------------------------------------------------------------------------------------------------------
 
 
-class Cut(NamedTuple):
-    """A body that ends before its Content-Length, as after a cut connection."""
-
-    body: bytes
-    length: int
-
-    def post(self) -> str:
-        cut: dict[str, Any] = {"wsgi.input": BytesIO(self.body), "CONTENT_LENGTH": str(self.length)}
-        reply = Client().generic("POST", ADDRESS, self.body, **cut)
-        return read_reply(reply.content)
-
-
 def test_a_cut_upload_goes_on_where_it_stopped(studio: Host) -> None:
     make_task("t", studio)
     whole = upload_body("t_0", CONTENT)
-    assert Cut(whole[:-20_000], len(whole)).post() == "1 The upload ended before the file did."
+    assert post_cut(whole, 20_000) == "1 The upload ended before the file did."
     assert Upload.objects.get().received_nbytes == 5_600
     assert post(size_query("t_0")) == "0 5600"
     assert post(upload_body("t_0", CONTENT, offset=5_600)) == "0"
@@ -127,7 +122,7 @@ def test_a_cut_upload_goes_on_where_it_stopped(studio: Host) -> None:
 def test_a_part_may_be_sent_again_from_an_earlier_byte(studio: Host) -> None:
     make_task("t", studio)
     whole = upload_body("t_0", CONTENT)
-    Cut(whole[:-600], len(whole)).post()
+    post_cut(whole, 600)
     assert post(upload_body("t_0", CONTENT, offset=100)) == "0"
     assert stored("t_0") == CONTENT
 
@@ -151,9 +146,58 @@ def test_another_content_under_the_name_begins_anew(studio: Host) -> None:
     # The client went back to a checkpoint and computed the file once more before the first had come whole.
     make_task("t", studio)
     whole = upload_body("t_0", CONTENT)
-    Cut(whole[:-1], len(whole)).post()
+    post_cut(whole, 1)
     assert post(upload_body("t_0", b"second")) == "0"
     assert stored("t_0") == b"second"
+
+
+@pytest.mark.parametrize("error", [CutOff(), TooSlow(), UnreadablePostError()])
+def test_what_came_until_the_client_was_gone_or_too_slow_is_kept(studio: Host, error: OSError) -> None:
+    make_task("t", studio)
+    whole = upload_body("t_0", CONTENT)
+    body = BytesIO(whole[:-5_600])
+
+    def read(nbytes: int) -> bytes:
+        if part := body.read(nbytes):
+            return part
+        raise error
+
+    reply = plain.run(uploads.answer(ClientRequest("POST", ADDRESS, "", b"", len(whole), "")), read)
+    assert read_reply(reply.body) == "1 The upload was interrupted."
+    assert Upload.objects.get().received_nbytes == 20_000
+    assert post(upload_body("t_0", CONTENT, offset=20_000)) == "0"
+
+
+def test_a_cancelled_upload_lets_go_of_its_file_and_leaves_what_came(studio: Host) -> None:
+    make_task("t", studio)
+    steps = receiving.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT[:100])
+    want = next(steps)
+    while isinstance(want, Call):
+        want = steps.send(want.function())
+    assert isinstance(want, ReadBody)
+    assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is going on."
+    steps.close()
+    assert post(size_query("t_0")) == "0 100"
+    assert post(upload_body("t_0", CONTENT, offset=100)) == "0"
+
+
+def test_an_upload_cancelled_while_a_thread_is_at_work_keeps_its_file_until_that_is_done(
+    studio: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_task("t", studio)
+    steps = receiving.receive(asked_of(upload_body("t_0", CONTENT)), b"")
+    begin = next(steps)
+    disk_usage = shutil.disk_usage
+
+    def cancel(path: Path) -> Any:
+        steps.close()
+        assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is going on."
+        return disk_usage(path)
+
+    monkeypatch.setattr(shutil, "disk_usage", cancel)
+    begin.function()
+    monkeypatch.undo()
+    assert post(upload_body("t_0", CONTENT)) == "0"
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -170,7 +214,7 @@ def test_a_wrong_md5_after_a_resume_starts_from_the_beginning(studio: Host) -> N
     make_task("t", studio)
     md5 = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
     damaged = upload_body("t_0", b"!" * 25_600, md5=md5)
-    Cut(damaged[:-10_000], len(damaged)).post()
+    post_cut(damaged, 10_000)
     assert post(upload_body("t_0", CONTENT, offset=15_600)).startswith("1 The parts do not make up the file")
     assert post(size_query("t_0")) == "0 0"
     assert post(upload_body("t_0", CONTENT)) == "0"
@@ -271,6 +315,13 @@ def test_other_methods_and_chunks_are_refused() -> None:
     assert client.generic("POST", ADDRESS, b"", HTTP_TRANSFER_ENCODING="chunked").status_code == 411
 
 
+def test_a_client_that_is_refused_may_send_to_the_end() -> None:
+    body = BytesIO(upload_body("t_0", bytes(1_000_000)))
+    sent: dict[str, Any] = {"wsgi.input": body, "CONTENT_LENGTH": str(len(body.getvalue()))}
+    assert read_reply(Client().generic("POST", ADDRESS, **sent).content).startswith("-1 This file is not one")
+    assert body.read() == b""
+
+
 # --- trouble on our side ----------------------------------------------------------------------------------------------
 
 
@@ -284,17 +335,12 @@ def test_a_full_disk_lets_the_client_try_again(studio: Host, monkeypatch: pytest
 
 def test_a_disk_that_fills_up_in_mid_upload_keeps_what_was_written(studio: Host) -> None:
     make_task("t", studio)
-    pieces = iter([CONTENT[:100]])
 
     def read(_: int) -> bytes:
-        try:
-            return next(pieces)
-        except StopIteration:
-            raise OSError(errno.ENOSPC, "No space left on device") from None
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    asked = parse_head(upload_body("t_0", CONTENT).partition(b"<data>\n")[0])
     with pytest.raises(receiving.UploadError, match="full") as caught:
-        receiving.receive(asked, read)  # type: ignore[arg-type]  # it is an upload, not a query
+        plain.run(receiving.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT[:100]), read)
     assert caught.value.status == 1
     assert receiving.received_nbytes("t_0") == 100
 

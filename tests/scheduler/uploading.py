@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.test import Client
 
 from credit.models import Result
 from scheduler.keys import upload_certificate
+from scheduler.upload_protocol import FileUpload, parse_head
 from tests.credit.factories import make_app, make_result, make_workunit
 
 CAPTURES = Path(__file__).parents[1] / "data" / "protocol"
@@ -54,6 +56,13 @@ def upload_body(name: str, content: bytes, *, offset: int = 0, max_nbytes: int =
     return head.encode() + content[offset:]
 
 
+def asked_of(body: bytes) -> FileUpload:
+    """What such a request asks."""
+    asked = parse_head(body.partition(b"<data>\n")[0])
+    assert isinstance(asked, FileUpload)
+    return asked
+
+
 def size_query(name: str) -> bytes:
     return f"<data_server_request>\n    <get_file_size>{name}</get_file_size>\n</data_server_request>\n".encode()
 
@@ -63,6 +72,12 @@ def post(body: bytes) -> str:
     reply = Client().post(ADDRESS, body, content_type="application/x-www-form-urlencoded")
     assert reply.status_code == 200
     return read_reply(reply.content)
+
+
+def post_cut(body: bytes, nmissing: int) -> str:
+    """The reply when the connection breaks so many bytes before the end."""
+    cut: dict[str, Any] = {"wsgi.input": BytesIO(body[:-nmissing]), "CONTENT_LENGTH": str(len(body))}
+    return read_reply(Client().generic("POST", ADDRESS, **cut).content)
 
 
 def read_reply(body: bytes) -> str:
