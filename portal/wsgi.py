@@ -14,7 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 metrics_folder.join(settings.VAR_DIR / "metrics")
 django.setup(set_prefix=False)
 # Not imported above: what it imports looks for the metrics' folder once, and for Django's models.
-application = import_string("portal.short_way.SiteHandler")()
+application = import_string("django.core.handlers.wsgi.WSGIHandler")()
 # Imports all views now: the first client need not wait for them, and a broken one ends the start.
 _ = get_resolver().url_patterns
 # What is here stays: garbage collections need not look at it, which took a few milliseconds now and then.

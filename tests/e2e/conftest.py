@@ -1,6 +1,6 @@
 """What end-to-end tests start from: the running site, a browser on it, and a real BOINC client.
 
-Where Chromium or the BOINC client is missing, the tests that need it are skipped with that reason; with
+Where Chromium, nginx or the BOINC client is missing, the tests that need it are skipped with that reason; with
 REQUIRE_E2E=1 they fail instead.
 """
 
@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sy
 from tests.e2e import guard
 from tests.e2e import site as site_module
 from tests.e2e.boinc_client import BOINC, BOINCCMD, BoincClient
+from tests.e2e.nginx import NGINX
 from tests.e2e.site import Site
 
 CHROMIUM = "/usr/bin/chromium"
@@ -88,6 +89,13 @@ def boinc_client(tmp_path: Path) -> Iterator[BoincClient]:
     _need(BOINC, BOINCCMD)
     with BoincClient(tmp_path / "client") as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def nginx() -> str:
+    """Debian's nginx."""
+    _need(NGINX)
+    return NGINX
 
 
 # Not for longer than a module: while Playwright is up, nothing else may run an event loop in this process.

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 READERS = {"text", "words", "words_among", "switch", "choice", "integer", "number", "secret", "_kept_secret"}
 SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "checks.py"]
+NGINX_CONF = (ROOT / "deploy" / "nginx.conf").read_text()
 ROW = re.compile(r"^\| `([A-Z_]+)` \|(.*)\|$", re.M)
 
 
@@ -173,14 +174,31 @@ def test_units_start_programs_and_commands_that_there_are(unit: Path) -> None:
     ("address", "nbytes"),
     [
         ("/account/profile/", settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
-        ("/project/scheduler", settings.PROTOCOL_BODY_BYTES["/project/scheduler"]),
+        ("/project/scheduler", settings.CLIENT_PATHS["/project/scheduler"].longest_bytes),
         (reverse("api_batches"), MAX_BODY_NBYTES),
         (reverse("emulate_files"), UPLOAD_BYTES_MAX),
     ],
 )
 def test_the_proxy_lets_through_what_the_site_limits_itself(address: str, nbytes: int) -> None:
-    conf = (ROOT / "deploy" / "nginx.conf").read_text()
-    own = re.search(rf"location = {address} {{[^}}]*?client_max_body_size (\d+)([mg]);", conf)
-    limit = own or re.search(r"client_max_body_size (\d+)([mg]);", conf)
+    own = re.search(rf"location = {address} {{[^}}]*?client_max_body_size (\d+)([mg]);", NGINX_CONF)
+    limit = own or re.search(r"client_max_body_size (\d+)([mg]);", NGINX_CONF)
     assert limit is not None
-    assert int(limit[1]) * {"m": 1024**2, "g": 1024**3}[limit[2]] > nbytes
+    assert int(limit[1]) * {"m": 1024**2, "g": 1024**3}[limit[2]] >= nbytes
+
+
+def test_the_proxy_sends_to_the_event_loop_what_clients_ask_and_nothing_else() -> None:
+    sent: list[str] = []
+    for pattern, content in re.findall(r"^ {4}location [=~]? ?(\S+) {\n(.*?)^ {4}}", NGINX_CONF, re.M | re.S):
+        if "proxy_pass http://cobblestone_clients;" in content:
+            assert "error_page 500 502 503 504 =200 @try_later;" in content
+            names = re.fullmatch(r"\^/\(([\w/|]+)\)\\\.php\$", pattern)
+            sent += [f"/{name}.php" for name in names[1].split("|")] if names else [pattern]
+    assert sorted(sent) == sorted(settings.CLIENT_PATHS)
+
+
+@pytest.mark.parametrize("service", ["web", "clients"])
+def test_the_proxy_finds_the_services_where_they_listen(service: str) -> None:
+    upstream = re.search(rf"upstream cobblestone_{service} {{\n +server ([\d.]+):(\d+);", NGINX_CONF)
+    assert upstream is not None
+    unit = (ROOT / "deploy" / f"cobblestone-{service}.service").read_text()
+    assert f"--host {upstream[1]} --port {upstream[2]} " in unit
