@@ -24,16 +24,12 @@ from tests.e2e import guard
 from tests.waiting import free_port, wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# As in the Procfile.
 WEB_SERVER = (
-    sys.executable,
-    "-m",
-    "granian",
-    "--interface",
-    "wsgi",
-    "--workers",
-    "1",
-    "--blocking-threads",
-    "8",
+    *(sys.executable, "-m", "granian", "--interface", "asgi", "--runtime-mode", "st", "--loop", "uvloop"),
+    *("--http", "1", "--no-ws", "--backlog", "4096", "--backpressure", "8192"),
+    *("--respawn-failed-workers", "--workers-kill-timeout", "5"),
+    *("--http1-header-read-timeout", "20000", "--http1-buffer-size", "65536"),
 )
 
 
@@ -78,6 +74,8 @@ class Site:
     """A running site; use it as a context manager. `var_dir` must have been prepared."""
 
     def __init__(self, var_dir: Path, log_file: Path, **settings_by_name: str) -> None:
+        # Processes that answer requests; granian reads them from its environment.
+        settings_by_name.setdefault("GRANIAN_WORKERS", "1")
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}/"
         self.signing_key = signing.parse_private_key((var_dir / "am_signing_private").read_text())
@@ -89,7 +87,7 @@ class Site:
     def __enter__(self) -> Self:
         with self._log_file.open("wb") as log:
             self._process = subprocess.Popen(
-                guard.command([*WEB_SERVER, "--port", str(self._port), "portal.wsgi:application"]),
+                guard.command([*WEB_SERVER, "--port", str(self._port), "portal.asgi:application"]),
                 cwd=CHECKOUT,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -125,6 +123,11 @@ class Site:
         ]
         return [mail for mail in mails if address in str(mail["To"])]
 
+    def worker_pids(self) -> list[int]:
+        """Return the processes that answer requests: below the guard is granian's own, and below that are these."""
+        assert self._process is not None
+        return [pid for server in _children(self._process.pid) for pid in _children(server)]
+
     def _stop(self) -> None:
         if self._process is not None:
             self._process.terminate()
@@ -141,3 +144,11 @@ class Site:
             raise AssertionError(f"the site answers {error.code}\n{self.log()}") from error
         except OSError:
             return False
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        lists = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []  # it has just ended
+    return [int(child) for text in lists for child in text.split()]

@@ -23,8 +23,14 @@ MIB = 1024 * 1024
 
 @pytest.fixture
 def upload_site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator[Site]:
-    folders = {"UPLOADS_DIR": str(tmp_path / "uploads"), "FILES_DIR": str(tmp_path / "files")}
-    with Site(site_var_dir, tmp_path / "log", UPLOAD_SECRET=settings.UPLOAD_SECRET, **folders) as site:
+    with Site(
+        site_var_dir,
+        tmp_path / "log",
+        UPLOAD_SECRET=settings.UPLOAD_SECRET,
+        UPLOADS_DIR=str(tmp_path / "uploads"),
+        FILES_DIR=str(tmp_path / "files"),
+        CLIENT_BODY_SECS="5",
+    ) as site:
         yield site
 
 
@@ -65,6 +71,18 @@ def test_a_cut_connection_leaves_what_came_and_the_rest_follows(upload_site: Sit
     assert post(upload_site, upload_body("t_0", content, offset=int(here), max_nbytes=3 * MIB)) == "0"
     upload = Upload.objects.get()
     assert upload.completed_at is not None and upload.md5 == hashlib.md5(content).hexdigest()
+
+
+def test_an_upload_that_comes_to_a_stop_is_ended_and_the_rest_may_follow(upload_site: Site, studio: Host) -> None:
+    make_task("t", studio, max_nbytes=MIB)
+    content = os.urandom(MIB)
+    whole = upload_body("t_0", content, max_nbytes=MIB)
+    with connect(upload_site, len(whole)) as connection:
+        connection.sendall(whole[:-5])
+        assert reply_of(connection) == "1 The upload was interrupted."
+    assert Upload.objects.get().received_nbytes == MIB - 5
+    assert post(upload_site, size_query("t_0")) == f"0 {MIB - 5}"
+    assert post(upload_site, upload_body("t_0", content, offset=MIB - 5, max_nbytes=MIB)) == "0"
 
 
 def test_a_large_upload_takes_hardly_any_memory(upload_site: Site, studio: Host) -> None:
