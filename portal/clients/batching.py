@@ -21,6 +21,7 @@ from typing import Any, Final
 import psycopg
 from psycopg_pool import AsyncConnectionPool, TooManyRequests
 
+from portal.clients.connections import Connection, fetch, fetch_prepared
 from portal.clients.wants import (
     APART,
     Busy,
@@ -30,14 +31,11 @@ from portal.clients.wants import (
     Once,
     Query,
     ReadBody,
-    Row,
-    Step,
     Steps,
     Transaction,
     Turn,
 )
 
-Connection = psycopg.AsyncConnection[Row]
 Pool = AsyncConnectionPool[Connection]
 ReadPart = Callable[[int], Awaitable[bytes]]
 Held = dict[Hashable, Callable[[], None]]
@@ -138,7 +136,8 @@ class _Lane:
     async def _carry_out(self, connection: Connection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
         queries = [query for query, _ in batch]
         try:
-            rows = await fetch(connection, type(queries[0]).steps(queries, apart=False))
+            steps = type(queries[0]).steps(queries, apart=False)
+            rows = await (fetch_prepared(connection, steps[0]) if len(steps) == 1 else fetch(connection, steps))
             found: Sequence[Any] = type(queries[0]).found(queries, rows)
             outcomes = list(zip(batch, found, strict=True))
         except Exception:
@@ -341,18 +340,3 @@ async def _alone(connection: Connection, query: Query) -> Any:
     rows = await fetch(connection, query.steps([query], apart=True))
     (found,) = query.found([query], rows)
     return None if found is APART else found
-
-
-async def fetch(connection: Connection, steps: Sequence[Step]) -> Sequence[Row]:
-    """The rows of the last statement. Several go in one round trip, which is one transaction."""
-    if len(steps) == 1:
-        return await (await _execute(connection, steps[0])).fetchall()
-    async with connection.pipeline():
-        cursors = [await _execute(connection, step) for step in steps]
-    # Committed only at the pipeline's end.
-    return await cursors[-1].fetchall()
-
-
-async def _execute(connection: Connection, step: Step) -> psycopg.AsyncRawCursor[Row]:
-    cursor = psycopg.AsyncRawCursor(connection)
-    return await cursor.execute(step.statement.text, step.statement.values(step.params), prepare=True)

@@ -138,7 +138,8 @@ def test_requests_that_come_together_cost_two_statements_in_all(alice: User, pro
         return list(loop.run_together([asked(message, now) for message in messages]))
 
     with Loop() as loop:
-        reports(loop)  # makes the connections, reads the projects
+        for _ in range(3):
+            reports(loop)  # makes the connections, reads the projects, prepares the statements
         sent: list[str] = []
         with ExitStack() as stack:
             for lane in (loop.batching._reads, loop.batching._writes):
