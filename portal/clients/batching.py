@@ -44,7 +44,7 @@ Held = dict[Hashable, Callable[[], None]]
 MOST: Final = 32
 """Queries in a batch at most: a longer statement gains nothing, and those behind it wait."""
 READERS: Final = 1
-WRITERS: Final = 2
+WRITERS: Final = 1
 APART_CONNECTIONS: Final = 4
 APART_WAITING: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
@@ -136,8 +136,7 @@ class _Lane:
     async def _carry_out(self, connection: Connection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
         queries = [query for query, _ in batch]
         try:
-            steps = type(queries[0]).steps(queries, apart=False)
-            rows = await (fetch_prepared(connection, steps[0]) if len(steps) == 1 else fetch(connection, steps))
+            rows = await fetch_prepared(connection, type(queries[0]).steps(queries, apart=False))
             found: Sequence[Any] = type(queries[0]).found(queries, rows)
             outcomes = list(zip(batch, found, strict=True))
         except Exception:
