@@ -17,8 +17,8 @@ from accounting.partitions import partition_of
 from portal.clients.wants import Statement
 
 # One row for each request: the host, its owner, and as JSON the owner's projects and the host's. Joins by
-# "= ANY (ARRAY[key])" look each row up by its key, however small the tables are; by "=" they might be read as a whole, as
-# "merged_into_id IS NULL" would read nearly all computers by its index.
+# "= ANY (ARRAY[key])" look each row up by its key, however small the tables are; by "=" they might be read as a whole,
+# and by "merged_into_id IS NULL" nearly all computers.
 # As text, as totals may have more digits than 64 bits hold, and JSON's numbers lose them.
 _READ: Final = """
 SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs::text,

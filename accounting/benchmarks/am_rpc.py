@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
+from urllib.request import urlopen
 
 from django.utils import timezone
 
 from accounting import rpc
 from accounting.benchmarks import fleet, floor
 from accounting.protocol import parse_request
-from portal.benchmarks import load
+from portal.benchmarks import cpu, load, nginx
 from portal.benchmarks.server import server
 from portal.benchmarks.statements import statements
 from portal.clients import plain
@@ -20,10 +25,14 @@ from portal.clients import plain
 CONCURRENCIES = (1, 4, 16, 64)
 SECS = 4.0
 ROUNDS = 3
+PEOPLE = 4
 
 
 def measure() -> dict[str, Any]:
-    """Rates and floors at each concurrency, in turns so that a drifting machine harms both alike; medians."""
+    """Rates and floors at each concurrency, in turns so that a drifting machine harms both alike; medians.
+
+    At 16 also behind nginx, if it is installed, and while people ask for pages as fast as they can.
+    """
     members = fleet.create()
     floor.create()
     results: dict[str, Any] = {"hosts": fleet.HOSTS, "request_bytes": len(members[0].request())}
@@ -33,15 +42,51 @@ def measure() -> dict[str, Any]:
         for member in members:
             first_contacts.post(member.request())
         for concurrency in CONCURRENCIES:
-            rounds = [
-                (
-                    load.run(lambda number: client(port, members, number), concurrency, SECS),
-                    floor.measure(concurrency, SECS),
-                )
-                for _ in range(ROUNDS)
-            ]
-            results[f"concurrency_{concurrency}"] = _summary(rounds)
+            results[f"concurrency_{concurrency}"] = _measured(port, members, concurrency)
+        if nginx.is_installed():
+            with nginx.before(port) as front:
+                results["behind_nginx_16"] = _measured(front, members, 16)
+        with _busy_pages(port):
+            results["while_pages_are_busy_16"] = _measured(port, members, 16)
     return {**results["concurrency_16"], "statements": _statements(members[0]), **results}
+
+
+def _measured(port: int, members: list[fleet.Member], concurrency: int) -> dict[str, float]:
+    rounds = []
+    for _ in range(ROUNDS):
+        before = cpu.used_secs()
+        rpc_round = load.run(partial(client, port, members), concurrency, SECS)
+        used = cpu.per_request(before, cpu.used_secs(), rpc_round.rate * SECS)
+        rounds.append((rpc_round, floor.measure(concurrency, SECS), used))
+    ratios = [ours.rate / bare.rate for ours, bare, _ in rounds]
+    return {
+        "rate": round(statistics.median(ours.rate for ours, _, _ in rounds)),
+        "floor": round(statistics.median(bare.rate for _, bare, _ in rounds)),
+        "ratio": round(statistics.median(ratios), 3),
+        "p50_ms": statistics.median(ours.p50_ms for ours, _, _ in rounds),
+        "p99_ms": statistics.median(ours.p99_ms for ours, _, _ in rounds),
+        **{name: statistics.median(used.get(name, 0) for _, _, used in rounds) for name in rounds[0][2]},
+    }
+
+
+@contextmanager
+def _busy_pages(port: int) -> Iterator[None]:
+    """Some people ask for a page, again and again, until the block ends."""
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            with urlopen(f"http://127.0.0.1:{port}/account/login/", timeout=load.TIMEOUT_SECS) as reply:
+                reply.read()
+
+    with ThreadPoolExecutor(PEOPLE) as people:
+        asking = [people.submit(ask) for _ in range(PEOPLE)]
+        try:
+            yield
+        finally:
+            over.set()
+        for each in asking:
+            each.result()
 
 
 def _statements(member: fleet.Member) -> int:
@@ -52,17 +97,6 @@ def _statements(member: fleet.Member) -> int:
 
     answer()
     return statements(answer)
-
-
-def _summary(rounds: list[tuple[load.Measured, load.Measured]]) -> dict[str, float]:
-    ratios = [rpc.rate / bare.rate for rpc, bare in rounds]
-    return {
-        "rate": round(statistics.median(rpc.rate for rpc, _ in rounds)),
-        "floor": round(statistics.median(bare.rate for _, bare in rounds)),
-        "ratio": round(statistics.median(ratios), 3),
-        "p50_ms": statistics.median(rpc.p50_ms for rpc, _ in rounds),
-        "p99_ms": statistics.median(rpc.p99_ms for rpc, _ in rounds),
-    }
 
 
 def client(port: int, members: list[fleet.Member], number: int) -> Callable[[], None]:

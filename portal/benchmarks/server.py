@@ -19,9 +19,7 @@ from portal.leash import leashed
 @contextmanager
 def server() -> Iterator[int]:
     """The site as `make run` serves it, on a free loopback port and on this database."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = {
         **os.environ,
         "PORT": str(port),
@@ -33,7 +31,7 @@ def server() -> Iterator[int]:
     with (settings.VAR_DIR / "bench-web.log").open("wb") as log:
         web = subprocess.Popen(leashed([sys.executable, *command[1:]]), stdout=log, stderr=log, env=environment)
     try:
-        _await(port, web)
+        await_port(port, web)
         yield port
     finally:
         web.terminate()
@@ -45,7 +43,14 @@ def _web_command() -> str:
     return next(line.removeprefix("web:").strip() for line in lines if line.startswith("web:"))
 
 
-def _await(port: int, server: subprocess.Popen[bytes]) -> None:
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def await_port(port: int, server: subprocess.Popen[bytes]) -> None:
+    """Until the server takes connections; RuntimeError if it does not."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and server.poll() is None:
         try:

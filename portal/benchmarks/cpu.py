@@ -1,0 +1,32 @@
+"""The processor time of groups of processes, as the kernel counts it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+# What a process has in its command line, by the name of its group.
+GROUPS = {"web": "granian", "database": "postgres", "nginx": "nginx"}
+_SECS_PER_TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def used_secs() -> dict[str, float]:
+    """Of all such processes on this machine, since their start; ``load``: of this process."""
+    used = dict.fromkeys(GROUPS, 0.0)
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_text(errors="replace")
+            times = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        for name, word in GROUPS.items():
+            if word in command:
+                used[name] += (int(times[11]) + int(times[12])) * _SECS_PER_TICK
+    return {**used, "load": sum(os.times()[:2])}
+
+
+def per_request(before: Mapping[str, float], after: Mapping[str, float], nrequests: float) -> dict[str, int]:
+    """Microseconds of each group for one request, of those that used any."""
+    found = {f"{name}_us": round((after[name] - before[name]) * 1e6 / nrequests) for name in after}
+    return {name: us for name, us in found.items() if us}
