@@ -17,7 +17,7 @@ run: .venv/runtime  ## run the site: PORT=8000, data below VAR_DIR=var
 	@exec $(PY) -I -S portal/leash.py 15 $$PPID $(PY) -m portal.run
 
 test: .venv/development  ## run all tests; ARGS= go to pytest
-	@$(PY) -m pytest -n 2 $(ARGS)
+	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
 lint: .venv/development  ## check style, types, import arrows, templates, migrations, settings
 	@$(PY) -m ruff check .

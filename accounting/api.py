@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.utils import timezone
 
 from accounting import rpc
 from accounting.protocol import parse_request
 from portal.boinc_errors import ERR_GENERIC
 from portal.clients.messages import ClientReply, ClientRequest, refusal, xml_reply
-from portal.clients.wants import Steps
+from portal.clients.wants import Steps, parsed
 
 
 def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
@@ -20,5 +22,5 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
 
 def _answer(request: ClientRequest) -> Steps[ClientReply]:
     # The raw body whatever its label: clients call it a form, newer ones XML.
-    message = parse_request(request.body)
+    message = yield from parsed(partial(parse_request, request.body), len(request.body))
     return xml_reply((yield from rpc.answer(message, now=timezone.now(), address=request.address)))

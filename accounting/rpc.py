@@ -30,6 +30,7 @@ from portal import credentials
 from portal.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 from portal.clients import plain
+from portal.clients.answering import beside
 from portal.clients.wants import Steps, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.once import once
@@ -82,7 +83,7 @@ def _answer_known(
         done = yield from _settle_and_write(request, account, projects, now, first_contact=False)
         if done is not None:
             if account.key_id is not None and _is_key_use_new(account, now):
-                yield from in_thread(_note_key_use, account.key_id, account.host_id, now)
+                yield from beside(in_thread(_note_key_use, account.key_id, account.host_id, now))
             return render_reply(done)
     raise _overtaken()
 

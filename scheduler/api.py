@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from django.conf import settings
 from django.utils import timezone
 
 from portal.accounts import ClientAuthError
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
-from portal.clients.wants import Steps
+from portal.clients.wants import Steps, parsed
 from portal.clients.web_rpc import site_config
 from portal.scanner import ProtocolError
 from scheduler import catalogue, rpc
@@ -30,7 +31,7 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
 def _answer(request: ClientRequest) -> Steps[ClientReply]:
     try:
         # The raw body whatever its label: clients call it a form, newer ones XML.
-        message = parse_request(request.body, is_cut=request.is_cut)
+        message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
         return xml_reply((yield from rpc.answer(message, now=timezone.now())))
     except (ClientAuthError, ProtocolError) as refused:
         # As clients show it, which know no error numbers here: a notice, and a long wait.

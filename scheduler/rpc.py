@@ -30,6 +30,7 @@ from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from portal.accounts import ClientAuthError
 from portal.boinc_errors import ERR_GENERIC
+from portal.clients.answering import beside
 from portal.clients.wants import Steps, Transaction, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.once import once
@@ -72,7 +73,8 @@ _DRAW: Final = random.Random()
 def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random = _DRAW) -> Steps[bytes]:
     """Answer one request of a client. Raises ProtocolError or ClientAuthError, whose sentence the client is to show."""
     if request.hostid:
-        yield Turn(("scheduler", request.hostid))
+        # With the key, as anybody can name a computer's number.
+        yield Turn(("scheduler", request.hostid, request.authenticator))
     known = yield from catalogue.suiting(request.code_sign_key)
     host_id, hand = request.hostid, Hand(known)
     # Who reports jobs writes before all is known, and who finds no ready job looks for some.
@@ -98,9 +100,9 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
             hand.empty()
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
-    yield from _note_key_use(account, host_id, now)
-    yield from _converge(request, account)
-    yield from preferences.keep_newer(request, account, now)
+    yield from beside(_note_key_use(account, host_id, now))
+    yield from beside(_converge(request, account))
+    yield from beside(preferences.keep_newer(request, account, now))
     return replies.render_reply(reply)
 
 

@@ -82,8 +82,8 @@ class Shelf:
             if self._is_low(known):
                 yield from self._fill(known)
         finally:
-            self._is_filling = False
             self._filling.release()
+            self._is_filling = False
 
     def _is_low(self, known: Catalogue) -> bool:
         is_few = len(self._jobs) < self._lot // 2 and time.monotonic() >= self._not_before

@@ -51,6 +51,14 @@ def busy(route: ClientPath) -> ClientReply:
     return failure(route.root, ERR_GENERIC, BUSY)
 
 
+def beside(steps: Steps[Any]) -> Steps[None]:
+    """Take these steps after a use case has stored what it answers: if they fail, the answer must still go out."""
+    try:
+        yield from steps
+    except Exception:
+        log.exception("protocol.side_step_failed")
+
+
 def failed(route: ClientPath) -> ClientReply:
     """The reply after a fault that is being handled."""
     log.exception("protocol.failed", path=route.path)

@@ -110,7 +110,7 @@ class ClientApplication:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _head(self, scope: Scope) -> _Head:
-        length, is_chunked, user_agent, given_id = 0, False, "", None
+        length, is_chunked, user_agent, given_id, forwarded = 0, False, "", None, ""
         client = scope.get("client")
         address = str(client[0]) if client else ""
         for name, value in scope["headers"]:
@@ -121,10 +121,11 @@ class ClientApplication:
             elif name == b"transfer-encoding":
                 is_chunked = True
             elif self._is_behind_proxy and name == b"x-forwarded-for":
-                # The last one is the proxy's own word, all others are claims.
-                address = _address(value.decode("latin-1").rsplit(",", 1)[-1].strip()) or address
+                forwarded = value.decode("latin-1")
             elif self._is_behind_proxy and name == b"x-request-id":
                 given_id = value.decode("latin-1")
+        # The last address is the proxy's own word, all others are claims.
+        address = _address(forwarded.rsplit(",", 1)[-1].strip()) or address
         return _Head(length, is_chunked, user_agent, address, answering.request_id(given_id))
 
     async def _reply(self, route: ClientPath, method: str, query: str, head: _Head, body: Body) -> ClientReply:

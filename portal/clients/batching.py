@@ -21,7 +21,7 @@ from typing import Any, Final
 import psycopg
 from psycopg_pool import AsyncConnectionPool, TooManyRequests
 
-from portal.clients.connections import Connection, fetch, fetch_prepared
+from portal.clients.connections import Connection, fetch, fetch_prepared, is_clean
 from portal.clients.wants import (
     APART,
     Busy,
@@ -130,7 +130,7 @@ class _Lane:
             connection = self._kept.pop()
             if not connection.closed:
                 return connection
-            await self._pool.putconn(connection)
+            await self._pool.putconn(connection)  # which makes room for a new one
         return await self._pool.getconn()
 
     async def _carry_out(self, connection: Connection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
@@ -142,6 +142,8 @@ class _Lane:
         except Exception:
             # Of whatever kind, it may be one query's alone.
             outcomes = [(each, APART) for each in batch]
+            if not is_clean(connection):
+                await connection.close()
         self._kept.append(connection)
         for (query, future), its in outcomes:
             if its is APART:
@@ -167,16 +169,12 @@ class Batching:
     """
 
     def __init__(self, connection_params: dict[str, Any], thread_ended: Callable[[], None] = lambda: None) -> None:
-        self._pool: Pool = AsyncConnectionPool(
-            kwargs={**connection_params, "autocommit": True},
-            min_size=0,
-            max_size=READERS + WRITERS + APART_CONNECTIONS,
-            max_waiting=APART_WAITING,
-            timeout=CONNECT_SECS,
-            open=False,
-        )
-        self._reads = _Lane(READERS, self._pool, self._do_apart)
-        self._writes = _Lane(WRITERS, self._pool, self._do_apart)
+        self._params = {**connection_params, "autocommit": True}
+        # Of its own, so that nothing slow can take the connections of batches.
+        self._lanes_pool = self._make_pool(READERS + WRITERS)
+        self._pool = self._make_pool(APART_CONNECTIONS)
+        self._reads = _Lane(READERS, self._lanes_pool, self._do_apart)
+        self._writes = _Lane(WRITERS, self._lanes_pool, self._do_apart)
         self._threads = ThreadPoolExecutor(THREADS, "slow-call")
         self._thread_ended = thread_ended
         self._ncalls = 0
@@ -184,9 +182,20 @@ class Batching:
         self._shared: dict[Hashable, asyncio.Future[Any]] = {}
         self._is_open = False
 
+    def _make_pool(self, size: int) -> Pool:
+        return AsyncConnectionPool(
+            kwargs=self._params,
+            min_size=0,
+            max_size=size,
+            max_waiting=APART_WAITING,
+            timeout=CONNECT_SECS,
+            open=False,
+        )
+
     async def close(self) -> None:
         await self._reads.close()
         await self._writes.close()
+        await self._lanes_pool.close()
         await self._pool.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -194,6 +203,7 @@ class Batching:
         """What the steps return or raise; ``read_part(n)`` hands out up to n bytes of the request's body."""
         if not self._is_open:
             self._is_open = True
+            await self._lanes_pool.open()
             await self._pool.open()
         held: Held = {}
         try:
@@ -276,22 +286,21 @@ class Batching:
         async with self._apart() as connection, connection.transaction():
             found: Any = None
             error: Exception | None = None
-            while True:
-                try:
-                    want = steps.send(found) if error is None else steps.throw(error)
-                except StopIteration as end:
-                    result: Found = end.value
-                    return result
-                found = error = None
-                try:
-                    if isinstance(want, Query):
-                        found = await _alone(connection, want)
-                    elif isinstance(want, Fetch):
-                        found = await fetch(connection, want.steps)
-                    else:
-                        raise TypeError(f"a transaction's steps yielded {type(want).__name__}")
-                except Exception as raised:
-                    error = raised
+            try:
+                while True:
+                    try:
+                        want = steps.send(found) if error is None else steps.throw(error)
+                    except StopIteration as end:
+                        result: Found = end.value
+                        return result
+                    found = error = None
+                    try:
+                        found = await _wanted_in_transaction(connection, want)
+                    except Exception as raised:
+                        error = raised
+            finally:
+                error = None  # as in _run
+                steps.close()
 
     async def _call(self, function: Callable[[], Any]) -> Any:
         if self._ncalls >= CALLS_WAITING:
@@ -333,6 +342,14 @@ class Batching:
             task.add_done_callback(lambda _: self._shared.pop(key))
         # Shielded: one who is cancelled must not end it for the others.
         return await asyncio.shield(self._shared[key])
+
+
+async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:
+    if isinstance(want, Query):
+        return await _alone(connection, want)
+    if isinstance(want, Fetch):
+        return await fetch(connection, want.steps)
+    raise TypeError(f"a transaction's steps yielded {type(want).__name__}")
 
 
 async def _alone(connection: Connection, query: Query) -> Any:

@@ -26,10 +26,20 @@ async def fetch(connection: Connection, steps: Sequence[Step]) -> Sequence[Row]:
     """The rows of the last statement. Several go in one round trip, which is one transaction."""
     if len(steps) == 1:
         return await (await _execute(connection, steps[0])).fetchall()
-    async with connection.pipeline():
+    # Not by the pipeline's end alone: an error at the commit would then be told as one of the pipeline.
+    async with connection.transaction(), connection.pipeline():
         cursors = [await _execute(connection, step) for step in steps]
-    # Committed only at the pipeline's end.
     return await cursors[-1].fetchall()
+
+
+def is_clean(connection: Connection) -> bool:
+    """Whether the connection can be used again: it is idle, and nothing is on its way."""
+    pgconn = connection.pgconn
+    return (
+        not connection.closed
+        and pgconn.transaction_status == pq.TransactionStatus.IDLE
+        and pgconn.pipeline_status == pq.PipelineStatus.OFF
+    )
 
 
 async def _execute(connection: Connection, step: Step) -> psycopg.AsyncRawCursor[Row]:
@@ -58,9 +68,12 @@ async def fetch_prepared(connection: Connection, steps: Sequence[Step]) -> Seque
         pgconn.pipeline_sync()
         await connection.wait(send(pgconn))
         results = [(await connection.wait(fetch_many(pgconn)))[0] for _ in steps]
-        await connection.wait(fetch_one(pgconn))  # the end of the pipeline, and with it of the transaction
+        # The transaction is committed only now, and deferred constraints are checked.
+        while (end := await connection.wait(fetch_one(pgconn))) is None or end.status != pq.ExecStatus.PIPELINE_SYNC:
+            results += [end] if end is not None else []
         pgconn.exit_pipeline_mode()
-        result = next((each for each in results if each.status not in _DONE), results[-1])
+        failed = (each for each in results if each.status not in _DONE)
+        result = next(failed, results[len(steps) - 1])
     _check(connection, result)
     transformer.set_pgresult(result)
     return transformer.load_rows(0, result.ntuples, tuple)

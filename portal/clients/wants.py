@@ -143,6 +143,15 @@ Steps = Generator[Any, Any, Found]
 """A use case, or a part of one: yields what it wants, is sent what was found, and returns its result."""
 
 
+LONG_NBYTES: Final = 128 * 1024
+"""A message that is longer is parsed in a thread: it would hold up everybody on the loop."""
+
+
+def parsed(parse: Callable[[], Found], nbytes: int) -> Steps[Found]:
+    """What ``parse`` makes of a message of this length."""
+    return (yield from in_thread(parse)) if nbytes > LONG_NBYTES else parse()
+
+
 def in_thread(function: Callable[..., Found], *args: Any, **options: Any) -> Steps[Found]:
     """The steps of a use case that blocks from beginning to end."""
     found: Found = yield Call(lambda: function(*args, **options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -367,6 +367,67 @@ def _is_waited_for(pid: int) -> bool:
             return bool(cursor.fetchone()[0])
     finally:
         connection.close()
+
+
+INSERT = Statement("INSERT INTO batching_child SELECT unnest(%(values)s::integer[]) RETURNING parent")
+NOTHING = Statement("SELECT 1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Insert(Query):
+    """A row that must have a parent when the transaction is committed; in one statement or in two."""
+
+    parent: int
+    nsteps: int
+    is_write: ClassVar[bool] = True
+
+    @property
+    def kind(self) -> Hashable:
+        return self.nsteps
+
+    @staticmethod
+    def steps(several: Sequence[Insert], *, apart: bool) -> Sequence[Step]:
+        insert = Step(INSERT, {"values": [each.parent for each in several]})
+        return [Step(NOTHING, {}), insert] if several[0].nsteps == 2 else [insert]
+
+    @staticmethod
+    def found(several: Sequence[Insert], rows: Sequence[Row]) -> Sequence[Any]:
+        return [parent for (parent,) in rows]
+
+
+@pytest.fixture
+def parents() -> Iterator[None]:
+    """Numbers below 100 are parents."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE batching_parent (id integer PRIMARY KEY)")
+        cursor.execute("INSERT INTO batching_parent SELECT generate_series(0, 99)")
+        cursor.execute(
+            "CREATE TABLE batching_child (parent integer REFERENCES batching_parent DEFERRABLE INITIALLY DEFERRED)"
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE batching_child, batching_parent")
+
+
+@pytest.mark.parametrize("nsteps", [1, 2])
+def test_what_fails_at_the_commit_is_its_own_requests_alone(nsteps: int, parents: None) -> None:
+    async def work(made: Batching) -> list[Any]:
+        found: list[Any] = []
+        for first in range(0, 60, 4):
+            batch = [Insert(first, nsteps), Insert(first + 1, nsteps), Insert(first + 2, 3 - nsteps)]
+            if first % 12 == 0:
+                batch.insert(1, Insert(100 + first, nsteps))
+            found += await asyncio.gather(*[made.run(once(each)) for each in batch], return_exceptions=True)
+        return found
+
+    found = on_loop(work)
+    expected = [first + number for first in range(0, 60, 4) for number in range(3)]
+    assert [each for each in found if isinstance(each, int)] == expected
+    failed = [each for each in found if not isinstance(each, int)]
+    assert [type(each) for each in failed] == [psycopg.errors.ForeignKeyViolation] * 5
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT parent FROM batching_child ORDER BY parent")
+        assert [parent for (parent,) in cursor.fetchall()] == expected
 
 
 def test_no_queue_is_changed_across_an_await() -> None:
