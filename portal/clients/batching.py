@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import psycopg
@@ -206,36 +207,15 @@ class Batching:
             await self._lanes_pool.open()
             await self._pool.open()
         held: Held = {}
+
+        def get(want: Any) -> Awaitable[Any]:
+            return self._query(want) if isinstance(want, Query) else self._get(want, held, read_part)
+
         try:
-            return await self._run(steps, held, read_part)
+            return await _drive(steps, get)
         finally:
             for release in held.values():
                 release()
-
-    async def _run(self, steps: Steps[Found], held: Held, read_part: ReadPart | None) -> Found:
-        found: Any = None
-        error: Exception | None = None
-        try:
-            while True:
-                try:
-                    want = steps.send(found) if error is None else steps.throw(error)
-                except StopIteration as end:
-                    result: Found = end.value
-                    return result
-                found = error = None
-                try:
-                    if isinstance(want, Query):
-                        found = await self._query(want)
-                    else:
-                        found = await self._get(want, held, read_part)
-                except Exception as raised:
-                    # Of whatever kind, it is raised where it was wanted.
-                    error = raised
-        finally:
-            # Its traceback has this frame, which has it: the server would keep the connection until that is found.
-            error = None
-            # If the request was cancelled, the use case is to let go of what it holds.
-            steps.close()
 
     def _query(self, query: Query) -> Awaitable[Any]:
         if query.is_slow:
@@ -284,23 +264,7 @@ class Batching:
 
     async def _transaction(self, steps: Steps[Found]) -> Found:
         async with self._apart() as connection, connection.transaction():
-            found: Any = None
-            error: Exception | None = None
-            try:
-                while True:
-                    try:
-                        want = steps.send(found) if error is None else steps.throw(error)
-                    except StopIteration as end:
-                        result: Found = end.value
-                        return result
-                    found = error = None
-                    try:
-                        found = await _wanted_in_transaction(connection, want)
-                    except Exception as raised:
-                        error = raised
-            finally:
-                error = None  # as in _run
-                steps.close()
+            return await _drive(steps, partial(_wanted_in_transaction, connection))
 
     async def _call(self, function: Callable[[], Any]) -> Any:
         if self._ncalls >= CALLS_WAITING:
@@ -342,6 +306,30 @@ class Batching:
             task.add_done_callback(lambda _: self._shared.pop(key))
         # Shielded: one who is cancelled must not end it for the others.
         return await asyncio.shield(self._shared[key])
+
+
+async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> Found:
+    """What the steps return or raise; ``get`` finds what each of them wants."""
+    found: Any = None
+    error: Exception | None = None
+    try:
+        while True:
+            try:
+                want = steps.send(found) if error is None else steps.throw(error)
+            except StopIteration as end:
+                result: Found = end.value
+                return result
+            found = error = None
+            try:
+                found = await get(want)
+            except Exception as raised:
+                # Of whatever kind, it is raised where it was wanted.
+                error = raised
+    finally:
+        # Its traceback has this frame, which has it: the server would keep the connection until that is found.
+        error = None
+        # If the request was cancelled, the use case is to let go of what it holds.
+        steps.close()
 
 
 async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:

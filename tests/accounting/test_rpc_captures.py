@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,14 +33,15 @@ def on_loop(message: bytes) -> Reply:
 
 
 @pytest.fixture
-def project(alice: User) -> Project:
+def project(alice: User, signing_keys: None) -> Iterator[Project]:
     """The project that the captured clients were attached to, Alice's, and her key."""
     ClientKey.objects.create(user=alice, origin=ClientKey.Origin.LOOKUP, key_hash=credentials.key_hash(KEY))
     made = Project.objects.create(
         name="Test Project", master_url="http://127.0.0.1:8202/", shared_account_key=vault.encrypt("1_77")
     )
     catalogue.forget()
-    return made
+    yield made
+    catalogue.forget()
 
 
 def of_alice(capture: bytes) -> bytes:
