@@ -41,6 +41,7 @@ def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
     except Busy:
         return busy(route)
     except Exception:
+        # Of whatever kind: without a reply in its own form a client may wait for ever.
         return failed(route)
     return reply
 
@@ -56,6 +57,7 @@ def beside(steps: Steps[Any]) -> Steps[None]:
     try:
         yield from steps
     except Exception:
+        # Of whatever kind: what the reply says is stored already, and the client must hear of it.
         log.exception("protocol.side_step_failed")
 
 

@@ -90,6 +90,7 @@ class ClientApplication:
             try:
                 reply = await self._reply(route, method, scope["query_string"].decode("latin-1"), head, body)
             except Exception:
+                # A fault of the driver, as use cases' own are replies already: the client is answered all the same.
                 reply = answering.failed(route)
         answering.record(
             route,

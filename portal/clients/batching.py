@@ -156,6 +156,7 @@ class _Lane:
         try:
             found = await self._do_apart(query)
         except Exception as error:
+            # Of whatever kind, it is the request's that waits for this future, and which would else wait for ever.
             if not future.done():
                 future.set_exception(error)
         else:

@@ -63,6 +63,7 @@ class ClientView(APIView):
     def post(self, request: Request) -> HttpResponse:
         return self.get(request)
 
+    # DRF's two methods return its own Response; clients get Django's, which nothing renders again.
     def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
         return self.get(request)
 

@@ -108,6 +108,7 @@ def test_what_was_acknowledged_is_booked_once(two_processes: Site) -> None:
     computers = [Computer(member, (at.hostname, at.port)) for member in fleet.create(HOSTS)]
     for computer in computers:
         while not (computer.report() and computer.report()):
+            # A process that was killed is being started again: only asking tells when it is there.
             time.sleep(0.1)
     begun = {id(computer): computer.member.sent for computer in computers}
     before = {id(computer): _credited(computer) for computer in computers}
@@ -116,6 +117,7 @@ def test_what_was_acknowledged_is_booked_once(two_processes: Site) -> None:
         deadline = time.monotonic() + PATIENCE_SECS
         while not computer.report():
             assert time.monotonic() < deadline, two_processes.log()[-2000:]
+            # As above.
             time.sleep(0.1)
     for computer in computers:
         (base,) = before[id(computer)]
@@ -141,6 +143,7 @@ def _report_with_faults(site: Site, computers: list[Computer]) -> None:
     def kill() -> None:
         try:
             for _ in range(max(SIGNALS, NREQUESTS // 3000)):
+                # The load goes on meanwhile; the pause is what granian wants between two ends of one process.
                 time.sleep(SECS_BETWEEN_SIGNALS)
                 pids = sorted(site.worker_pids(), key=_started)
                 # The one that has lived longest, so that they take turns.
