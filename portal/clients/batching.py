@@ -22,7 +22,7 @@ from typing import Any, Final
 import psycopg
 from psycopg_pool import AsyncConnectionPool, TooManyRequests
 
-from portal.clients.connections import Connection, fetch, fetch_prepared, is_clean
+from portal.clients.connections import BatchConnection, Connection, fetch
 from portal.clients.wants import (
     APART,
     Busy,
@@ -63,7 +63,7 @@ class _Lane:
         self._do_apart = do_apart
         self._waiting: deque[tuple[Query, asyncio.Future[Any]]] = deque()
         self._nfree = size
-        self._kept: list[Connection] = []
+        self._kept: list[BatchConnection] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def submit(self, query: Query) -> asyncio.Future[Any]:
@@ -123,28 +123,28 @@ class _Lane:
 
     async def close(self) -> None:
         while self._kept:
-            await self._pool.putconn(self._kept.pop())
+            await self._pool.putconn(self._kept.pop().release())
 
-    async def _connection(self) -> Connection:
+    async def _connection(self) -> BatchConnection:
         """The one that was used last, as what PostgreSQL's process needs is still in the caches; else a new one."""
         while self._kept:
-            connection = self._kept.pop()
-            if not connection.closed:
-                return connection
-            await self._pool.putconn(connection)  # which makes room for a new one
-        return await self._pool.getconn()
+            kept = self._kept.pop()
+            if not kept.connection.closed:
+                return kept
+            await self._pool.putconn(kept.release())  # which makes room for a new one
+        return BatchConnection(await self._pool.getconn())
 
-    async def _carry_out(self, connection: Connection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
+    async def _carry_out(self, connection: BatchConnection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
         queries = [query for query, _ in batch]
         try:
-            rows = await fetch_prepared(connection, type(queries[0]).steps(queries, apart=False))
+            rows = await connection.fetch(type(queries[0]).steps(queries, apart=False))
             found: Sequence[Any] = type(queries[0]).found(queries, rows)
             outcomes = list(zip(batch, found, strict=True))
         except Exception:
             # Of whatever kind, it may be one query's alone.
             outcomes = [(each, APART) for each in batch]
-            if not is_clean(connection):
-                await connection.close()
+            if not connection.is_clean:
+                await connection.release().close()
         self._kept.append(connection)
         for (query, future), its in outcomes:
             if its is APART:

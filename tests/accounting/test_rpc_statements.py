@@ -143,8 +143,8 @@ def test_requests_that_come_together_cost_two_statements_in_all(alice: User, pro
         sent: list[str] = []
         with ExitStack() as stack:
             for lane in (loop.batching._reads, loop.batching._writes):
-                (connection,) = lane._kept
-                stack.enter_context(traced(connection.pgconn, sent))
+                (kept,) = lane._kept
+                stack.enter_context(traced(kept.connection.pgconn, sent))
             replies = reports(loop)
     assert not [reply for reply in replies if not isinstance(reply, bytes) or b"<error_num>" in reply]
     # A read and a write for all five, of whom one has a note and one new hardware; no BEGIN and no COMMIT.

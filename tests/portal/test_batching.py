@@ -212,6 +212,61 @@ def test_without_a_database_all_who_wait_are_told_so(monkeypatch: pytest.MonkeyP
     assert [type(error) for error in asyncio.run(work())] == [PoolTimeout] * 3
 
 
+ECHO = Statement("SELECT %(text)s::text")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Echo(Query):
+    """A text, sent and received in each of some statements."""
+
+    text: str
+    nsteps: int
+    is_write: ClassVar[bool] = False
+
+    @property
+    def kind(self) -> Hashable:
+        return Echo
+
+    @staticmethod
+    def steps(several: Sequence[Echo], *, apart: bool) -> Sequence[Step]:
+        return [Step(ECHO, {"text": several[0].text})] * several[0].nsteps
+
+    @staticmethod
+    def found(several: Sequence[Echo], rows: Sequence[Row]) -> Sequence[Any]:
+        return [text for (text,) in rows]
+
+
+@pytest.mark.parametrize("nsteps", [1, 4])
+def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps: int) -> None:
+    text = "0123456789abcdef" * 500_000  # 8 MB
+
+    async def work(made: Batching) -> list[Any]:
+        long = asyncio.create_task(made.run(once(Echo(text, nsteps))))
+        turns = 0
+        while not long.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return [await long, turns, await made.run(once(Calculate(1)))]
+
+    found, turns, after = on_loop(work)
+    assert found == text
+    assert turns > 10  # the loop was not held up
+    assert after == (2, 1)
+
+
+def test_an_idle_connection_that_the_database_ends_does_not_keep_the_loop_busy() -> None:
+    async def work(made: Batching) -> tuple[int, Any]:
+        await made.run(once(Calculate(1)))
+        (kept,) = made._reads._kept
+        await asyncio.to_thread(_end_all_connections)
+        async with asyncio.timeout(PATIENCE_SECS):
+            while kept._is_watched:
+                await asyncio.sleep(0.01)
+        return len(made._reads._kept), await made.run(once(Calculate(1)))
+
+    assert on_loop(work) == (1, (2, 1))
+
+
 def renames_then(user: User, error: Exception | None) -> Steps[str]:
     name: str = yield Rename(user.pk)
     (rows,) = [
