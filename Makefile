@@ -14,7 +14,7 @@ help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 8
 
 run: .venv/runtime  ## run the site: PORT=8000, data below VAR_DIR=var
-	@exec $(PY) -I -S portal/leash.py 15 $$PPID $(PY) -m portal.run
+	@exec $(PY) -I -S portal/dev/parent_death.py 15 $$PPID $(PY) -m portal.dev.run
 
 test: .venv/development  ## run all tests; ARGS= go to pytest
 	@$(PY) -m pytest -n 2 --dist worksteal $(ARGS)

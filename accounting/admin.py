@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.widgets import UnfoldAdminPasswordWidget
 
-from accounting import catalogue, keys, preferences, vault
+from accounting.engine import preferences
 from accounting.models import (
     AccountSettings,
     Announcement,
@@ -26,9 +26,11 @@ from accounting.models import (
     ProjectVersion,
     UserProject,
 )
-from accounting.protocol import canonical_url
-from portal import signing
+from accounting.projects import signing_key
+from accounting.rpc import account_keys, catalogue
+from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
+from portal.wire import signing
 
 _KEEP_KEY = "Stored encrypted and never shown again; leave empty to keep the present one."
 
@@ -54,7 +56,7 @@ class AccountKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for 
 
     def save(self, commit: bool = True) -> Any:
         if key := self.cleaned_data["new_account_key"]:
-            setattr(self.instance, self.key_field, vault.encrypt(key))
+            setattr(self.instance, self.key_field, account_keys.encrypt(key))
         return super().save(commit)
 
 
@@ -93,12 +95,12 @@ class ProjectForm(AccountKeyForm):
     def _signature(self, url: str, pasted: str) -> str:
         """The pasted signature if clients accept it, else a fresh one if the key is here."""
         try:
-            if pasted and keys.is_signed(url, pasted):
+            if pasted and signing_key.is_signed(url, pasted):
                 return signing.clean_signature(pasted)
         except (signing.SigningError, OSError) as error:
             self.add_error("url_signature", f"This is no signature: {error}")
             return pasted
-        fresh = keys.sign_url(url)
+        fresh = signing_key.sign_url(url)
         if fresh is None and pasted:
             self.add_error("url_signature", "This is not the signature of this URL by the site's signing key.")
         return fresh or pasted
@@ -148,7 +150,7 @@ class ProjectAdmin(ModelAdmin):
     @admin.display(boolean=True, description="signed")
     def is_signed(self, project: Project) -> bool:
         try:
-            return bool(project.url_signature) and keys.is_signed(project.master_url, project.url_signature)
+            return bool(project.url_signature) and signing_key.is_signed(project.master_url, project.url_signature)
         except (signing.SigningError, OSError):
             return False
 

@@ -11,8 +11,8 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
-from accounting import keyword_tree
-from accounting.choice_facts import CPU, TroubleKind
+from accounting.engine.choice import keywords
+from accounting.engine.choice.facts import CPU, TroubleKind
 from portal.models import Host, User
 
 MAX_SHARE = 1_000_000.0
@@ -29,7 +29,7 @@ PROCESSOR_TYPES = {
 
 
 def keyword_choices() -> list[tuple[int, str]]:
-    return [(id_, "– " * keyword.level + keyword.name) for id_, keyword in keyword_tree.KEYWORDS.items()]
+    return [(id_, "– " * keyword.level + keyword.name) for id_, keyword in keywords.KEYWORDS.items()]
 
 
 def _zeros() -> list[int]:
@@ -103,7 +103,7 @@ class ProjectKeyword(models.Model):
         ]
 
     def __str__(self) -> str:
-        keyword = keyword_tree.KEYWORDS.get(self.keyword)
+        keyword = keywords.KEYWORDS.get(self.keyword)
         return keyword.name if keyword else f"keyword {self.keyword}"
 
 
@@ -148,7 +148,7 @@ class ProjectTrouble(models.Model):
 
 
 class ProjectStanding(models.Model):
-    """A project's part of last week's processing, and what follows for new choices (accounting/balancing.py)."""
+    """A project's part of last week's processing, and what follows for new choices (engine/choice/balance.py)."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="standings", db_index=False)
     on_gpu = models.BooleanField("on GPUs")
@@ -194,7 +194,7 @@ class AccountSettings(models.Model):
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="account_settings")
     # {element: number, …, "days": {"0": {"start_hour": number, …}, …}, "venues": {"home": {the same}, …}}, the sets
-    # complete (accounting/preferences.py); empty: the client keeps its own.
+    # complete (accounting/engine/preferences.py); empty: the client keeps its own.
     preferences = models.JSONField(default=dict, blank=True)
     preferences_at = models.DateTimeField("preferences saved at", null=True, blank=True)
     keywords_yes = ArrayField(models.PositiveIntegerField(), default=list, blank=True)
@@ -219,7 +219,7 @@ class HostLedger(models.Model):
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger")
     last_at = models.DateTimeField("last contact", null=True)
     client_now = models.FloatField("the client's clock at the last contact", null=True)
-    # Counts the requests answered; a write happens only if it is still what was read (accounting/store.py).
+    # Counts the requests answered; a write happens only if it is still what was read (accounting/rpc/store.py).
     contacts = models.BigIntegerField("requests answered", default=0)
     level = ArrayField(models.BigIntegerField(), size=5, default=_no_allowance)
     # The owner's wish: BOINC's names of processor types that no project may use here.
@@ -239,7 +239,8 @@ class HostLedger(models.Model):
 
 
 class Answer(models.Model):
-    """What a host was answered, from one contact on, as long as the answer stayed the same (accounting/contact_log.py).
+    """What a host was answered, from one contact on, as long as the answer stayed the same
+    (accounting/rpc/contact_log.py).
 
     A host has at most `contact_log.SLOTS` of them; the next one takes the oldest one's place.
     """
@@ -292,7 +293,7 @@ class HostProject(models.Model):
 
 
 class Day(models.Model):
-    """What one host was credited at one project on one UTC day. Partitioned by month (accounting/partitions.py)."""
+    """What a host was credited at a project on one UTC day. Partitioned by month (accounting/ledger/partitions.py)."""
 
     class Flag(models.IntegerChoices):
         """Bits of ``flags``; the values are the engine's."""
@@ -412,7 +413,7 @@ class Announcement(models.Model):
 
 
 class DataCopy(models.Model):
-    """A copy of everything held about a volunteer, which they asked for; a worker makes it (accounting/copies.py)."""
+    """A copy of all that is held about a volunteer, at their request; made by accounting/account_data/copies.py."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting for its turn"

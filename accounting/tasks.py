@@ -9,8 +9,11 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from accounting import copies, erasure, notices, partitions, project_memory, rollup
-from portal.mails import MailServerDown
+from accounting.account_data import copies, erasure
+from accounting.choosing import standings
+from accounting.ledger import partitions, rollup
+from accounting.mails import send
+from portal.ops.mails import MailServerDown
 
 
 @shared_task
@@ -23,7 +26,7 @@ def create_partitions() -> None:
 @shared_task
 def roll_up() -> None:
     rollup.roll_up(timezone.now())
-    project_memory.refresh(timezone.now())
+    standings.refresh(timezone.now())
 
 
 @shared_task
@@ -47,12 +50,12 @@ def send_mails() -> None:
     """
     now = timezone.now()
     with suppress(MailServerDown):
-        notices.tell_silent(now)
-        notices.tell_week(now)
+        send.tell_silent(now)
+        send.tell_week(now)
 
 
 @shared_task
 def send_concerns() -> None:
     """Some times a day, as it looks at every computer of those who asked: no work, and failing jobs."""
     with suppress(MailServerDown):
-        notices.tell_concerns(timezone.now())
+        send.tell_concerns(timezone.now())

@@ -2,17 +2,15 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from accounting import (
-    views,
-    views_computers,
-    views_history,
-    views_keywords,
-    views_leaving,
-    views_mails,
-    views_preferences,
-    views_projects,
-)
-from accounting.feeds import NoticesFeed
+from accounting.account_data import views as account_data_views
+from accounting.computers import views as computers_views
+from accounting.exchange.feeds import NoticesFeed
+from accounting.history import views as history_views
+from accounting.home import views
+from accounting.mails import views as mails_views
+from accounting.preferences import views as preferences_views
+from accounting.projects import keyword_views
+from accounting.projects import views as projects_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("notices.rss", NoticesFeed(), name="notices"),
@@ -22,25 +20,25 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("connect/", views.connect, name="connect"),
     path("connect/status/", views.connect_status, name="connect_status"),
     path("history/", views.history, name="history"),
-    path("history/days/<str:text>/", views_history.day, name="history_day"),
-    path("history/history.csv", views_history.download, {"kind": "csv"}, name="history_csv"),
-    path("history/history.json", views_history.download, {"kind": "json"}, name="history_json"),
-    path("account/preferences/", views_preferences.preferences, name="preferences"),
-    path("account/preferences/shown/", views_preferences.preferences_shown, name="preferences_shown"),
-    path("account/email-preferences/", views_mails.mail_preferences, name="mail_preferences"),
-    path("mails/end/<str:token>/", views_mails.unsubscribe_here, name="unsubscribe"),
-    path("account/data/", views_leaving.data, name="data"),
-    path("account/data/copy/", views_leaving.make_copy, name="make_copy"),
-    path("account/data/<int:pk>.zip", views_leaving.download_copy, name="download_copy"),
-    path("account/delete/", views_leaving.delete_account, name="delete_account"),
-    path("computers/", views_computers.computers, name="computers"),
-    path("computers/<int:pk>/", views_computers.host, name="host"),
-    path("computers/<int:pk>/settings/", views_computers.host_settings, name="host_settings"),
-    path("computers/<int:pk>/projects/", views_computers.host_wishes, name="host_wishes"),
-    path("computers/<int:pk>/retire/", views_computers.host_retire, name="host_retire"),
-    path("computers/<int:pk>/unretire/", views_computers.host_unretire, name="host_unretire"),
-    path("computers/<int:pk>/merge/", views_computers.host_merge, name="host_merge"),
-    path("projects/", views_projects.projects, name="projects"),
-    path("projects/keywords/", views_keywords.keywords, name="keywords"),
-    path("projects/<int:pk>/", views_projects.project, name="project"),
+    path("history/days/<str:text>/", history_views.day, name="history_day"),
+    path("history/history.csv", history_views.download, {"kind": "csv"}, name="history_csv"),
+    path("history/history.json", history_views.download, {"kind": "json"}, name="history_json"),
+    path("account/preferences/", preferences_views.preferences, name="preferences"),
+    path("account/preferences/shown/", preferences_views.preferences_shown, name="preferences_shown"),
+    path("account/email-preferences/", mails_views.mail_preferences, name="mail_preferences"),
+    path("mails/end/<str:token>/", mails_views.unsubscribe_here, name="unsubscribe"),
+    path("account/data/", account_data_views.data, name="data"),
+    path("account/data/copy/", account_data_views.make_copy, name="make_copy"),
+    path("account/data/<int:pk>.zip", account_data_views.download_copy, name="download_copy"),
+    path("account/delete/", account_data_views.delete_account, name="delete_account"),
+    path("computers/", computers_views.computers, name="computers"),
+    path("computers/<int:pk>/", computers_views.host, name="host"),
+    path("computers/<int:pk>/settings/", computers_views.host_settings, name="host_settings"),
+    path("computers/<int:pk>/projects/", computers_views.host_wishes, name="host_wishes"),
+    path("computers/<int:pk>/retire/", computers_views.host_retire, name="host_retire"),
+    path("computers/<int:pk>/unretire/", computers_views.host_unretire, name="host_unretire"),
+    path("computers/<int:pk>/merge/", computers_views.host_merge, name="host_merge"),
+    path("projects/", projects_views.projects, name="projects"),
+    path("projects/keywords/", keyword_views.keywords, name="keywords"),
+    path("projects/<int:pk>/", projects_views.project, name="project"),
 ]

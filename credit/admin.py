@@ -27,7 +27,7 @@ from credit.models import (
     Workunit,
 )
 from credit.models.apps import MAX_GPU_RAM_BYTES
-from credit.setting_texts import APP_TEXTS, VERSION_TEXTS
+from credit.pages.setting_texts import APP_TEXTS, VERSION_TEXTS
 from portal.admin import ReadOnlyAdmin
 from portal.templatetags.display import significant
 

@@ -8,10 +8,10 @@ class CreditConfig(AppConfig):
     verbose_name = "Validated credit"
 
     def ready(self) -> None:
-        from credit import merging
-        from credit.pass_counts import Passes
-        from portal.hosts import merge_followers
-        from portal.metrics import app_collectors
+        from credit.statistics import merge
+        from credit.validator.metrics import Passes
+        from portal.computers.host_changes import merge_followers
+        from portal.ops.metrics import app_collectors
 
         app_collectors.append(Passes())
-        merge_followers.append(merging.follow)
+        merge_followers.append(merge.follow)

@@ -9,8 +9,9 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from credit import feeder, working
 from credit.models import App
+from credit.statistics import feeder
+from credit.validator import worker
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +19,7 @@ log = structlog.get_logger(__name__)
 @shared_task
 def start_validators() -> None:
     """Every few seconds: a validator for each place of each app that has work; those in vain end at once."""
-    for app in working.waiting_apps(timezone.now()):
+    for app in worker.waiting_apps(timezone.now()):
         for _ in range(settings.VALIDATORS_PER_APP):
             _start(app)
 
@@ -27,7 +28,7 @@ def start_validators() -> None:
 def validate(app_id: int) -> None:
     """Passes of an app's validator until nothing waits; after a while it queues up again behind other tasks."""
     app = App.objects.filter(pk=app_id).first()
-    if app is not None and working.work_off(app, settings.VALIDATOR_RUN_SECS):
+    if app is not None and worker.work_off(app, settings.VALIDATOR_RUN_SECS):
         _start(app)
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from credit import views
+from credit.pages import views
 
 urlpatterns = [
     path("tasks/", views.tasks, name="tasks"),

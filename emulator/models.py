@@ -107,7 +107,7 @@ class Run(models.Model):
 
 
 class RunTimeline(models.Model):
-    """The timeline and the decisions of a run: compressed columns (emulator.packing)."""
+    """The timeline and the decisions of a run: compressed columns (emulator.runs.packed_timeline)."""
 
     run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="timeline")
     data = models.BinaryField()

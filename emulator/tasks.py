@@ -5,21 +5,21 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from emulator import running
+from emulator.runs import worker
 
 
 @shared_task
 def carry_out(run_id: int) -> None:
-    running.carry_out(run_id)
+    worker.carry_out(run_id)
 
 
 @shared_task
 def read_upload(experiment_id: int) -> None:
-    running.read_upload(experiment_id)
+    worker.read_upload(experiment_id)
 
 
 @shared_task
 def look_after_runs() -> None:
     """Runs whose worker, or whose message, was lost."""
-    for run_id in running.requeue_lost(timezone.now()):
+    for run_id in worker.requeue_lost(timezone.now()):
         carry_out.delay(run_id)

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from emulator import views
+from emulator.pages import views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="emulator"),

@@ -10,6 +10,8 @@ class PortalConfig(AppConfig):
     def ready(self) -> None:
         # Registers the system checks and what happens at a login, and makes this process send its tasks through our
         # Celery application.
-        from portal import celery, checks, login_events
+        from portal import celery
+        from portal.ops import checks
+        from portal.people import login_events
 
         del celery, checks, login_events

@@ -9,13 +9,13 @@ from django.conf import settings
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
-from portal import metrics_folder
+from portal.ops import metrics_folder
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 metrics_folder.join(settings.VAR_DIR / "metrics")
 django.setup(set_prefix=False)
 # Not imported above: what it imports looks for the metrics' folder once, and for Django's models.
-application = import_string("portal.clients.site.make_application")()
+application = import_string("portal.clients.factory.make_application")()
 # Imports all views now: the first client need not wait for them, and a broken one ends the start.
 _ = get_resolver().url_patterns
 # Each connection is an open file, and a shell's usual limit of 1,024 is less than a process has connections.

@@ -37,6 +37,6 @@ def _count_failure(sender: Task[Any, Any], **_: object) -> None:
 
 def _count(task: str, succeeded: bool) -> None:
     # Imports the cache, which needs the settings; this module is imported before they are.
-    from portal import metrics
+    from portal.ops import metrics
 
     metrics.count_task(task, succeeded)

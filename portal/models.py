@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from portal import credentials
+from portal.wire import credentials
 
 
 def new_token() -> str:
@@ -38,7 +38,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     email = models.EmailField("e-mail address", unique=True, max_length=254)
     name = models.CharField("display name", max_length=100, blank=True)
-    # A slow hash over md5(password + e-mail), which is what a BOINC client sends; see portal/credentials.py.
+    # A slow hash over md5(password + e-mail), which is what a BOINC client sends; see portal/wire/credentials.py.
     client_password = models.CharField(max_length=200, blank=True, editable=False)
     # The address that client_password was made with: another one means that the value is stale.
     client_password_email = models.EmailField(max_length=254, blank=True, editable=False)

@@ -129,7 +129,7 @@ DEMO = env.switch("DEMO", not DATABASE_URL)
 BROKER_URL = env.secret("BROKER_URL")
 CACHE_URL = env.secret("CACHE_URL")
 if not (DATABASE_URL and BROKER_URL and CACHE_URL):
-    from portal import embedded
+    from portal.dev import embedded
 
     _servers = embedded.ensure(VAR_DIR, database=not DATABASE_URL, valkey=not (BROKER_URL and CACHE_URL))
     DATABASE_URL = DATABASE_URL or _servers.database_url
@@ -155,7 +155,7 @@ DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
-        "BACKEND": "portal.cache.ForgivingCache",
+        "BACKEND": "portal.ops.cache.ForgivingCache",
         "LOCATION": CACHE_URL,
         "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
     }
@@ -226,11 +226,11 @@ INSTALLED_APPS = [
     "emulator",
 ]
 MIDDLEWARE = [
-    "portal.middleware.ClientMiddleware",  # hands settings.CLIENT_PATHS past everything below
-    "portal.middleware.RequestLogMiddleware",
+    "portal.web.middleware.ClientMiddleware",  # hands settings.CLIENT_PATHS past everything below
+    "portal.web.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "portal.middleware.ContentPolicyMiddleware",
+    "portal.web.middleware.ContentPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -253,7 +253,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "portal.context.site",
+                "portal.web.context.site",
             ],
         },
     },
@@ -277,7 +277,7 @@ STORAGES = {
 CLIENT_PATHS: dict[str, ClientPath] = {}
 if "account_manager" in ROOMS:
     CLIENT_PATHS |= by_path(
-        ClientPath("/rpc.php", "accounting.api.answer", "acct_mgr_reply"),
+        ClientPath("/rpc.php", "accounting.rpc.api.answer", "acct_mgr_reply"),
         ClientPath("/get_project_config.php", "portal.clients.web_rpc.project_config", "project_config"),
         ClientPath("/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
         ClientPath("/create_account.php", "portal.clients.web_rpc.create_account", "error"),
@@ -288,13 +288,15 @@ if "project" in ROOMS:
         # would send all of it again, for ever.
         ClientPath(
             "/project/scheduler",
-            "scheduler.api.answer",
+            "scheduler.rpc.api.answer",
             "scheduler_reply",
             body_bytes=16 * 1024 * 1024,
             longest_bytes=1024**3,
         ),
-        ClientPath("/project/file_upload_handler", "scheduler.uploads.answer", "data_server_reply", is_stream=True),
-        ClientPath("/project/get_project_config.php", "scheduler.api.project_config", "project_config"),
+        ClientPath(
+            "/project/file_upload_handler", "scheduler.files.upload_handler.answer", "data_server_reply", is_stream=True
+        ),
+        ClientPath("/project/get_project_config.php", "scheduler.rpc.api.project_config", "project_config"),
         ClientPath("/project/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
         ClientPath("/project/create_account.php", "portal.clients.web_rpc.create_account", "error"),
     )
@@ -320,7 +322,7 @@ SILENCED_SYSTEM_CHECKS: list[str] = env.words("SILENCED_SYSTEM_CHECKS", [])
 AUTH_USER_MODEL = "portal.User"
 AUTHENTICATION_BACKENDS = [
     "allauth.account.auth_backends.AuthenticationBackend",
-    "portal.backends.ClientPasswordBackend",
+    "portal.people.backends.ClientPasswordBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -328,16 +330,16 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
-ACCOUNT_ADAPTER = "portal.adapter.AccountAdapter"
+ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
-    "signup": "portal.forms.SignUpForm",
-    "add_email": "portal.forms.ChangeEmailForm",
-    "login": "portal.account_forms.LoginForm",
-    "reset_password": "portal.account_forms.ResetPasswordForm",
-    "reset_password_from_key": "portal.account_forms.ResetPasswordKeyForm",
-    "change_password": "portal.account_forms.ChangePasswordForm",
-    "set_password": "portal.account_forms.SetPasswordForm",
-    "reauthenticate": "portal.account_forms.ReauthenticateForm",
+    "signup": "portal.people.forms.SignUpForm",
+    "add_email": "portal.people.forms.ChangeEmailForm",
+    "login": "portal.people.account_forms.LoginForm",
+    "reset_password": "portal.people.account_forms.ResetPasswordForm",
+    "reset_password_from_key": "portal.people.account_forms.ResetPasswordKeyForm",
+    "change_password": "portal.people.account_forms.ChangePasswordForm",
+    "set_password": "portal.people.account_forms.SetPasswordForm",
+    "reauthenticate": "portal.people.account_forms.ReauthenticateForm",
 }
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -349,7 +351,7 @@ ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = f"{SITE_NAME}: "
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
-MFA_ADAPTER = "portal.adapter.TwoFactorAdapter"
+MFA_ADAPTER = "portal.people.adapter.TwoFactorAdapter"
 MFA_TOTP_ISSUER = SITE_NAME
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10
@@ -409,7 +411,7 @@ UNFOLD = {
 # --- watching it ------------------------------------------------------------------------------------------
 # Who may read /metrics: the bearer of this token or, if it is empty, whoever asks from this machine.
 METRICS_TOKEN = env.secret("METRICS_TOKEN")
-LOGGING_CONFIG = "portal.logs.configure"
+LOGGING_CONFIG = "portal.ops.logs.configure"
 LOGGING = {
     "json": env.choice("LOG_FORMAT", "console" if DEBUG or sys.stderr.isatty() else "json", ["json", "console"])
     == "json",

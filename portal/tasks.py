@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from portal import housekeeping
+from portal.ops import housekeeping
 
 
 @shared_task

@@ -5,13 +5,13 @@ from django.contrib import admin
 from django.urls import include, path
 
 from portal.clients.views import client_urls
-from portal.email_views import change_email
-from portal.health import healthz, readyz
-from portal.metrics import metrics
-from portal.profile_views import profile
-from portal.session_views import sessions
-from portal.token_views import replace, revoke, tokens
-from portal.views import keys, revoke_key, revoke_keys
+from portal.ops.health import healthz, readyz
+from portal.ops.metrics import metrics
+from portal.people.email_views import change_email
+from portal.people.profile_views import profile
+from portal.people.session_views import sessions
+from portal.people.token_views import replace, revoke, tokens
+from portal.people.views import keys, revoke_key, revoke_keys
 
 urlpatterns = [
     path("healthz", healthz),

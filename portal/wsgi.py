@@ -8,7 +8,7 @@ from django.conf import settings
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
-from portal import metrics_folder
+from portal.ops import metrics_folder
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 metrics_folder.join(settings.VAR_DIR / "metrics")

@@ -8,7 +8,9 @@ from typing import Final
 from celery import shared_task
 from django.utils import timezone
 
-from scheduler import assimilator, demo, file_deleter, purge, transitioner, trickles, unsendable
+from scheduler.examples import demo
+from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner, unsendable
+from scheduler.rpc import trickles
 
 FINISH_SECS: Final = 600
 """Well below the time (CELERY_TASK_TIME_LIMIT) after which a task is killed, and what it did is undone."""

@@ -4,18 +4,21 @@ from django.conf import settings
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
-from scheduler import archive_views, batch_views, rest, views
-from scheduler.download_views import download
+from scheduler.files.views import download
+from scheduler.lifecycle import views as lifecycle_views
+from scheduler.rpc import views
+from scheduler.submission import rest
+from scheduler.submission import views as submission_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("project/", views.master_page, name="project_page"),
     path("project/download/<str:name>", download, name="download"),
-    path("project/batches/", batch_views.batch_list, name="batches"),
-    path("project/batches/<int:pk>/", batch_views.batch_page, name="batch"),
-    path("project/batches/<int:pk>/cancel/", batch_views.cancel_batch, name="cancel_batch"),
-    path("project/batches/<int:pk>/outputs/<int:output_id>/", batch_views.output, name="output"),
-    path("tasks/archived/", archive_views.archived_tasks, name="archived_tasks"),
-    path("tasks/archived/<int:pk>/", archive_views.archived_task, name="archived_task"),
+    path("project/batches/", submission_views.batch_list, name="batches"),
+    path("project/batches/<int:pk>/", submission_views.batch_page, name="batch"),
+    path("project/batches/<int:pk>/cancel/", submission_views.cancel_batch, name="cancel_batch"),
+    path("project/batches/<int:pk>/outputs/<int:output_id>/", submission_views.output, name="output"),
+    path("tasks/archived/", lifecycle_views.archived_tasks, name="archived_tasks"),
+    path("tasks/archived/<int:pk>/", lifecycle_views.archived_task, name="archived_task"),
     path("api/v1/batches/", rest.BatchesView.as_view(), name="api_batches"),
     path("api/v1/batches/<int:pk>/", rest.BatchView.as_view(), name="api_batch"),
     path("api/v1/batches/<int:pk>/cancel/", rest.CancelView.as_view(), name="api_cancel_batch"),

@@ -14,9 +14,9 @@ from urllib.request import urlopen
 
 from django.utils import timezone
 
-from accounting import rpc
 from accounting.benchmarks import fleet, floor
-from accounting.protocol import parse_request
+from accounting.rpc import answer as rpc_answer
+from accounting.wire.requests import parse_request
 from portal.benchmarks import cpu, load, nginx
 from portal.benchmarks.server import server
 from portal.benchmarks.statements import statements
@@ -93,7 +93,7 @@ def _statements(member: fleet.Member) -> int:
     """What one request of a known computer sends to the database, once this process knows the projects."""
 
     def answer() -> None:
-        plain.run(rpc.answer(parse_request(member.request()), now=timezone.now(), address="127.0.0.1"))
+        plain.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now(), address="127.0.0.1"))
 
     answer()
     return statements(answer)

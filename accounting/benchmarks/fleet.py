@@ -10,10 +10,10 @@ from typing import Final
 from django.conf import settings
 from django.utils import timezone
 
-from accounting import vault
 from accounting.models import HostLedger, Project
-from portal import credentials, signing
+from accounting.rpc import account_keys
 from portal.models import ClientKey, Host, User
+from portal.wire import credentials, signing
 
 HOSTS: Final = 2000
 PROJECTS: Final = 3
@@ -48,7 +48,7 @@ def create(nhosts: int = HOSTS) -> list[Member]:
         Project.objects.create(
             name=f"Project {index}",
             master_url=_url(index),
-            shared_account_key=vault.encrypt(f"{index}_77aa6d2754819a30f128656675a452bb"),
+            shared_account_key=account_keys.encrypt(f"{index}_77aa6d2754819a30f128656675a452bb"),
         )
     now = timezone.now()
     users = User.objects.bulk_create(

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from accounting import partitions
+from accounting.ledger import partitions
 from accounting.models import Project
 from portal.models import Host, User
 

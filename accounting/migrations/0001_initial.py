@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 import accounting.models
 
-# Partitioned by month, which Django's CreateModel cannot say; partitions come from accounting/partitions.py.
+# Partitioned by month, which Django's CreateModel cannot say; partitions come from accounting/ledger/partitions.py.
 CREATE_DAYS = """
 CREATE TABLE accounting_day (
     user_id bigint NOT NULL REFERENCES portal_user (id) DEFERRABLE INITIALLY DEFERRED,

@@ -10,11 +10,11 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounting.day_rows import DayRow, Names
 from accounting.engine.amounts import format_micro
-from accounting.exports import row_values
+from accounting.exchange.day_rows import DayRow, Names
+from accounting.exchange.exports import row_values
+from accounting.ledger.texts import explain
 from accounting.models import Day, Note, Project, UserProject
-from accounting.note_texts import explain
 from portal.models import Host
 
 

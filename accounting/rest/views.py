@@ -14,17 +14,17 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 
-from accounting.day_rows import Place, Wanted, flag_names, read_names, read_page
 from accounting.engine.amounts import NO_WORK
 from accounting.engine.states import plus
-from accounting.exports import amount_values
-from accounting.history import By, Cell, read_cells
+from accounting.exchange.day_rows import Place, Wanted, flag_names, read_names, read_page
+from accounting.exchange.exports import amount_values
+from accounting.history.periods import MAX_YEARS, Period, Step, next_start
+from accounting.history.reads import By, Cell, read_cells
 from accounting.models import Note, Project, UserProject
-from accounting.periods import MAX_YEARS, Period, Step, next_start
 from accounting.rest import results
-from portal.access import own_hosts
 from portal.models import ApiToken
-from portal.rest_api import MAX_ID, ApiView, PageQuery, page_of, read_id_cursor
+from portal.people.access import own_hosts
+from portal.web.rest_api import MAX_ID, ApiView, PageQuery, page_of, read_id_cursor
 
 DEFAULT_DAYS: Final = 30
 MAX_SUMS: Final = 10_000

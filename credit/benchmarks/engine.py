@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from credit.engine.averages import Average
-from credit.engine.decide import decide_set
+from credit.engine.decisions import decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.rules import Rules
 

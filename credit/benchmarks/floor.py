@@ -11,7 +11,7 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from credit.binary import Statement, decode
+from credit.validator.binary import Statement, decode
 
 WORKUNITS_A_PASS: Final = 1000
 _TABLES: Final = """

@@ -12,16 +12,16 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 from django.utils import timezone
 
-from credit.app_facts import app_facts
 from credit.benchmarks import floor
 from credit.engine.averages import Average
-from credit.engine.decide import decide_set
+from credit.engine.decisions import decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.feeder import feed
+from credit.laboratory.population import KINDS
+from credit.laboratory.simulation import World, make_computers, release_versions
 from credit.models import App
-from credit.population import KINDS
-from credit.simulation import World, make_computers, release_versions
-from credit.validator import run_pass
+from credit.statistics.facts import app_facts
+from credit.statistics.feeder import feed
+from credit.validator.passes import run_pass
 from portal.benchmarks.statements import statements
 
 WORKUNITS: Final = 20_000

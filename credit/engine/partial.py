@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
-from credit.engine.claims import published_claim
-from credit.engine.deployed import deployed_claim, reckoned_peak_flops
+from credit.engine.claims.deployed import deployed_claim, reckoned_peak_flops
+from credit.engine.claims.published import published_claim
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
-from credit.engine.granting import MAX_CREDIT
+from credit.engine.grants import MAX_CREDIT
 from credit.engine.rules import credit_of
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
+from credit.laboratory.population import Cheat
 from credit.laboratory.trial import Outcome
-from credit.population import Cheat
 
 
 def _means(outcomes: Iterable[Outcome], key: Callable[[Outcome], Hashable], least: int) -> list[float]:

@@ -13,8 +13,8 @@ from typing import Final
 
 from credit.engine.rules import Rules
 from credit.laboratory.figures import Gain, cheat_gain, device_neutrality, drift, host_spread, wingman_variance
+from credit.laboratory.population import Cheat
 from credit.laboratory.trial import Outcome, Setup, Trial
-from credit.population import Cheat
 
 SETTLED_JOBS: Final = 2000
 """Jobs of each version before neutrality, spread and drift are measured."""

@@ -13,13 +13,23 @@ from datetime import date
 from random import Random
 from typing import Final
 
-from credit.engine.decide import decide_set
+from credit.engine.decisions import decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.engine.granting import due
+from credit.engine.grants import due
 from credit.engine.normalisation import normalise
 from credit.engine.probation import count_error, count_invalid, count_sent
 from credit.engine.rules import Rules, credit_of
-from credit.population import BOUND_FACTOR, KINDS, Cheat, Cheats, Computer, Report, VersionKind, make_computer, make_job
+from credit.laboratory.population import (
+    BOUND_FACTOR,
+    KINDS,
+    Cheat,
+    Cheats,
+    Computer,
+    Report,
+    VersionKind,
+    make_computer,
+    make_job,
+)
 
 DAY_SECS: Final = 86_400.0
 FEEDER_SECS: Final = 600.0

@@ -292,7 +292,7 @@ class Result(models.Model):
         ]
         indexes = [
             models.Index(fields=["workunit"], name="result_workunit"),
-            # All ascending, so that one row comparison finds a place in the queue (scheduler/statements.py).
+            # All ascending, so that one row comparison finds a place in the queue (scheduler/rpc/sql.py).
             models.Index(
                 F("app"), F("priority") * -1, F("id"), condition=Q(server_state=ServerState.UNSENT), name="result_queue"
             ),

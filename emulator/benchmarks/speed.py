@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from emulator.engine.policies.rec import Rec
 from emulator.engine.run import run
-from emulator.presets import preset
+from emulator.files.presets import preset
 
 # Scenario and days; long enough that a run takes a tenth of a second or more.
 RUNS: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 
-from emulator.engine.chance import exponential
+from emulator.engine.random_numbers import exponential
 from emulator.engine.scenario import Availability
 
 

@@ -11,17 +11,17 @@ from heapq import heapify, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, cast
 
-from emulator.engine import chance
+from emulator.engine import random_numbers
 from emulator.engine.availability import UpDown
-from emulator.engine.lanes import Lanes
 from emulator.engine.policy import Choice, ProjectView
 from emulator.engine.quirks import Quirks
-from emulator.engine.reasons import Reason
-from emulator.engine.record import Log, Recorder
-from emulator.engine.results import Kind
 from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
 from emulator.engine.server import Server
 from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
+from emulator.engine.timeline.lanes import Lanes
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.recorder import Log, Recorder
+from emulator.engine.timeline.results import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,8 +118,8 @@ class Client:
             ProjectState(index, project, len(processors)) for index, project in enumerate(scenario.projects)
         ]
         for state in self.all_projects:
-            state.server = UpDown(state.project.available, chance.stream(seed, "server", state.index))
-            state.draws = chance.stream(seed, "jobs", state.index)
+            state.server = UpDown(state.project.available, random_numbers.stream(seed, "server", state.index))
+            state.draws = random_numbers.stream(seed, "jobs", state.index)
             for app in state.project.apps:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from emulator.engine import chance
+from emulator.engine import random_numbers
 from emulator.engine.client import Client
 from emulator.engine.policy import Policy, WorkRequest
-from emulator.engine.reasons import Reason
-from emulator.engine.results import Kind
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.state import NEVER, Job, ProjectState
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import Kind
 
 POLL_SECS: Final = 5.0  # least time between two RPCs
 REPORT_DELAY_SECS: Final = 2 * 3600.0
@@ -35,7 +35,7 @@ class Contact:
     def __init__(self, client: Client, policy: Policy) -> None:
         self._client = client
         self._policy = policy
-        self._waits = chance.stream(client.seed, "waits")
+        self._waits = random_numbers.stream(client.seed, "waits")
         self._report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
         self.rpcs = 0
         self.sent = 0

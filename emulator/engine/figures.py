@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 from emulator.engine.client import Client
-from emulator.engine.results import Figures, ProjectResult
 from emulator.engine.state import ProjectState
+from emulator.engine.timeline.results import Figures, ProjectResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from emulator.engine.reasons import Reason
+from emulator.engine.timeline.reasons import Reason
 
 
 class JobView(Protocol):

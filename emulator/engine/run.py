@@ -11,16 +11,13 @@ import gc
 from heapq import heappop
 from typing import Final
 
-from emulator.engine import chance
+from emulator.engine import random_numbers
 from emulator.engine.availability import UpDown
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
 from emulator.engine.figures import Gathered, gather
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import Quirks
-from emulator.engine.reasons import Reason
-from emulator.engine.record import Log, Recorder
-from emulator.engine.results import HostState, Result
 from emulator.engine.scenario import (
     DAY_SECS,
     MOST_SECS,
@@ -38,6 +35,9 @@ from emulator.engine.scenario import (
     Suspend,
 )
 from emulator.engine.state import NEVER, ProjectState
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.recorder import Log, Recorder
+from emulator.engine.timeline.results import HostState, Result
 
 NO_QUIRKS: Final = Quirks()
 LEAST_LOOK_SECS: Final = 1.0  # a policy that wants to look again sooner is called after this
@@ -96,7 +96,7 @@ class Run:
         self._events = sorted(scenario.events, key=lambda event: event.at_secs, reverse=True)
         host = scenario.host
         self._on, self._connected, self._active, self._gpu_active = (
-            UpDown(process, chance.stream(seed, "host", name))
+            UpDown(process, random_numbers.stream(seed, "host", name))
             for name, process in (
                 ("on", host.on),
                 ("connected", host.connected),

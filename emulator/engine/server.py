@@ -12,9 +12,9 @@ from heapq import heapreplace
 from random import Random
 from typing import Final
 
-from emulator.engine.chance import standard_normal
 from emulator.engine.policy import WorkRequest
 from emulator.engine.quirks import Quirks
+from emulator.engine.random_numbers import standard_normal
 from emulator.engine.scenario import LEAST_JOB_FLOP, Normal
 from emulator.engine.state import Job, Offer, ProjectState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from emulator import downloads
+from emulator.pages import downloads
 
 register = template.Library()
 

@@ -14,7 +14,7 @@ from typing import Final
 from django.conf import settings
 
 from portal.benchmarks.server import await_port, free_port
-from portal.leash import leashed
+from portal.dev.parent_death import leashed
 
 PROGRAM: Final = "/usr/sbin/nginx"
 _MAIN: Final = """\

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from django.conf import settings
 
-from portal.leash import leashed
+from portal.dev.parent_death import leashed
 
 
 @contextmanager

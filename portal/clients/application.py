@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from portal.boinc_errors import ERR_GENERIC
-from portal.clients import answering
+from portal.clients import request_handler
 from portal.clients.batching import Batching
 from portal.clients.bodies import Body, CutOff, Memory, Receive, Scope, Send, TooMuch, TooSlow
 from portal.clients.messages import (
@@ -30,6 +29,7 @@ from portal.clients.messages import (
     too_slow,
 )
 from portal.clients.paths import ClientPath
+from portal.wire.boinc_errors import ERR_GENERIC
 
 MOST_UNDER_WAY: Final = 1_000
 """Requests that are being answered at most; they need a second or two. More are told to come later."""
@@ -91,8 +91,8 @@ class ClientApplication:
                 reply = await self._reply(route, method, scope["query_string"].decode("latin-1"), head, body)
             except Exception:
                 # A fault of the driver, as use cases' own are replies already: the client is answered all the same.
-                reply = answering.failed(route)
-        answering.record(
+                reply = request_handler.failed(route)
+        request_handler.record(
             route,
             reply,
             method=method,
@@ -127,7 +127,7 @@ class ClientApplication:
                 given_id = value.decode("latin-1")
         # The last address is the proxy's own word, all others are claims.
         address = _address(forwarded.rsplit(",", 1)[-1].strip()) or address
-        return _Head(length, is_chunked, user_agent, address, answering.request_id(given_id))
+        return _Head(length, is_chunked, user_agent, address, request_handler.request_id(given_id))
 
     async def _reply(self, route: ClientPath, method: str, query: str, head: _Head, body: Body) -> ClientReply:
         reply = refused_by_head(route, method, head.length, is_chunked=head.is_chunked)
@@ -151,7 +151,7 @@ class ClientApplication:
         return reply
 
     async def _answer(self, route: ClientPath, request: ClientRequest, body: Body) -> ClientReply:
-        steps = answering.steps(route, request)
+        steps = request_handler.steps(route, request)
         if route.is_stream:
             # Its time is that of the body's parts; most of it is spent waiting for them, in anybody's number.
             return await self._batching.run(steps, body.next_part)

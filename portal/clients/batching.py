@@ -5,7 +5,7 @@ at once. What fails together is done again, each by itself, so a fault concerns 
 what a batch left out, as others hold its rows. That, and whatever is slow, has connections of its own.
 
 Everything here runs on the loop's thread. Queues are changed only in functions that do not await: an await in the
-middle of a change loses requests or does them twice (tests/portal/test_batching.py looks for it).
+middle of a change loses requests or does them twice (tests/portal/clients/test_batching.py looks for it).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape
 
-from portal.boinc_errors import ERR_GENERIC, ERR_XML_PARSE
 from portal.clients.paths import ClientPath
+from portal.wire.boinc_errors import ERR_GENERIC, ERR_XML_PARSE
 
 XML_HEAD: Final = '<?xml version="1.0" encoding="UTF-8" ?>\n'
 TRY_LATER: Final = "The server failed to answer this request. Please try again in some minutes."

@@ -83,7 +83,7 @@ def fetch(steps: Sequence[Step]) -> Sequence[Row]:
 
 def _execute(connection: DatabaseWrapper, step: Step) -> psycopg.RawCursor[Row]:
     # Not Django's cursor, which returns other types. Not prepared: after a rollback psycopg has the connection forget
-    # all prepared statements, those of `credit.binary` too.
+    # all prepared statements, those of `credit.validator.binary` too.
     statement = step.statement
     return psycopg.RawCursor(connection.connection).execute(
         statement.text, statement.values(step.params), prepare=False

@@ -21,7 +21,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from portal.clients import answering, plain
+from portal.clients import plain, request_handler
 from portal.clients.messages import ClientReply, ClientRequest, cut_off, refused_by_head
 from portal.clients.paths import ClientPath
 
@@ -80,11 +80,11 @@ def client_urls() -> Iterator[URLPattern]:
 
 def _answered(route: ClientPath, request: HttpRequest) -> HttpResponse:
     began = perf_counter()
-    id_ = answering.request_id(request.headers.get("X-Request-ID") if settings.BEHIND_PROXY else None)
+    id_ = request_handler.request_id(request.headers.get("X-Request-ID") if settings.BEHIND_PROXY else None)
     structlog.contextvars.bind_contextvars(request_id=id_)
     length = content_length(request)
     reply = _reply(route, request, length)
-    answering.record(
+    request_handler.record(
         route,
         reply,
         method=request.method or "",
@@ -113,7 +113,7 @@ def _reply(route: ClientPath, request: HttpRequest, length: int) -> ClientReply:
             return cut_off(route)
     address = request.META.get("REMOTE_ADDR", "")
     asked = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
-    reply = plain.run(answering.steps(route, asked), body.read)
+    reply = plain.run(request_handler.steps(route, asked), body.read)
     body.drop(DROPPED_NBYTES)
     return reply
 

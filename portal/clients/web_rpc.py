@@ -13,11 +13,12 @@ from django.contrib.auth.password_validation import MinimumLengthValidator, get_
 from django.core.exceptions import TooManyFieldsSent
 from django.http import QueryDict
 
-from portal import accounts, boinc_errors
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
 from portal.clients.wants import Steps, in_thread
 from portal.models import ClientKey, User
-from portal.scanner import ProtocolError
+from portal.people import accounts
+from portal.wire import boinc_errors
+from portal.wire.scanner import ProtocolError
 
 MAX_PARAMETER_CHARS: Final = 1000
 # Older clients do not send the totals that credit is estimated from (BOINC protocol, get_project_config.php).

@@ -14,11 +14,11 @@ from django.db import connection
 from django.utils import timezone
 
 from credit.models import App, AppVersion, Platform
-from portal import credentials
 from portal.models import ClientKey, Host, User
-from scheduler import keys
-from scheduler.catalogue import KEPT_SECS
+from portal.wire import credentials
+from scheduler.files import keys
 from scheduler.models import StoredFile, VersionFile
+from scheduler.programs.catalogue import KEPT_SECS
 
 HOSTS: Final = 2000
 JOBS_PER_RPC: Final = 2

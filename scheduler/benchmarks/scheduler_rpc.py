@@ -15,9 +15,9 @@ from portal.benchmarks import load
 from portal.benchmarks.server import server
 from portal.benchmarks.statements import statements
 from portal.clients import plain
-from scheduler import rpc
 from scheduler.benchmarks import floor, queue
-from scheduler.protocol import parse_request
+from scheduler.rpc import answer as rpc_answer
+from scheduler.wire.requests import parse_request
 
 CONCURRENCY: Final = 16
 SECS: Final = 3.0
@@ -82,7 +82,7 @@ def _statements(member: queue.Member) -> int:
     """What one request of a known computer sends to the database, once this process has jobs at hand."""
 
     def answer() -> None:
-        member.read(plain.run(rpc.answer(parse_request(member.request()), now=timezone.now())))
+        member.read(plain.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now())))
 
     # The server's processes have rented what they laid out while computers were introduced.
     for _ in range(20):

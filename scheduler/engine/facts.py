@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
-from scheduler.messages import ClientVersion, Gpu
+from scheduler.engine.request import ClientVersion, Gpu
 
 
 class RecordKey(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.engine.facts import Choice, Computer, Job
-from scheduler.messages import Wish
+from scheduler.engine.request import Wish
 
 
 @dataclass(slots=True)

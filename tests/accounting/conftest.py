@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from accounting import catalogue, keys, vault
 from accounting.models import Project
+from accounting.projects import signing_key
+from accounting.rpc import account_keys, catalogue
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +24,7 @@ def signing_keys(key_folder: Path, settings: Settings) -> None:
     """The site has a signing key, private and public part."""
     settings.AM_SIGNING_KEY = key_folder / "private"
     settings.AM_SIGNING_KEY_PUBLIC = key_folder / "public"
-    keys.make_if_missing()
+    signing_key.make_if_missing()
 
 
 @pytest.fixture
@@ -37,8 +38,8 @@ def projects(db: None, signing_keys: None) -> Iterator[list[Project]]:
             Project.objects.create(
                 name=name,
                 master_url=url,
-                url_signature=keys.sign_url(url) or "",
-                shared_account_key=vault.encrypt(f"7_key_of_{name.lower()}"),
+                url_signature=signing_key.sign_url(url) or "",
+                shared_account_key=account_keys.encrypt(f"7_key_of_{name.lower()}"),
             )
         )
     yield made

@@ -12,12 +12,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounting import vault
 from accounting.models import ProjectKeyword, ProjectVersion
+from accounting.rpc import account_keys
 from emulator.models import Experiment, Run
-from portal.api_tokens import issue_token
 from portal.models import User
-from tests.accounting.factories import credit, make_host, make_note, make_project
+from portal.people.api_tokens import issue_token
+from tests.support.accounting_factories import credit, make_host, make_note, make_project
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +44,7 @@ def grow(user: User, number: int) -> dict[str, object]:
     """So many more computers, projects, days, notes, tokens and sessions; something of each kind to open."""
     today = timezone.now().date()
     for n in range(number):
-        project = make_project(shared_account_key=vault.encrypt(f"1_{n}"), colour=n)
+        project = make_project(shared_account_key=account_keys.encrypt(f"1_{n}"), colour=n)
         ProjectKeyword.objects.create(project=project, keyword=1)
         ProjectVersion.objects.create(project=project, processor_type="NVIDIA")
         types = ("NVIDIA", "ATI")[: 1 + n % 2]

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
-from tests.e2e import guard
-from tests.e2e import site as site_module
-from tests.e2e.boinc_client import BOINC, BOINCCMD, BoincClient
-from tests.e2e.nginx import NGINX
-from tests.e2e.site import Site
+from tests.support import process_guard
+from tests.support import site_process as site_module
+from tests.support.boinc_client import BOINC, BOINCCMD, BoincClient
+from tests.support.nginx_deployment import NGINX
+from tests.support.site_process import Site
 
 CHROMIUM = "/usr/bin/chromium"
 # Root needs the first, a small /dev/shm the second; the others keep the browser quiet and off the internet.
@@ -70,7 +70,7 @@ def worker(site: Site, site_var_dir: Path, tmp_path: Path) -> Iterator[None]:
     command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal", "worker", "--pool", "solo"]
     with (tmp_path / "worker.log").open("wb") as log:
         process = subprocess.Popen(
-            guard.command([*command, "--without-gossip", "--without-mingle"]),
+            process_guard.command([*command, "--without-gossip", "--without-mingle"]),
             cwd=site_module.CHECKOUT,
             env=site_module.environment(site_var_dir),
             stdin=subprocess.DEVNULL,
@@ -80,7 +80,7 @@ def worker(site: Site, site_var_dir: Path, tmp_path: Path) -> Iterator[None]:
         )
     yield
     process.terminate()
-    process.wait(timeout=guard.STOP_SECS + 10)
+    process.wait(timeout=process_guard.STOP_SECS + 10)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from portal.models import User
-from tests.e2e.site import Site
-from tests.e2e.visitor import give_work, sign_in
+from tests.support.browser_visitor import give_work, sign_in
+from tests.support.site_process import Site
 
 PUBLIC = ["/", "/account/login/", "/account/signup/", "/account/password/reset/"]
 PRIVATE = [

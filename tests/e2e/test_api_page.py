@@ -5,8 +5,8 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from portal.models import User
-from tests.e2e.site import Site
-from tests.e2e.visitor import give_work, sign_in
+from tests.support.browser_visitor import give_work, sign_in
+from tests.support.site_process import Site
 
 
 def test_the_api_is_shown_and_can_be_tried(page: Page, site: Site, alice: User) -> None:

@@ -7,13 +7,13 @@ from decimal import Decimal
 
 from playwright.sync_api import Page, expect
 
-from accounting import vault
 from accounting.models import Project
-from portal import signing
-from tests.e2e.boinc_client import BoincClient
-from tests.e2e.mini_project import Job, MiniProject, Report
-from tests.e2e.site import Site
-from tests.waiting import wait_until
+from accounting.rpc import account_keys
+from portal.wire import signing
+from tests.support.boinc_client import BoincClient
+from tests.support.mini_project import Job, MiniProject, Report
+from tests.support.site_process import Site
+from tests.support.wait import wait_until
 
 EMAIL = "Volunteer@Example.org"
 PASSWORD = "many small stones"
@@ -28,7 +28,7 @@ def offer(site: Site, project: MiniProject, *, signed_url: str) -> None:
         name=project.name,
         master_url=project.url,
         default_share=SHARE,
-        shared_account_key=vault.encrypt(project.account_key),
+        shared_account_key=account_keys.encrypt(project.account_key),
         url_signature=signing.sign(signed_url.encode(), site.signing_key),
     )
 

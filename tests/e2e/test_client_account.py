@@ -8,9 +8,9 @@ from email.message import Message
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.boinc_client import BoincClient
-from tests.e2e.site import Site
-from tests.waiting import wait_until
+from tests.support.boinc_client import BoincClient
+from tests.support.site_process import Site
+from tests.support.wait import wait_until
 
 OLD, NEW, PASSWORD = "Dora@Example.org", "dora@new.example.org", "seven green boats"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from emulator.presets import FOLDER
+from emulator.files.presets import FOLDER
 from portal.models import User
-from tests.e2e.site import Site
-from tests.e2e.visitor import sign_in
+from tests.support.browser_visitor import sign_in
+from tests.support.site_process import Site
 
 RUN_MILLISECS = 60_000
 

@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from accounting import ledger_check
 from accounting.benchmarks import fleet
 from accounting.engine.amounts import MICRO
+from accounting.ledger import check
 from accounting.models import HostProject
-from tests.e2e.site import Site
+from tests.support.site_process import Site
 
 NREQUESTS = int(os.environ.get("FAULT_REQUESTS", "3000"))
 HOSTS = 60
@@ -124,7 +124,7 @@ def test_what_was_acknowledged_is_booked_once(two_processes: Site) -> None:
         nsecs = computer.acknowledged - begun[id(computer)]
         assert computer.acknowledged == computer.member.sent
         assert _credited(computer) == {base + nsecs * MICRO}
-    assert list(ledger_check.differences()) == []
+    assert list(check.differences()) == []
 
 
 def _report_with_faults(site: Site, computers: list[Computer]) -> None:

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e import guard
-from tests.waiting import wait_until
+from tests.support import process_guard
+from tests.support.wait import wait_until
 
 # Starts a process in a session of its own, which no signal to the group reaches, and waits.
 FAMILY = "setsid sleep 1000 & echo $$ $! > pids; wait"
@@ -33,7 +33,7 @@ def family_pids(folder: Path) -> list[int]:
 
 
 def test_stopping_the_guard_ends_the_whole_family(tmp_path: Path) -> None:
-    guarded = subprocess.Popen(guard.command(["/bin/sh", "-c", FAMILY]), cwd=tmp_path)
+    guarded = subprocess.Popen(process_guard.command(["/bin/sh", "-c", FAMILY]), cwd=tmp_path)
     pids = wait_until(lambda: family_pids(tmp_path), "the family to start", 20)
     assert [running(pid) for pid in pids] == [True, True]
     guarded.terminate()
@@ -52,4 +52,4 @@ def test_a_killed_test_leaves_no_process_behind(tmp_path: Path) -> None:
 
 
 def test_a_guarded_command_s_exit_code_comes_through(tmp_path: Path) -> None:
-    assert subprocess.run(guard.command(["/bin/sh", "-c", "exit 7"]), cwd=tmp_path, check=False).returncode == 7
+    assert subprocess.run(process_guard.command(["/bin/sh", "-c", "exit 7"]), cwd=tmp_path, check=False).returncode == 7

@@ -10,8 +10,8 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from portal.models import User
-from tests.e2e.site import Site
-from tests.e2e.visitor import give_work, sign_in
+from tests.support.browser_visitor import give_work, sign_in
+from tests.support.site_process import Site
 
 
 @pytest.fixture

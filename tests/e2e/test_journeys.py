@@ -13,13 +13,13 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounting.models import HostProject, Project
-from accounting.simulated_client import SimulatedComputer
+from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
-from tests.accounting.factories import credit, make_host, make_project
-from tests.accounting.rpc_helpers import CPUS, FPOPS, hours_pass
-from tests.e2e.site import Site
 from tests.e2e.test_keywords import four, report
-from tests.e2e.visitor import sign_in
+from tests.support.accounting_factories import credit, make_host, make_project
+from tests.support.am_rpc import CPUS, FPOPS, hours_pass
+from tests.support.browser_visitor import sign_in
+from tests.support.site_process import Site
 
 EMAIL, PASSWORD = "newcomer@example.org", "many small stones"
 CREDIT, HOUR = 1_000_000, 3_600_000_000

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from accounting import vault
 from accounting.models import Project
-from accounting.simulated_client import SimulatedComputer
-from portal.accounts import issue_client_key
+from accounting.rpc import account_keys
+from accounting.simulation.client import SimulatedComputer
 from portal.models import ClientKey, User
-from tests.accounting.rpc_helpers import make_computer
-from tests.e2e.site import Site
-from tests.e2e.visitor import sign_in
+from portal.people.accounts import issue_client_key
+from tests.support.am_rpc import make_computer
+from tests.support.browser_visitor import sign_in
+from tests.support.site_process import Site
 
 PULSARS, CLIMATE, CANCER, GERMANY = 3, 35, 14, 21
 
@@ -30,7 +30,7 @@ def four(site: Site) -> dict[str, Project]:
         found[name] = project = Project.objects.create(
             name=name,
             master_url=f"https://{name.lower()}.example.org/",
-            shared_account_key=vault.encrypt(f"1_{name}"),
+            shared_account_key=account_keys.encrypt(f"1_{name}"),
         )
         for keyword in keywords:
             project.keywords.create(keyword=keyword)

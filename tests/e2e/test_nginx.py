@@ -17,14 +17,14 @@ from typing import Final
 import pytest
 from django.conf import settings
 
-from portal.boinc_errors import ERR_PROJECT_DOWN, ERR_XML_PARSE
 from portal.clients.messages import failure
 from portal.models import Host
+from portal.wire.boinc_errors import ERR_PROJECT_DOWN, ERR_XML_PARSE
 from scheduler.models import StoredFile, Upload
-from tests.e2e.boinc_client import BoincClient
-from tests.e2e.nginx import ADDRESS_HEADER, DEPLOY, Deployment, Program
-from tests.scheduler.uploading import ADDRESS, make_task, read_reply, size_query, upload_body
-from tests.waiting import wait_until
+from tests.support.boinc_client import BoincClient
+from tests.support.nginx_deployment import ADDRESS_HEADER, DEPLOY, Deployment, Program
+from tests.support.upload_requests import ADDRESS, make_task, read_reply, size_query, upload_body
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

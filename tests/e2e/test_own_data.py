@@ -9,8 +9,8 @@ import zipfile
 from playwright.sync_api import Page, expect
 
 from portal.models import User
-from tests.e2e.site import Site
-from tests.e2e.visitor import give_work, sign_in
+from tests.support.browser_visitor import give_work, sign_in
+from tests.support.site_process import Site
 
 
 def test_a_copy_has_the_numbers_of_the_history_page(page: Page, site: Site, worker: None, alice: User) -> None:

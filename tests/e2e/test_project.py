@@ -19,11 +19,11 @@ from accounting.models import Project
 from credit.models import App, Result, ServerState, UserCredit, ValidateState
 from portal.models import User
 from scheduler.models import StoredFile
-from tests.e2e import guard
-from tests.e2e.boinc_client import BoincClient
-from tests.e2e.site import CHECKOUT, Site
-from tests.e2e.visitor import sign_in
-from tests.waiting import wait_until
+from tests.support import process_guard
+from tests.support.boinc_client import BoincClient
+from tests.support.browser_visitor import sign_in
+from tests.support.site_process import CHECKOUT, Site
+from tests.support.wait import wait_until
 
 PASSWORDS = {"alice@example.org": "alice's secret", "bob@example.org": "bob's secret"}
 JOB_SECS = 240
@@ -90,7 +90,7 @@ def background(site: Site, manage: Manage, tmp_path: Path) -> Iterator[None]:
     options = ["--without-gossip", "--without-mingle", "--beat", "--schedule", str(tmp_path / "beat")]
     with (tmp_path / "worker.log").open("wb") as log:
         process = subprocess.Popen(
-            guard.command([*command, *options]),
+            process_guard.command([*command, *options]),
             cwd=CHECKOUT,
             env=site.environment,
             stdin=subprocess.DEVNULL,
@@ -100,7 +100,7 @@ def background(site: Site, manage: Manage, tmp_path: Path) -> Iterator[None]:
         )
     yield
     process.terminate()
-    process.wait(timeout=guard.STOP_SECS + 10)
+    process.wait(timeout=process_guard.STOP_SECS + 10)
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ import pytest
 from django.db import connection, transaction
 
 from portal.clients.pages import THREADS
-from tests.e2e.site import Site
-from tests.waiting import wait_until
+from tests.support.site_process import Site
+from tests.support.wait import wait_until
 
 NSOCKETS: Final = 2_000
 MOST_SECS: Final = 60

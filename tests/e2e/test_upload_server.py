@@ -14,9 +14,9 @@ from django.conf import settings
 
 from portal.models import Host
 from scheduler.models import Upload
-from tests.e2e.site import Site
-from tests.scheduler.uploading import ADDRESS, make_task, read_reply, size_query, upload_body
-from tests.waiting import wait_until
+from tests.support.site_process import Site
+from tests.support.upload_requests import ADDRESS, make_task, read_reply, size_query, upload_body
+from tests.support.wait import wait_until
 
 MIB = 1024 * 1024
 

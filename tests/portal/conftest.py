@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.conf import settings
 
-from portal import logs
+from portal.ops import logs
 
 
 @pytest.fixture

@@ -15,14 +15,14 @@ import pytest
 from django.conf import settings
 from django.urls import reverse
 
-from emulator.views import UPLOAD_BYTES_MAX
-from portal import signing
-from scheduler.rest import MAX_BODY_NBYTES
+from emulator.pages.views import UPLOAD_BYTES_MAX
+from portal.wire import signing
+from scheduler.submission.rest import MAX_BODY_NBYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 READERS = {"text", "words", "words_among", "switch", "choice", "integer", "number", "secret", "_kept_secret"}
-SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "checks.py"]
+SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "ops" / "checks.py"]
 NGINX_CONF = (ROOT / "deploy" / "nginx.conf").read_text()
 ROW = re.compile(r"^\| `([A-Z_]+)` \|(.*)\|$", re.M)
 
@@ -74,7 +74,7 @@ def test_every_command_of_ours_is_mentioned() -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    paths = ("portal/metrics.py", "credit/pass_counts.py", "scheduler/watching.py")
+    paths = ("portal/ops/metrics.py", "credit/validator/metrics.py", "scheduler/lifecycle/metrics.py")
     source = "".join((ROOT / path).read_text() for path in paths)
     counters = {f"{name}_total" for name in re.findall(r'Counter(?:MetricFamily)?\(\s*"(\w+)"', source)}
     others = set(re.findall(r'(?:Histogram|GaugeMetricFamily)\(\s*"(\w+)"', source))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from scheduler import keys
+from scheduler.files import keys
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounting import ledger_check
+from accounting.ledger import check
 
 
 class Command(BaseCommand):
     help = "Re-derive the ledger's totals from its days and report every difference; exit code 1 if there is one."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = list(ledger_check.differences())
+        found = list(check.differences())
         for line in found:
             self.stdout.write(line)
         if found:

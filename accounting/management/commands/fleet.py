@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from accounting import fleet, rollup
+from accounting.ledger import rollup
+from accounting.simulation import fleet
 from portal.models import User
 
 

@@ -11,8 +11,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from accounting import demo as demo_data
-from accounting import keys, own_project, partitions
+from accounting.ledger import partitions
+from accounting.projects import own_project, signing_key
+from accounting.simulation import demo as demo_data
 from portal.models import User
 
 
@@ -26,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--demo", action="store_true", help="make demo data whatever the database, if it has none")
 
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
-        if keys.make_if_missing():
+        if signing_key.make_if_missing():
             self.stdout.write(f"Made a signing key: {settings.AM_SIGNING_KEY}. Keep a copy; clients accept no other.")
         if "project" in settings.ROOMS:
             call_command("prepare_project", demo=demo, stdout=self.stdout)

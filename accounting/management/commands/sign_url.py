@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounting import keys
-from accounting.protocol import canonical_url
-from portal.signing import SigningError
+from accounting.projects import signing_key
+from accounting.wire.requests import canonical_url
+from portal.wire.signing import SigningError
 
 
 class Command(BaseCommand):
@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, url: str, **options: Any) -> None:
         try:
-            signature = keys.sign_url(canonical_url(url))
+            signature = signing_key.sign_url(canonical_url(url))
         except (ValueError, SigningError) as error:
             raise CommandError(str(error)) from error
         if signature is None:

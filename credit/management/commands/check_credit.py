@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from credit import credit_check
+from credit.statistics import check
 
 
 class Command(BaseCommand):
@@ -16,7 +16,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = list(credit_check.differences())
+        found = list(check.differences())
         for line in found:
             self.stdout.write(line)
         if found:

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from credit.engine.comparison import TOLERANCE, Comparison
-from credit.engine.replay import Replay
 from credit.engine.rules import Rules, RuleSet
-from credit.engine.traces import Trace, TraceError, read_trace
+from credit.replay.comparison import TOLERANCE, Comparison
+from credit.replay.engine import Replay
+from credit.replay.traces import Trace, TraceError, read_trace
 
 
 class Command(BaseCommand):
@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
     def _in_database(self, trace: Trace) -> None:
         # The models, which the replay without a database does without.
-        from credit.trace_database import replay
+        from credit.replay.database import replay
 
         done = replay(trace)
         self.stdout.write(f"{done.nworkunits} workunits of {done.napps} apps went through the validator")

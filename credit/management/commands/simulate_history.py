@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from credit.demo import make_history
+from credit.laboratory.demo import make_history
 from portal.models import User
 
 

@@ -10,9 +10,17 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from credit.laboratory.population import KINDS, Cheat, Cheats
+from credit.laboratory.simulation import (
+    HOSTS_PER_USER,
+    MAX_COMPUTERS,
+    MAX_JOBS,
+    World,
+    make_computers,
+    release_versions,
+    run,
+)
 from credit.models import App
-from credit.population import KINDS, Cheat, Cheats
-from credit.simulation import HOSTS_PER_USER, MAX_COMPUTERS, MAX_JOBS, World, make_computers, release_versions, run
 
 
 class Command(BaseCommand):

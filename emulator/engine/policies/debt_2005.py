@@ -22,8 +22,8 @@ from typing import Final
 
 from emulator.engine.policies.long_term_debt import has_many_jobs
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
-from emulator.engine.reasons import Reason
 from emulator.engine.scenario import Scenario
+from emulator.engine.timeline.reasons import Reason
 
 NEVER: Final = float("inf")
 LEAST_LOOK_SECS: Final = 60.0

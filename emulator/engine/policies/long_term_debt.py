@@ -10,7 +10,8 @@ Sections followed:
 * "Scheduler request and reply message": seconds and instances per kind, and no more: the server learns nothing of
   jobs in danger.
 
-Job choice is left out by the document: the four steps of emulator.engine.choosing, with overall debt for priority.
+Job choice is left out by the document: the four steps of emulator.engine.policies.run_list, with overall debt for
+priority.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from emulator.engine.choosing import Chooser
 from emulator.engine.client import Client
-from emulator.engine.forecast import Forecast, Outlook
+from emulator.engine.policies.rr_simulation import Forecast, Outlook
+from emulator.engine.policies.run_list import Chooser
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
-from emulator.engine.reasons import Reason
 from emulator.engine.scenario import DAY_SECS, Scenario
+from emulator.engine.timeline.reasons import Reason
 
 BACKOFF_MOST_SECS: Final = DAY_SECS
 LEAST_LOOK_SECS: Final = 60.0

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from emulator.engine.chance import LN2, expm1
-from emulator.engine.choosing import Chooser
 from emulator.engine.client import Client
-from emulator.engine.forecast import Forecast, Outlook
+from emulator.engine.policies.rr_simulation import Forecast, Outlook
+from emulator.engine.policies.run_list import Chooser
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
-from emulator.engine.reasons import Reason
+from emulator.engine.random_numbers import LN2, expm1
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.state import NEVER, ProjectState
+from emulator.engine.timeline.reasons import Reason
 
 HALF_LIFE_DAYS: Final = 10.0
 CREDIT_PER_FLOPS_DAY: Final = 200 / 1e9  # a Cobblestone per day is 5 MFLOPS

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.engine.choosing import Chooser
 from emulator.engine.client import Client
-from emulator.engine.forecast import Forecast
 from emulator.engine.policies.long_term_debt import LEAST_LOOK_SECS, DebtAccounts, has_many_jobs
+from emulator.engine.policies.rr_simulation import Forecast
+from emulator.engine.policies.run_list import Chooser
 from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
-from emulator.engine.reasons import Reason
 from emulator.engine.scenario import CPU, Scenario
+from emulator.engine.timeline.reasons import Reason
 
 
 class SingleDebt:

@@ -10,12 +10,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from emulator.engine.policies.registry import NAMES, make_policy
 from emulator.engine.quirks import BOINC, Quirks
-from emulator.engine.results import Result
 from emulator.engine.run import run
 from emulator.engine.scenario import ScenarioError
-from emulator.policies import NAMES, make_policy
-from emulator.scenario_files import read_folder
+from emulator.engine.timeline.results import Result
+from emulator.files.scenario import read_folder
 
 MOST_DAYS = 1_000_000
 

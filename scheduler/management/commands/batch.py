@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from credit.models import Batch
-from scheduler import batches
+from scheduler.submission import batches
 
 
 class Command(BaseCommand):

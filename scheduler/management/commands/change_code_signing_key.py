@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from scheduler import key_change
-from scheduler.key_change import KeyChangeError, Wanted
+from scheduler.programs import key_change
+from scheduler.programs.key_change import KeyChangeError, Wanted
 
 
 class Command(BaseCommand):

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from scheduler import demo as demo_jobs
-from scheduler import keys
+from scheduler.examples import demo as demo_jobs
+from scheduler.files import keys
 
 
 class Command(BaseCommand):

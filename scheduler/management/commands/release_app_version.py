@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from scheduler import release
-from scheduler.release import Release, ReleaseError
+from scheduler.programs import release
+from scheduler.programs.release import Release, ReleaseError
 
 
 class Command(BaseCommand):

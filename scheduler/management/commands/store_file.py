@@ -8,7 +8,7 @@ from typing import Any
 from django.core.files import File
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from scheduler.storing import StoringError, store_file
+from scheduler.files.store import StoringError, store_file
 
 
 class Command(BaseCommand):

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from credit.models import App
 from portal.models import User
-from scheduler.job_fields import JobError
-from scheduler.submission import submit
+from scheduler.submission.submit import submit
+from scheduler.wire.job_fields import JobError
 
 
 class Command(BaseCommand):

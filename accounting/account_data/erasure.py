@@ -1,0 +1,65 @@
+"""Erase accounts whose grace period is over: history, computers, notes, keys, settings, all at once.
+
+What stays are the sums of projects over all volunteers, which name nobody: what is erased is added up for them first.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import structlog
+from django.db import DatabaseError, connection, transaction
+
+from accounting.engine.amounts import KINDS
+from accounting.models import Day, HostLedger
+from portal.models import Host, User
+from portal.people.deletion import due_for_erasure, end_sessions
+
+log = structlog.get_logger("erasure")
+
+_KEEP_SUMS = f"""
+INSERT INTO accounting_erasedday AS e (project_id, day, {", ".join(KINDS)})
+SELECT project_id, day, {", ".join(f"sum({kind})" for kind in KINDS)}
+  FROM accounting_day WHERE user_id = %s GROUP BY project_id, day
+ON CONFLICT (project_id, day) DO UPDATE SET {", ".join(f"{kind} = e.{kind} + excluded.{kind}" for kind in KINDS)}
+"""
+
+
+def erase_due(now: dt.datetime) -> int:
+    """Erase every account that is due, each in a transaction of its own; how many. Safe to repeat and to interrupt.
+
+    One that cannot be erased is logged, and tried again next time: the others do not wait for it.
+    """
+    nerased = 0
+    for user_id in list(due_for_erasure(now).values_list("pk", flat=True)):
+        try:
+            nerased += _erase(user_id, now)
+        except DatabaseError:
+            log.exception("account not erased", user=user_id)
+    return nerased
+
+
+def _erase(user_id: int, now: dt.datetime) -> bool:
+    """Erase one account, unless its owner came back meanwhile.
+
+    Locks as merging does: the user's row, the ledger rows by computer, the computers. A report or a request for work
+    that comes between waits, and finds nobody then. A report that is being written holds its ledger row and then wants
+    a share of its user's key, so the key is not locked before the deletion, when no such report is left.
+    """
+    with transaction.atomic():
+        user = due_for_erasure(now).select_for_update(no_key=True).filter(pk=user_id).first()
+        if user is None:
+            return False
+        hosts = Host.objects.filter(owner=user)
+        list(HostLedger.objects.select_for_update().filter(host__in=hosts).order_by("pk").values_list("pk"))
+        list(hosts.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+        end_sessions(user)
+        with connection.cursor() as cursor:
+            cursor.execute(_KEEP_SUMS, [user_id])
+        Day.objects.filter(user=user).delete()
+        # A merged record goes before the one that it points to.
+        hosts.exclude(merged_into=None).delete()
+        hosts.delete()
+        User.objects.filter(pk=user_id).delete()
+    log.info("account erased", user=user_id)
+    return True

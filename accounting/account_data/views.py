@@ -1,0 +1,133 @@
+"""One's own data: a copy of all of it, and closing the account."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from allauth.account.fields import PasswordField
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from kombu.exceptions import OperationalError
+
+from accounting.account_data import copies
+from accounting.models import DataCopy
+from accounting.tasks import make_data_copy
+from portal.models import User
+from portal.people.access import signed_in
+from portal.people.deletion import GRACE, OperatorsStay, ask_deletion
+
+
+class DeletionForm(forms.Form):
+    """The password, asked for once more."""
+
+    password = PasswordField(label="Your password", autocomplete="current-password")
+
+    def __init__(self, user: User, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data)
+        self.user = user
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        if not get_adapter().reauthenticate(self.user, password):
+            raise get_adapter().validation_error("incorrect_password")
+        return password
+
+
+def _confirm(request: HttpRequest, user: User, due_at: dt.datetime) -> None:
+    """Tell the owner by mail: it may have been somebody else at their computer."""
+    words = {
+        "name": user.display_name,
+        "due_at": due_at,
+        "site_name": settings.SITE_NAME,
+        "site_url": settings.SITE_URL,
+    }
+    get_adapter(request).send_mail("account/email/deletion_asked", user.email, words)
+
+
+@require_safe
+@login_required
+def data(request: HttpRequest) -> HttpResponse:
+    """What is held about me? Have a copy of it made, and close the account."""
+    user = signed_in(request)
+    context = {"copy": _copy_of(user), "grace_days": GRACE.days, "kept_days": copies.KEPT.days}
+    template = "accounting/_data_copy.html" if request.headers.get("HX-Request") == "true" else "accounting/data.html"
+    response = render(request, template, context)
+    response.headers["Vary"] = "Cookie, HX-Request"
+    return response
+
+
+def _copy_of(user: User) -> DataCopy | None:
+    copy = DataCopy.objects.filter(user=user).first()
+    unfinished = copy is not None and copy.state in (DataCopy.State.WAITING, DataCopy.State.WORKING)
+    if copy is not None and unfinished and timezone.now() - copy.asked_at > copies.GIVEN_UP_AFTER:
+        copy.state = DataCopy.State.FAILED
+    return copy
+
+
+@require_POST
+@login_required
+def make_copy(request: HttpRequest) -> HttpResponse:
+    """Have a copy made."""
+    copy, is_new = copies.ask_copy(signed_in(request))
+    if is_new:
+        try:
+            make_data_copy.delay(copy.pk)
+        except OperationalError:
+            copy.delete()
+            messages.error(request, "The copy cannot be made just now. Please try again in some minutes.")
+    return redirect("data")
+
+
+@require_safe
+@login_required
+def download_copy(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """The file of a copy that is ready."""
+    copy = DataCopy.objects.filter(user=signed_in(request), pk=pk, state=DataCopy.State.READY).first()
+    if copy is None:
+        raise Http404
+    name = f"cobblestone-{copy.asked_at:%Y-%m-%d}.zip"
+    return StreamingHttpResponse(
+        copies.read_parts(copy),
+        content_type="application/zip",
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Length": str(copy.size_bytes),
+            "Cache-Control": "private, no-store",
+        },
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def delete_account(request: HttpRequest) -> HttpResponse:
+    """Close my account: asked with the password, done after the grace period."""
+    user = signed_in(request)
+    form = DeletionForm(user, request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            due_at = ask_deletion(user)
+        except OperatorsStay:
+            form.add_error(
+                None, "You are an operator of this site. Have another operator take that right from you first."
+            )
+        else:
+            _confirm(request, user, due_at)
+            logout(request)
+            messages.success(
+                request,
+                f"Your account and its history will be deleted on {due_at:%Y-%m-%d}. If you change your mind, sign in "
+                "before that.",
+            )
+            return redirect("landing")
+    context = {"form": form, "grace_days": GRACE.days}
+    return render(request, "accounting/delete_account.html", context, status=422 if form.errors else 200)

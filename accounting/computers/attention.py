@@ -1,0 +1,255 @@
+"""What wants a volunteer's attention: computers that are silent, without work, with failing jobs, or not fully counted.
+
+Pages show it (home, the list of computers, the page of one), and the mails that volunteers ask for say it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from django.db.models import BigIntegerField, Count, Exists, F, Max, OuterRef, Q, Sum
+from django.db.models.functions import Cast
+
+from accounting.choosing.texts import listed, types_text
+from accounting.engine.choice.facts import CPU, TroubleKind
+from accounting.engine.states import NoteKind
+from accounting.models import Day, HostLedger, HostProject, Note, ProjectVersion
+from portal.models import Host, User
+from portal.templatetags.display import count, plural
+
+WEEK_DAYS: Final = 7
+NO_WORK_AFTER: Final = dt.timedelta(days=1)
+MIN_FAILED_JOBS: Final = 3
+# Once in a while an honest computer reports late, too: what waits then is soon credited.
+MIN_CAPPED_DAYS: Final = 2
+FAILING_FRACTION: Final = 0.2
+_LOSSES: Final = (NoteKind.INVALID, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME)
+
+
+class Concern(StrEnum):
+    SILENT = "silent"
+    NO_WORK = "no work"
+    FAILING_JOBS = "failing jobs"
+    CAPPED = "capped"
+    NOT_COUNTED = "not all counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One thing about one computer: ``text`` goes on after the computer's name, ``link`` asks what its page answers.
+
+    ``since``: when it began, of what has a beginning; the last contact of a silent computer.
+    """
+
+    concern: Concern
+    host_id: int
+    host_name: str
+    text: str
+    link: str
+    to_do: str
+    since: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AtProject:
+    """What a client last said of a project that it has: troubles as (kind, type, since), seconds of jobs in store.
+
+    ``types``: the processor types that the project has programs for; None: for all. ``barred``: types that it may not
+    use here.
+    """
+
+    name: str
+    troubles: Sequence[tuple[str, str, dt.datetime]]
+    in_store_secs: int
+    is_resting: bool
+    types: frozenset[str] | None
+    barred: frozenset[str]
+
+
+def idle_types(
+    types: Iterable[str], projects: Sequence[AtProject], now: dt.datetime
+) -> list[tuple[str, dt.datetime, list[str]]]:
+    """The processor types that no project has had work for, for a day or longer: type, since when, projects.
+
+    A project counts for a type if it has programs for it, and may use it here. Jobs still in store are work for the
+    processors; which of them are for GPUs, clients do not say.
+    """
+    idle = []
+    for type_ in types:
+        serving = [p for p in projects if (p.types is None or type_ in p.types) and type_ not in p.barred]
+        serving = [project for project in serving if not project.is_resting]
+        since = [_without_work_since(project, type_) for project in serving]
+        if not since or None in since:
+            continue
+        latest = max(moment for moment in since if moment is not None)
+        if now - latest < NO_WORK_AFTER or (type_ == CPU and any(project.in_store_secs for project in serving)):
+            continue
+        idle.append((type_, latest, [project.name for project in serving]))
+    return idle
+
+
+def _without_work_since(project: AtProject, type_: str) -> dt.datetime | None:
+    moments = [since for kind, of, since in project.troubles if kind != TroubleKind.NO_WORK or of == type_]
+    return min(moments, default=None)
+
+
+def are_failing(succeeded: int, failed: int) -> bool:
+    """Whether so many failed jobs of a week are more than the few that always fail."""
+    return failed >= MIN_FAILED_JOBS and failed >= FAILING_FRACTION * (succeeded + failed)
+
+
+def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
+    """What there is to say of these computers of the user, the silent ones first; six statements."""
+    in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
+    today = now.astimezone(dt.UTC).date()
+    first = today - dt.timedelta(days=WEEK_DAYS - 1)
+    return [
+        *_silent(in_use, now, silent_after),
+        *_without_work([host for host in in_use if now - host.last_contact_at < silent_after], now),
+        *_failing(user, in_use, first, today),
+        *_capped(user, in_use, first, today),
+        *_not_counted(in_use, first),
+    ]
+
+
+def _silent(hosts: Iterable[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
+    return [
+        Attention(
+            Concern.SILENT,
+            host.pk,
+            host.name,
+            f"has not reported for {plural((now - host.last_contact_at).days, 'day,days')}.",
+            "What can I do?",
+            "See whether it is switched on and connected, and whether BOINC runs there.",
+            since=host.last_contact_at,
+        )
+        for host in hosts
+        if now - host.last_contact_at >= silent_after
+    ]
+
+
+def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
+    by_host: dict[int, list[AtProject]] = {}
+    programs: dict[int, set[str]] = {}
+    for project_id, type_ in ProjectVersion.objects.values_list("project_id", "processor_type"):
+        programs.setdefault(project_id, set()).add(type_)
+    excluded = dict(HostLedger.objects.filter(host__in=[host.pk for host in hosts]).values_list("pk", "excluded_types"))
+    rows = HostProject.objects.filter(host__in=[host.pk for host in hosts], listed=True)
+    for row in rows.select_related("project").only(
+        "host_id", "project__name", "state", "no_rsc", "suspended", "no_new_work"
+    ):
+        types = programs.get(row.project_id)
+        barred = frozenset((*row.no_rsc, *excluded.get(row.host_id, ())))
+        by_host.setdefault(row.host_id, []).append(_at_project(row, frozenset(types) if types else None, barred))
+    lines = []
+    for host in hosts:
+        types_here = [CPU, *dict.fromkeys(str(d["type"]) for d in host.coprocs if d.get("type") and d.get("count"))]
+        for type_, since, names in idle_types(types_here, by_host.get(host.pk, []), now):
+            lines.append(
+                Attention(
+                    Concern.NO_WORK,
+                    host.pk,
+                    host.name,
+                    f"has had no work for its {types_text((type_,))} since {since:%Y-%m-%d %H:%M} UTC: "
+                    f"{listed(names)} {'has' if len(names) == 1 else 'have'} none, or "
+                    f"{'does' if len(names) == 1 else 'do'} not answer.",
+                    "What does it do?",
+                    "Allow more projects or subjects, so that others can step in.",
+                    since=since,
+                )
+            )
+    return lines
+
+
+def _at_project(row: HostProject, types: frozenset[str] | None, barred: frozenset[str]) -> AtProject:
+    state: Mapping[str, Any] = row.state
+    return AtProject(
+        row.project.name,
+        [(kind, type_, dt.datetime.fromtimestamp(since, dt.UTC)) for kind, type_, since in state.get("troubles") or ()],
+        int(state.get("queued_secs") or 0) + int(state.get("running_secs") or 0),
+        bool(row.suspended or row.no_new_work or state.get("suspended") or state.get("no_new_work")),
+        types,
+        barred,
+    )
+
+
+def _failing(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -> list[Attention]:
+    names = {host.pk: host.name for host in hosts}
+    rows = (
+        Day.objects.filter(user=user, day__range=(first, today), host__in=list(names))
+        .values("host_id", "project_id", "project__name")
+        .annotate(
+            succeeded=Cast(Sum("njobs_success"), BigIntegerField()), failed=Cast(Sum("njobs_error"), BigIntegerField())
+        )
+        .filter(Q(failed__gte=MIN_FAILED_JOBS))
+        .order_by("host_id", "-failed", "project_id")
+    )
+    return [
+        Attention(
+            Concern.FAILING_JOBS,
+            row["host_id"],
+            names[row["host_id"]],
+            f"failed {count(row['failed'])} of {plural(row['succeeded'] + row['failed'], 'job,jobs')} of "
+            f"{row['project__name']} in the last {WEEK_DAYS} days.",
+            "What can I do?",
+            "Look at the event log of BOINC there. If only the jobs of this project fail, exclude it on this computer.",
+        )
+        for row in rows
+        if are_failing(row["succeeded"], row["failed"])
+    ]
+
+
+def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -> list[Attention]:
+    """Computers that reported more than they can have done, on several days, and of whose work some waits still."""
+    names = {host.pk: host.name for host in hosts}
+    waits = HostProject.objects.filter(host_id=OuterRef("host_id")).filter(
+        Q(pending__0__gt=0) | Q(pending__1__gt=0) | Q(pending__2__gt=0) | Q(pending__3__gt=0)
+    )
+    rows = (
+        Day.objects.filter(user=user, day__range=(first, today), host__in=list(names))
+        .annotate(capped=F("flags").bitand(int(Day.Flag.CAPPED)))
+        .filter(Exists(waits), capped__gt=0)
+        .values("host_id")
+        .annotate(days=Count("day", distinct=True))
+        .filter(days__gte=MIN_CAPPED_DAYS)
+        .order_by("host_id")
+    )
+    return [
+        Attention(
+            Concern.CAPPED,
+            row["host_id"],
+            names[row["host_id"]],
+            f"reported more than it can have done on {plural(row['days'], 'day,days')} of the last {WEEK_DAYS}; the "
+            "rest waits.",
+            "Why?",
+            "Measure its speed again, and see whether its processors and GPUs are described rightly below.",
+        )
+        for row in rows
+    ]
+
+
+def _not_counted(hosts: Iterable[Host], first: dt.date) -> list[Attention]:
+    """Computers with notes of the last days that speak of work not counted; the page of each says why."""
+    names = {host.pk: host.name for host in hosts}
+    rows = (
+        Note.objects.filter(host__in=list(names), day__gte=first, kind__in=_LOSSES)
+        .values("host_id")
+        .annotate(times=Count("pk"), latest=Max("last_at"))
+        .order_by("-latest", "host_id")
+    )
+    return [
+        Attention(
+            Concern.NOT_COUNTED,
+            row["host_id"],
+            names[row["host_id"]],
+            f"reported work that does not all count, in the last {WEEK_DAYS} days "
+            f"({plural(row['times'], 'note,notes')}).",
+            "Why?",
+            "The notes on its page say why.",
+        )
+        for row in rows
+    ]

@@ -1,0 +1,165 @@
+"""A computer's latest contacts for its page: when, how often the same was answered, and what, in words."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db.models import Q
+
+from accounting.choosing.texts import listed, types_text
+from accounting.engine.choice.facts import TroubleKind
+from accounting.models import Answer, Project
+from accounting.rpc.contact_log import SLOTS
+from portal.models import Host
+
+_MOST_NAMED: Final = 12
+# Not the rest of the ledger: what a client said of itself is long, and nobody needs it here.
+_COLUMNS: Final = (
+    "host_id",
+    "slot",
+    "at",
+    "content",
+    "before_times",
+    "before_last_at",
+    "host__merged_into_id",
+    "host__ledger__same_answers",
+    "host__ledger__last_at",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContactLine:
+    """Contacts in a row that were answered alike: the first and the last of them, how many, and what was said.
+
+    ``orders``: what the client was told about its projects, ``said``: what it met there, ``messages``: sentences for
+    its log.
+    """
+
+    first_at: dt.datetime
+    last_at: dt.datetime
+    times: int
+    delay_secs: int
+    orders: list[str]
+    said: list[str]
+    messages: list[str]
+
+    @property
+    def delay_micro(self) -> int:
+        return self.delay_secs * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Contacts:
+    """The latest contacts, the newest first. ``are_several``: two clients take turns in reporting as this computer."""
+
+    lines: list[ContactLine]
+    are_several: bool
+
+
+def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
+    """The latest contacts of a computer, with those of the records that were merged into it; one statement."""
+    rows: dict[int, list[Answer]] = {}
+    found = Answer.objects.filter(Q(host=host) | Q(host__merged_into=host)).select_related("host__ledger")
+    for row in found.order_by("at", "slot").only(*_COLUMNS):
+        rows.setdefault(row.host_id, []).append(row)
+    lines = [line for of_one in rows.values() for line in _lines(of_one, projects)]
+    lines.sort(key=lambda line: line.last_at, reverse=True)
+    return Contacts(lines[:SLOTS], take_turns([str(row.content.get("cpid", "")) for row in rows.get(host.pk, [])]))
+
+
+def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[ContactLine]:
+    """Of one record's answers, the oldest first: each ends where the next one says that it did."""
+    lines = []
+    for place, row in enumerate(rows):
+        if place + 1 < len(rows):
+            times, last_at = rows[place + 1].before_times, rows[place + 1].before_last_at
+        else:
+            ledger = getattr(row.host, "ledger", None)
+            times, last_at = (ledger.same_answers, ledger.last_at) if ledger is not None else (1, None)
+        lines.append(_line(row, max(times, 1), last_at, projects))
+    return lines
+
+
+def take_turns(ids: Sequence[str]) -> bool:
+    """Whether an id comes back after another one: one client that got a new id never does that."""
+    seen: set[str] = set()
+    before = ""
+    for each in filter(None, ids):
+        if each != before and each in seen:
+            return True
+        seen.add(each)
+        before = each
+    return False
+
+
+def _line(row: Answer, times: int, last_at: dt.datetime | None, projects: Mapping[int, Project]) -> ContactLine:
+    content: dict[str, Any] = row.content
+    accounts: list[dict[str, Any]] = content.get("accounts", [])
+    return ContactLine(
+        first_at=row.at,
+        last_at=max(row.at, last_at) if last_at is not None else row.at,
+        times=times,
+        delay_secs=int(content.get("delay_secs", 0)),
+        orders=_orders(accounts, int(content.get("accounts_left_out", 0)), projects),
+        said=_said(accounts, projects),
+        messages=[str(message) for message in content.get("messages", [])],
+    )
+
+
+_ORDERS: Final[tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]] = (
+    ("Attach {names}", lambda said: said.get("order") == "attach"),
+    ("Go on with {names}", lambda said: said.get("order") == "keep"),
+    ("Leave {names} once the jobs are done", lambda said: said.get("order") == "detach_when_done"),
+    ("Detach {names}", lambda said: said.get("order") == "detach"),
+    ("No new jobs of {names}", lambda said: bool(said.get("no_new_work"))),
+    ("Drop the jobs of {names} that have not begun", lambda said: bool(said.get("drop_waiting"))),
+    ("Suspend {names}", lambda said: said.get("suspend") is True),
+    ("Resume {names}", lambda said: said.get("suspend") is False),
+    ("Contact {names} at once", lambda said: bool(said.get("update"))),
+)
+
+
+def _orders(accounts: list[dict[str, Any]], left_out: int, projects: Mapping[int, Project]) -> list[str]:
+    orders = []
+    for text, applies in _ORDERS:
+        if names := [_name(said, projects) for said in accounts if applies(said)]:
+            orders.append(text.format(names=_named(names)))
+    kept: dict[tuple[str, ...], list[str]] = {}
+    for said in accounts:
+        if types := tuple(map(str, said.get("no_rsc", ()))):
+            kept.setdefault(types, []).append(_name(said, projects))
+    orders += [f"Do not use the {types_text(types)} for {_named(names)}" for types, names in kept.items()]
+    if left_out:
+        orders.append(f"and orders for {left_out} more projects")
+    return orders or ["No project"]
+
+
+def _said(accounts: list[dict[str, Any]], projects: Mapping[int, Project]) -> list[str]:
+    met: dict[str, list[str]] = {}
+    for said in accounts:
+        for kind, type_ in said.get("met", ()):
+            met.setdefault(_trouble(kind, type_), []).append(_name(said, projects))
+    # Not format(): a client's own name of a type may have braces in it.
+    return [text.replace("{names}", _named(names)) for text, names in met.items()]
+
+
+def _trouble(kind: str, type_: str) -> str:
+    if kind == TroubleKind.NO_WORK:
+        return f"No work for the {types_text((type_,))} at {{names}}"
+    return "Requests to {names} fail" if kind == TroubleKind.FAILING else "{names} says that it has ended"
+
+
+def _name(said: dict[str, Any], projects: Mapping[int, Project]) -> str:
+    """The project's name; the URL of one that this site never knew."""
+    project = said.get("project")
+    if isinstance(project, int):
+        return projects[project].name if project in projects else f"project {project}, no longer known"
+    return str(project)
+
+
+def _named(names: list[str]) -> str:
+    shown = names[:_MOST_NAMED]
+    return listed(shown if len(names) <= _MOST_NAMED else [*shown, f"{len(names) - _MOST_NAMED} more"])

@@ -1,0 +1,245 @@
+"""Merge: join two records of one computer, in one transaction that loses and invents nothing.
+
+The older record's days, totals, notes and client keys go to the newer one, which stays; the older one
+remembers where it went, so that a client with its id is still recognised. Locks, in this order: the owner's
+row, then the ledger rows of both computers by host id; the client RPC takes them in the same order. What other rooms
+have about the computer follows (`portal.computers.host_changes.merge_followers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeVar
+
+from django.db import connection, transaction
+from django.db.models import F, Q
+
+from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
+from accounting.models import Day, HostLedger, HostProject, Note
+from portal.computers.host_changes import merge_followers
+from portal.models import ClientKey, Host, User
+
+_Amount = TypeVar("_Amount", int, Decimal)
+
+
+class MergeRefused(Exception):
+    """The two records cannot be merged; ``refusal`` has the rule, the text is for the owner."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a merge would join.
+
+    Amounts are micro-credits, micro-seconds and whole jobs of the older record.
+    """
+
+    older: Host
+    newer: Host
+    older_lifetime: Lifetime
+    newer_lifetime: Lifetime
+    days: int
+    projects: int
+    notes: int
+    keys: int
+    credit: int
+    run_time: int
+    jobs: int
+    waiting_credit: int
+
+
+def records_of(owner_id: int) -> dict[int, tuple[Host, Record]]:
+    """All the owner's records of computers by id, also the merged ones, in one statement."""
+    hosts = list(Host.objects.filter(owner_id=owner_id))
+    lifetimes = {host.pk: Lifetime(host.created_at, max(host.created_at, host.last_contact_at)) for host in hosts}
+    parts: dict[int, list[Lifetime]] = {host.pk: [lifetimes[host.pk]] for host in hosts}
+    for host in hosts:
+        if host.merged_into_id in parts:
+            parts[host.merged_into_id].append(lifetimes[host.pk])
+    return {host.pk: (host, _record(host, parts[host.pk])) for host in hosts}
+
+
+def _record(host: Host, lifetimes: Iterable[Lifetime]) -> Record:
+    return Record(
+        id=host.pk,
+        owner_id=host.owner_id,
+        name=host.name,
+        lifetimes=tuple(lifetimes),
+        os_name=host.os_name,
+        processor=f"{host.p_vendor} {host.p_model}".strip(),
+        is_merged=host.merged_into_id is not None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Another computer of the same owner, and why it cannot be merged (None: it can)."""
+
+    host: Host
+    lifetime: Lifetime
+    refusal: Refusal | None
+
+
+def candidates(host: Host) -> list[Candidate]:
+    """The owner's other computers, those that can be merged with this one first, then by name."""
+    records = records_of(host.owner_id)
+    mine = records[host.pk][1]
+    found = [
+        Candidate(other, record.lifetimes[0], refusal(mine, record))
+        for other, record in records.values()
+        if other.pk != host.pk and other.merged_into_id is None
+    ]
+    return sorted(found, key=lambda c: (c.refusal is not None, c.host.name.casefold(), c.host.pk))
+
+
+def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
+    """What merging the two would join; raises MergeRefused."""
+    older, newer, older_life, newer_life = _judge(owner_id, host_id, other_id)
+    totals = list(HostProject.objects.filter(host=older).values_list("credited", "pending"))
+    credited = [sum(amounts[i] for amounts, _ in totals) for i in range(6)]
+    return Preview(
+        older=older,
+        newer=newer,
+        older_lifetime=older_life,
+        newer_lifetime=newer_life,
+        days=Day.objects.filter(user_id=owner_id, host=older).values("day").distinct().count(),
+        projects=len(totals),
+        notes=Note.objects.filter(host=older).count(),
+        keys=ClientKey.objects.filter(host=older, revoked_at=None).count(),
+        credit=credited[0] + credited[1],
+        run_time=credited[2] + credited[3],
+        jobs=credited[4] + credited[5],
+        waiting_credit=sum(pending[0] + pending[1] for _, pending in totals),
+    )
+
+
+def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Lifetime, Lifetime]:
+    """(older, newer, their lifetimes); raises MergeRefused. Somebody else's computer is as good as none."""
+    records = records_of(owner_id)
+    if host_id not in records or other_id not in records:
+        raise MergeRefused(Refusal(Rule.OWNER, "There is no such computer of yours. Choose one of the list."))
+    a, b = records[host_id][1], records[other_id][1]
+    if found := refusal(a, b):
+        raise MergeRefused(found)
+    older, newer = in_order(a, b)
+    return records[older.id][0], records[newer.id][0], older.lifetimes[0], newer.lifetimes[0]
+
+
+def merge(owner_id: int, host_id: int, other_id: int) -> Host:
+    """Join the two computers and return the one that stays; raises MergeRefused.
+
+    Safe to repeat: two computers that are joined already stay as they are.
+    """
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
+        _lock_ledgers(owner_id, host_id, other_id)
+        if (joined := _joined_already(owner_id, host_id, other_id)) is not None:
+            return joined
+        older, newer, _, _ = _judge(owner_id, host_id, other_id)
+        with connection.cursor() as cursor:
+            cursor.execute(_MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
+            cursor.execute(_MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
+        _move_totals(older, newer)
+        for follow in merge_followers:
+            follow(older.pk, newer.pk)
+        ClientKey.objects.filter(host=older).update(host=newer)
+        # What was merged into the older one before follows it, so that one step always leads to the record
+        # in use.
+        Host.objects.filter(Q(pk=older.pk) | Q(merged_into=older)).update(merged_into=newer)
+        if older.given_name and not newer.given_name:
+            Host.objects.filter(pk=newer.pk).update(given_name=older.given_name)
+        newer.refresh_from_db()
+        return newer
+
+
+def _lock_ledgers(owner_id: int, *host_ids: int) -> None:
+    """Lock the ledger rows of the owner's computers among these, in the order of their ids, making missing
+    ones.
+
+    Counts as a contact of both, so that a report that read either of them before begins again.
+    """
+    own = sorted(Host.objects.filter(owner_id=owner_id, pk__in=host_ids).values_list("pk", flat=True))
+    HostLedger.objects.bulk_create([HostLedger(host_id=pk) for pk in own], ignore_conflicts=True)
+    list(HostLedger.objects.select_for_update().filter(pk__in=own).order_by("pk").values_list("pk"))
+    HostLedger.objects.filter(pk__in=own).update(contacts=F("contacts") + 1)
+
+
+def _move_totals(older: Host, newer: Host) -> None:
+    """Add the older record's settled totals to the newer one's; both ledger rows are locked.
+
+    What the client reported last belongs to the record in use, so nothing else of its rows changes. A
+    project that it does not have yet comes with the owner's wishes.
+    """
+    kept = {row.project_id: row for row in HostProject.objects.filter(host=newer)}
+    moved = list(HostProject.objects.filter(host=older))
+    sums = []
+    for old in moved:
+        row = kept.get(old.project_id) or HostProject(
+            host=newer,
+            project_id=old.project_id,
+            suspended=old.suspended,
+            no_new_work=old.no_new_work,
+            excluded=old.excluded,
+            no_rsc=old.no_rsc,
+            drop_waiting=old.drop_waiting,
+        )
+        row.credited = _added(row.credited, old.credited)
+        row.pending = _added(row.pending, old.pending)
+        row.dropped = _added(row.dropped, old.dropped)
+        sums.append(row)
+    HostProject.objects.filter(host=older).delete()
+    HostProject.objects.bulk_create(
+        sums,
+        update_conflicts=True,
+        unique_fields=["host", "project"],
+        update_fields=["credited", "pending", "dropped"],
+    )
+
+
+def _added(one: Sequence[_Amount], other: Sequence[_Amount]) -> list[_Amount]:
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _joined_already(owner_id: int, host_id: int, other_id: int) -> Host | None:
+    """The record that stays if one of the two was merged into the other."""
+    for kept, gone in ((host_id, other_id), (other_id, host_id)):
+        if Host.objects.filter(owner_id=owner_id, pk=gone, merged_into_id=kept).exists():
+            return Host.objects.get(owner_id=owner_id, pk=kept)
+    return None
+
+
+# All months are visited: a merge is rare, and no day may be left behind.
+_MOVE_DAYS = """
+WITH moved AS (
+    DELETE FROM accounting_day WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *
+)
+INSERT INTO accounting_day AS kept (user_id, day, project_id, host_id, cpu_ec, gpu_ec, cpu_time, gpu_time,
+                                    njobs_success, njobs_error, flags)
+SELECT user_id, day, project_id, %(newer)s, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error,
+flags FROM moved ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET
+    cpu_ec = kept.cpu_ec + excluded.cpu_ec,
+    gpu_ec = kept.gpu_ec + excluded.gpu_ec,
+    cpu_time = kept.cpu_time + excluded.cpu_time,
+    gpu_time = kept.gpu_time + excluded.gpu_time,
+    njobs_success = kept.njobs_success + excluded.njobs_success,
+    njobs_error = kept.njobs_error + excluded.njobs_error,
+    flags = kept.flags | excluded.flags
+"""
+
+_MOVE_NOTES = """
+WITH moved AS (
+    DELETE FROM accounting_note WHERE host_id = %(older)s RETURNING *
+)
+INSERT INTO accounting_note AS kept (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
+SELECT %(newer)s, project_id, day, kind, detail, amount, count, first_at, last_at FROM moved
+ON CONFLICT ON CONSTRAINT note_once_a_day DO UPDATE SET
+    amount = kept.amount + excluded.amount,
+    count = kept.count + excluded.count,
+    first_at = least(kept.first_at, excluded.first_at),
+    last_at = greatest(kept.last_at, excluded.last_at)
+"""

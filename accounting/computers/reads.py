@@ -1,0 +1,322 @@
+"""Reads: the list of a volunteer's computers, and all that the page of one shows.
+
+Amounts are micro-credits, micro-seconds and jobs. The number of statements is fixed, however many computers,
+projects and days there are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.db.models import BigIntegerField, F, Sum
+from django.db.models.functions import Cast
+
+from accounting.choosing.choices import NO_WISH, Wish
+from accounting.choosing.reads import computer_of, fractions, read_selection
+from accounting.choosing.texts import Why
+from accounting.choosing.texts import explain as explain_choice
+from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.computers.contacts import Contacts, read_contacts
+from accounting.computers.texts import Fact, facts
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.choice.facts import Choice
+from accounting.engine.paging import Page, Place, page_after
+from accounting.engine.states import plus
+from accounting.ledger.texts import NoteText, explain
+from accounting.models import Day, HostLedger, HostProject, Note, Project
+from portal.models import Host, User
+from portal.ops.mail_choices import silent_after
+from portal.people.access import own_hosts
+
+NOTES_SHOWN: Final = 50
+COLOURS: Final = 8
+DAYS_SHOWN: Final = 30
+HOSTS_A_PAGE: Final = 100
+UNMEASURED_FLOPS: Final = 1e9
+NOTES_SINCE: Final = dt.timedelta(days=90)
+
+
+def _plain(name: str) -> str:
+    """A product's name without the marks of its maker."""
+    return " ".join(name.replace("(R)", " ").replace("(TM)", " ").split())
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """A computer in the list, with micro-credits of today and in all."""
+
+    host: Host
+    today_ec: int
+    total_ec: int
+    is_active: bool
+    concerns: list[Concern]
+
+    @property
+    def processor(self) -> str:
+        """The processor's name without marks and what stands in brackets after it."""
+        return _plain(self.host.p_model.split("[")[0])
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs, such as "2 × NVIDIA GeForce RTX 3070"."""
+        return [
+            (f"{device['count']} × " if device.get("count", 1) > 1 else "")
+            + _plain(str(device.get("name") or device.get("type") or "unknown"))
+            for device in self.host.coprocs
+        ]
+
+    @property
+    def place(self) -> Place:
+        """The last heard of comes first."""
+        return -int(self.host.last_contact_at.timestamp() * 1e6), self.host.pk
+
+
+@dataclass(frozen=True, slots=True)
+class HostList:
+    """A volunteer's computers, a page of those in use and of those that are retired; the sums are of all."""
+
+    active: Page[HostLine]
+    retired: Page[HostLine]
+    nretired: int
+    today_ec: int
+    total_ec: int
+
+    @property
+    def several(self) -> bool:
+        """More than one computer in use."""
+        return len(self.active.rows) > 1 or not self.active.is_first
+
+
+def is_in_contact(host: Host, now: dt.datetime) -> bool:
+    """Whether the computer reported within two of the intervals that clients are told to keep (at least a
+    day).
+    """
+    interval = dt.timedelta(seconds=max(86_400, 2 * settings.AM_REPEAT_SECS))
+    return now - host.last_contact_at <= interval
+
+
+def read_hosts(user: User, now: dt.datetime, after: str = "", retired_after: str = "") -> HostList:
+    """The user's computers after a place (`paging`), the last heard of first; ten statements."""
+    hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
+    totals = dict(
+        HostProject.objects.filter(host__owner=user, host__merged_into=None)
+        .values("host_id")
+        .annotate(ec=Cast(Sum(F("credited__0") + F("credited__1")), BigIntegerField()))
+        .values_list("host_id", "ec")
+    )
+    today = dict(
+        Day.objects.filter(user=user, day=now.astimezone(dt.UTC).date())
+        .values("host_id")
+        .annotate(ec=Cast(Sum(F("cpu_ec") + F("gpu_ec")), BigIntegerField()))
+        .values_list("host_id", "ec")
+    )
+    concerns: dict[int, list[Concern]] = {}
+    for attention in read_attention(user, hosts, now, silent_after(user)):
+        if attention.concern not in concerns.setdefault(attention.host_id, []):
+            concerns[attention.host_id].append(attention.concern)
+    lines = [
+        HostLine(
+            host, today.get(host.pk, 0), totals.get(host.pk, 0), is_in_contact(host, now), concerns.get(host.pk, [])
+        )
+        for host in hosts
+    ]
+    active = [line for line in lines if line.host.retired_at is None]
+    retired = [line for line in lines if line.host.retired_at is not None]
+    return HostList(
+        active=page_after(active, lambda line: line.place, after, HOSTS_A_PAGE),
+        retired=page_after(retired, lambda line: line.place, retired_after, HOSTS_A_PAGE),
+        nretired=len(retired),
+        today_ec=sum(line.today_ec for line in lines),
+        total_ec=sum(line.total_ec for line in lines),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLine:
+    """One project on one computer: totals, credit of today, what waits, what the client said, the owner's
+    wish.
+
+    ``share``: the part of the computer's work that it is chosen for, 0 to 1; None if it is not chosen.
+    """
+
+    project: Project
+    credited: Totals
+    today_ec: int
+    waiting_ec: int
+    remarks: list[str]
+    wish: Wish
+    share: float | None
+    is_listed: bool
+
+    @property
+    def credit(self) -> int:
+        return self.credited[0] + self.credited[1]
+
+    @property
+    def colour(self) -> int:
+        return self.project.colour % COLOURS
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    note: Note
+    project: Project | None
+    text: NoteText
+
+
+@dataclass(frozen=True, slots=True)
+class HostPage:
+    """All that the page of one computer shows. ``contact``: what the client last said of itself."""
+
+    host: Host
+    is_active: bool
+    lines: list[ProjectLine]
+    credited: Totals
+    today_ec: int
+    waiting_ec: int
+    # The last days with what was credited on each
+    days: list[tuple[dt.date, int]]
+    notes: list[NoteLine]
+    contact: dict[str, Any]
+    merged: list[Host]
+    excluded_types: list[str]
+    # Why it works for these projects and not for others
+    choice: Choice
+    why: list[Why]
+    # What it needs from its owner, besides what its notes and its silence say by themselves
+    attention: list[Attention]
+    contacts: Contacts
+
+    @property
+    def credit(self) -> int:
+        return self.credited[0] + self.credited[1]
+
+    @property
+    def running(self) -> list[Fact]:
+        """How its client runs."""
+        return facts(self.contact)
+
+    @property
+    def cpu_flops(self) -> float | None:
+        """Floating point speed of all processors together, FLOPS."""
+        return self.host.ncpus * self.host.p_fpops if self.host.p_fpops else None
+
+    @property
+    def is_speed_unknown(self) -> bool:
+        """Whether the speed is what clients put in when the benchmark failed or was skipped (BOINC
+        protocol).
+        """
+        return self.host.p_fpops == UNMEASURED_FLOPS
+
+    @property
+    def has_wishes(self) -> bool:
+        return bool(self.excluded_types) or any(line.wish != NO_WISH for line in self.lines)
+
+    @property
+    def resources(self) -> list[str]:
+        """What can be kept from a project on this computer, by BOINC's names."""
+        devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
+        kept = [name for line in self.lines for name in line.wish.no_rsc]
+        return list(dict.fromkeys(["CPU", *devices, *kept, *self.excluded_types]))
+
+
+def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
+    """All about one of the user's computers; nineteen statements."""
+    selection = read_selection(user)
+    ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
+    rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
+    date = now.astimezone(dt.UTC).date()
+    days = [date - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
+    worked = list(
+        Day.objects.filter(user=user, day__range=(days[0], date), host=host)
+        .annotate(ec=F("cpu_ec") + F("gpu_ec"))
+        .values_list("day", "project_id", "ec")
+    )
+    today = {project: ec for day, project, ec in worked if day == date}
+    choice = selection.choice_for(computer_of(host, ledger, rows, now), now)
+    parts = fractions(choice.shares)
+    lines = [
+        _line(project, rows.get(id_), today.get(id_, 0), parts.get(id_))
+        for id_, project in selection.projects.items()
+        if id_ in rows or id_ in parts
+    ]
+    lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
+    return HostPage(
+        host=host,
+        is_active=is_in_contact(host, now),
+        lines=lines,
+        credited=_sum(line.credited for line in lines),
+        today_ec=sum(line.today_ec for line in lines),
+        waiting_ec=sum(line.waiting_ec for line in lines),
+        days=[(day, sum(ec for of, _, ec in worked if of == day)) for day in days],
+        notes=_read_notes(host, selection.projects, now),
+        contact=ledger.contact if ledger else {},
+        merged=list(Host.objects.filter(merged_into=host).order_by("created_at")),
+        excluded_types=ledger.excluded_types if ledger else [],
+        choice=choice,
+        why=explain_choice(choice, parts, selection.projects),
+        attention=[
+            line
+            for line in read_attention(user, [host], now, silent_after(user))
+            if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED)
+        ],
+        contacts=read_contacts(host, selection.projects),
+    )
+
+
+def _sum(totals: Iterable[Totals]) -> Totals:
+    result = NO_WORK
+    for each in totals:
+        result = plus(result, each)
+    return result
+
+
+def _line(project: Project, row: HostProject | None, today_ec: int, share: float | None) -> ProjectLine:
+    if row is None:
+        return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISH, share, is_listed=False)
+    a, b, c, d, e, f = row.credited
+    return ProjectLine(
+        project=project,
+        credited=(a, b, c, d, e, f),
+        today_ec=today_ec,
+        waiting_ec=row.pending[0] + row.pending[1],
+        remarks=_remarks(row, share),
+        wish=Wish(row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked, row.drop_waiting),
+        share=share,
+        is_listed=row.listed,
+    )
+
+
+def _remarks(row: HostProject, share: float | None) -> list[str]:
+    """What the client last said of the project, as far as its owner may want to know."""
+    if not row.listed:
+        awaited = share is not None and not row.excluded and not any(row.credited)
+        return ["not attached yet"] if awaited else ["not attached"]
+    state = row.state
+    if row.excluded:
+        return ["leaves once its jobs are done"]
+    remarks = [f"no work for {name}" for name in state.get("no_work", [])]
+    if failures := state.get("failures"):
+        remarks.append(f"{failures} requests in a row failed" if failures > 1 else "the last request failed")
+    if state.get("ended"):
+        remarks.append("the project says that it has ended")
+    if state.get("suspended"):
+        remarks.append("suspended")
+    if state.get("no_new_work"):
+        remarks.append("takes no new jobs")
+    if not state.get("managed", True):
+        remarks.append("attached by hand")
+    return remarks
+
+
+def _read_notes(host: Host, projects: dict[int, Project], now: dt.datetime) -> list[NoteLine]:
+    notes = Note.objects.filter(host=host, day__gte=(now - NOTES_SINCE).date()).order_by("-last_at", "-pk")
+    lines = []
+    for note in notes[:NOTES_SHOWN]:
+        project = projects.get(note.project_id) if note.project_id is not None else None
+        lines.append(NoteLine(note, project, explain(note, project.name if project else "")))
+    return lines

@@ -1,0 +1,172 @@
+"""The volunteer's computers: the list, the page of one, and what its owner can do with it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounting.choosing.choices import ChoiceRefused, exclude_types, save_wishes
+from accounting.computers import reads
+from accounting.computers.forms import HostForm, TypesForm, WishForm, wish_forms
+from accounting.computers.merge import Candidate, MergeRefused, candidates, merge, preview
+from accounting.engine.paging import further
+from credit.statistics.exports import granted_to_host
+from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
+from portal.models import Host
+from portal.people.access import get_own_host, signed_in
+
+
+@require_safe
+@login_required
+def computers(request: HttpRequest) -> HttpResponse:
+    """Which computers do I have, and what did each of them do?"""
+    after, retired_after = request.GET.get("after", ""), request.GET.get("retired_after", "")
+    hosts = reads.read_hosts(signed_in(request), timezone.now(), after, retired_after)
+    asked = request.headers.get("HX-Target", "")
+    more = {"more-after": hosts.active, "more-retired_after": hosts.retired}.get(asked)
+    if more is None:
+        response = render(request, "accounting/computers.html", {"hosts": hosts})
+    else:
+        rows = {"lines": further(more), "param": asked.removeprefix("more-")}
+        response = render(request, "accounting/_computers_rows.html", rows)
+    response.headers["Vary"] = "Cookie, HX-Target"
+    return response
+
+
+@require_safe
+@login_required
+def host(request: HttpRequest, pk: int) -> HttpResponse:
+    """What is this computer, how does it do, and what shall it do?"""
+    found = get_own_host(signed_in(request), pk)
+    if found.merged_into_id is not None:
+        return redirect("host", found.merged_into_id)
+    return _host_page(request, found)
+
+
+def _host_page(
+    request: HttpRequest,
+    found: Host,
+    *,
+    host_form: HostForm | None = None,
+    wishes: list[WishForm] | None = None,
+) -> HttpResponse:
+    """The page of a computer, with the form that has mistakes, if one has."""
+    page = reads.read_host_page(signed_in(request), found, timezone.now())
+    context = {
+        "page": page,
+        "host": found,
+        "granted": granted_to_host(found) if "project" in settings.ROOMS else None,
+        "host_form": host_form or HostForm.of(found),
+        "wish_forms": wishes or wish_forms(page),
+        "types_form": TypesForm(page),
+        "wishes_are_wrong": bool(wishes),
+    }
+    return render(request, "accounting/host.html", context)
+
+
+def _in_use(request: HttpRequest, pk: int) -> Host:
+    """The visitor's computer; for a record that was merged, the one that it is part of."""
+    user = signed_in(request)
+    found = get_own_host(user, pk)
+    return found if found.merged_into_id is None else get_own_host(user, found.merged_into_id)
+
+
+@require_POST
+@login_required
+def host_settings(request: HttpRequest, pk: int) -> HttpResponse:
+    """Rename a computer and say where it stands."""
+    found = _in_use(request, pk)
+    form = HostForm(request.POST)
+    if form.is_valid():
+        try:
+            rename_host(found, form.cleaned_data["name"])
+            set_venue(found, form.cleaned_data["venue"])
+        except HostChangeRefused as refusal:
+            form.add_error(refusal.field, str(refusal))
+        else:
+            messages.success(request, f"Saved. This computer is called {found.name}.")
+            return redirect("host", found.pk)
+    return _host_page(request, found, host_form=form)
+
+
+@require_POST
+@login_required
+def host_wishes(request: HttpRequest, pk: int) -> HttpResponse:
+    """Say what a computer shall do with its projects."""
+    found = _in_use(request, pk)
+    page = reads.read_host_page(signed_in(request), found, timezone.now())
+    forms = wish_forms(page, request.POST)
+    types_form = TypesForm(page, request.POST)
+    if not all([form.is_valid() for form in (types_form, *forms)]):
+        return _host_page(request, found, wishes=forms)
+    try:
+        if types_form.is_useful:
+            exclude_types(found, types_form.cleaned_data["excluded_types"])
+        save_wishes(found, {form.line.project.pk: form.wish() for form in forms})
+    except ChoiceRefused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, f"Saved. {found.name} learns of it at its next contact.")
+    return redirect("host", found.pk)
+
+
+@require_POST
+@login_required
+def host_retire(request: HttpRequest, pk: int) -> HttpResponse:
+    """Put a computer aside."""
+    found = _in_use(request, pk)
+    retire_host(found, timezone.now())
+    messages.success(request, f"{found.name} is retired. Its history stays.")
+    return redirect("computers")
+
+
+@require_POST
+@login_required
+def host_unretire(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take a retired computer back."""
+    found = _in_use(request, pk)
+    unretire_host(found)
+    messages.success(request, f"{found.name} is among your computers again.")
+    return redirect("host", found.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
+    """Choose another record of the same computer, see what would be joined, and join them."""
+    user = signed_in(request)
+    found = get_own_host(user, pk)
+    chosen = request.POST.get("with") or request.GET.get("with")
+    if chosen is None:
+        if found.merged_into_id is not None:
+            return redirect("host", found.merged_into_id)
+        return render(request, "accounting/host_merge.html", {"host": found, **_sorted_out(found)})
+    other = get_own_host(user, _number(chosen))
+    try:
+        if request.method == "POST":
+            kept = merge(user.pk, found.pk, other.pk)
+            messages.success(request, f"Merged. {kept.name} has the history of both now.")
+            return redirect("host", kept.pk)
+        context = {"host": found, "preview": preview(user.pk, found.pk, other.pk)}
+    except MergeRefused as refused:
+        context = {"host": found, "other": other, "refusal": str(refused)}
+    return render(request, "accounting/host_merge.html", context)
+
+
+def _sorted_out(found: Host) -> dict[str, list[Candidate]]:
+    """The owner's other computers: those that can be merged with this one, and the others."""
+    others = candidates(found)
+    return {
+        "fitting": [other for other in others if other.refusal is None],
+        "others": [other for other in others if other.refusal is not None],
+    }
+
+
+def _number(text: str) -> int:
+    """The id of a record out of an address; one that no record can have if it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,0 +1,156 @@
+"""What the choice of projects is made from, and what comes out of it (accounting/engine/choice/rules.py). Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import log
+from typing import Final, NamedTuple
+
+from accounting.engine.choice import keywords as choice_keywords
+
+CPU: Final = "CPU"
+# A share of 0 means work only when there is no other; in the draw it is as good as none.
+LEAST_WEIGHT: Final = 1e-6
+
+
+class Wish(NamedTuple):
+    """A volunteer's word on a project: picked by hand or not, at which share (None: the project's default)."""
+
+    is_chosen: bool
+    resource_share: float | None
+
+
+class TroubleKind(StrEnum):
+    NO_WORK = "no_work"
+    FAILING = "failing"
+    ENDED = "ended"
+
+
+class Trouble(NamedTuple):
+    """Why a project may be passed over for a while: since when, and for which processor type ("": for all)."""
+
+    kind: TroubleKind
+    processor_type: str
+    since: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFacts:
+    """A project as the choice sees it.
+
+    ``share``: the operator's. ``keywords``: weight of each, above 0 to 1. ``versions``: (platform, processor type) of
+    its programs, platform "" for all; without any nothing is known, and it is taken to run everywhere. ``boosts``: how
+    much more than its share it is to get, on CPUs and on GPUs, because it recently got less (above 1) or more.
+    """
+
+    id: int
+    share: float
+    is_active: bool = True
+    is_down: bool = False
+    keywords: Mapping[int, float] = field(default_factory=dict)
+    versions: frozenset[tuple[str, str]] = frozenset()
+    boosts: tuple[float, float] = (1.0, 1.0)
+    troubles: tuple[Trouble, ...] = ()
+    # The same for every computer: what its keywords are part of; its weight on computers without GPUs and on others,
+    # and what that is in points, of the share and of the boost.
+    kin: frozenset[int] = field(init=False)
+    weights: tuple[float, float] = field(init=False)
+    base: float = field(init=False)
+    needs: tuple[float, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        on_cpu, on_gpu = self.boosts
+        object.__setattr__(self, "kin", choice_keywords.kin(self.keywords))
+        object.__setattr__(
+            self, "weights", (max(LEAST_WEIGHT, self.share * on_cpu), max(LEAST_WEIGHT, self.share * on_gpu))
+        )
+        object.__setattr__(self, "base", log(max(LEAST_WEIGHT, self.share)))
+        object.__setattr__(self, "needs", (log(on_cpu), log(on_gpu)))
+
+
+@dataclass(frozen=True, slots=True)
+class Volunteer:
+    """What the owner wants of all computers. ``without_account``: projects where computers cannot be attached yet."""
+
+    wishes: Mapping[int, Wish] = field(default_factory=dict)
+    yes: frozenset[int] = frozenset()
+    no: frozenset[int] = frozenset()
+    without_account: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Computer:
+    """One computer. ``types``: the processor types that it has and may use; ``platform``: "" if unknown.
+
+    ``current``: projects that it has now. ``excluded``: projects that its owner does not want on it. ``barred``:
+    types that it may not use for a project. ``resting``: projects that are to stay, but to do nothing at present.
+    ``troubles``: what it met itself, as far as that still counts.
+    """
+
+    id: int
+    types: tuple[str, ...] = (CPU,)
+    platform: str = ""
+    current: frozenset[int] = frozenset()
+    excluded: frozenset[int] = frozenset()
+    barred: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    resting: frozenset[int] = frozenset()
+    troubles: Mapping[int, tuple[Trouble, ...]] = field(default_factory=dict)
+
+
+class Verdict(StrEnum):
+    """Why a project is chosen, or why not."""
+
+    BY_HAND = "by hand"
+    LIKED = "liked"
+    EQUAL = "as good as others"
+    COVERS = "covers a processor type"
+    SPARE = "so that there is more than one"
+    # from here on: not chosen
+    CROWDED_OUT = "others came first"
+    LESS_LIKED = "others are liked more"
+    PASSED_OVER = "passed over"
+    NOT_PICKED = "not picked by hand"
+    VETOED = "vetoed"
+    EXCLUDED = "not on this computer"
+    UNFIT = "no program for this computer"
+    NO_ACCOUNT = "no account"
+    DOWN = "down"
+    ENDED = "takes no computers"
+
+
+class Score(NamedTuple):
+    """How one project came out: ``share`` is its resource share, None if it is not chosen.
+
+    First what is liked counts: ``liking``, 0 to 2, by the keywords ``because`` (of a veto: those that it comes from).
+    Among equals count points: ``base`` (of the operator's share), ``need`` (of what it recently got too little),
+    ``stay`` (if the computer has it already) and ``draw`` (chance, the same for a computer at all times). ``covers``:
+    the processor types that it is there for.
+    """
+
+    project_id: int
+    verdict: Verdict
+    share: float | None = None
+    liking: float = 0.0
+    because: tuple[int, ...] = ()
+    base: float = 0.0
+    need: float = 0.0
+    stay: float = 0.0
+    draw: float = 0.0
+    covers: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def points(self) -> float:
+        return self.base + self.need + self.stay + self.draw
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Resource shares of the chosen projects by id, and how each project that there is came out."""
+
+    shares: dict[int, float]
+    scores: tuple[Score, ...]
+    is_by_hand: bool = False

@@ -1,0 +1,50 @@
+"""What a computer met at its projects, kept in its rows until it counts no more. Pure.
+
+A client says at each contact which requests for work came to nothing, and how often a project did not answer (BOINC
+protocol, AM RPC request); since when, and for how long after the project has left, is remembered here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any, Final
+
+from accounting.engine.choice.facts import Trouble, TroubleKind
+
+# A client asks again after a minute, then after longer and longer: three failures are no hiccup.
+MIN_FAILURES: Final = 3
+# How long a project that is not on the computer any more is remembered for what happened there.
+REMEMBERED: Final = dt.timedelta(days=1)
+
+# An enumeration's values and members by value cost ten times as much as these.
+_NO_WORK, _FAILING, _ENDED = (kind.value for kind in (TroubleKind.NO_WORK, TroubleKind.FAILING, TroubleKind.ENDED))
+_KINDS: Final = {kind.value: kind for kind in TroubleKind}
+
+# (kind, processor type or "", since when in Unix seconds), as in JSON
+Stored = list[list[Any]]
+
+
+def meet(no_work: Iterable[str], failures: int, has_ended: bool, before: Stored | None, now: dt.datetime) -> Stored:
+    """What a report says of a project, each with the time since when reports have been saying so."""
+    met = [(_NO_WORK, type_) for type_ in no_work]
+    if failures >= MIN_FAILURES:
+        met.append((_FAILING, ""))
+    if has_ended:
+        met.append((_ENDED, ""))
+    if not met:
+        return []
+    since = {(kind, type_): at for kind, type_, at in before or ()}
+    now_secs = int(now.timestamp())
+    return [[kind, type_, since.get((kind, type_), now_secs)] for kind, type_ in dict.fromkeys(met)]
+
+
+def recall(stored: Stored | None, at_secs: int | None, *, is_here: bool, now: dt.datetime) -> tuple[Trouble, ...]:
+    """What still counts of what was stored at the last report, ``at_secs`` in Unix seconds."""
+    if not stored:
+        return ()
+    if not is_here and (at_secs is None or now.timestamp() - at_secs > REMEMBERED.total_seconds()):
+        return ()
+    return tuple(
+        [Trouble(_KINDS[kind], type_, dt.datetime.fromtimestamp(since, dt.UTC)) for kind, type_, since in stored]
+    )

@@ -1,0 +1,91 @@
+"""One day of a volunteer's history: what each computer did for each project, and the notes of that day in full."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+from accounting.computers.reads import NoteLine
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.paging import Page, Place, page_after
+from accounting.engine.states import plus
+from accounting.history.reads import COLOURS, flag_words
+from accounting.ledger.texts import explain
+from accounting.models import Day, Note, Project
+from portal.models import Host, User
+from portal.people.access import own_hosts
+
+ROWS_A_PAGE: Final = 200
+MAX_NOTES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One computer at one project on the day; a computer or project may be gone. ``place``: the largest comes first."""
+
+    host: Host | None
+    project: Project | None
+    amounts: Totals
+    flags: int
+    place: Place
+
+    @property
+    def credit(self) -> int:
+        return self.amounts[0] + self.amounts[1]
+
+    @property
+    def colour(self) -> int:
+        return self.project.colour % COLOURS if self.project else 0
+
+    @property
+    def notes(self) -> list[str]:
+        return flag_words(self.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class DayPage:
+    """A day: a page of its parts, the sums of all of them, and its notes."""
+
+    day: dt.date
+    parts: Page[Part]
+    totals: Totals
+    notes: list[NoteLine]
+
+    @property
+    def credit(self) -> int:
+        return self.totals[0] + self.totals[1]
+
+    @property
+    def before(self) -> dt.date | None:
+        return self.day - dt.timedelta(days=1) if self.day > dt.date.min else None
+
+    @property
+    def after(self) -> dt.date:
+        return self.day + dt.timedelta(days=1)
+
+
+def read_day(user: User, day: dt.date, after: str = "") -> DayPage:
+    """One of the user's days, its parts after a place (`paging`); four statements. The largest credit comes first."""
+    rows = list(Day.objects.filter(user=user, day=day))
+    projects = {project.pk: project for project in Project.objects.all()}
+    hosts = {host.pk: host for host in own_hosts(user)}
+    totals = NO_WORK
+    parts = []
+    for row in rows:
+        amounts = (row.cpu_ec, row.gpu_ec, row.cpu_time, row.gpu_time, row.njobs_success, row.njobs_error)
+        totals = plus(totals, amounts)
+        place = (-amounts[0] - amounts[1], -amounts[2] - amounts[3], row.project_id, row.host_id)
+        parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags, place))
+    parts.sort(key=lambda part: part.place)
+    shown = page_after(parts, lambda part: part.place, after, ROWS_A_PAGE)
+    return DayPage(day, shown, totals, read_notes(user, day, day))
+
+
+def read_notes(user: User, first: dt.date, last: dt.date, limit: int = MAX_NOTES) -> list[NoteLine]:
+    """The latest notes of these days in sentences; one statement."""
+    found = Note.objects.filter(host__owner=user, day__range=(first, last)).select_related("host", "project")
+    return [
+        NoteLine(note, note.project, explain(note, note.project.name if note.project else ""))
+        for note in found.order_by("-day", "-last_at", "-pk")[:limit]
+    ]

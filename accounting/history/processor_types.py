@@ -1,0 +1,71 @@
+"""Which kind of GPU a computer's GPU work was done on, as far as that can be known.
+
+Clients report GPU work as one sum for each project. A computer with one kind of GPU, as it last described itself, did
+it on that. Of several kinds, the project's programs tell if they are for one of them alone; else it stays open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Case, IntegerField, Value, When
+
+from accounting.engine.choice.facts import CPU
+from accounting.models import PROCESSOR_TYPES, ProjectVersion
+from accounting.rpc.store import device_types
+from portal.models import Host, User
+
+UNKNOWN: Final = 0
+MIXED: Final = -1
+# A kind's data colour, on every page.
+_COLOURS: Final = {"NVIDIA": 1, "ATI": 2, "intel_gpu": 3, "apple_gpu": 4}
+_OTHER_COLOUR: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKinds:
+    """``number``: a day's kind of GPU as a database expression; ``names``: name and data colour of each number."""
+
+    number: Case
+    names: dict[int, tuple[str, int]]
+
+
+def read_gpu_kinds(user: User) -> GpuKinds:
+    """The kinds of the user's GPUs; one statement, and one more if a computer has several kinds."""
+    types = {pk: device_types(coprocs) for pk, coprocs in Host.objects.filter(owner=user).values_list("pk", "coprocs")}
+    known = list(dict.fromkeys(type_ for found in types.values() for type_ in found))
+    numbers = {type_: number for number, type_ in enumerate(known, 1)}
+    cases: list[When] = []
+    several = {pk: found for pk, found in types.items() if len(found) > 1}
+    programs = _programs() if several else {}
+    for pk, found in several.items():
+        for type_ in found:
+            if projects := [id_ for id_, served in programs.items() if set(found) & served == {type_}]:
+                cases.append(When(host_id=pk, project_id__in=projects, then=Value(numbers[type_])))
+    for type_, number in numbers.items():
+        if hosts := [pk for pk, found in types.items() if found == (type_,)]:
+            cases.append(When(host_id__in=hosts, then=Value(number)))
+    if several:
+        cases.append(When(host_id__in=list(several), then=Value(MIXED)))
+    return GpuKinds(
+        Case(*cases, default=Value(UNKNOWN), output_field=IntegerField()),
+        {
+            UNKNOWN: ("GPU", 7),
+            MIXED: ("GPUs of several kinds", 6),
+            **{
+                number: (PROCESSOR_TYPES.get(type_, type_), _COLOURS.get(type_, _OTHER_COLOUR))
+                for type_, number in numbers.items()
+            },
+        },
+    )
+
+
+def _programs() -> dict[int, set[str]]:
+    """The types of GPUs that each project has programs for; of a project without any nothing is known."""
+    served: dict[int, set[str]] = {}
+    for project_id, type_ in ProjectVersion.objects.exclude(processor_type=CPU).values_list(
+        "project_id", "processor_type"
+    ):
+        served.setdefault(project_id, set()).add(type_)
+    return served

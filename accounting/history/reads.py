@@ -1,0 +1,376 @@
+"""A volunteer's history: what their computers did per day, week or month, cut by project, computer or processor.
+
+Reads are bounded by user and range of days, so that PostgreSQL touches the months of the range alone, and one
+statement adds them up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from django.contrib.postgres.aggregates import BitOr
+from django.db.models import BigIntegerField, Case, DateField, F, QuerySet, Sum, Value
+from django.db.models.functions import Cast, Trunc
+
+from accounting.engine.amounts import KINDS, NO_WORK, Totals
+from accounting.engine.paging import Place
+from accounting.engine.states import plus
+from accounting.history.periods import Period, Step, earliest_for, next_start
+from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
+from accounting.models import Day, Project
+from portal.models import Host, User
+
+MAX_SERIES: Final = 8
+COLOURS: Final = 8
+
+
+class Show(StrEnum):
+    """The quantity of the chart."""
+
+    CREDIT = "credit"
+    TIME = "time"
+    JOBS = "jobs"
+
+
+class By(StrEnum):
+    """What the bars are stacked by."""
+
+    PROJECT = "project"
+    COMPUTER = "computer"
+    PROCESSOR = "processor"
+
+
+# What the sums of a history are grouped by.
+_PLACE: Final[list[str]] = ["start", "key"]
+# For a quantity, where its two halves are among the six amounts: CPU and GPU, or jobs that succeeded and failed.
+_HALVES: Final = {Show.CREDIT: (0, 1), Show.TIME: (2, 3), Show.JOBS: (4, 5)}
+
+# What the owner should know of a day (accounting rules); the marked ones get a sign in the chart.
+_FLAG_WORDS: Final = {
+    Day.Flag.CAPPED: "more was reported than the computer can do; the rest waits",
+    Day.Flag.RESET: "totals began anew",
+    Day.Flag.RETURNED: "old totals came back",
+    Day.Flag.SPEED_UNKNOWN: "speed not measured, so estimated",
+    Day.Flag.BASELINE: "attached with earlier work, which does not count here",
+    Day.Flag.PENDING_PAID: "earlier work was credited",
+}
+_MARKED: Final = Day.Flag.CAPPED | Day.Flag.RESET | Day.Flag.RETURNED | Day.Flag.SPEED_UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The sums of one step at one project or computer (``key``; 0 when not split), and its days' flags together."""
+
+    start: dt.date
+    key: int
+    amounts: Totals
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One layer of the chart: its name, data colour ("0" to "7" or "other"), values per step, and their sum."""
+
+    name: str
+    colour: str
+    values: list[int]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All that one project or computer (``key``) did in the range. ``total``: of the chosen quantity.
+
+    ``colour``: that of its layer, "other" if it is one of those that share one.
+    """
+
+    key: int
+    name: str
+    colour: str
+    amounts: Totals
+    total: int
+
+    @property
+    def credit(self) -> int:
+        """CPU and GPU credit together."""
+        return quantity(self.amounts, Show.CREDIT)
+
+    @property
+    def place(self) -> Place:
+        """The largest comes first."""
+        return -self.total, self.key
+
+
+@dataclass(slots=True)
+class Line:
+    """One step, as far as it is in the range: first and last day, the layers' parts, their total, all six amounts.
+
+    ``is_partial``: not over yet.
+    """
+
+    start: dt.date
+    end: dt.date
+    title: str
+    is_partial: bool
+    parts: list[int]
+    total: int = 0
+    amounts: Totals = NO_WORK
+    flags: int = 0
+
+    @property
+    def credit(self) -> int:
+        """CPU and GPU credit together."""
+        return quantity(self.amounts, Show.CREDIT)
+
+    @property
+    def notes(self) -> list[str]:
+        """In words, what the owner should know of these days."""
+        return flag_words(self.flags)
+
+    @property
+    def place(self) -> Place:
+        """The latest comes first."""
+        return (-self.start.toordinal(),)
+
+
+@dataclass(slots=True)
+class History:
+    """What a history page shows. ``mean`` is per day of the range that is over or begun; ``best`` a line.
+
+    ``groups``: each project or computer, the largest first; empty where it is cut by processor.
+    """
+
+    period: Period
+    show: Show
+    by: By
+    series: list[Series]
+    lines: list[Line]
+    groups: list[Group]
+    totals: Totals
+    best: Line | None = None
+    mean: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """The sum of the chosen quantity."""
+        return quantity(self.totals, self.show)
+
+    @property
+    def credit(self) -> int:
+        """CPU and GPU credit together."""
+        return quantity(self.totals, Show.CREDIT)
+
+    @property
+    def marked(self) -> list[int]:
+        """Places of the days with a sign in the chart; of weeks and months most would have one."""
+        if self.period.step is not Step.DAY:
+            return []
+        return [place for place, line in enumerate(self.lines) if line.flags & _MARKED]
+
+    @property
+    def is_empty(self) -> bool:
+        """No work of any kind: not even run time that has brought no job to its end yet."""
+        return not any(self.totals)
+
+
+def flag_words(flags: int) -> list[str]:
+    """In words, what the owner should know of a day with these flags."""
+    return [words for flag, words in _FLAG_WORDS.items() if flags & flag]
+
+
+def quantity(amounts: Totals, show: Show) -> int:
+    """The chosen quantity of six amounts: credit, run time or jobs, both halves together."""
+    return sum(amounts[index] for index in _HALVES[show])
+
+
+def read_history(user: User, period: Period, show: Show, by: By, today: dt.date) -> History:
+    """The history of ``user``; two statements (the days, and the names of what they are split by), or one or three."""
+    groups: list[Group] = []
+    if by is By.PROCESSOR and show is not Show.JOBS:
+        kinds = read_gpu_kinds(user)
+        cells = _sums(user, period, kinds.number)
+        series, parts = _processors(cells, show, kinds)
+    elif by is By.PROCESSOR:
+        cells = read_cells(user, period, by)
+        series, parts = _outcomes(cells)
+    else:
+        cells = read_cells(user, period, by)
+        groups = _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
+        series, parts = _stack(cells, show, groups)
+    return _lay_out(period, show, by, today, cells, series, parts, groups)
+
+
+def read_first_day(user: User, today: dt.date) -> dt.date | None:
+    """The first day with work; the months are looked through in order, and the first row ends the search."""
+    days = Day.objects.filter(user=user, day__range=(earliest_for(today), today)).order_by("day")
+    return days.values_list("day", flat=True).first()
+
+
+def read_cells(user: User, period: Period, by: By, limit: int | None = None) -> list[Cell]:
+    """The sums per step and project or computer, at most ``limit``; one statement, in the order of time."""
+    key = {By.PROJECT: F("project_id"), By.COMPUTER: F("host_id")}.get(by)
+    return _sums(user, period, key, limit)
+
+
+def _sums(user: User, period: Period, key: F | Case | None, limit: int | None = None) -> list[Cell]:
+    rows: QuerySet[Day] = Day.objects.filter(user=user, day__range=(period.first, period.last))
+    start = F("day") if period.step is Step.DAY else Trunc("day", period.step, output_field=DateField())
+    found = (
+        rows.annotate(start=start, key=key or Value(0))
+        .values(*_PLACE)
+        .annotate(
+            **{f"sum_{kind}": Cast(Sum(kind), BigIntegerField()) for kind in KINDS},
+            all_flags=BitOr("flags"),
+        )
+        .order_by("start")
+    )
+    return [
+        Cell(
+            start=row["start"],
+            key=row["key"],
+            amounts=(
+                row["sum_cpu_ec"],
+                row["sum_gpu_ec"],
+                row["sum_cpu_time"],
+                row["sum_gpu_time"],
+                row["sum_njobs_success"],
+                row["sum_njobs_error"],
+            ),
+            flags=row["all_flags"] or 0,
+        )
+        for row in (found if limit is None else found[:limit])
+    ]
+
+
+def _names(user: User, by: By, keys: Iterable[int]) -> dict[int, tuple[str, int]]:
+    """Name and colour of each project or computer; a computer's colour is its place among its owner's."""
+    if by is By.PROJECT:
+        projects = Project.objects.filter(pk__in=keys).only("pk", "name", "colour")
+        return {project.pk: (project.name, project.colour % COLOURS) for project in projects}
+    hosts = Host.objects.filter(owner=user).only("pk", "given_name", "domain_name").order_by("pk")
+    return {host.pk: (host.name, place % COLOURS) for place, host in enumerate(hosts)}
+
+
+Parts = dict[dt.date, list[int]]
+
+
+def _outcomes(cells: Sequence[Cell]) -> tuple[list[tuple[str, str]], Parts]:
+    """Jobs that succeeded and failed: of which processors they were, clients do not say."""
+    parts = {cell.start: [cell.amounts[4], cell.amounts[5]] for cell in cells}
+    return [("Succeeded", "2"), ("Failed", "5")], parts
+
+
+def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[list[tuple[str, str]], Parts]:
+    """Processors, and each kind of GPU that did anything, the one with most first; "GPU" if none did."""
+    cpu, gpu = _HALVES[show]
+    sums: dict[int, int] = {}
+    for cell in cells:
+        if amount := cell.amounts[gpu]:
+            sums[cell.key] = sums.get(cell.key, 0) + amount
+    shown = sorted(sums, key=lambda kind: (-sums[kind], kind)) or [UNKNOWN]
+    places = {kind: place for place, kind in enumerate(shown, 1)}
+    parts: Parts = {}
+    for cell in cells:
+        values = parts.setdefault(cell.start, [0] * (len(shown) + 1))
+        values[0] += cell.amounts[cpu]
+        if cell.amounts[gpu]:
+            values[places[cell.key]] += cell.amounts[gpu]
+    names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
+    return [("CPU", "0"), *names], parts
+
+
+def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]) -> list[Group]:
+    """Each project or computer with all of its amounts, the one with most of the chosen quantity first.
+
+    The largest eight have colours of their own.
+    """
+    sums: dict[int, Totals] = {}
+    for cell in cells:
+        sums[cell.key] = plus(sums.get(cell.key, NO_WORK), cell.amounts)
+    ranked = sorted(sums, key=lambda key: (-quantity(sums[key], show), key))
+    groups: list[Group] = []
+    taken: set[int] = set()
+    for key in ranked:
+        name, colour = names.get(key, (f"number {key}, no longer known", key % COLOURS))
+        total = quantity(sums[key], show)
+        shade = "other"
+        if total and len(taken) < MAX_SERIES:
+            # Nine share eight colours: in one chart the smaller one takes a colour that is free.
+            if colour in taken:
+                colour = min(set(range(COLOURS)) - taken)
+            taken.add(colour)
+            shade = str(colour)
+        groups.append(Group(key, name, shade, sums[key], total))
+    return groups
+
+
+def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[list[tuple[str, str]], Parts]:
+    """The groups with a colour as layers, and one for all others that did anything."""
+    shown = [group for group in groups if group.colour != "other"]
+    layers = [(group.name, group.colour) for group in shown]
+    if others := sum(bool(group.total) for group in groups) - len(shown):
+        layers.append((f"{others} others" if others > 1 else "1 other", "other"))
+    places = {group.key: place for place, group in enumerate(shown)}
+    parts: Parts = {}
+    for cell in cells:
+        if amount := quantity(cell.amounts, show):
+            values = parts.setdefault(cell.start, [0] * len(layers))
+            values[places.get(cell.key, MAX_SERIES)] += amount
+    return layers, parts
+
+
+def _lay_out(
+    period: Period,
+    show: Show,
+    by: By,
+    today: dt.date,
+    cells: Sequence[Cell],
+    layers: Sequence[tuple[str, str]],
+    parts: Parts,
+    groups: list[Group],
+) -> History:
+    lines: dict[dt.date, Line] = {}
+    for start in period.starts():
+        end = next_start(start, period.step) - dt.timedelta(days=1)
+        lines[start] = Line(
+            start=max(start, period.first),
+            end=min(end, period.last),
+            title=_title(max(start, period.first), min(end, period.last), period.step),
+            is_partial=start <= today <= end,
+            parts=parts.get(start, [0] * len(layers)),
+        )
+    for cell in cells:
+        line = lines[cell.start]
+        line.amounts = plus(line.amounts, cell.amounts)
+        line.total += quantity(cell.amounts, show)
+        line.flags |= cell.flags
+    totals = NO_WORK
+    for line in lines.values():
+        totals = plus(totals, line.amounts)
+    ordered = list(lines.values())
+    columns = [[line.parts[place] for line in ordered] for place in range(len(layers))]
+    best = max(ordered, key=lambda line: line.total, default=None)
+    return History(
+        period=period,
+        show=show,
+        by=by,
+        series=[
+            Series(name, colour, values, sum(values)) for (name, colour), values in zip(layers, columns, strict=True)
+        ],
+        lines=ordered,
+        groups=groups,
+        totals=totals,
+        best=best if best is not None and best.total else None,
+        mean=quantity(totals, show) / period.days,
+    )
+
+
+def _title(first: dt.date, last: dt.date, step: Step) -> str:
+    """The days of a line: "2026-11-21", "2026-11-16 to 2026-11-22", "2026-11"."""
+    if step is Step.WEEK and first < last:
+        return f"{first.isoformat()} to {last.isoformat()}"
+    return f"{first:%Y-%m}" if step is Step.MONTH else first.isoformat()

@@ -1,0 +1,204 @@
+"""What the home page tells a volunteer: the last thirty days in figures, computers, and what wants attention.
+
+Amounts are whole numbers of 1e-6 credits or seconds; days are UTC days.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import BigIntegerField, F, Sum
+from django.db.models.functions import Cast
+
+from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.models import HostProject, Project
+from portal.models import Host, User
+from portal.ops.mail_choices import silent_after
+from portal.people.access import own_hosts
+
+DAYS_SHOWN = 30
+WEEK_DAYS = 7
+MAX_HOSTS_SHOWN = 10
+MAX_ATTENTION_LINES = 8
+MAX_SILENT_LINES = 3
+
+# One pass over the range for all three breakdowns: by day, by day and project, by day and computer.
+_BREAKDOWNS = """
+    SELECT GROUPING(project_id, host_id), day, project_id, host_id,
+           sum(cpu_ec + gpu_ec)::bigint, sum(cpu_time)::bigint, sum(gpu_time)::bigint,
+           sum(njobs_success)::bigint, sum(njobs_error)::bigint
+      FROM accounting_day
+     WHERE user_id = %s AND day BETWEEN %s AND %s
+     GROUP BY GROUPING SETS ((day), (day, project_id), (day, host_id))
+"""
+# Values of GROUPING(project_id, host_id): a bit is set for what the row sums over.
+_BY_DAY, _BY_PROJECT, _BY_HOST = 3, 1, 2
+
+
+@dataclass(slots=True)
+class Work:
+    """Credit (CPU and GPU together), run time and jobs of some days."""
+
+    ec: int = 0
+    cpu_time: int = 0
+    gpu_time: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    def add(self, other: Work) -> None:
+        self.ec += other.ec
+        self.cpu_time += other.cpu_time
+        self.gpu_time += other.gpu_time
+        self.succeeded += other.succeeded
+        self.failed += other.failed
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPart:
+    """A project's part of the week's credit; ``fraction`` is of the week, ``of_largest`` of the largest project."""
+
+    name: str
+    colour: int
+    ec: int
+    fraction: float
+    of_largest: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """A computer with its credit of today and of the last seven days."""
+
+    host: Host
+    today_ec: int
+    week_ec: int
+    is_active: bool
+
+
+@dataclass(slots=True)
+class Overview:
+    """All figures of the home page."""
+
+    today: Work
+    week: Work
+    month: Work
+    total_ec: int
+    usual_day_ec: int | None
+    days: list[tuple[dt.date, int]]
+    projects: list[ProjectPart]
+    hosts: list[HostLine]
+    hosts_active: int
+    hosts_total: int
+    # Silent computers are told of together where there are more than a few.
+    silent: list[Attention] = field(default_factory=list)
+    attention: list[Attention] = field(default_factory=list)
+    attention_left_out: int = 0
+
+
+@dataclass(slots=True)
+class _Sums:
+    by_day: dict[dt.date, Work] = field(default_factory=dict)
+    week_by_project: dict[int, int] = field(default_factory=dict)
+    week_by_host: dict[int, int] = field(default_factory=dict)
+    today_by_host: dict[int, int] = field(default_factory=dict)
+
+
+def read_overview(user: User, now: dt.datetime) -> Overview:
+    """The figures of ``user`` at ``now``; twelve statements, however many computers and projects there are."""
+    today = now.astimezone(dt.UTC).date()
+    sums = _read_sums(user, today)
+    hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
+    active_since = now - dt.timedelta(seconds=max(86_400, 2 * settings.AM_REPEAT_SECS))
+    lines = [
+        HostLine(
+            host=host,
+            today_ec=sums.today_by_host.get(host.pk, 0),
+            week_ec=sums.week_by_host.get(host.pk, 0),
+            is_active=host.last_contact_at >= active_since,
+        )
+        for host in hosts
+    ]
+    attention = read_attention(user, hosts, now, silent_after(user))
+    silent = [line for line in attention if line.concern is Concern.SILENT]
+    if len(silent) > MAX_SILENT_LINES:
+        attention = [line for line in attention if line.concern is not Concern.SILENT]
+    else:
+        silent = []
+    days = [today - dt.timedelta(days=back) for back in range(DAYS_SHOWN - 1, -1, -1)]
+    return Overview(
+        today=_work_of(sums, days[-1:]),
+        week=_work_of(sums, days[-WEEK_DAYS:]),
+        month=_work_of(sums, days),
+        total_ec=_read_total_ec(user),
+        usual_day_ec=_usual_day(sums, days[:-1]),
+        days=[(day, sums.by_day[day].ec if day in sums.by_day else 0) for day in days],
+        projects=_project_parts(sums),
+        hosts=lines[:MAX_HOSTS_SHOWN],
+        hosts_active=sum(line.is_active for line in lines),
+        hosts_total=len(lines),
+        silent=silent,
+        attention=attention[:MAX_ATTENTION_LINES],
+        attention_left_out=max(0, len(attention) - MAX_ATTENTION_LINES),
+    )
+
+
+def _read_sums(user: User, today: dt.date) -> _Sums:
+    sums = _Sums()
+    first = today - dt.timedelta(days=DAYS_SHOWN - 1)
+    week_start = today - dt.timedelta(days=WEEK_DAYS - 1)
+    with connection.cursor() as cursor:
+        cursor.execute(_BREAKDOWNS, [user.pk, first, today])
+        for grouping, day, project_id, host_id, *amounts in cursor:
+            if grouping == _BY_DAY:
+                sums.by_day[day] = Work(*amounts)
+            elif grouping == _BY_PROJECT and day >= week_start:
+                _add(sums.week_by_project, project_id, amounts[0])
+            elif grouping == _BY_HOST and day >= week_start:
+                _add(sums.week_by_host, host_id, amounts[0])
+                if day == today:
+                    _add(sums.today_by_host, host_id, amounts[0])
+    return sums
+
+
+def _add(sums: dict[int, int], key: int, amount: int) -> None:
+    sums[key] = sums.get(key, 0) + amount
+
+
+def _work_of(sums: _Sums, days: list[dt.date]) -> Work:
+    work = Work()
+    for day in days:
+        if day in sums.by_day:
+            work.add(sums.by_day[day])
+    return work
+
+
+def _read_total_ec(user: User) -> int:
+    """All credit ever, from the totals of the ledger: the days of many years need not be read for it."""
+    credited: dict[str, Any] = HostProject.objects.filter(host__owner=user).aggregate(
+        total=Cast(Sum(F("credited__0") + F("credited__1")), BigIntegerField())
+    )
+    return credited["total"] or 0
+
+
+def _usual_day(sums: _Sums, complete_days: list[dt.date]) -> int | None:
+    """The median of the complete days since the first one with work; None before there are three."""
+    worked = [day for day in complete_days if day in sums.by_day]
+    if not worked:
+        return None
+    since = [sums.by_day[day].ec if day in sums.by_day else 0 for day in complete_days if day >= worked[0]]
+    return round(statistics.median(since)) if len(since) >= 3 else None
+
+
+def _project_parts(sums: _Sums) -> list[ProjectPart]:
+    amounts = {pk: ec for pk, ec in sums.week_by_project.items() if ec}
+    total, largest = sum(amounts.values()), max(amounts.values(), default=0)
+    named = Project.objects.filter(pk__in=amounts).values_list("pk", "name", "colour")
+    parts = [
+        ProjectPart(name, colour % 8, amounts[pk], amounts[pk] / total, amounts[pk] / largest)
+        for pk, name, colour in named
+    ]
+    return sorted(parts, key=lambda part: -part.ec)

@@ -1,0 +1,173 @@
+"""The mails that volunteers asked for: who is to be told what, now. Each run may be repeated; nobody is told twice.
+
+Nothing older than a week is told: after a long pause of the tasks nobody gets a heap of old news.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Q
+
+from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.states import plus
+from accounting.history.periods import Period, Step
+from accounting.history.reads import By, read_cells
+from accounting.models import Project
+from portal.models import DEFAULT_SILENT_DAYS, MAX_SILENT_DAYS, Host, MailChoice, SentMail, User
+from portal.ops.mail_choices import Mail
+from portal.ops.mails import recipients, send_once
+from portal.people.access import own_hosts
+from portal.templatetags.display import count, credit_text, duration_text
+
+_TOLD_FOR: Final = dt.timedelta(days=7)
+# The week that is over is told from Monday to Wednesday.
+_LAST_WEEKDAY: Final = 2
+_SHOWN: Final = 20
+
+
+def tell_silent(now: dt.datetime) -> int:
+    """Tell whose computers have fallen silent; how many mails. A silence is told once, however long it lasts."""
+    oldest = now - dt.timedelta(days=MAX_SILENT_DAYS) - _TOLD_FOR
+    hosts = Host.objects.filter(
+        last_contact_at__range=(oldest, now - dt.timedelta(days=1)),
+        retired_at=None,
+        merged_into=None,
+        owner__in=recipients(),
+    ).exclude(owner__mail_choice__silence=False)
+    silent: dict[int, list[Host]] = {}
+    for host in hosts.select_related("owner__mail_choice").order_by("owner_id", "pk"):
+        if _is_newly_silent(host, now):
+            silent.setdefault(host.owner_id, []).append(host)
+    told = set(
+        SentMail.objects.filter(kind=Mail.SILENCE, sent_at__gte=oldest, user__in=list(silent)).values_list(
+            "key", flat=True
+        )
+    )
+    mails = 0
+    for those in silent.values():
+        if lines := {_silence(host): _silence_line(host, now) for host in those if _silence(host) not in told}:
+            mails += _send(those[0].owner, Mail.SILENCE, "silence", dict(list(lines.items())[:_SHOWN]))
+    return mails
+
+
+def _is_newly_silent(host: Host, now: dt.datetime) -> bool:
+    choice = getattr(host.owner, "mail_choice", None)
+    days = choice.silent_days if choice is not None else DEFAULT_SILENT_DAYS
+    silence = now - host.last_contact_at - dt.timedelta(days=days)
+    return dt.timedelta(0) <= silence < _TOLD_FOR
+
+
+def _silence(host: Host) -> str:
+    return f"{host.pk} {host.last_contact_at.isoformat()}"
+
+
+def _silence_line(host: Host, now: dt.datetime) -> str:
+    days = (now - host.last_contact_at).days
+    ago = f"{days} days ago" if days != 1 else "a day ago"
+    return f"{host.name}: last report {host.last_contact_at:%Y-%m-%d %H:%M} UTC, {ago}"
+
+
+def tell_concerns(now: dt.datetime) -> int:
+    """Tell those who asked for it which computers get no work or fail at jobs; how many mails.
+
+    The same concern of a computer is told once a calendar week.
+    """
+    choices = MailChoice.objects.filter(Q(no_work=True) | Q(failing_jobs=True), user__in=recipients())
+    mails = 0
+    for choice in choices.select_related("user").iterator():
+        hosts = list(own_hosts(choice.user).filter(retired_at=None))
+        found = read_attention(choice.user, hosts, now, dt.timedelta(days=choice.silent_days))
+        if choice.no_work:
+            mails += _send(choice.user, Mail.NO_WORK, "no_work", _told(found, Concern.NO_WORK, now))
+        if choice.failing_jobs:
+            mails += _send(choice.user, Mail.FAILING_JOBS, "failing_jobs", _told(found, Concern.FAILING_JOBS, now))
+    return mails
+
+
+def _told(found: Iterable[Attention], concern: Concern, now: dt.datetime) -> dict[str, str]:
+    """The lines of a concern by computer and week."""
+    lines: dict[str, list[str]] = {}
+    for each in found:
+        if each.concern is concern:
+            lines.setdefault(f"{each.host_id} {_week(now.date())}", []).append(f"{each.host_name} {each.text}")
+    return {key: "\n  ".join(texts) for key, texts in list(lines.items())[:_SHOWN]}
+
+
+def _week(day: dt.date) -> str:
+    return f"{day:%G-W%V}"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a volunteer's computers did in a week, in words: all, by project, by computer, and the week before."""
+
+    first: dt.date
+    last: dt.date
+    all: str
+    before: str
+    projects: list[str]
+    hosts: list[str]
+
+
+def tell_week(now: dt.datetime) -> int:
+    """Send last week's summary to those who asked for it and whose computers did anything; how many mails."""
+    today = now.astimezone(dt.UTC).date()
+    if today.weekday() > _LAST_WEEKDAY:
+        return 0
+    first = today - dt.timedelta(days=today.weekday() + 7)
+    mails = 0
+    told = SentMail.objects.filter(kind=Mail.WEEKLY_SUMMARY, key=_week(first)).values("user_id")
+    for choice in MailChoice.objects.filter(weekly_summary=True, user__in=recipients()).exclude(user__in=told):
+        user = User.objects.get(pk=choice.user_id)
+        if (summary := summarise_week(user, first)) is not None:
+            mails += _send(user, Mail.WEEKLY_SUMMARY, "week", {_week(first): summary})
+    return mails
+
+
+def summarise_week(user: User, first: dt.date) -> Summary | None:
+    """The seven days from a Monday on; None if nothing was done. Five statements."""
+    week = Period(first, first + dt.timedelta(days=6), "", Step.WEEK)
+    before = Period(first - dt.timedelta(days=7), first - dt.timedelta(days=1), "", Step.WEEK)
+    by_project = {cell.key: cell.amounts for cell in read_cells(user, week, By.PROJECT)}
+    total = _sum(by_project.values())
+    if not any(total):
+        return None
+    by_host = {cell.key: cell.amounts for cell in read_cells(user, week, By.COMPUTER)}
+    projects = dict(Project.objects.filter(pk__in=by_project).values_list("pk", "name"))
+    hosts = {host.pk: host.name for host in Host.objects.filter(owner=user, pk__in=by_host)}
+    return Summary(
+        first=week.first,
+        last=week.last,
+        all=_words(total),
+        before=_words(_sum(cell.amounts for cell in read_cells(user, before, By.PROJECT))),
+        projects=_ranked(by_project, projects),
+        hosts=_ranked(by_host, hosts),
+    )
+
+
+def _sum(amounts: Iterable[Totals]) -> Totals:
+    total = NO_WORK
+    for each in amounts:
+        total = plus(total, each)
+    return total
+
+
+def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
+    ranked = sorted(amounts.items(), key=lambda item: (-(item[1][0] + item[1][1]), item[0]))
+    return [f"{names.get(key, 'no longer known')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
+
+
+def _words(amounts: Totals) -> str:
+    """Credit, run time and jobs: "1 284 credits, 41.2 h of run time, 23 jobs, 1 failed"."""
+    text = f"{credit_text(amounts[0] + amounts[1])} credits, {duration_text(amounts[2] + amounts[3])} of run time"
+    text += f", {count(amounts[4])} {'job' if amounts[4] == 1 else 'jobs'} done"
+    return f"{text}, {count(amounts[5])} failed" if amounts[5] else text
+
+
+def _send(user: User, kind: Mail, template: str, told: Mapping[str, object]) -> bool:
+    return send_once(user, kind, f"accounting/mails/{template}", dict(told), {})

@@ -1,0 +1,122 @@
+"""The form of the days of the week that have hours of their own, for computing and for the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django import forms
+
+from accounting.engine.preferences import DAY_HOURS, PREFERENCES
+
+# In the order of a week that begins on Monday, with the numbers that clients give them.
+DAYS: Final = {1: "Monday", 2: "Tuesday", 3: "Wednesday", 4: "Thursday", 5: "Friday", 6: "Saturday", 0: "Sunday"}
+_KINDS: Final = {"cpu": DAY_HOURS[0], "net": DAY_HOURS[1]}
+_LABELS: Final = {"cpu": "compute", "net": "use the network"}
+SAME, ALL_DAY, NEVER, BETWEEN = "", "all", "never", "between"
+_MODES: Final = ((SAME, "as on other days"), (ALL_DAY, "all day"), (NEVER, "not at all"), (BETWEEN, "between"))
+# What clients take for a whole day, and for no time of it.
+_ALL_DAY_HOURS: Final = (0.0, 24.0)
+_NEVER_HOURS: Final = (24.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """The three fields of a day and a kind."""
+
+    mode: forms.BoundField
+    start: forms.BoundField
+    end: forms.BoundField
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A line of the form."""
+
+    name: str
+    differs: bool
+    hours: list[tuple[str, Hours]]
+
+
+class DaysForm(forms.Form):
+    """For each day, and for computing and the network: as on other days, all day, not at all, or between two hours."""
+
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, days: Mapping[int, Mapping[str, float]] | None = None
+    ) -> None:
+        initial: dict[str, Any] = {}
+        for day, own in (days or {}).items():
+            for kind, (start, end) in _KINDS.items():
+                if start in own and end in own:
+                    initial |= _shown(f"d{day}_{kind}", own[start], own[end])
+        super().__init__(data, initial=initial)
+        for day, name in DAYS.items():
+            for kind, (start, _) in _KINDS.items():
+                self._add(f"d{day}_{kind}", f"{name}: {_LABELS[kind]}", PREFERENCES[start].high)
+
+    def _add(self, name: str, label: str, high: float) -> None:
+        self.fields[name] = forms.ChoiceField(label=label, choices=_MODES, required=False)
+        for suffix, word in (("_from", "from"), ("_until", "until")):
+            self.fields[name + suffix] = forms.FloatField(
+                label=f"{label} {word}",
+                required=False,
+                min_value=0,
+                max_value=high,
+                error_messages={"invalid": f"{label}: give an hour from 0 to {high:g}, such as 22.5."},
+                widget=forms.NumberInput(attrs={"step": "any", "class": "input--short"}),
+            )
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        for day, name in DAYS.items():
+            for kind in _KINDS:
+                field = f"d{day}_{kind}"
+                if given.get(field) != BETWEEN or {f"{field}_from", f"{field}_until"} & self.errors.keys():
+                    continue
+                start, end = given.get(f"{field}_from"), given.get(f"{field}_until")
+                if start is None or end is None:
+                    self.add_error(field, f"{name}: give both hours.")
+                elif start == end:
+                    self.add_error(field, f"{name}: the hours are the same. Choose “all day” or “not at all”.")
+        return given
+
+    @property
+    def chosen(self) -> dict[int, dict[str, float]]:
+        """The valid form's hours by day."""
+        days: dict[int, dict[str, float]] = {}
+        for day in DAYS:
+            for kind, pair in _KINDS.items():
+                field = f"d{day}_{kind}"
+                mode = self.cleaned_data[field]
+                if mode == SAME:
+                    continue
+                between = (self.cleaned_data[f"{field}_from"], self.cleaned_data[f"{field}_until"])
+                hours = {ALL_DAY: _ALL_DAY_HOURS, NEVER: _NEVER_HOURS, BETWEEN: between}[mode]
+                days.setdefault(day, {}).update(zip(pair, hours, strict=True))
+        return days
+
+    @property
+    def days(self) -> list[Day]:
+        """The lines, Monday first."""
+        lines = []
+        for day, name in DAYS.items():
+            hours = []
+            for kind in _KINDS:
+                field = f"d{day}_{kind}"
+                hours.append((_LABELS[kind], Hours(self[field], self[f"{field}_from"], self[f"{field}_until"])))
+            lines.append(Day(name, any(each.mode.value() for _, each in hours), hours))
+        return lines
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the form has something to show: a day that differs, or a mistake."""
+        return bool(self.errors) or any(day.differs for day in self.days)
+
+
+def _shown(field: str, start: float, end: float) -> dict[str, Any]:
+    if (start, end) == _NEVER_HOURS:
+        return {field: NEVER}
+    if start == end or (start, end) == _ALL_DAY_HOURS:
+        return {field: ALL_DAY}
+    return {field: BETWEEN, f"{field}_from": f"{start:.10g}", f"{field}_until": f"{end:.10g}"}

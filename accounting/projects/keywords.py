@@ -1,0 +1,86 @@
+"""Reads: BOINC's keywords as a tree, with the volunteer's word on each and the projects that are about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from accounting.engine.choice import keywords
+from accounting.engine.choice.keywords import KEYWORDS, PLACE, SCIENCE, Keyword
+from accounting.models import AccountSettings, Project, UserProject
+from portal.models import User
+
+YES, MAYBE, NO = "yes", "maybe", "no"
+
+
+@dataclass(slots=True)
+class Subject:
+    """A keyword in the tree. ``forbidden_by``: what it is part of and that is not wanted, so neither is this."""
+
+    keyword: Keyword
+    answer: str
+    projects: list[str]
+    forbidden_by: str = ""
+    parts: list[Subject] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Of its field in the form."""
+        return f"k{self.keyword.id}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything was said of its parts."""
+        return any(part.answer != MAYBE or part.is_open for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    sciences: list[Subject]
+    places: list[Subject]
+    yes: list[str]
+    no: list[str]
+    # Projects that are picked by hand, so that subjects decide nothing
+    is_by_hand: bool
+    # Active projects that a "no" forbids, and those that a "yes" is about
+    forbidden: list[str]
+    liked: list[str]
+
+
+def read_subjects(user: User) -> Subjects:
+    """Four statements."""
+    row = AccountSettings.objects.filter(user=user).first()
+    yes, no = (frozenset(row.keywords_yes), frozenset(row.keywords_no)) if row else (frozenset(), frozenset())
+    kin = {
+        project.name: keywords.kin(each.keyword for each in project.keywords.all())
+        for project in Project.objects.filter(is_active=True).prefetch_related("keywords")
+    }
+    forbidden = [name for name, ids in kin.items() if ids & no]
+    return Subjects(
+        _tree(SCIENCE, yes, no, kin),
+        _tree(PLACE, yes, no, kin),
+        keywords.names(yes),
+        keywords.names(no),
+        UserProject.objects.filter(user=user, is_chosen=True, project__is_active=True).exists(),
+        forbidden,
+        [name for name, ids in kin.items() if ids & yes and name not in forbidden],
+    )
+
+
+def _tree(category: str, yes: frozenset[int], no: frozenset[int], kin: Mapping[str, frozenset[int]]) -> list[Subject]:
+    by_id: dict[int, Subject] = {}
+    roots: list[Subject] = []
+    for keyword in keywords.under(category):
+        id_ = keyword.id
+        answer = YES if id_ in yes else NO if id_ in no else MAYBE
+        subject = by_id[id_] = Subject(keyword, answer, [name for name, ids in kin.items() if id_ in ids])
+        above = [KEYWORDS[each].name for each in keyword.kin[1:] if each in no]
+        subject.forbidden_by = above[0] if above else ""
+        (by_id[keyword.kin[1]].parts if keyword.level else roots).append(subject)
+    return roots
+
+
+def answers_in(form: Mapping[str, object]) -> tuple[list[int], list[int]]:
+    """The numbers that a submitted form says yes to, and no to."""
+    said = {id_: form.get(f"k{id_}") for id_ in KEYWORDS}
+    return [id_ for id_, answer in said.items() if answer == YES], [id_ for id_, answer in said.items() if answer == NO]

@@ -1,0 +1,41 @@
+"""The project server of this very site, as a project that the account manager attaches computers to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+
+from accounting.models import Project
+from accounting.projects import signing_key
+from accounting.rpc import catalogue
+
+COLOURS: Final = 8
+
+
+def create_if_missing(*, is_active: bool) -> bool:
+    """Put it in the list of projects, where the site has both rooms; True if it was not there.
+
+    ``is_active``: whether computers get it at once. Where the signing key is kept elsewhere, the signature of its
+    address has to be pasted in the admin, as for any project.
+    """
+    if not {"account_manager", "project"} <= set(settings.ROOMS):
+        return False
+    if Project.objects.filter(master_url=settings.PROJECT_URL).exists():
+        return False
+    name = (
+        f"{settings.SITE_NAME} jobs" if Project.objects.filter(name=settings.SITE_NAME).exists() else settings.SITE_NAME
+    )
+    Project.objects.create(
+        name=name,
+        master_url=settings.PROJECT_URL,
+        web_url=settings.PROJECT_URL,
+        summary=f"The jobs of {settings.SITE_NAME} itself.",
+        is_active=is_active,
+        account_mode=Project.Account.PER_USER,
+        # The data colours in turn, as in the admin.
+        colour=Project.objects.count() % COLOURS,
+        url_signature=signing_key.sign_url(settings.PROJECT_URL) or "",
+    )
+    catalogue.forget()
+    return True

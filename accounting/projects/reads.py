@@ -1,0 +1,73 @@
+"""Reads: all that the page of one project shows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from accounting.choosing.reads import Selection, fractions, read_computers, read_parts, read_selection
+from accounting.choosing.texts import explain, trouble_text, types_text
+from accounting.engine.choice.facts import Trouble, TroubleKind
+from accounting.engine.choice.keywords import KEYWORDS
+from accounting.models import PROCESSOR_TYPES, Project
+from accounting.projects.keywords import MAYBE, NO, YES
+from portal.models import User
+
+_COLOURS = 8
+
+
+def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:
+    """What the template is filled with; None if there is no such project. Ten statements."""
+    selection = read_selection(user)
+    project = selection.projects.get(project_id)
+    if project is None:
+        return None
+    lines = []
+    for host, computer in read_computers(user, now):
+        choice = selection.choice_for(computer, now)
+        whys = explain(choice, fractions(choice.shares), selection.projects)
+        lines.append((host, next(why for why in whys if why.project.pk == project_id)))
+    parts = [why.part for _, why in lines]
+    row = selection.rows.get(project_id)
+    return {
+        "project": project,
+        "colour": project.colour % _COLOURS,
+        "part": read_parts(user).get(project_id),
+        "lines": lines,
+        "fraction": sum(part or 0 for part in parts) / len(parts) if any(part is not None for part in parts) else None,
+        "is_picked": row is not None and row.is_chosen,
+        "keywords": _keywords(project, selection),
+        "platforms": _platforms(project),
+        "standings": list(project.standings.all()),
+        "troubles": [
+            (trouble_text(Trouble(TroubleKind(row.kind), row.processor_type, row.since)), row.since)
+            for row in project.troubles.all()
+        ],
+    }
+
+
+def _keywords(project: Project, selection: Selection) -> list[tuple[str, float, str]]:
+    """Each keyword with what it is part of, its weight, and the volunteer's word on it or on what it is part of."""
+    weights = {row.keyword: row.weight for row in project.keywords.all()}
+    lines = []
+    for id_ in KEYWORDS:
+        if id_ in weights:
+            kin = KEYWORDS[id_].kin
+            path = ", ".join(KEYWORDS[each].name for each in kin)
+            volunteer = selection.volunteer
+            answer = NO if volunteer.no.intersection(kin) else YES if volunteer.yes.intersection(kin) else MAYBE
+            lines.append((path, weights[id_], answer))
+    return lines
+
+
+def _platforms(project: Project) -> list[tuple[str, str]]:
+    """Platforms with their processor types in words."""
+    types: dict[str, list[str]] = {}
+    for row in project.versions.all():
+        types.setdefault(row.platform or "all", []).append(row.processor_type)
+    # Processors before GPUs
+    order = {type_: number for number, type_ in enumerate(PROCESSOR_TYPES)}
+    return [
+        (platform, types_text(tuple(sorted(each, key=lambda type_: order.get(type_, len(order))))))
+        for platform, each in types.items()
+    ]

@@ -1,0 +1,36 @@
+"""The account manager's signing key: made once, read where it is, and what is signed with it.
+
+Clients refuse a second, different key for ever, so it is never replaced by itself. The private part may be kept on
+another machine: then signatures of URLs are made there and pasted in the admin.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.conf import settings
+
+from portal.wire import signing
+from portal.wire.key_files import make_pair_if_missing
+
+
+def make_if_missing() -> bool:
+    """Make the pair of keys if neither part is there; True if it was made."""
+    return make_pair_if_missing(Path(settings.AM_SIGNING_KEY), Path(settings.AM_SIGNING_KEY_PUBLIC))
+
+
+def public_key() -> signing.PublicKey:
+    return signing.parse_public_key(Path(settings.AM_SIGNING_KEY_PUBLIC).read_text(encoding="ascii"))
+
+
+def sign_url(url: str) -> str | None:
+    """The signature of a project's URL; None where the private key is kept elsewhere."""
+    private = Path(settings.AM_SIGNING_KEY)
+    if not private.exists():
+        return None
+    return signing.sign(url.encode(), signing.parse_private_key(private.read_text(encoding="ascii")))
+
+
+def is_signed(url: str, signature: str) -> bool:
+    """Whether clients will accept this signature of this URL."""
+    return signing.verify(url.encode(), signature, public_key())

@@ -1,0 +1,74 @@
+"""Projects: what there is, what the volunteer chose, what came of it; and the page of one."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounting.choosing.choices import ChoiceRefused, choose_projects
+from accounting.choosing.reads import read_parts, read_selection_of_all
+from accounting.computers.forms import chosen_shares, share_forms, show_refusal
+from accounting.projects.reads import read_project_page
+from portal.people.access import signed_in
+
+CORRECT_A_SHARE = "Nothing was saved: a share below needs a correction."
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def projects(request: HttpRequest) -> HttpResponse:
+    """Which projects do my computers work for, and at what shares?"""
+    user = signed_in(request)
+    selection = read_selection_of_all(user, timezone.now())
+    forms = share_forms(selection, request.POST if request.method == "POST" else None)
+    problem = ""
+    if request.method == "POST":
+        if "all" in request.POST or all([form.is_valid() for form in forms]):
+            shares = {} if "all" in request.POST else chosen_shares(forms)
+            try:
+                choose_projects(user, shares)
+            except ChoiceRefused as refusal:
+                problem = CORRECT_A_SHARE if show_refusal(refusal, forms) else str(refusal)
+            else:
+                messages.success(request, _saved(len(shares)))
+                return redirect("projects")
+        else:
+            problem = CORRECT_A_SHARE
+    parts = read_parts(user)
+    context = {
+        "selection": selection,
+        "rows": [(form, parts.get(form.project.pk)) for form in forms],
+        "ended": [
+            (project, parts[id_])
+            for id_, project in selection.projects.items()
+            if not project.is_active and id_ in parts
+        ],
+        "problem": problem,
+        "repeat_micro_secs": settings.AM_REPEAT_SECS * 1_000_000,
+    }
+    return render(request, "accounting/projects.html", context)
+
+
+@require_safe
+@login_required
+def project(request: HttpRequest, pk: int) -> HttpResponse:
+    """What is this project, and what is my part in it?"""
+    page = read_project_page(signed_in(request), pk, timezone.now())
+    if page is None:
+        raise Http404("no such project")
+    return render(request, "accounting/project.html", page)
+
+
+def _saved(chosen: int) -> str:
+    if not chosen:
+        return "Saved. Your subjects decide which projects your computers work for."
+    return (
+        f"Saved. Your computers work for the {chosen} projects that you chose."
+        if chosen > 1
+        else ("Saved. Your computers work for the project that you chose.")
+    )

@@ -1,0 +1,271 @@
+"""The account-manager RPC as one use case: who asks, which computer, settle its totals, say what to do next.
+
+A known computer costs two queries, the read and the write of accounting/rpc/store.py, which go to the database with
+those of other requests; no lock is held between them. A first contact costs some more, in one transaction in a thread:
+the user's row is locked first (recognition), then the host's ledger and what hangs on it (the write).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from accounting.engine.choice import troubles
+from accounting.engine.ledger import Ceilings, Report, Settlement, offer, settle
+from accounting.ledger import partitions
+from accounting.models import HostLedger
+from accounting.rpc import catalogue, contact_log, instructions, store
+from accounting.rpc.description import appearance_of, describe, description_digest
+from accounting.wire.requests import (
+    AccountManagerReply,
+    AccountManagerRequest,
+    ReportedProject,
+    canonical_url,
+    render_reply,
+)
+from portal.clients import plain
+from portal.clients.request_handler import beside
+from portal.clients.settings_cache import once
+from portal.clients.wants import Steps, Turn, in_thread
+from portal.computers.identify import recognise
+from portal.models import ClientKey, User
+from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
+from portal.wire import credentials
+from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
+
+log = structlog.get_logger("rpc")
+
+# Another request of the same host may come between read and write; each failure means that one of them got through.
+MAX_ATTEMPTS: Final = 20
+KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
+# The first client version that starts its counters from the totals in the reply.
+HONOURS_HANDED_SINCE: Final = (8, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated client: its user, and the key to hand over if it came with a password."""
+
+    user_id: int
+    key_id: int | None
+    by_password: bool
+
+
+def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) -> Steps[bytes]:
+    """Answer one request of a client; ``address`` is where it came from, for the limit on failed logins.
+
+    Raises ProtocolError or ClientAuthError, whose number and sentence the client is to be shown.
+    """
+    # Before any transaction: a new partition locks the table, and must stay if the request fails.
+    if not partitions.is_known(now.date()):
+        yield from in_thread(partitions.ensure_month, now.date())
+    projects = yield from catalogue.fresh()
+    if request.authenticator and request.host_token:
+        yield Turn(("account manager", request.host_token))
+        known = yield from _answer_known(request, request.host_token, projects, now)
+        if known is not None:
+            return known
+    return (yield from in_thread(_answer_slowly, request, projects, now, address))
+
+
+def _answer_known(
+    request: AccountManagerRequest, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
+) -> Steps[bytes | None]:
+    """The way of a computer that we know: by its key and its id. None if they don't fit together."""
+    read = store.ReadByKey(credentials.key_hash(request.authenticator), host_token)
+    for _ in range(MAX_ATTEMPTS):
+        account: store.Account | None = yield read
+        if account is None:
+            return None
+        done = yield from _settle_and_write(request, account, projects, now, first_contact=False)
+        if done is not None:
+            if account.key_id is not None and _is_key_use_new(account, now):
+                yield from beside(in_thread(_note_key_use, account.key_id, account.host_id, now))
+            return render_reply(done)
+    raise _overtaken()
+
+
+def _answer_slowly(
+    request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
+) -> bytes:
+    """The way of first contacts and password logins, in a thread: recognise the computer, then as always."""
+    caller = _caller(request, address)
+    with transaction.atomic():
+        try:
+            host, created = recognise(caller.user_id, appearance_of(request), now)
+        except User.DoesNotExist:
+            raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
+        key = request.authenticator
+        if caller.by_password:
+            key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
+        elif caller.key_id is not None:
+            ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
+        done = plain.run(_settle_recognised(request, host.pk, key, projects, now, first_contact=created))
+    log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
+    # Handed over for all later requests
+    done.authenticator = key if caller.by_password else ""
+    return render_reply(done)
+
+
+def _settle_recognised(
+    request: AccountManagerRequest,
+    host_id: int,
+    key: str,
+    projects: catalogue.Catalogue,
+    now: dt.datetime,
+    *,
+    first_contact: bool,
+) -> Steps[AccountManagerReply]:
+    for _ in range(MAX_ATTEMPTS):
+        account = yield from store.read_by_host(host_id, credentials.key_hash(key))
+        if account is None:
+            HostLedger.objects.bulk_create([HostLedger(host_id=host_id)], ignore_conflicts=True)
+            continue
+        done = yield from _settle_and_write(request, account, projects, now, first_contact=first_contact)
+        if done is not None:
+            return done
+    raise _overtaken()
+
+
+def _overtaken() -> ClientAuthError:
+    return ClientAuthError(ERR_GENERIC, "This computer's requests overtake each other. Try again in a minute.")
+
+
+def _caller(request: AccountManagerRequest, address: str) -> Caller:
+    """Who asks: by key, else by login and password hash."""
+    if request.authenticator:
+        key = (
+            ClientKey.objects.filter(
+                key_hash=credentials.key_hash(request.authenticator), revoked_at=None, user__is_active=True
+            )
+            .values_list("pk", "user_id")
+            .first()
+        )
+        if key is None:
+            raise ClientAuthError(
+                ERR_BAD_AUTHENTICATOR,
+                f"This computer's key is not valid any more. In BOINC, stop using {settings.SITE_NAME}, then add it"
+                " again with your e-mail address and password.",
+            )
+        return Caller(key[1], key[0], by_password=False)
+    user = authenticate_client(request.name, request.password_hash, address=address)
+    return Caller(user.pk, None, by_password=True)
+
+
+def _settle_and_write(
+    request: AccountManagerRequest,
+    account: store.Account,
+    projects: catalogue.Catalogue,
+    now: dt.datetime,
+    *,
+    first_contact: bool,
+) -> Steps[AccountManagerReply | None]:
+    """Settle and store the request's totals, with what is answered; None if another request of the host was faster."""
+    listed = _listed(request, projects)
+    now_us = store.to_us(now)
+    is_same = description_digest(request) == account.hardware_digest
+    described = None if is_same else describe(request)
+    if described is not None:
+        account.platform = described.columns["platform_name"]
+        if "coprocs" in described.columns:
+            account.device_types = store.device_types(described.columns["coprocs"])
+    settlement = settle(
+        account.state,
+        account.projects,
+        [Report(id_, project.totals, project.fault) for id_, project in listed.items()],
+        now_us=now_us,
+        client_now=request.client_now,
+        old=account.machine,
+        new=described.machine if described is not None else None,
+        has_token=request.host_token == account.token,
+        honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
+        ceilings=_ceilings(),
+    )
+    met = {
+        id_: troubles.meet(p.no_work, p.nrpc_failures, p.ended, account.met.get(id_, (None,))[0], now)
+        for id_, p in listed.items()
+    }
+    shares = instructions.choose_for(account, listed, met, projects, now)
+    after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
+    outcome = instructions.Outcome(settlement, after, listed, shares, projects, first_contact)
+    reply = instructions.reply_to(request, account, outcome, now=now)
+    if settlement.stale:
+        return reply
+    rows = [row for id_, row in after.items() if id_ in listed or row is not account.projects.get(id_)]
+    written: bool | None = yield store.Write(
+        account,
+        settlement,
+        rows,
+        {id_: _state(project, met[id_], now) for id_, project in listed.items()},
+        now,
+        request.contact(),
+        contact_log.summarise(request, reply, projects.by_url, met),
+        described,
+    )
+    return reply if written else None
+
+
+def _rows_after(
+    account: store.Account, settlement: Settlement, listed: dict[int, ReportedProject], shares: dict[int, float]
+) -> dict[int, Any]:
+    """The host's rows after this request, with those that the reply offers and the request did not list."""
+    after = dict(account.projects)
+    for row in settlement.changed:
+        after[row.project_id] = row
+    for id_ in shares:
+        if id_ not in listed and not (id_ in account.wishes and account.wishes[id_].excluded):
+            after[id_] = offer(after.get(id_), id_)
+    return after
+
+
+def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> dict[int, ReportedProject]:
+    """The request's projects that we know, by id; of one that comes twice the first counts."""
+    listed: dict[int, ReportedProject] = {}
+    for project in request.projects:
+        known = projects.by_url.get(project.url)
+        if known is None:
+            try:
+                known = projects.by_url.get(canonical_url(project.url))
+            except ValueError:
+                continue
+        if known is not None:
+            listed.setdefault(known.id, project)
+    return listed
+
+
+def _state(project: ReportedProject, met: troubles.Stored, now: dt.datetime) -> dict[str, Any]:
+    """What the owner's pages and the next choice need of a project on a computer, besides the ledger."""
+    return {
+        "at": int(now.timestamp()),
+        "troubles": met,
+        "no_work": list(project.no_work),
+        "failures": project.nrpc_failures,
+        "queued_secs": int(project.not_started_dur),
+        "running_secs": int(project.in_progress_dur),
+        "share": project.resource_share,
+        "suspended": project.suspended_via_gui,
+        "no_new_work": project.dont_request_more_work,
+        "ended": project.ended,
+        "managed": project.attached_via_acct_mgr,
+    }
+
+
+def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:
+    """Once a day is enough for the owner's list of keys, and spares every other request a write."""
+    return account.key_used_at is None or now - account.key_used_at > KEY_USE_NOTED_EVERY
+
+
+def _note_key_use(key_id: int, host_id: int, now: dt.datetime) -> None:
+    ClientKey.objects.filter(pk=key_id).update(last_used_at=now, host_id=host_id)
+
+
+@once
+def _ceilings() -> Ceilings:
+    return Ceilings(
+        settings.AM_MAX_NCPUS, int(settings.AM_MAX_CPU_FLOPS), settings.AM_MAX_GPUS, int(settings.AM_MAX_GPU_FLOPS)
+    )

@@ -1,0 +1,26 @@
+"""The account-manager RPC as a message in and a message out; what it means is in accounting/rpc/answer.py."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.utils import timezone
+
+from accounting.rpc import answer as rpc_answer
+from accounting.wire.requests import parse_request
+from portal.clients.messages import ClientReply, ClientRequest, refusal, xml_reply
+from portal.clients.wants import Steps, parsed
+from portal.wire.boinc_errors import ERR_GENERIC
+
+
+def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
+    """POST rpc.php (BOINC protocol, account manager RPC)."""
+    if request.method == "GET":
+        return refusal("acct_mgr_reply", ERR_GENERIC, "This address is for BOINC clients, which POST their requests.")
+    return _answer(request)
+
+
+def _answer(request: ClientRequest) -> Steps[ClientReply]:
+    # The raw body whatever its label: clients call it a form, newer ones XML.
+    message = yield from parsed(partial(parse_request, request.body), len(request.body))
+    return xml_reply((yield from rpc_answer.answer(message, now=timezone.now(), address=request.address)))

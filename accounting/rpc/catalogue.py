@@ -1,0 +1,166 @@
+"""The projects and urgent announcements as every RPC needs them: read once, kept in this process for a few seconds."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import time
+from dataclasses import dataclass, field
+
+import structlog
+from django.conf import settings
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounting.engine.choice.facts import ProjectFacts, Trouble, TroubleKind
+from accounting.models import Announcement, Project
+from accounting.rpc import account_keys
+from portal.clients.wants import Once, Steps, in_thread
+
+log = structlog.get_logger("catalogue")
+
+# After a change in the admin, other processes follow within this time.
+KEPT_SECS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueProject:
+    """A project as the choice of projects (``facts``) and the reply see it."""
+
+    id: int
+    name: str
+    url: str
+    url_signature: str
+    facts: ProjectFacts
+    per_user: bool
+    shared_account_key: str | None
+    # The project server of this very site: every volunteer has an account there
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    by_id: dict[int, CatalogueProject]
+    by_url: dict[str, CatalogueProject]
+    # (title, urgent until) of announcements that replies carry
+    urgent: tuple[tuple[str, dt.datetime], ...]
+    # What the choice is made from, by id
+    facts: tuple[ProjectFacts, ...] = field(init=False)
+    # Projects where each volunteer has a key of their own; and others that have no account to share
+    with_own_keys: tuple[CatalogueProject, ...] = field(init=False)
+    without_account: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        projects = sorted(self.by_id.values(), key=lambda project: project.id)
+        object.__setattr__(self, "facts", tuple(project.facts for project in projects))
+        own = tuple(project for project in projects if project.per_user or project.is_own)
+        object.__setattr__(self, "with_own_keys", own)
+        lacking = (p.id for p in projects if p not in own and p.shared_account_key is None)
+        object.__setattr__(self, "without_account", frozenset(lacking))
+
+
+_kept: tuple[float, Catalogue] | None = None
+# One thread reads; the others go on with what there is, or wait if there is nothing.
+_reading = threading.Lock()
+_changes = 0
+
+
+def current() -> Catalogue:
+    """The catalogue, at most ``KEPT_SECS`` old, and the time that it takes one thread to read it."""
+    kept = _kept
+    if kept is not None and time.monotonic() - kept[0] <= KEPT_SECS:
+        return kept[1]
+    if not _reading.acquire(blocking=kept is None):
+        assert kept is not None
+        return kept[1]
+    try:
+        # Whoever waited finds what the other one read.
+        if _kept is not None and _kept is not kept:
+            return _kept[1]
+        return _read()
+    finally:
+        _reading.release()
+
+
+def fresh() -> Steps[Catalogue]:
+    """The same for the clients' use cases: only whoever has to read it again yields."""
+    kept = _kept
+    if kept is not None and (time.monotonic() - kept[0] <= KEPT_SECS or _reading.locked()):
+        return kept[1]
+    found: Catalogue = yield Once("projects", lambda: in_thread(current))
+    return found
+
+
+def _read() -> Catalogue:
+    global _kept
+    changes = _changes
+    read = (time.monotonic(), _load())
+    # What was changed in the meantime may not be in it.
+    if changes == _changes:
+        _kept = read
+    return read[1]
+
+
+def forget() -> None:
+    """Read the projects again at the next request; called by whatever changes one."""
+    global _kept, _changes
+    _changes += 1
+    _kept = None
+
+
+def with_facts(projects: QuerySet[Project]) -> QuerySet[Project]:
+    """The projects with all that the choice is made from; five statements."""
+    return projects.prefetch_related("keywords", "versions", "troubles", "standings")
+
+
+def facts_of(project: Project) -> ProjectFacts:
+    """A project, read ``with_facts``, as the choice sees it."""
+    boosts = {standing.on_gpu: standing.boost for standing in project.standings.all()}
+    return ProjectFacts(
+        id=project.pk,
+        share=project.default_share,
+        is_active=project.is_active,
+        is_down=project.down_since is not None,
+        keywords={row.keyword: row.weight for row in project.keywords.all()},
+        versions=frozenset((row.platform, row.processor_type) for row in project.versions.all()),
+        boosts=(boosts.get(False, 1.0), boosts.get(True, 1.0)),
+        troubles=tuple(Trouble(TroubleKind(row.kind), row.processor_type, row.since) for row in project.troubles.all()),
+    )
+
+
+def _load() -> Catalogue:
+    projects = [_entry(project) for project in with_facts(Project.objects.all())]
+    urgent = Announcement.objects.filter(published_at__lte=timezone.now(), urgent_until__gt=timezone.now())
+    return Catalogue(
+        {p.id: p for p in projects},
+        {p.url: p for p in projects},
+        tuple((a.title, a.urgent_until) for a in urgent[:5] if a.urgent_until is not None),
+    )
+
+
+def _entry(project: Project) -> CatalogueProject:
+    return CatalogueProject(
+        id=project.pk,
+        name=project.name,
+        url=project.master_url,
+        url_signature=project.url_signature,
+        facts=facts_of(project),
+        per_user=project.account_mode == Project.Account.PER_USER,
+        shared_account_key=_readable(project),
+        is_own=is_own(project.master_url),
+    )
+
+
+def is_own(master_url: str) -> bool:
+    """Whether this is the address of the site's own project server."""
+    return master_url == settings.PROJECT_URL and "project" in settings.ROOMS
+
+
+def _readable(project: Project) -> str | None:
+    if not project.shared_account_key:
+        return None
+    try:
+        return account_keys.decrypt(bytes(project.shared_account_key))
+    except account_keys.UnreadableAccountKey as error:
+        log.error("account key unreadable", project=project.name, reason=str(error))
+        return None

@@ -1,0 +1,100 @@
+"""What a computer was answered, contact by contact, in short; kept as long as it is one of its latest answers. Pure.
+
+An answer like the one before is only counted, so the usual contact costs a digest and no row. The summary is JSON: what
+it says of each project, when to call again, messages, and what the client said of itself that explains the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final, Protocol
+
+import orjson
+
+from accounting.engine.choice.troubles import Stored
+from accounting.wire.replies import AccountEntry, AccountManagerReply
+from accounting.wire.requests import AccountManagerRequest
+
+SLOTS: Final = 50
+"""Answers kept for a computer."""
+MAX_ACCOUNTS: Final = 40
+MAX_MESSAGES: Final = 5
+MAX_MESSAGE: Final = 300
+
+
+class Known(Protocol):
+    """A project of this site."""
+
+    @property
+    def id(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The last answer: its digest, how many differing ones there were so far, how often it was given in a row."""
+
+    digest: str
+    logged: int
+    same: int
+
+    @property
+    def slot(self) -> int:
+        """Where the answer stands in the ring."""
+        return self.logged % SLOTS
+
+    def then(self, answer: str) -> tuple[Answered, bool]:
+        """After one more answer; and whether it is another one than before."""
+        digest = blake2b(answer.encode(), digest_size=8).hexdigest()
+        if digest == self.digest:
+            return Answered(digest, self.logged, self.same + 1), False
+        return Answered(digest, self.logged + 1, 1), True
+
+
+NOTHING_ANSWERED: Final = Answered("", 0, 0)
+
+
+def summarise(
+    request: AccountManagerRequest,
+    reply: AccountManagerReply,
+    known: Mapping[str, Known],
+    met: Mapping[int, Stored],
+) -> str:
+    """The contact in short. ``known``: projects by URL; ``met``: what the client met at listed ones, by id."""
+    accounts = [_account(entry, known, met) for entry in reply.accounts]
+    summary: dict[str, Any] = {
+        "delay_secs": reply.repeat_secs,
+        "client": request.client_version,
+        "cpid": request.host_cpid,
+        "accounts": accounts[:MAX_ACCOUNTS],
+    }
+    if len(accounts) > MAX_ACCOUNTS:
+        summary["accounts_left_out"] = len(accounts) - MAX_ACCOUNTS
+    if reply.messages:
+        summary["messages"] = [message[:MAX_MESSAGE] for message in reply.messages][:MAX_MESSAGES]
+    return orjson.dumps(summary).decode()
+
+
+def _account(entry: AccountEntry, known: Mapping[str, Known], met: Mapping[int, Stored]) -> dict[str, Any]:
+    """What the answer says of one project; ``project`` is its id, or the URL of one that this site does not know."""
+    project = known.get(entry.url)
+    said: dict[str, Any] = {"project": entry.url if project is None else project.id}
+    if entry.detach or entry.detach_when_done:
+        said["order"] = "detach" if entry.detach else "detach_when_done"
+    else:
+        said["order"] = "attach" if project is None or project.id not in met else "keep"
+        said["share"] = entry.resource_share
+    if entry.suspend is not None:
+        said["suspend"] = entry.suspend
+    if entry.dont_request_more_work:
+        said["no_new_work"] = True
+    if entry.abort_not_started:
+        said["drop_waiting"] = True
+    if entry.update:
+        said["update"] = True
+    if entry.no_rsc:
+        said["no_rsc"] = list(entry.no_rsc)
+    if project is not None and (troubles := met.get(project.id)):
+        said["met"] = [trouble[:2] for trouble in troubles]
+    return said

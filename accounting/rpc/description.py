@@ -1,0 +1,101 @@
+"""What a computer says of itself: kept in the host's record, and written only when it changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any, Final
+
+from accounting.engine.ledger import Machine
+from accounting.wire.requests import AccountManagerRequest, Hardware
+from portal.computers.identify import Appearance
+
+# Columns that are called as in the request.
+_SAME_NAME: Final = (
+    "p_vendor",
+    "p_model",
+    "p_features",
+    "p_fpops",
+    "p_iops",
+    "p_membw",
+    "m_nbytes",
+    "m_cache",
+    "m_swap",
+    "d_total",
+    "os_name",
+    "os_version",
+    "product_name",
+    "virtualbox_version",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The host's columns to write, as JSON has them, and the hardware as the ledger sees it (None: not told)."""
+
+    columns: dict[str, Any]
+    machine: Machine | None
+
+
+# Every column that a description may write.
+DESCRIBED: Final = (
+    *_SAME_NAME,
+    "hardware_digest",
+    "host_cpid",
+    "domain_name",
+    "client_version",
+    "platform_name",
+    "ncpus",
+    "timezone_secs",
+    "benchmarked_at",
+    "coprocs",
+    "hardware_faults",
+)
+
+
+def description_digest(request: AccountManagerRequest) -> bytes:
+    """Changes if the stored description of the computer has to."""
+    said = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
+    return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
+
+
+def appearance_of(request: AccountManagerRequest) -> Appearance:
+    hardware = request.hardware()
+    return Appearance(
+        token=request.host_token,
+        host_cpid=request.host_cpid,
+        domain_name=request.domain_name,
+        os_name=hardware.os_name if hardware else "",
+        p_vendor=hardware.p_vendor if hardware else "",
+        p_model=hardware.p_model if hardware else "",
+    )
+
+
+def describe(request: AccountManagerRequest) -> Description:
+    """What to store of the computer; what the request does not say stays as it is."""
+    hardware = request.hardware()
+    said = {
+        "hardware_digest": f"\\x{description_digest(request).hex()}",
+        "client_version": request.client_version,
+        "platform_name": request.platform_name,
+    }
+    names = {"host_cpid": request.host_cpid, "domain_name": request.domain_name}
+    columns = said | {column: name for column, name in names.items() if name}
+    if hardware is None:
+        return Description(columns, None)
+    gpus = tuple((c.count, int(c.peak_flops or 0)) for c in hardware.coprocs)
+    machine = Machine(hardware.ncpus or 0, int(hardware.p_fpops or 0), gpus)
+    return Description(columns | _hardware_columns(hardware), machine)
+
+
+def _hardware_columns(hardware: Hardware) -> dict[str, Any]:
+    benchmarked_at = hardware.p_calculated
+    return {
+        **{name: getattr(hardware, name) for name in _SAME_NAME},
+        "ncpus": hardware.ncpus or 0,
+        "timezone_secs": hardware.timezone,
+        "benchmarked_at": dt.datetime.fromtimestamp(benchmarked_at, dt.UTC).isoformat() if benchmarked_at else None,
+        "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
+        "hardware_faults": [fault[:200] for fault in hardware.faults[:20]],
+    }

@@ -1,0 +1,279 @@
+"""What a client is told: its projects and their shares, its owner's wishes, preferences, and when to call again.
+
+Source: BOINC protocol, AM RPC reply. An account that is merely left out stays attached, so what is not wanted any more
+is named with an order to detach once its jobs are done.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from django.conf import settings
+
+from accounting.engine import preferences
+from accounting.engine.amounts import MICRO
+from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
+from accounting.engine.choice.rules import choose_shares
+from accounting.engine.choice.troubles import Stored, recall
+from accounting.engine.ledger import NoteKind, ProjectState, Settlement
+from accounting.rpc import account_keys, catalogue
+from accounting.rpc.store import Account, Wishes, to_us
+from accounting.wire.requests import (
+    AccountEntry,
+    AccountManagerReply,
+    AccountManagerRequest,
+    Preferences,
+    PreferenceSet,
+    ReportedProject,
+    RssFeed,
+    canonical_url,
+)
+from portal.clients.settings_cache import once
+from portal.wire.credentials import weak_key
+
+# Detach orders for projects that we do not know; a client with more gets the rest next time.
+MAX_UNKNOWN: Final = 50
+NOTICES_POLL_SECS: Final = 86_400
+SAME_SHARE: Final = 1e-3
+NO_WISHES: Final = Wishes(False, False, False, False, (), False, False)
+
+
+class Outcome(NamedTuple):
+    """What came of a request: the settlement, the host's rows after it, what it listed, the chosen shares, of what."""
+
+    settlement: Settlement
+    rows: dict[int, ProjectState]
+    listed: dict[int, ReportedProject]
+    shares: dict[int, float]
+    projects: catalogue.Catalogue
+    first_contact: bool
+
+
+def choose_for(
+    account: Account,
+    listed: Mapping[int, ReportedProject],
+    met: Mapping[int, Stored],
+    projects: catalogue.Catalogue,
+    now: dt.datetime,
+) -> dict[int, float]:
+    """The shares of the account's computer's projects; ``met``: what it met at those that the request lists."""
+    without_account = projects.without_account
+    if lacking := [p.id for p in projects.with_own_keys if _account_key(account, p) is None]:
+        without_account = without_account.union(lacking)
+    excluded, resting, barred = [], [], {}
+    for id_, wishes in account.wishes.items():
+        if wishes.excluded:
+            excluded.append(id_)
+        if wishes.suspended or wishes.no_new_work:
+            resting.append(id_)
+        if wishes.no_rsc:
+            barred[id_] = frozenset(wishes.no_rsc)
+    types = [type_ for type_ in (CPU, *account.device_types) if type_ not in account.excluded_types]
+    return choose_shares(
+        projects.facts,
+        Volunteer(account.choices, frozenset(account.keywords_yes), frozenset(account.keywords_no), without_account),
+        Computer(
+            account.host_id,
+            tuple(types),
+            account.platform,
+            frozenset(listed),
+            frozenset(excluded),
+            barred,
+            frozenset(resting),
+            _troubles(account, met, now),
+        ),
+        now,
+    )
+
+
+def _troubles(account: Account, met: Mapping[int, Stored], now: dt.datetime) -> dict[int, tuple[Trouble, ...]]:
+    troubles = {
+        id_: recall(stored, at_secs, is_here=False, now=now)
+        for id_, (stored, at_secs) in account.met.items()
+        if id_ not in met
+    }
+    for id_, stored in met.items():
+        if stored:
+            troubles[id_] = recall(stored, None, is_here=True, now=now)
+    return troubles
+
+
+def _account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:
+    """The account key at a project; None if the volunteer has no account there."""
+    if project.is_own:
+        return weak_key(account.user_id, account.key_hash) if account.key_hash else None
+    if not project.per_user:
+        return project.shared_account_key
+    token = account.account_keys.get(project.id)
+    try:
+        return account_keys.decrypt(token) if token is not None else None
+    except account_keys.UnreadableAccountKey:
+        return None
+
+
+class _Site(NamedTuple):
+    """What is the same in every reply as long as the site runs; ``signing_key`` checks the signatures of URLs."""
+
+    name: str
+    signing_key: str
+    feeds: tuple[RssFeed, ...]
+    repeat_secs: int
+    repeat_secs_after_attach: int
+
+
+@once
+def _site() -> _Site:
+    return _Site(
+        settings.SITE_NAME,
+        Path(settings.AM_SIGNING_KEY_PUBLIC).read_text(encoding="ascii"),
+        (RssFeed(f"{settings.SITE_URL}notices.rss", NOTICES_POLL_SECS),),
+        settings.AM_REPEAT_SECS,
+        settings.AM_REPEAT_SECS_AFTER_ATTACH,
+    )
+
+
+def reply_to(
+    request: AccountManagerRequest, account: Account, outcome: Outcome, *, now: dt.datetime
+) -> AccountManagerReply:
+    """What the client is told; a key for its later requests is put in by the caller."""
+    site = _site()
+    return AccountManagerReply(
+        name=site.name,
+        signing_key=site.signing_key,
+        repeat_secs=_repeat_secs(account, outcome, now),
+        user_name=account.user_name,
+        team_name=account.team_name,
+        messages=_messages(outcome, now),
+        host_token=account.token,
+        keywords_yes=account.keywords_yes,
+        keywords_no=account.keywords_no,
+        global_preferences=_preferences(account),
+        host_venue=account.venue,
+        no_project_notices=account.no_project_notices,
+        rss_feeds=site.feeds,
+        accounts=_accounts(request, account, outcome),
+    )
+
+
+def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome) -> list[AccountEntry]:
+    projects = outcome.projects
+    entries = []
+    for id_, share in outcome.shares.items():
+        project = projects.by_id[id_]
+        wishes = account.wishes.get(id_, NO_WISHES)
+        if wishes.excluded:
+            continue
+        entries.append(_entry(account, project, outcome.rows.get(id_), wishes, share))
+    for id_, reported in outcome.listed.items():
+        wanted = id_ in outcome.shares and not account.wishes.get(id_, NO_WISHES).excluded
+        if not wanted and reported.attached_via_acct_mgr:
+            drop_waiting = account.wishes.get(id_, NO_WISHES).drop_waiting
+            entries.append(
+                AccountEntry(url=projects.by_id[id_].url, detach_when_done=True, abort_not_started=drop_waiting)
+            )
+    return entries + _unknown(request, projects)
+
+
+def _entry(
+    account: Account,
+    project: catalogue.CatalogueProject,
+    row: ProjectState | None,
+    wishes: Wishes,
+    share: float,
+) -> AccountEntry:
+    # A client starts its counters from what it is handed at the attach; see the ledger's offer().
+    totals = (row.handed or row.credited) if row is not None else (0,) * 6
+    user_total, user_avg = account.user_totals.get(project.id, (0, 0.0))
+    return AccountEntry(
+        url=project.url,
+        url_signature=project.url_signature,
+        authenticator=_account_key(account, project) or "",
+        resource_share=share,
+        update=wishes.update_asked,
+        suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
+        dont_request_more_work=wishes.no_new_work,
+        # Without the other it would fetch jobs to drop them, again and again.
+        abort_not_started=wishes.drop_waiting and wishes.no_new_work,
+        no_rsc=tuple(dict.fromkeys((*wishes.no_rsc, *account.excluded_types))),
+        user_total_ec=user_total / MICRO,
+        user_avg_ec=user_avg,
+        totals=totals,
+    )
+
+
+def _unknown(request: AccountManagerRequest, projects: catalogue.Catalogue) -> list[AccountEntry]:
+    """Detach orders for projects that were attached through us and that we do not know (any more)."""
+    urls = dict.fromkeys(
+        url
+        for project in request.projects
+        if project.attached_via_acct_mgr
+        and project.url not in projects.by_url
+        and (url := _canonical(project.url))
+        and url not in projects.by_url
+    )
+    return [AccountEntry(url=url, detach=True) for url in list(urls)[:MAX_UNKNOWN]]
+
+
+def _canonical(url: str) -> str | None:
+    try:
+        return canonical_url(url)
+    except ValueError:
+        return None
+
+
+def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
+    """When to call again: soon after an attach, as clients take shares from the second reply on only.
+
+    A client that does not do as told (a refused signature, say) is asked back at doubling intervals.
+    """
+    site = _site()
+    if outcome.first_contact:
+        return min(site.repeat_secs_after_attach, site.repeat_secs)
+    if _is_settled(account, outcome):
+        return site.repeat_secs
+    last = account.state.last_at_us
+    since_secs = (to_us(now) - last) // MICRO if last is not None else 0
+    return min(max(site.repeat_secs_after_attach, 2 * since_secs), site.repeat_secs)
+
+
+def _is_settled(account: Account, outcome: Outcome) -> bool:
+    """Whether the client has the chosen projects, at the chosen shares."""
+    for id_, share in outcome.shares.items():
+        if account.wishes.get(id_, NO_WISHES).excluded:
+            continue
+        reported = outcome.listed.get(id_)
+        if reported is None or abs((reported.resource_share or 0.0) - share) > SAME_SHARE * max(1.0, share):
+            return False
+    return True
+
+
+def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
+    """Sentences for the client's log: urgent announcements, and what its owner should act upon."""
+    projects = outcome.projects
+    announcements = [title for title, until in projects.urgent if now < until]
+    if not outcome.shares:
+        announcements.append(f"No project is left for this computer to work for; {settings.SITE_URL}projects/ says why")
+    return announcements + [
+        f"Totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}); nothing is lost,"
+        " they count at the next report that is readable"
+        for note in outcome.settlement.notes
+        if note.kind == NoteKind.INVALID and note.project_id in projects.by_id
+    ]
+
+
+def _preferences(account: Account) -> Preferences | None:
+    """The volunteer's preferences, if saved here; else none, so that the client keeps its own."""
+    if not account.preferences or account.preferences_at is None:
+        return None
+    return Preferences(
+        mod_time=int(account.preferences_at.timestamp()),
+        general=_preference_set(account.preferences),
+        venues={name: _preference_set(own) for name, own in preferences.own_venues(account.preferences).items()},
+    )
+
+
+def _preference_set(chosen: Mapping[str, object]) -> PreferenceSet:
+    return PreferenceSet(preferences.complete(chosen), preferences.days_of(chosen))

@@ -1,0 +1,163 @@
+"""The ledger's SQL: read all that requests need, write all that they change; one statement each for several requests.
+
+The write locks the hosts' ledgers and records first, as a batch without waiting: what another transaction holds is left
+out, and done by itself. It changes a host's rows only if its ledger's ``contacts`` still is what was read. Rows are
+locked in the order host's ledger, host, projects by host and id, days by host and project: whoever else writes them
+(merging, say) locks the host's ledger first.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import lru_cache
+from typing import Final
+
+from accounting.ledger.partitions import partition_of
+from accounting.rpc.description import DESCRIBED
+from portal.clients.wants import Statement
+
+# One row for each request: the host, its owner, and as JSON the owner's projects and the host's. Joins by
+# "= ANY (ARRAY[key])" look each row up by its key, however small the tables are; by "=" they might be read as a whole,
+# and by "merged_into_id IS NULL" nearly all computers.
+# As text, as totals may have more digits than 64 bits hold, and JSON's numbers lose them.
+_READ: Final = """
+SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs::text,
+       encode(h.hardware_digest, 'hex'), h.venue, (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now,
+       array_to_json(l.level)::text, l.contacts, h.platform_name, array_to_json(l.excluded_types)::text,
+       l.answer_digest, l.answers_logged, l.same_answers, {key},
+       (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
+               p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
+               p.drop_waiting, p.state->'troubles', p.state->'at'))::text
+          FROM accounting_hostproject p WHERE p.host_id = h.id),
+       (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
+               c.total_ec, c.avg_ec))::text
+          FROM accounting_userproject c WHERE c.user_id = u.id),
+       (SELECT json_build_array(s.preferences, s.preferences_at, s.keywords_yes, s.keywords_no, s.team_name,
+               s.no_project_notices)::text
+          FROM accounting_accountsettings s WHERE s.user_id = u.id)
+  FROM {source}
+  JOIN accounting_hostledger l ON l.host_id = ANY (ARRAY[h.id])
+"""
+READ_BY_KEY: Final = Statement(
+    _READ.format(
+        n="q.n",
+        key="k.id, k.host_id, k.last_used_at",
+        source="""unnest(%(key_hashes)s::bytea[], %(tokens)s::text[]) WITH ORDINALITY AS q(key_hash, token, n)
+  JOIN portal_clientkey k ON k.key_hash = ANY (ARRAY[q.key_hash]) AND k.revoked_at IS NULL
+  JOIN portal_user u ON u.id = ANY (ARRAY[k.user_id]) AND u.is_active
+  JOIN portal_host h ON h.token = ANY (ARRAY[q.token]) AND h.owner_id + 0 = u.id
+       AND coalesce(h.merged_into_id, 0) = 0""",
+    )
+)
+READ_BY_HOST: Final = Statement(
+    _READ.format(
+        n="1",
+        key="NULL, NULL, NULL::timestamptz",
+        source="""portal_host h
+  JOIN portal_user u ON u.id = h.owner_id""",
+    )
+    + " WHERE h.id = %(host_id)s::bigint"
+)
+
+# What each request writes of its ledger (n), of its projects (p), days (d), notes (o), answers (a) and description (e).
+_WRITE: Final = """
+WITH ledger AS MATERIALIZED (
+  SELECT n.*
+    FROM unnest(%(n_host_id)s::bigint[], %(n_contacts)s::bigint[], %(n_now)s::timestamptz[], %(n_client_now)s::float8[],
+         %(n_level)s::text[], %(n_contact)s::text[], %(n_answer_digest)s::text[], %(n_answers_logged)s::integer[],
+         %(n_same_answers)s::integer[])
+         AS n(host_id, contacts, now, client_now, level, contact, answer_digest, answers_logged, same_answers)
+    JOIN accounting_hostledger l ON l.host_id = ANY (ARRAY[n.host_id]) AND l.contacts = n.contacts
+    JOIN portal_host h ON h.id = ANY (ARRAY[n.host_id])
+     FOR NO KEY UPDATE OF l {skip} FOR NO KEY UPDATE OF h {skip}),
+ledgers AS (
+  UPDATE accounting_hostledger l
+     SET last_at = n.now, client_now = n.client_now, level = n.level::bigint[], contact = n.contact::jsonb,
+         contacts = l.contacts + 1, answer_digest = n.answer_digest, answers_logged = n.answers_logged,
+         same_answers = n.same_answers
+    FROM ledger n WHERE l.host_id = ANY (ARRAY[n.host_id])),
+hosts AS (
+  UPDATE portal_host h SET last_contact_at = n.now, retired_at = NULL
+    FROM ledger n WHERE h.id = ANY (ARRAY[n.host_id]){not_described}){described},
+projects AS (
+  INSERT INTO accounting_hostproject AS p (host_id, project_id, reported, high, handed, credited, pending, dropped,
+         listed, state, suspended, told_suspended, no_new_work, excluded, no_rsc, update_asked,
+         drop_waiting)
+  SELECT n.host_id, n.id, n.reported::numeric[], n.high::numeric[], n.handed::bigint[], n.credited::bigint[],
+         n.pending::bigint[], n.dropped::numeric[], n.listed, coalesce(n.state, '{{}}')::jsonb,
+         false, n.told_suspended, false, false, '{{}}', n.told_update, false
+    FROM unnest(%(p_host_id)s::bigint[], %(p_id)s::bigint[], %(p_reported)s::text[], %(p_high)s::text[],
+         %(p_handed)s::text[], %(p_credited)s::text[], %(p_pending)s::text[], %(p_dropped)s::text[],
+         %(p_listed)s::boolean[], %(p_state)s::text[], %(p_told_suspended)s::boolean[], %(p_told_update)s::boolean[])
+         AS n(host_id, id, reported, high, handed, credited, pending, dropped, listed, state, told_suspended,
+              told_update)
+   WHERE n.host_id IN (SELECT host_id FROM ledger)
+  ON CONFLICT (host_id, project_id) DO UPDATE
+     SET reported = excluded.reported, high = excluded.high, handed = excluded.handed, credited = excluded.credited,
+         pending = excluded.pending, dropped = excluded.dropped, listed = excluded.listed,
+         state = CASE WHEN excluded.listed THEN excluded.state ELSE p.state END,
+         told_suspended = excluded.told_suspended,
+         -- The reply carries what was asked when this request was read; a later wish stays for the next one.
+         update_asked = p.update_asked AND NOT excluded.update_asked),
+days AS (
+  INSERT INTO {partition} AS d (user_id, day, project_id, host_id,
+         cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error, flags)
+  SELECT n.user_id, n.day, n.id, n.host_id, n.a, n.b, n.c, n.d, n.e, n.f, n.flags
+    FROM unnest(%(d_host_id)s::bigint[], %(d_user_id)s::bigint[], %(d_day)s::date[], %(d_id)s::bigint[],
+         %(d_a)s::bigint[], %(d_b)s::bigint[], %(d_c)s::bigint[], %(d_d)s::bigint[], %(d_e)s::bigint[],
+         %(d_f)s::bigint[], %(d_flags)s::smallint[]) AS n(host_id, user_id, day, id, a, b, c, d, e, f, flags)
+   WHERE n.host_id IN (SELECT host_id FROM ledger)
+  ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE
+     SET cpu_ec = d.cpu_ec + excluded.cpu_ec, gpu_ec = d.gpu_ec + excluded.gpu_ec,
+         cpu_time = d.cpu_time + excluded.cpu_time, gpu_time = d.gpu_time + excluded.gpu_time,
+         njobs_success = d.njobs_success + excluded.njobs_success, njobs_error = d.njobs_error + excluded.njobs_error,
+         flags = d.flags | excluded.flags){notes}{answers}
+SELECT host_id FROM ledger
+"""
+_NOTES: Final = """,
+notes AS (
+  INSERT INTO accounting_note AS o (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
+  SELECT n.host_id, nullif(n.id, 0), ledger.now::date, n.kind, n.detail, n.amount, n.count, ledger.now, ledger.now
+    FROM jsonb_to_recordset(%(notes)s::jsonb)
+         AS n(host_id bigint, id bigint, kind text, detail text, amount numeric, count integer)
+    JOIN ledger ON ledger.host_id = n.host_id
+  ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
+     SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
+# A ring of the latest answers: the oldest makes room for the new one.
+_ANSWERS: Final = """,
+answers AS (
+  INSERT INTO accounting_answer (host_id, slot, at, content, before_times, before_last_at)
+  SELECT n.host_id, n.slot, ledger.now, n.content, n.before_times, n.before_last_at
+    FROM jsonb_to_recordset(%(answers)s::jsonb)
+         AS n(host_id bigint, slot smallint, content jsonb, before_times integer, before_last_at timestamptz)
+    JOIN ledger ON ledger.host_id = n.host_id
+  ON CONFLICT (host_id, slot) DO UPDATE
+     SET at = excluded.at, content = excluded.content, before_times = excluded.before_times,
+         before_last_at = excluded.before_last_at)"""
+_DESCRIBED: Final = f""",
+described AS (
+  UPDATE portal_host h
+     SET last_contact_at = n.now, retired_at = NULL,
+         ({", ".join(DESCRIBED)}) =
+         (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
+            FROM jsonb_populate_record(h, e.description) d)
+    FROM ledger n
+    JOIN jsonb_to_recordset(%(described)s::jsonb) AS e(host_id bigint, description jsonb) ON e.host_id = n.host_id
+   WHERE h.id = ANY (ARRAY[n.host_id]))"""
+_NOT_DESCRIBED: Final = " AND h.id <> ALL (%(described_ids)s::bigint[])"
+
+
+@lru_cache(maxsize=64)
+def write(month: dt.date, *, waits: bool, notes: bool, answers: bool, described: bool) -> Statement:
+    """The write of requests that came in one month; ``waits`` for rows that others hold, else leaves them out."""
+    return Statement(
+        _WRITE.format(
+            # The month's own table: PostgreSQL then need not look for it, and refuses a day of another month.
+            partition=partition_of(month),
+            skip="" if waits else "SKIP LOCKED",
+            notes=_NOTES if notes else "",
+            answers=_ANSWERS if answers else "",
+            described=_DESCRIBED if described else "",
+            not_described=_NOT_DESCRIBED if described else "",
+        )
+    )

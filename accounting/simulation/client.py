@@ -1,0 +1,178 @@
+"""A BOINC client as the account manager sees it: what it reports and what it does with replies.
+
+For demo data, tests and measurements. It attaches and detaches as told, counts work from zero (or, as newer versions
+do, from what the reply hands it), and prints requests like the real one (BOINC protocol, account manager RPC).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Final
+
+from accounting.engine.amounts import KINDS, MICRO, format_micro
+from portal.wire.credentials import client_password_hash
+
+# The first version that starts its counters from the totals in the reply.
+STARTS_FROM_HANDED: Final = (8, 3)
+_ACCOUNT = re.compile(r"<account>(.*?)</account>", re.DOTALL)
+_OPAQUE = re.compile(r"<opaque>(.*?)</opaque>", re.DOTALL)
+_AUTHENTICATOR = re.compile(r"</name>\s*<authenticator>([^<]*)</authenticator>")
+_ELEMENT = re.compile(r"<(\w+)>([^<]*)</\1>|<(\w+)/>")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """GPUs of one kind in a computer."""
+
+    type: str
+    name: str
+    count: int
+    peak_flops: int
+    ram_bytes: int = 8 << 30
+
+
+@dataclass(slots=True)
+class Attachment:
+    """A project that the client is attached to: its totals in the order of KINDS, in micro-units and jobs."""
+
+    url: str
+    name: str = ""
+    account_key: str = ""
+    share: float = 100.0
+    managed: bool = True
+    totals: list[int] = field(default_factory=lambda: [0] * 6)
+    no_work: tuple[str, ...] = ()
+
+    def work(
+        self, computer: SimulatedComputer, cpu_secs: float, gpu_secs: float, jobs: tuple[int, int] = (0, 0)
+    ) -> None:
+        """Add processor time, the estimated credit that the client counts for it, and finished jobs."""
+        cpu_us, gpu_us = int(cpu_secs * MICRO), int(gpu_secs * MICRO)
+        best = max((device.peak_flops for device in computer.devices), default=0)
+        work = (
+            cpu_us * computer.p_fpops * 200 // (86_400 * 10**9),
+            gpu_us * best // 5 * 200 // (86_400 * 10**9),
+            cpu_us,
+            gpu_us,
+            *jobs,
+        )
+        self.totals = [total + more for total, more in zip(self.totals, work, strict=True)]
+
+
+@dataclass(slots=True)
+class SimulatedComputer:
+    """One computer with its client's state: how it logs in, what it was told, its projects by URL."""
+
+    name: str
+    cpid: str
+    email: str = ""
+    password: str = ""
+    ncpus: int = 4
+    p_fpops: int = 4 * 10**9
+    p_model: str = "Example CPU [Family 6 Model 1 Stepping 1]"
+    os_name: str = "Linux Debian"
+    os_version: str = "Debian GNU/Linux 12 (bookworm) [6.1.0|libc 2.36]"
+    devices: tuple[Device, ...] = ()
+    ram_bytes: int = 16 << 30
+    version: str = "7.20.5"
+    authenticator: str = ""
+    opaque: str = ""
+    dynamic: bool = False
+    projects: dict[str, Attachment] = field(default_factory=dict)
+
+    def request(self, now_secs: float) -> bytes:
+        """What the client sends at this time of its own clock."""
+        projects = "".join(self._project(project) for project in self.projects.values())
+        opaque = f"   <opaque>\n{self.opaque}\n   </opaque>\n" if self.opaque else ""
+        return (
+            f'<?xml version="1.0" encoding="UTF-8" ?>\n<acct_mgr_request>\n{self._login()}'
+            f"   <host_cpid>{self.cpid}</host_cpid>\n   <domain_name>{self.name}</domain_name>\n"
+            f"   <client_version>{self.version}</client_version>\n   <run_mode>auto</run_mode>\n"
+            f"    <platform_name>x86_64-pc-linux-gnu</platform_name>\n{projects}{self._host_info()}{opaque}"
+            f"<time_stats>\n    <on_frac>0.900000</on_frac>\n    <active_frac>0.950000</active_frac>\n"
+            f"    <now>{now_secs:.6f}</now>\n</time_stats>\n</acct_mgr_request>\n"
+        ).encode()
+
+    def take(self, reply: bytes) -> None:
+        """Do as the reply says; ValueError with the manager's sentence if it refuses."""
+        text = reply.decode()
+        if "<error_num>" in text:
+            raise ValueError(text)
+        self.dynamic = "<dynamic/>" in text
+        if key := _AUTHENTICATOR.search(text):
+            self.authenticator = key[1]
+        if opaque := _OPAQUE.search(text):
+            self.opaque = opaque[1]
+        for account in _ACCOUNT.findall(text):
+            self._take_account({m[1] or m[3]: unescape(m[2] or "1").strip() for m in _ELEMENT.finditer(account)})
+
+    def _take_account(self, account: dict[str, str]) -> None:
+        url = account["url"]
+        if "detach" in account or "detach_when_done" in account:
+            self.projects.pop(url, None)
+        elif url in self.projects:
+            # A share counts from the second reply on only.
+            self.projects[url].share = float(account.get("resource_share", 100))
+        else:
+            self.projects[url] = attached = Attachment(url, account_key=account.get("authenticator", ""))
+            if tuple(map(int, self.version.split(".")[:2])) >= STARTS_FROM_HANDED:
+                attached.totals = [_amount(kind, account.get(kind, "0")) for kind in KINDS]
+
+    def _login(self) -> str:
+        if self.authenticator:
+            return f"   <authenticator>{self.authenticator}</authenticator>\n"
+        password_hash = client_password_hash(self.password, self.email)
+        return f"   <name>{self.email}</name>\n   <password_hash>{password_hash}</password_hash>\n"
+
+    def _project(self, project: Attachment) -> str:
+        said = {
+            "url": project.url,
+            "project_name": project.name,
+            "suspended_via_gui": 0,
+            "hostid": 1,
+            "not_started_dur": "0.000000",
+            "in_progress_dur": "0.000000",
+            "attached_via_acct_mgr": int(project.managed),
+            "dont_request_more_work": 0,
+            "detach_when_done": 0,
+            "ended": 0,
+            "resource_share": f"{project.share:.6f}",
+        }
+        if self.dynamic:
+            totals = [format_micro(total) for total in project.totals[:4]] + list(map(str, project.totals[4:]))
+            said |= {"nrpc_failures": 0} | dict(zip(KINDS, totals, strict=True))
+        lines = "".join(f"      <{tag}>{value}</{tag}>\n" for tag, value in said.items())
+        no_work = "".join(f"    <sched_req_no_work>{type_}</sched_req_no_work>\n" for type_ in project.no_work)
+        return f"   <project>\n{lines}{no_work}      <account_key>{project.account_key}</account_key>\n   </project>\n"
+
+    def _host_info(self) -> str:
+        devices = "".join(self._device(device) for device in self.devices)
+        return (
+            f"<host_info>\n    <timezone>3600</timezone>\n    <domain_name>{self.name}</domain_name>\n"
+            f"    <host_cpid>{self.cpid}</host_cpid>\n    <p_ncpus>{self.ncpus}</p_ncpus>\n"
+            f"    <p_vendor>GenuineIntel</p_vendor>\n    <p_model>{self.p_model}</p_model>\n"
+            f"    <p_features>fpu vme sse sse2 avx avx2</p_features>\n    <p_fpops>{self.p_fpops}.000000</p_fpops>\n"
+            f"    <p_iops>{3 * self.p_fpops}.000000</p_iops>\n    <m_nbytes>{self.ram_bytes}.000000</m_nbytes>\n"
+            "    <d_total>500000000000.000000</d_total>\n    <d_free>200000000000.000000</d_free>\n"
+            f"    <os_name>{self.os_name}</os_name>\n    <os_version>{self.os_version}</os_version>\n"
+            f"    <coprocs>\n{devices}    </coprocs>\n</host_info>\n"
+        )
+
+    @staticmethod
+    def _device(device: Device) -> str:
+        tag = {"NVIDIA": "coproc_cuda", "ATI": "coproc_ati", "intel_gpu": "coproc_intel_gpu"}.get(device.type, "coproc")
+        type_ = f"   <type>{device.type}</type>\n" if tag == "coproc" else ""
+        return (
+            f"<{tag}>\n{type_}   <count>{device.count}</count>\n   <name>{device.name}</name>\n"
+            f"   <available_ram>{device.ram_bytes}.000000</available_ram>\n"
+            f"   <peak_flops>{device.peak_flops}.000000</peak_flops>\n</{tag}>\n"
+        )
+
+
+def _amount(kind: str, text: str) -> int:
+    if kind.startswith("njobs"):
+        return int(text)
+    whole, _, fraction = text.partition(".")
+    return int(whole + fraction.ljust(6, "0")[:6])

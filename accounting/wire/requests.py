@@ -1,0 +1,420 @@
+"""The account-manager request as a client sends it (BOINC protocol, AM RPC request), read into dataclasses.
+
+Replies are in accounting/wire/replies.py, hardware in portal/wire/hardware.py; their names are exported here
+too, so that callers know one module. Pure: bytes in, dataclasses out.
+
+Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`,
+other strange values become the default. ProtocolError is for messages beyond the hard limits, those that were
+cut off, and credentials that are no text a client could hold.
+
+If an element comes twice, the first counts at the top level (credentials come before anything copied
+verbatim), and inside a project the last, but for <url> (the project's own name comes after it).
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, cast
+
+from accounting.engine.amounts import JOB_KINDS, KINDS, Totals, parse_amount, parse_count
+from accounting.wire.replies import (
+    AccountEntry,
+    AccountManagerReply,
+    Preferences,
+    PreferenceSet,
+    RssFeed,
+    render_error,
+    render_reply,
+)
+from portal.wire.hardware import Coproc, Hardware, free_disk, hardware_digest, parse_hardware
+from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip, row_of
+
+__all__ = [
+    "AccountEntry",
+    "AccountManagerReply",
+    "AccountManagerRequest",
+    "Coproc",
+    "Hardware",
+    "PreferenceSet",
+    "Preferences",
+    "ProtocolError",
+    "ReportedProject",
+    "RssFeed",
+    "canonical_url",
+    "parse_request",
+    "render_error",
+    "render_reply",
+]
+
+MAX_PROJECTS: Final = 200
+"""Projects that are read; more are passed over and counted in `projects_left_out`."""
+MAX_PROJECTS_SENT: Final = 1000
+"""More than this is an attack and refused."""
+MAX_NO_WORK: Final = 32
+MAX_OPAQUE: Final = 1024
+"""Characters kept of <opaque>; the client's own buffer has 256 bytes."""
+MAX_URL: Final = 255
+
+_ROOT: Final = b"acct_mgr_request"
+_TEXTS: Final = frozenset(
+    {
+        b"name", b"password_hash", b"authenticator", b"host_cpid", b"previous_host_cpid", b"domain_name",
+        b"client_version", b"run_mode", b"platform_name",
+    }
+)  # fmt: skip
+_ROW_OF_TEXTS: Final = row_of(_TEXTS)
+_SECTIONS: Final = frozenset(
+    {
+        b"working_global_preferences", b"global_preferences", b"host_info", b"opaque", b"time_stats",
+        b"net_stats", b"results",
+    }
+)  # fmt: skip
+# Tags that cannot be inside a project: they end one that was never closed.
+_NOT_IN_PROJECT: Final = _SECTIONS | {b"/" + _ROOT}
+# Of a project, in the order that clients print them; not all of them print what is behind the share.
+_PRINTED_KINDS: Final = ("cpu_ec", "cpu_time", "gpu_ec", "gpu_time", "njobs_success", "njobs_error")
+_PROJECT_TAGS: Final = (
+    b"url", b"project_name", b"suspended_via_gui", b"hostid", b"not_started_dur", b"in_progress_dur",
+    b"attached_via_acct_mgr", b"dont_request_more_work", b"detach_when_done", b"ended", b"resource_share",
+    b"nrpc_failures", *(kind.encode() for kind in _PRINTED_KINDS),
+)  # fmt: skip
+
+
+def _printed(tags: Iterable[bytes]) -> bytes:
+    """A pattern of elements with nothing but text in them, one after the other; a group for each text."""
+    return b"".join([rb"<%b>([^<]*+)</%b>\s*+" % (tag, tag) for tag in tags])
+
+
+# No "?+" or "*+" behind a group (`portal.wire.scanner.row_of`).
+_PRINTED_PROJECT = re.compile(
+    rb"\s*+<project>\s*+"
+    + _printed(_PROJECT_TAGS[:11])
+    + rb"<disk_usage>[^<]*+</disk_usage>\s*+<disk_share>[^<]*+</disk_share>\s*+"
+    + rb"(?:%b)?" % _printed(_PROJECT_TAGS[11:])
+    + rb"((?:<sched_req_no_work>[^<]*+</sched_req_no_work>\s*+)*)"
+    + rb"(?:%b)?</project>" % _printed([b"account_key"])
+)
+_NO_WORK_TEXT = re.compile(rb"<sched_req_no_work>([^<]*+)<")
+
+_HOST_TOKEN = re.compile(rb"<host>\s*+([0-9a-fA-F]{32,64})\s*+</host>")
+_NOW = re.compile(rb"<now>([^<]*+)</now>")
+_ALT_PLATFORM_NAME = re.compile(rb"<name>([^<]*+)</name>")
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", re.ASCII)
+_NUMBER = re.compile(rb"<(\w++)>([0-9.eE+-]{1,32}+)</\1>")
+_TIME_STATS: Final = {
+    name.encode(): name
+    for name in (
+        "on_frac", "connected_frac", "cpu_and_network_available_frac", "active_frac", "gpu_active_frac",
+        "client_start_time", "total_start_time", "total_duration", "total_active_duration",
+        "total_gpu_active_duration", "now", "previous_uptime", "session_active_duration",
+        "session_gpu_active_duration",
+    )
+}  # fmt: skip
+# The other averages hold nonsense on fast networks.
+_NET_STATS: Final = {b"bwup": "bwup", b"bwdown": "bwdown"}
+_MAX_SECS: Final = 1e11
+_MAX_BYTES_PER_SEC: Final = 1e12
+_MAX_STATS: Final = 1 << 14
+"""Bytes of a statistics section that are looked at; a client's has under 1,000."""
+
+
+@dataclass(slots=True)
+class ReportedProject:
+    """One <project> of the request: a project that the client is attached to, by us or otherwise.
+
+    `totals` is None when the client sent none (it does not know yet that we are dynamic) or sent some that
+    cannot be used; in the second case `fault` says which and why. Durations in seconds.
+    """
+
+    url: str
+    project_name: str = ""
+    hostid: int = 0
+    resource_share: float | None = None
+    attached_via_acct_mgr: bool = False
+    suspended_via_gui: bool = False
+    dont_request_more_work: bool = False
+    detach_when_done: bool = False
+    ended: bool = False
+    not_started_dur: float = 0.0
+    in_progress_dur: float = 0.0
+    nrpc_failures: int = 0
+    account_key: str = ""
+    no_work: tuple[str, ...] = ()
+    totals: Totals | None = None
+    fault: str | None = None
+
+
+@dataclass(slots=True)
+class AccountManagerRequest:
+    """An account-manager request. Texts are as sent, without surrounding white space; absent ones are empty.
+
+    hardware_digest: 16 bytes, equal as long as the hardware is; b"" when the client sent no <host_info>.
+    client_now: the client's clock, Unix seconds.
+    """
+
+    name: str = ""
+    password_hash: str = ""
+    authenticator: str = ""
+    host_cpid: str = ""
+    previous_host_cpid: str = ""
+    domain_name: str = ""
+    client_version: str = ""
+    run_mode: str = ""
+    platform_name: str = ""
+    alt_platforms: tuple[str, ...] = ()
+    projects: list[ReportedProject] = field(default_factory=list)
+    projects_left_out: int = 0
+    opaque: str = ""
+    host_token: str | None = None
+    client_now: float | None = None
+    hardware_digest: bytes = b""
+    host_info: bytes = b""
+    time_stats: bytes = b""
+    net_stats: bytes = b""
+
+    @property
+    def version_tuple(self) -> tuple[int, int, int]:
+        """The client's version as numbers; (0, 0, 0) if it is not of the form a.b.c."""
+        return _version_tuple(self.client_version)
+
+    def hardware(self) -> Hardware | None:
+        """Read <host_info>: costly, so only when the digest is not the one stored. None if absent."""
+        return parse_hardware(self.host_info) if self.host_info else None
+
+    def contact(self) -> dict[str, object]:
+        """What changes at every contact, for storing as JSON: run mode, free disk, time and net statistics.
+
+        In bytes, seconds and bytes/s. Values that are not finite numbers of a sane size are left out.
+        """
+        return {
+            "run_mode": self.run_mode,
+            "d_free": _float(free_disk(self.host_info), 0, 1e18),
+            "time_stats": _numbers(_TIME_STATS, self.time_stats, _MAX_SECS),
+            "net_stats": _numbers(_NET_STATS, self.net_stats, _MAX_BYTES_PER_SEC),
+        }
+
+
+@lru_cache(maxsize=256)
+def _version_tuple(version: str) -> tuple[int, int, int]:
+    match = _VERSION.match(version)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
+
+
+def parse_request(body: bytes) -> AccountManagerRequest:
+    """Read an <acct_mgr_request>. Raises ProtocolError naming the field and the limit."""
+    scan = TagScanner(body)
+    if scan.next() != _ROOT:
+        raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
+    scan.enter()
+    # Credentials and the like come one after the other. The first of two counts.
+    found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
+    platforms: list[str] = []
+    projects = _printed_projects(scan, MAX_PROJECTS)
+    left_out = 0
+    while (tag := scan.next()) is not None:
+        if tag in _TEXTS:
+            found.setdefault(tag, scan.element_text(tag))
+        elif tag == b"project":
+            if len(projects) < MAX_PROJECTS:
+                projects.append(_project(scan.fields(b"project", _NOT_IN_PROJECT)))
+            else:
+                left_out += 1
+                if left_out > MAX_PROJECTS_SENT - MAX_PROJECTS:
+                    raise ProtocolError("project", f"more than {MAX_PROJECTS_SENT} projects")
+                scan.section(b"project")
+        elif tag in _SECTIONS:
+            found.setdefault(tag, scan.section(tag))
+        elif tag == b"alt_platform":
+            platforms += [clip(name, 64) for name in _ALT_PLATFORM_NAME.findall(scan.element_text(tag))]
+            # Clients with a second platform print it just before the projects.
+            projects += _printed_projects(scan, MAX_PROJECTS - len(projects))
+        elif tag == b"/acct_mgr_request":
+            return _request(found, tuple(platforms[:MAX_NO_WORK]), projects, left_out)
+        elif not tag.startswith(b"/"):
+            scan.skip(tag)
+    raise ProtocolError("acct_mgr_request", "not closed: the message was cut off")
+
+
+def _request(
+    found: dict[bytes, bytes | None],
+    platforms: tuple[str, ...],
+    projects: list[ReportedProject],
+    left_out: int,
+) -> AccountManagerRequest:
+    def raw(tag: bytes) -> bytes:
+        return found.get(tag) or b""
+
+    opaque = raw(b"opaque")
+    token = _HOST_TOKEN.search(opaque, 0, MAX_OPAQUE) if opaque else None
+    now = _NOW.search(raw(b"time_stats"))
+    return AccountManagerRequest(
+        name=as_text("name", raw(b"name"), 255),
+        password_hash=as_text("password_hash", raw(b"password_hash"), 255),
+        authenticator=as_text("authenticator", raw(b"authenticator"), 255),
+        host_cpid=clip(raw(b"host_cpid"), 32),
+        previous_host_cpid=clip(raw(b"previous_host_cpid"), 32),
+        domain_name=clip(raw(b"domain_name"), 255),
+        client_version=clip(raw(b"client_version"), 32),
+        run_mode=clip(raw(b"run_mode"), 16),
+        platform_name=clip(raw(b"platform_name"), 64),
+        alt_platforms=platforms,
+        projects=projects,
+        projects_left_out=left_out,
+        opaque=clip(opaque[: 4 * MAX_OPAQUE], MAX_OPAQUE),
+        host_token=token[1].decode() if token else None,
+        client_now=_float(now[1], 0, _MAX_SECS) if now else None,
+        hardware_digest=hardware_digest(raw(b"host_info")),
+        host_info=raw(b"host_info"),
+        time_stats=raw(b"time_stats"),
+        net_stats=raw(b"net_stats"),
+    )
+
+
+def _printed_projects(scan: TagScanner, most: int) -> list[ReportedProject]:
+    """The projects that come next, as long as they are just as clients print them; much cheaper than field by field."""
+    projects: list[ReportedProject] = []
+    while len(projects) < most and (match := scan.take(_PRINTED_PROJECT)) is not None:
+        *texts, no_work, account_key = match.groups()
+        projects.append(_reported(texts, account_key, _NO_WORK_TEXT.findall(no_work) if no_work else ()))
+    return projects
+
+
+def _project(fields: Fields) -> ReportedProject:
+    values = dict(fields)
+    get = values.get
+    if fields and fields[0][0] == b"url":
+        values[b"url"] = fields[0][1]
+    no_work = [text for tag, text in fields if tag == b"sched_req_no_work"]
+    return _reported([get(tag) for tag in _PROJECT_TAGS], get(b"account_key"), no_work)
+
+
+def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work: Sequence[bytes]) -> ReportedProject:
+    """A project of the texts of _PROJECT_TAGS, in that order; None for what was not sent."""
+    url, name, suspended, hostid, not_started, in_progress, managed, no_new, detach, ended, share, failures = texts[:12]
+    totals, fault = _totals(texts[12:])
+    return ReportedProject(
+        # Longer than a URL can be, so that a cut one is still known as too long.
+        url=clip(url or b"", 2 * MAX_URL),
+        project_name=clip(name or b"", 255),
+        hostid=_int(hostid, 0, 2**31 - 1),
+        resource_share=_float(share, 0, 1e12),
+        attached_via_acct_mgr=_flag(managed),
+        suspended_via_gui=_flag(suspended),
+        dont_request_more_work=_flag(no_new),
+        detach_when_done=_flag(detach),
+        ended=_flag(ended),
+        not_started_dur=_float(not_started, 0, _MAX_SECS) or 0.0,
+        in_progress_dur=_float(in_progress, 0, _MAX_SECS) or 0.0,
+        nrpc_failures=_int(failures, 0, 2**31 - 1),
+        account_key=clip(account_key or b"", 255),
+        no_work=_no_work(no_work) if no_work else (),
+        totals=totals,
+        fault=fault,
+    )
+
+
+def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None]:
+    """Return the six totals, or None and why they cannot be used; (None, None) when none was sent."""
+    if None not in six:
+        cpu_ec, cpu_time, gpu_ec, gpu_time, success, error = cast("Sequence[bytes]", six)
+        try:
+            return (
+                parse_amount(cpu_ec),
+                parse_amount(gpu_ec),
+                parse_amount(cpu_time),
+                parse_amount(gpu_time),
+                parse_count(success),
+                parse_count(error),
+            ), None
+        except ValueError:
+            pass
+    return None, _fault(dict(zip(_PRINTED_KINDS, six, strict=True)))
+
+
+def _fault(totals: Mapping[str, bytes | None]) -> str | None:
+    """The first thing wrong with totals that cannot be used; None if there are none."""
+    if all(text is None for text in totals.values()):
+        return None
+    for kind in KINDS:
+        text = totals[kind]
+        if text is None:
+            return f"{kind} is missing, though other totals are there"
+        try:
+            parse_count(text) if kind in JOB_KINDS else parse_amount(text)
+        except ValueError as error:
+            return f"{kind} is {error}"
+    return None
+
+
+def _no_work(texts: Sequence[bytes]) -> tuple[str, ...]:
+    """The resources without work, each once; at most MAX_NO_WORK of at most 64 characters."""
+    return tuple(dict.fromkeys(filter(None, [clip(text, 64) for text in texts])))[:MAX_NO_WORK]
+
+
+def _flag(raw: bytes | None) -> bool:
+    """A boolean; anything that is none counts as false."""
+    if raw is None or raw == b"0":
+        return False
+    return raw.strip() in (b"", b"1")
+
+
+def _int(raw: bytes | None, low: int, high: int) -> int:
+    """An integer, 0 if it is absent or out of range."""
+    if not raw or raw == b"0":
+        return 0
+    try:
+        return as_int("", raw, low, high)
+    except ProtocolError:
+        return 0
+
+
+def _float(raw: bytes | None, low: float, high: float) -> float | None:
+    """A number, None if it is absent or out of range."""
+    if not raw:
+        return None
+    try:
+        return as_float("", raw, low, high)
+    except ProtocolError:
+        return None
+
+
+def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, float]:
+    """Name -> number for each element of these names, but for what is no number from -1 (unknown) to high."""
+    numbers = {}
+    for tag, text in _NUMBER.findall(raw, 0, _MAX_STATS):
+        if tag in names:
+            try:
+                number = float(text)
+            except ValueError:
+                continue
+            if -1 <= number <= high:
+                numbers[names[tag]] = number
+    return numbers
+
+
+def canonical_url(url: str) -> str:
+    """Return a master URL as clients keep it (BOINC protocol, conventions): scheme and host in lower case,
+    doubled slashes made single, with a slash at the end.
+
+    Raises ValueError, saying what is wrong, for a URL that no client would attach to.
+    """
+    scheme, separator, rest = url.strip().partition("://")
+    scheme = scheme.lower()
+    if not separator or scheme not in ("http", "https"):
+        raise ValueError("the URL must begin with http:// or https://")
+    if not rest.isprintable() or any(character in rest for character in " <>"):
+        raise ValueError("the URL must not contain blanks, control characters, < or >")
+    while "//" in rest:
+        rest = rest.replace("//", "/")
+    host, _, path = rest.partition("/")
+    canonical = f"{scheme}://{host.lower()}/{path}"
+    if not canonical.endswith("/"):
+        canonical += "/"
+    after_scheme = canonical[len(scheme) + 3 :]
+    dot = after_scheme.find(".")
+    if not host or dot < 1 or after_scheme[dot + 1] == "/":
+        raise ValueError("the URL must have a host with a dot in it, such as example.org or 127.0.0.1")
+    if len(canonical.encode()) > MAX_URL:
+        raise ValueError(f"the URL must not be longer than {MAX_URL} bytes")
+    return canonical

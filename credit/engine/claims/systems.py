@@ -1,0 +1,66 @@
+"""What a valid result claims in the other credit systems: benchmark × CPU time, counted FLOPs, a fixed amount.
+
+Credit document, "The first credit system" and "The second credit system". The statistics of the third system are kept
+whatever the app uses, so that it can change; its sanity check holds for the first two as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from credit.engine.claims.published import default_claim
+from credit.engine.explanation import ClaimRule, Explanation
+from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
+from credit.engine.rules import credit_of, pfc_of
+
+
+def other_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
+    """The claim by the app's system; ``claim`` is the third system's, which has judged the run time."""
+    if app.credit_system is CreditSystem.FIXED:
+        return _fixed(app, workunit, claim)
+    if claim.claim_rule in (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE):
+        return claim
+    rule, flops, scale = _count(app, result)
+    if not 0 <= flops < inf:
+        return default_claim(ClaimRule.IMPOSSIBLE, app, workunit, result)
+    if flops > workunit.fpops_bound:
+        return default_claim(ClaimRule.ABOVE_BOUND, app, workunit, result, flops)
+    if not flops:
+        return default_claim(ClaimRule.ZERO_ELAPSED, app, workunit, result, 0.0)
+    pfc = flops if scale is None else flops * scale
+    other = Explanation(rule, flops, pfc, credit_of(pfc), False, version_scale=scale)
+    other.elapsed_secs = claim.elapsed_secs
+    return other
+
+
+def _count(app: AppFacts, result: ResultFacts) -> tuple[ClaimRule, float, float | None]:
+    """The rule, the FLOPs and the project's factor on them."""
+    if app.credit_system is CreditSystem.PEAK_FLOPS:
+        return ClaimRule.PEAK_FLOPS, _benchmark_flops(result), None
+    # A count of zero is what clients send for apps that do not count.
+    if result.fpops_cumulative > 0:
+        return ClaimRule.FLOPS_COUNTED, result.fpops_cumulative, app.actual_flops_scale
+    if result.fpops_per_cpu_sec > 0:
+        return ClaimRule.FLOPS_PER_CPU_SEC, result.fpops_per_cpu_sec * result.cpu_secs, app.actual_flops_scale
+    return ClaimRule.BENCHMARK, _benchmark_flops(result), app.benchmark_scale
+
+
+def _benchmark_flops(result: ResultFacts) -> float:
+    """Whetstone × CPU time, at most what the devices can do in the time that the job was out."""
+    flops = result.p_fpops * result.cpu_secs
+    most = (result.received_at - result.sent_at) * result.peak_flops
+    return most if 0 <= most < flops < inf else flops
+
+
+def _fixed(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Explanation:
+    """So much per job; else so much per FLOP estimated (neither: nothing)."""
+    if app.fixed_credit is not None or app.fixed_credit_per_flop is None:
+        credit = app.fixed_credit or 0.0
+        pfc = pfc_of(credit)
+        fixed = Explanation(ClaimRule.FIXED_PER_JOB, pfc, pfc, credit, False)
+    else:
+        scale = pfc_of(app.fixed_credit_per_flop)
+        pfc = workunit.fpops_est * scale
+        fixed = Explanation(ClaimRule.FIXED_PER_FLOP, workunit.fpops_est, pfc, credit_of(pfc), False, scale)
+    return replace(fixed, elapsed_secs=claim.elapsed_secs)

@@ -1,0 +1,134 @@
+"""One workunit's decision: validity counted, claims, the grant, and the statistics moved, in the rule set's order.
+
+The published rules count validity before claims; a workunit's claims all use the averages from before it. The deployed
+rules count validity after the claims of a first set and before those of a late result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from credit.engine.claims.deployed import add_deployed_samples, deployed_claim
+from credit.engine.claims.published import add_published_samples, published_claim
+from credit.engine.claims.systems import other_claim
+from credit.engine.explanation import ClaimRule, Explanation, Grant
+from credit.engine.facts import AppFacts, CreditSystem, HostVersionFacts, ResultFacts, WorkunitFacts
+from credit.engine.grants import due, grant, late_grant
+from credit.engine.probation import count_cheat, count_invalid, count_valid
+
+_FAILED_SANITY_CHECK: Final = (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE)
+
+
+@dataclass(slots=True)
+class Decision:
+    """What a workunit's valid results are granted, and the claim of each, in the order they were given."""
+
+    grant: Grant
+    claims: list[Explanation]
+
+
+def decide_set(
+    app: AppFacts,
+    workunit: WorkunitFacts,
+    valid: Sequence[ResultFacts],
+    invalid: Sequence[HostVersionFacts | None],
+    now: float,
+) -> Decision:
+    """Decides a workunit that just got its canonical result.
+
+    ``valid`` are its valid results (at least one), ``invalid`` the records of those found wrong. Changes the records
+    and collects the versions' samples and grants. A result gets ``granting.due(decision.grant, result)``.
+    """
+    deployed = app.rules.is_deployed
+    if not deployed:
+        _count_validity(app, workunit, valid, invalid, now)
+    claims, judged = _claims(app, workunit, valid, now)
+    if deployed:
+        _count_validity(app, workunit, valid, invalid, now)
+    granted = grant(app, workunit, claims)
+    _move(app, workunit, valid, judged, granted)
+    return Decision(granted, claims)
+
+
+def decide_late(
+    app: AppFacts,
+    workunit: WorkunitFacts,
+    valid: Sequence[ResultFacts],
+    invalid: Sequence[HostVersionFacts | None],
+    canonical_credit: float,
+    now: float,
+) -> Decision:
+    """Results that came after their workunit was decided: they get its grant; claims only feed the statistics.
+
+    The claims are by the third system's rules, or the app's own, as in ``decide_set``.
+    """
+    _count_validity(app, workunit, valid, invalid, now)
+    claims, judged = _claims(app, workunit, valid, now)
+    granted = late_grant(canonical_credit)
+    _move(app, workunit, valid, judged, granted)
+    return Decision(granted, claims)
+
+
+def count_only_invalid(app: AppFacts, invalid: Sequence[HostVersionFacts | None]) -> None:
+    """Results found wrong, of a workunit that has no canonical result (yet)."""
+    for record in invalid:
+        if record is not None:
+            count_invalid(record, app.rules)
+
+
+def _count_validity(
+    app: AppFacts,
+    workunit: WorkunitFacts,
+    valid: Sequence[ResultFacts],
+    invalid: Sequence[HostVersionFacts | None],
+    now: float,
+) -> None:
+    rules = app.rules
+    is_unreplicated = workunit.target_nresults == 1 and app.target_nresults > 1
+    for result in valid:
+        if result.host_version is not None:
+            count_valid(result.host_version, now, rules, is_unreplicated)
+    for record in invalid:
+        if record is not None:
+            count_invalid(record, rules)
+
+
+def _claims(
+    app: AppFacts, workunit: WorkunitFacts, valid: Sequence[ResultFacts], now: float
+) -> tuple[list[Explanation], list[Explanation]]:
+    """The claims by the app's system, and by the third one, which judges what gives a sample."""
+    if app.rules.is_deployed:
+        judged = [deployed_claim(app, workunit, result) for result in valid]
+    else:
+        judged = [published_claim(app, workunit, result, now) for result in valid]
+    if app.credit_system is CreditSystem.CREDITNEW:
+        return judged, judged
+    return [other_claim(app, workunit, r, claim) for r, claim in zip(valid, judged, strict=True)], judged
+
+
+def _move(
+    app: AppFacts,
+    workunit: WorkunitFacts,
+    valid: Sequence[ResultFacts],
+    judged: Sequence[Explanation],
+    granted: Grant,
+) -> None:
+    """Moves the statistics by results whose claims have all been made; what trickles brought the versions have had."""
+    rules = app.rules
+    deployed = rules.is_deployed
+    for result, claim in zip(valid, judged, strict=True):
+        version = result.version
+        if deployed:
+            add_deployed_samples(app, workunit, result, claim)
+            if version is not None and claim.claimed_credit is not None:
+                # Claims, not grants, and uncut: one cheat can put millions into a version's recent average.
+                version.grants.append((result.sent_at, max(0.0, claim.claimed_credit - result.partial_credit)))
+            continue
+        if claim.claim_rule in _FAILED_SANITY_CHECK and result.host_version is not None:
+            count_cheat(result.host_version, rules)
+        else:
+            add_published_samples(app, workunit, result, claim)
+        if version is not None:
+            version.grants.append((result.sent_at, due(granted, result)))

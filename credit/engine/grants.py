@@ -1,0 +1,65 @@
+"""What a workunit is granted from its valid results' claims (credit document, "Claimed and granted credit")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from credit.engine.claims.deployed import deployed_pfc
+from credit.engine.claims.published import default_pfc
+from credit.engine.explanation import Explanation, Grant, GrantRule
+from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts, WorkunitFacts
+from credit.engine.rules import credit_of
+
+MAX_CREDIT: Final = 1e15
+"""The most credit that one job can be granted, whatever an app says."""
+
+
+def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation]) -> Grant:
+    """The credit of a workunit from the claims of all its valid results, at least one.
+
+    Replicated is a workunit with a quorum above one or with several valid results. Of one that is not, the claim is
+    granted, approximate or not. Of others, claims that are approximate do not count; if all are, the default is
+    granted.
+    """
+    if app.credit_system is CreditSystem.FIXED:
+        return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.FIXED)
+    if app.rules.is_deployed and app.credit_system is CreditSystem.CREDITNEW:
+        return _at_most(app, credit_of(deployed_pfc(app, workunit, claims)), GrantRule.PEGGED_MEAN)
+    if len(claims) == 1 and workunit.min_quorum <= 1:
+        return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.SINGLE_CLAIM)
+    count = 0
+    total = 0.0
+    least = MAX_CREDIT
+    for claim in claims:
+        if not claim.is_approximate:
+            credit = claim.claimed_credit or 0.0
+            count += 1
+            total += credit
+            if credit < least:
+                least = credit
+    if not count:
+        return _at_most(app, credit_of(default_pfc(app, workunit)), GrantRule.DEFAULT)
+    if app.replica_rule is ReplicaRule.MINIMUM and app.credit_system is not CreditSystem.CREDITNEW:
+        return _at_most(app, least, GrantRule.MINIMUM)
+    return _at_most(app, total / count, GrantRule.MEAN_OF_NORMAL)
+
+
+def late_grant(canonical_credit: float) -> Grant:
+    """What a valid result gets that comes after its workunit was decided: the same as the others."""
+    return Grant(canonical_credit, GrantRule.LATE_GETS_CANONICAL)
+
+
+def due(grant: Grant, result: ResultFacts) -> float:
+    """The part of the grant that this result has not had by trickles."""
+    return max(0.0, grant.credit - result.partial_credit)
+
+
+def _at_most(app: AppFacts, credit: float, rule: GrantRule) -> Grant:
+    most = app.rules.max_granted_credit
+    if most is None or most > MAX_CREDIT:
+        most = MAX_CREDIT
+    if credit > most:
+        return Grant(most, rule, True)
+    # Below 0, or not a number: only broken facts can bring it, and a workunit has to be decided.
+    return Grant(credit if credit >= 0 else 0.0, rule)

@@ -1,0 +1,301 @@
+"""Puts simulated jobs and their reports into the database in bulk, on a clock that is passed in.
+
+For demos, tests and benchmarks. It does what scheduler and transitioner would have done by the time of the
+validator: the workunits are there, their results reported, the computers known to have been sent jobs.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from django.db import connection, models, transaction
+from psycopg.types.json import Jsonb
+
+from credit.laboratory.population import (
+    BOUND_FACTOR,
+    KINDS,
+    Cheats,
+    Computer,
+    Job,
+    VersionKind,
+    make_computer,
+    make_job,
+    make_report,
+)
+from credit.models import App, AppVersion, Outcome, Platform, Result, ServerState, Workunit
+from credit.statistics.feeder import feed
+from credit.validator.passes import run_pass
+from portal.models import Host, User
+
+USUAL_FPOPS: Final = 2e13
+"""Two hours of a 4 GFLOPS processor at a good half of its peak."""
+HOSTS_PER_USER: Final = 2
+MAX_COMPUTERS: Final = 100_000
+MAX_JOBS: Final = 1_000_000
+MAX_RESULTS: Final = 20
+"""Then a workunit whose results disagree is given up."""
+
+
+@dataclass(slots=True)
+class World:
+    """An app with its versions, and the computers that work for it. ``versions`` go with ``kinds``."""
+
+    app: App
+    kinds: Sequence[VersionKind]
+    versions: list[AppVersion]
+    computers: list[Computer]
+    dice: Random
+    nreplicas: int = 2
+    usual_fpops: float = USUAL_FPOPS
+    njobs: int = field(default=0)
+
+    def report(self, njobs: int, begin: dt.datetime, end: dt.datetime) -> int:
+        """So many jobs are sent and reported between two moments, and wait to be validated; the number of results."""
+        if not 0 <= njobs <= MAX_JOBS:
+            raise ValueError(f"njobs must be from 0 to {MAX_JOBS}, not {njobs}")
+        jobs = [make_job(self.dice, self.computers, self.kinds, self.nreplicas, self.usual_fpops) for _ in range(njobs)]
+        with transaction.atomic():
+            return _insert(self, jobs, begin, end)
+
+    def ask_again(self, now: dt.datetime) -> int:
+        """One more result for each workunit whose results disagree, as the transitioner would; how many."""
+        undecided = Workunit.objects.filter(
+            app=self.app, canonical_result=None, need_validate=False, transition_at__lte=now, name__startswith="sim_"
+        )
+        workunits = list(undecided.annotate(nresults=models.Count("results")).filter(nresults__lt=MAX_RESULTS))
+        ids = iter(_next_ids(Result, len(workunits)))
+        rows = []
+        for workunit in workunits:
+            computer = self.dice.choice(self.computers)
+            report = make_report(self.dice, computer, self.kinds, workunit.fpops_est, 1.0)
+            rows.append(_result(self, workunit.pk, workunit.nresults, next(ids), report, now, now))
+        with transaction.atomic():
+            _copy(Result, rows)
+            again = [workunit.pk for workunit in workunits]
+            _know_hosts(again)
+            Workunit.objects.filter(pk__in=again).update(need_validate=True, transition_at=None)
+        return len(rows)
+
+
+def release_versions(app: App, kinds: Sequence[VersionKind] = KINDS, version_num: int = 100) -> list[AppVersion]:
+    """A version of each kind; those that are there already are taken."""
+    return [
+        AppVersion.objects.get_or_create(
+            app=app,
+            platform=Platform.objects.get_or_create(name=kind.platform)[0],
+            plan_class=kind.plan_class,
+            version_num=version_num,
+            defaults={
+                "processor_type": kind.processor_type,
+                "avg_ncpus": kind.avg_ncpus,
+                "gpu_usage": kind.gpu_usage,
+            },
+        )[0]
+        for kind in kinds
+    ]
+
+
+def make_computers(
+    dice: Random,
+    number: int,
+    *,
+    hosts_per_user: int = HOSTS_PER_USER,
+    anonymous_part: float = 0.0,
+    cheats: Cheats | None = None,
+) -> list[Computer]:
+    """So many computers and their volunteers, who cannot log in."""
+    if not 1 <= number <= MAX_COMPUTERS:
+        raise ValueError(f"the number of computers must be from 1 to {MAX_COMPUTERS}, not {number}")
+    marker = secrets.token_hex(4)
+    nusers = -(-number // hosts_per_user)
+    users = User.objects.bulk_create(
+        [
+            User(email=f"simulated-{marker}-{n}@example.org", name=f"Volunteer {marker}-{n}", password="!")
+            for n in range(nusers)
+        ]
+    )
+    made = [
+        make_computer(dice, 0, users[n // hosts_per_user].pk, anonymous_part=anonymous_part, cheats=cheats or {})
+        for n in range(number)
+    ]
+    hosts = Host.objects.bulk_create(
+        [
+            Host(
+                owner_id=computer.user_id,
+                domain_name=f"simulated-{n}",
+                platform_name=computer.platform,
+                ncpus=computer.ncpus,
+                p_fpops=computer.p_fpops,
+                coprocs=_coprocs(computer),
+            )
+            for n, computer in enumerate(made)
+        ]
+    )
+    for computer, host in zip(made, hosts, strict=True):
+        computer.host_id = host.pk
+    return made
+
+
+def _coprocs(computer: Computer) -> list[dict[str, Any]]:
+    if not computer.gpu_type:
+        return []
+    return [{"type": computer.gpu_type, "name": "simulated", "count": 1, "peak_flops": computer.gpu_flops}]
+
+
+def _insert(world: World, jobs: Sequence[Job], begin: dt.datetime, end: dt.datetime) -> int:
+    app = world.app
+    ids = _next_ids(Workunit, len(jobs))
+    result_ids = iter(_next_ids(Result, sum(len(job.reports) for job in jobs)))
+    workunits: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+    span = (end - begin) / max(1, len(jobs))
+    for number, (id_, job) in enumerate(zip(ids, jobs, strict=True)):
+        sent_at = begin + span * number
+        nvalidatable = sum(not report.has_failed for report in job.reports)
+        workunits.append(
+            {
+                "id": id_,
+                "app_id": app.pk,
+                "name": f"sim_{id_}",
+                "created_at": sent_at,
+                "fpops_est": job.fpops_est,
+                "fpops_bound": job.fpops_est * BOUND_FACTOR,
+                "min_quorum": world.nreplicas,
+                "target_nresults": world.nreplicas,
+                "max_success_results": MAX_RESULTS,
+                "max_total_results": MAX_RESULTS,
+                "need_validate": nvalidatable >= world.nreplicas,
+            }
+        )
+        for replica, report in enumerate(job.reports):
+            results.append(_result(world, id_, replica, next(result_ids), report, sent_at, end))
+    _copy(Workunit, workunits)
+    _copy(Result, results)
+    _know_hosts(ids)
+    world.njobs += len(jobs)
+    return len(results)
+
+
+def _result(
+    world: World, workunit_id: int, replica: int, id_: int, report: Any, sent_at: dt.datetime, end: dt.datetime
+) -> dict[str, Any]:
+    """Reported after its run time; one that claims to have run longer than that, at the end."""
+    took = dt.timedelta(seconds=min(report.elapsed_secs * 1.02 + 30, 30 * 86400.0))
+    if report.elapsed_secs > 30 * 86400:
+        took = max(end - sent_at, dt.timedelta(minutes=1))
+    right = f"output of {workunit_id}"
+    output = right if report.is_right else f"{right}, made up by {report.computer.host_id}"
+    return {
+        "id": id_,
+        "workunit_id": workunit_id,
+        "app_id": world.app.pk,
+        "name": f"sim_{workunit_id}_{replica}",
+        "created_at": sent_at - took,
+        "server_state": ServerState.OVER,
+        "outcome": Outcome.CLIENT_ERROR if report.has_failed else Outcome.SUCCESS,
+        "user_id": report.computer.user_id,
+        "host_id": report.computer.host_id,
+        "app_version_id": None if report.place is None else world.versions[report.place].pk,
+        "processor_type": report.kind.processor_type,
+        "peak_flops": report.peak_flops,
+        "sent_at": sent_at - took,
+        "deadline_at": sent_at - took + dt.timedelta(days=7),
+        "received_at": sent_at,
+        "exit_status": 1 if report.has_failed else 0,
+        "elapsed_secs": report.elapsed_secs,
+        "cpu_secs": report.cpu_secs,
+        "output_digest": hashlib.md5(output.encode(), usedforsecurity=False).digest(),
+    }
+
+
+def _next_ids(model: type[models.Model], number: int) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
+            [model._meta.db_table, number],
+        )
+        return [id_ for (id_,) in cursor.fetchall()]
+
+
+def _copy(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> None:
+    """COPY rows; columns that they do not name have the model's defaults."""
+    template = model()
+    fields = model._meta.concrete_fields
+    defaults = {f.column: _adapted(f, f.pre_save(template, True)) for f in fields if f.has_default() or not f.null}
+    names = [str(f.column) for f in fields if f.column in defaults or any(f.column in row for row in rows[:1])]
+    columns = ", ".join(f'"{name}"' for name in names)
+    with connection.cursor() as cursor, cursor.copy(f'COPY "{model._meta.db_table}" ({columns}) FROM STDIN') as copy:
+        for row in rows:
+            copy.write_row([row[name] if name in row else defaults[name] for name in names])
+
+
+def _adapted(field_: models.Field[Any, Any], value: Any) -> Any:
+    if isinstance(field_, models.JSONField):
+        return Jsonb(value)
+    return "" if value is models.NOT_PROVIDED or hasattr(value, "resolve_expression") else value
+
+
+_KNOW: Final = """
+INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, pfc_n, et_n, et_q, turnaround_n,
+       turnaround_q, consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day)
+SELECT r.host_id, r.app_id, r.app_version_id, CASE WHEN r.app_version_id IS NULL THEN r.processor_type ELSE 'CPU' END,
+       0, 0, 0, 0, 0, 0, true, min(r.sent_at + make_interval(secs => w.delay_bound_secs)), 0.1, 0
+  FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
+ WHERE r.workunit_id = ANY (%s)
+ GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+ON CONFLICT DO NOTHING
+"""
+_FAILED: Final = """
+UPDATE credit_hostappversion h
+   SET scale_probation = true, consecutive_valid = 0, error_rate = least(1, h.error_rate + 0.1 * f.n),
+       host_scale_at = f.failed_at
+  FROM (SELECT r.host_id, r.app_version_id, count(*) AS n,
+               max(r.received_at + make_interval(secs => w.delay_bound_secs)) AS failed_at
+          FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
+         WHERE r.workunit_id = ANY (%s) AND r.outcome = 3 GROUP BY 1, 2) f
+ WHERE h.host_id = f.host_id AND h.app_version_id = f.app_version_id
+"""
+
+
+def _know_hosts(workunit_ids: list[int]) -> None:
+    """What the scheduler and the transitioner note of hosts: that they were sent jobs, and which failed."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOW, [workunit_ids])
+        cursor.execute(_FAILED, [workunit_ids])
+
+
+def run(
+    world: World,
+    njobs: int,
+    begin: dt.datetime,
+    end: dt.datetime,
+    *,
+    validates: bool = True,
+    nsteps: int = 24,
+) -> tuple[int, float]:
+    """So many jobs between two moments, in steps: reported, validated, scales renewed. Results, and credit granted."""
+    nresults = 0
+    credit = 0.0
+    for step in range(nsteps):
+        at = [begin + (end - begin) * n / nsteps for n in (step, step + 1)]
+        nresults += world.report(njobs * (step + 1) // nsteps - njobs * step // nsteps, *at)
+        if validates:
+            credit += _validate(world.app, at[1])
+            while again := world.ask_again(at[1]):
+                nresults += again
+                credit += _validate(world.app, at[1])
+            feed(at[1], world.app)
+    return nresults, credit
+
+
+def _validate(app: App, now: dt.datetime) -> float:
+    credit = 0.0
+    while (report := run_pass(app.pk, now)).nworkunits:
+        credit += report.credit
+    return credit

@@ -1,0 +1,95 @@
+"""Reads: the project's apps, and the page of one with its versions' statistics."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import connection
+from django.db.models import Max
+
+from credit.models import App, AppVersion, ProcessorType
+from credit.pages.task_reads import recent_credit
+
+RECENT_WORKUNITS: Final = 5000
+"""How far back the figures of recent jobs look: a bound on what a visit costs."""
+
+_RECENT: Final = """
+WITH recent AS (SELECT id FROM credit_workunit WHERE app_id = %s ORDER BY id DESC LIMIT %s)
+SELECT r.app_version_id, r.processor_type, count(*),
+       sum(r.granted_credit),
+       -- No job runs longer than it was out, whatever is reported.
+       sum(least(r.elapsed_secs, extract(epoch FROM r.received_at - r.sent_at))),
+       count(*) FILTER (WHERE r.is_approximate)
+FROM recent JOIN credit_result r ON r.workunit_id = recent.id
+WHERE r.granted_credit IS NOT NULL AND r.claim_rule IS NOT NULL
+GROUP BY 1, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What the newest jobs of a version came to."""
+
+    ntasks: int
+    credit_per_task: float
+    # NULL where no run time is known
+    credit_per_hour: float | None
+    approximate_fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A version with its statistics; ``version`` None: the volunteers' own programs of a processor type."""
+
+    version: AppVersion | None
+    processor_type: str
+    recent: Recent | None
+    # Recent average credit as it is now, a day
+    recent_credit: float = 0.0
+
+    @property
+    def type_label(self) -> str:
+        return str(ProcessorType(self.processor_type).label)
+
+
+def read_apps() -> list[dict[str, Any]]:
+    """Apps in use, with the newest version's date. One statement."""
+    apps = App.objects.filter(is_deprecated=False).annotate(released_at=Max("versions__created_at"))
+    apps = apps.order_by("user_friendly_name", "pk")
+    return [{"app": app, "released_at": app.released_at} for app in apps]
+
+
+def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
+    """What the page of an app is filled with; None if there is none of the name. Three statements."""
+    app = App.objects.filter(name=name).first()
+    if app is None:
+        return None
+    recent = _recent(app)
+    versions = list(app.versions.select_related("platform", "app"))
+    rows = [
+        VersionRow(
+            each, each.processor_type, recent.pop((each.pk, each.processor_type), None), recent_credit(each, now)
+        )
+        for each in versions
+    ]
+    rows.sort(key=lambda row: row.version is not None and row.version.is_deprecated)
+    own = [
+        VersionRow(None, type_, figures) for (version, type_), figures in sorted(recent.items(), key=str) if not version
+    ]
+    return {"app": app, "versions": rows + own, "recent_workunits": RECENT_WORKUNITS}
+
+
+def _recent(app: App) -> dict[tuple[int | None, str], Recent]:
+    with connection.cursor() as cursor:
+        cursor.execute(_RECENT, [app.pk, RECENT_WORKUNITS])
+        return {
+            (version, type_): Recent(
+                ntasks=ntasks,
+                credit_per_task=credit / ntasks,
+                credit_per_hour=credit / (float(elapsed_secs) / 3600) if elapsed_secs else None,
+                approximate_fraction=approximate / ntasks,
+            )
+            for version, type_, ntasks, credit, elapsed_secs, approximate in cursor.fetchall()
+        }

@@ -1,0 +1,61 @@
+"""What each setting of an app and of a version does, for the operator who sets it; with its range where it has one.
+
+Settings that replace a limit of the rules say so in the model itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+APP_TEXTS: Final = {
+    "credit_system": "How a job's credit is reckoned. Statistics are kept whatever you choose, so you can change it.",
+    "rule_set": "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit.",
+    "version_average": (
+        "What stands for a version when computers are compared. The median keeps a few computers that cheat from "
+        "moving it; it needs computers with enough jobs each."
+    ),
+    "replica_rule": "What all replicas of a job are granted, if their claims differ.",
+    "actual_flops_scale": "What the FLOPs that the app counted are multiplied with. From 1e-06 to 1e+06.",
+    "benchmark_scale": (
+        "What benchmark × CPU time is multiplied with where the app counted nothing. From 1e-06 to 1e+06."
+    ),
+    "fixed_credit": "Credits for each job, whatever its size. From 0 to 1e+15; empty: by the FLOPs estimated.",
+    "fixed_credit_per_flop": (
+        "Credits for each FLOP that a job is estimated at; not used if a fixed credit per job is given. From 0 to 1; a "
+        "day of a 1 GFLOPS processor is worth 200 credits, so one FLOP 2.3e-12."
+    ),
+    "comparison": "When the outputs of two replicas count as the same.",
+    "comparison_tolerance": (
+        "Two numbers agree if they differ by at most so much of the larger one. From 0 to 1; only for “numbers equal "
+        "within a tolerance”."
+    ),
+    "comparison_absolute_tolerance": (
+        "Two numbers agree as well if they differ by at most this: for numbers near zero. From 0 to 1e+300."
+    ),
+    "comparison_function": (
+        "Dotted path of a Python function of two results that says whether they agree; only for “a Python function”."
+    ),
+    "trickle_function": (
+        "Dotted path of a Python function; empty: messages are kept and nothing else. "
+        "scheduler.rpc.trickles.grant_partial_credit grants credit while a job runs."
+    ),
+    "max_jobs_per_day_init": (
+        "Multiplied with a computer's processors of the type. A crash takes one away, a success doubles what is left. "
+        "From 1 to 100,000."
+    ),
+    "one_result_per_user": "So that nobody can agree with themselves. Off only for tests with few computers.",
+    "is_deprecated": (
+        "Computers get no job of it any more, and within an hour those that wait end as “could not be sent”."
+    ),
+    "is_non_cpu_intensive": "Its jobs run beside others, one on each computer.",
+}
+VERSION_TEXTS: Final = {
+    "is_deprecated": "It is sent no more, loses its factor, and counts no more when versions are compared.",
+    "avg_ncpus": "Processors that a job keeps busy on average; credit is reckoned with it. From 0 to 1,024.",
+    "gpu_usage": "GPUs that a job keeps busy; may be a fraction. 0 for a CPU version, else above 0 and at most 64.",
+    "min_gpu_ram_bytes": "Computers whose GPU has less memory do not get it. 0: any.",
+    "cross_project_scale": (
+        "S(V), for apps that have GPU versions only: the factor that such versions have at other projects. It wins "
+        "over what is computed here. From 1e-06 to 1e+06; empty: none."
+    ),
+}

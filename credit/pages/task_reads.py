@@ -1,0 +1,192 @@
+"""Reads: a volunteer's tasks, the page of one, and the page of its workunit.
+
+A task is what BOINC's database calls a result. Volunteers see their own; of others who worked on the same workunit
+they see what came of it, never who or which computer it was.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet
+
+from credit.engine.recent_credit import decayed
+from credit.engine.rules import Rules
+from credit.models import (
+    App,
+    AppVersion,
+    Outcome,
+    Result,
+    ServerState,
+    UserCredit,
+    ValidateState,
+    Workunit,
+    WorkunitError,
+)
+from credit.pages.state_texts import StateText, reason_text, state_text
+from portal.models import Host, User
+
+PAGE_TASKS = 50
+MAX_REPLICAS_SHOWN = 100
+
+_FAILED: Final = [Outcome.COULD_NOT_SEND, Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED]
+
+STATES: Final[dict[str, tuple[str, Callable[[], Q]]]] = {
+    "": ("All", Q),
+    "progress": ("In progress", lambda: Q(server_state=ServerState.IN_PROGRESS)),
+    "pending": (
+        "Pending",
+        lambda: Q(outcome=Outcome.SUCCESS, validate_state__in=[ValidateState.INIT, ValidateState.INCONCLUSIVE]),
+    ),
+    "valid": ("Valid", lambda: Q(validate_state=ValidateState.VALID)),
+    "invalid": (
+        "Invalid",
+        lambda: (
+            Q(validate_state__in=[ValidateState.INVALID, ValidateState.TOO_LATE]) | Q(outcome=Outcome.VALIDATE_ERROR)
+        ),
+    ),
+    "error": ("Errors", lambda: Q(outcome__in=_FAILED)),
+}
+"""Choices of the list by the name in the address: their label, and what they ask of a result."""
+
+# What a row of a list shows; stderr and the like stay in the database.
+_LISTED: Final = (
+    "id",
+    "name",
+    "server_state",
+    "outcome",
+    "validate_state",
+    "exit_status",
+    "sent_at",
+    "deadline_at",
+    "received_at",
+    "elapsed_secs",
+    "cpu_secs",
+    "claimed_credit",
+    "granted_credit",
+    "partial_credit",
+    "is_approximate",
+    "processor_type",
+    "workunit_id",
+    "user_id",
+    "app__name",
+    "app__user_friendly_name",
+    "host__given_name",
+    "host__domain_name",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A line of a list of tasks."""
+
+    task: Result
+    state: StateText
+    mine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    """One page of it; ``next_before`` is the id that the next page begins below, None on the last."""
+
+    rows: list[TaskRow]
+    next_before: int | None
+    state: str
+    host: Host | None
+    app: App | None
+
+
+def recent_credit(of: UserCredit | AppVersion | None, now: dt.datetime) -> float:
+    """Recent average credit (a day) as it is now: what is stored is of the time of the last grant."""
+    if of is None or of.expavg_at is None:
+        return 0.0
+    return decayed(of.expavg_credit, of.expavg_at.timestamp(), now.timestamp(), Rules.published())
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What the list is headed with: credits granted in all, those a day lately, and jobs that are out."""
+
+    total_credit: float
+    recent_credit: float
+    in_progress: int
+
+
+def read_sums(user: User, now: dt.datetime) -> Sums:
+    """Two statements; only what is in progress is counted (its index knows), so it does not grow with the history."""
+    credit = UserCredit.objects.filter(user=user).first()
+    total = credit.total_credit if credit is not None else 0.0
+    return Sums(
+        total,
+        recent_credit(credit, now),
+        Result.objects.filter(host__owner=user, server_state=ServerState.IN_PROGRESS).count(),
+    )
+
+
+def read_tasks(
+    user: User, now: dt.datetime, *, state: str = "", host: Host | None, app: App | None, before: int | None
+) -> TaskList:
+    """The volunteer's tasks, newest first, by keyset on the id. One statement.
+
+    Raises KeyError for a state that is none of `STATES`.
+    """
+    tasks = _listed(Result.objects.filter(STATES[state][1](), user=user))
+    if host is not None:
+        tasks = tasks.filter(host=host)
+    if app is not None:
+        tasks = tasks.filter(app=app)
+    if before is not None:
+        tasks = tasks.filter(pk__lt=before)
+    page = list(tasks.order_by("-pk")[: PAGE_TASKS + 1])
+    rows = [TaskRow(task, state_text(task, now), True) for task in page[:PAGE_TASKS]]
+    return TaskList(rows, page[PAGE_TASKS - 1].pk if len(page) > PAGE_TASKS else None, state, host, app)
+
+
+def _listed(tasks: QuerySet[Result]) -> QuerySet[Result]:
+    return tasks.select_related("app", "host").only(*_LISTED)
+
+
+def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
+    """What the page of a task is filled with; None if it is not the user's own (operators may see each)."""
+    tasks = Result.objects.select_related("workunit", "app", "host", "app_version__platform", "app_version__app")
+    if not user.is_staff:
+        tasks = tasks.filter(user=user)
+    task = tasks.filter(pk=pk).first()
+    if task is None:
+        return None
+    return {
+        "task": task,
+        "workunit": task.workunit,
+        "state": state_text(task, now),
+        "exit_text": reason_text(task),
+        "mine": task.user_id == user.pk,
+        "replicas": _replicas(task.workunit_id, user, now),
+    }
+
+
+def read_workunit_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
+    """What the page of a workunit is filled with; None for who has no task of it (operators may see each)."""
+    workunit = Workunit.objects.select_related("app", "batch").filter(pk=pk).first()
+    if workunit is None:
+        return None
+    replicas = _replicas(pk, user, now)
+    if not (user.is_staff or any(row.mine for row in replicas)):
+        return None
+    return {"workunit": workunit, "replicas": replicas, "errors": _errors(workunit)}
+
+
+def _replicas(workunit_id: int, user: User, now: dt.datetime) -> list[TaskRow]:
+    tasks = _listed(Result.objects.filter(workunit=workunit_id)).order_by("pk")[:MAX_REPLICAS_SHOWN]
+    return [TaskRow(task, state_text(task, now), task.user_id == user.pk) for task in tasks]
+
+
+def _errors(workunit: Workunit) -> list[str]:
+    return [str(error.label) for error in WorkunitError if workunit.error_mask & error]
+
+
+def version_name(version: AppVersion | None, processor_type: str) -> str:
+    """A version in words; the volunteer's own program (anonymous platform) has none."""
+    return str(version) if version is not None else f"your own program ({processor_type})"

@@ -1,0 +1,90 @@
+"""Validated credit's pages: a volunteer's tasks, why each was granted what it was, and the project's apps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from credit.models import App
+from credit.pages import app_reads, task_reads
+from credit.pages.explanation import explain
+from portal.people.access import get_own_host, own_hosts, signed_in
+
+_MAX_ID = 2**63 - 1
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    """A row's id from the address; Http404 for what cannot be one."""
+    text = request.GET.get(name, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > _MAX_ID:
+        raise Http404(f"{name} is no number of a row")
+    return int(text)
+
+
+@require_safe
+@login_required
+def tasks(request: HttpRequest) -> HttpResponse:
+    """What did my computers work on, and what was granted for it?"""
+    user, now = signed_in(request), timezone.now()
+    state = request.GET.get("state", "")
+    if state not in task_reads.STATES:
+        raise Http404("no such state")
+    host_id, app_name = _number(request, "host"), request.GET.get("app", "")
+    host = get_own_host(user, host_id) if host_id is not None else None
+    app = get_object_or_404(App, name=app_name) if app_name else None
+    page = task_reads.read_tasks(user, now, state=state, host=host, app=app, before=_number(request, "before"))
+    context: dict[str, Any] = {"page": page}
+    if request.headers.get("HX-Target") == "more-tasks":
+        return render(request, "credit/_task_rows.html", context)
+    context |= {
+        "sums": task_reads.read_sums(user, now),
+        "states": [(name, label) for name, (label, _) in task_reads.STATES.items()],
+        "hosts": own_hosts(user).only("given_name", "domain_name").order_by("pk"),
+        "apps": App.objects.only("name", "user_friendly_name"),
+    }
+    return render(request, "credit/tasks.html", context)
+
+
+@require_safe
+@login_required
+def task(request: HttpRequest, pk: int) -> HttpResponse:
+    """What became of this task, and why was so much granted?"""
+    page = task_reads.read_task_page(signed_in(request), pk, timezone.now())
+    if page is None:
+        raise Http404("no such task")
+    page["explanation"] = explain(page["task"], page["workunit"])
+    return render(request, "credit/task.html", page)
+
+
+@require_safe
+@login_required
+def workunit(request: HttpRequest, pk: int) -> HttpResponse:
+    """Which computers worked on this, and what did they find?"""
+    page = task_reads.read_workunit_page(signed_in(request), pk, timezone.now())
+    if page is None:
+        raise Http404("no such workunit")
+    return render(request, "credit/workunit.html", page)
+
+
+@require_safe
+@login_required
+def apps(request: HttpRequest) -> HttpResponse:
+    """What does this project compute?"""
+    return render(request, "credit/apps.html", {"apps": app_reads.read_apps()})
+
+
+@require_safe
+@login_required
+def app(request: HttpRequest, name: str) -> HttpResponse:
+    """How is this app's credit normalised, and how do its versions compare?"""
+    page = app_reads.read_app_page(name, timezone.now())
+    if page is None:
+        raise Http404("no such app")
+    return render(request, "credit/app.html", page)

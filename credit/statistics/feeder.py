@@ -1,0 +1,125 @@
+"""The feeder: every ten minutes the scales of an app's versions and its least average are renewed, one run at a time.
+
+Credit document, "Cross-version normalization" and "Feeder changes". What moved since the last run is kept in a
+snapshot row, for charts.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from django.db import connection, transaction
+
+from credit.engine.normalisation import Normalisation, normalise
+from credit.models import App, AppSnapshot, AppVersion, AppVersionSnapshot, VersionAverage
+from credit.statistics.facts import rules_of, version_facts
+from credit.statistics.host_records import use_medians
+
+log = structlog.get_logger(__name__)
+
+# "cf" in an advisory lock's number
+_LOCK: Final = 0x6366
+_MOST: Final = 1e30
+"""Scales and averages from here on are refused: only broken statistics have them."""
+
+
+@dataclass(slots=True)
+class FeedReport:
+    """What a run did. ``is_skipped``: another one is at work."""
+
+    napps: int = 0
+    nscales: int = 0
+    nsnapshots: int = 0
+    is_skipped: bool = False
+
+
+def feed(now: dt.datetime, app: App | None = None) -> FeedReport:
+    """Renew all apps' scales, or this one's, each in a transaction of its own."""
+    report = FeedReport()
+    for id_ in [app.pk] if app else App.objects.order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            if not _is_alone():
+                report.is_skipped = True
+                return report
+            _feed_app(id_, now, report)
+    return report
+
+
+def _is_alone() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+        return bool(cursor.fetchone()[0])
+
+
+def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
+    """Versions are locked in the order that validators lock them in, and the app after them."""
+    versions = list(AppVersion.objects.filter(app=app_id).order_by("pk").select_for_update(no_key=True))
+    app = App.objects.select_for_update(no_key=True).get(pk=app_id)
+    rules = rules_of(app)
+    facts = [version_facts(version) for version in versions]
+    if app.version_average == VersionAverage.MEDIAN:
+        use_medians(facts, rules)
+    found = normalise(facts, rules)
+    report.napps += 1
+    report.nscales += _set_scales(versions, found)
+    least = found.min_avg_pfc
+    if least is not None and 0 < least < _MOST and least != app.min_avg_pfc:
+        app.min_avg_pfc = least
+        app.save(update_fields=["min_avg_pfc"])
+    report.nsnapshots += _take_snapshots(app, versions, now)
+
+
+def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:
+    moved = []
+    for version in versions:
+        if version.pk not in found.scales:
+            continue
+        scale = found.scales[version.pk]
+        if scale is not None and not 0 < scale < _MOST:
+            log.error("feeder.impossible_scale", version=version.pk, scale=scale)
+            scale = None
+        if scale != version.pfc_scale:
+            version.pfc_scale = scale
+            moved.append(version)
+    AppVersion.objects.bulk_update(moved, ["pfc_scale"])
+    return len(moved)
+
+
+def _take_snapshots(app: App, versions: Sequence[AppVersion], now: dt.datetime) -> int:
+    """A row for each version, and for the app, whose numbers are not those of its latest row."""
+    latest = {
+        snapshot.app_version_id: snapshot
+        for snapshot in AppVersionSnapshot.objects.filter(app_version__in=versions)
+        .order_by("app_version_id", "-taken_at")
+        .distinct("app_version_id")
+    }
+    rows = [
+        AppVersionSnapshot(
+            app_version=version,
+            taken_at=now,
+            pfc_n=version.pfc_n,
+            pfc_avg=version.pfc_avg,
+            pfc_scale=version.pfc_scale,
+            expavg_credit=version.expavg_credit,
+        )
+        for version in versions
+        if _numbers(version) != (_numbers(latest[version.pk]) if version.pk in latest else _NO_NUMBERS)
+    ]
+    AppVersionSnapshot.objects.bulk_create(rows, ignore_conflicts=True)
+    last = app.snapshots.order_by("-taken_at").first()
+    if app.min_avg_pfc != (last.min_avg_pfc if last else None):
+        AppSnapshot.objects.bulk_create(
+            [AppSnapshot(app=app, taken_at=now, min_avg_pfc=app.min_avg_pfc)], ignore_conflicts=True
+        )
+    return len(rows)
+
+
+def _numbers(row: AppVersion | AppVersionSnapshot) -> tuple[int, float | None, float | None, float]:
+    return row.pfc_n, row.pfc_avg, row.pfc_scale, row.expavg_credit
+
+
+_NO_NUMBERS: Final = (0, None, None, 0.0)

@@ -1,0 +1,81 @@
+"""A pass's comparisons of outputs: which results of each workunit are valid, or why that could not be found out."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import cache
+from typing import Any
+
+from django.db import DatabaseError, transaction
+
+from credit.engine.quorum import VALID, Equal, Verdict, judge, judge_late, judge_too_late
+from credit.models import App, Comparison, Result
+from credit.validator.comparison import DIGEST_BYTES, ComparisonError, agree, comparer_of, delivered, needs_files
+from credit.validator.reads import Results, Workunits
+
+
+@cache
+def _agreed(count: int) -> Verdict:
+    """The usual verdict, once for all."""
+    return Verdict([VALID] * count, 0)
+
+
+class Judging:
+    """Compares outputs workunit by workunit. ``faults``: by workunit id, why its outputs could not be compared."""
+
+    def __init__(self, app: App, workunits: Workunits, results: Results) -> None:
+        self.quorums = workunits.min_quorum.tolist()
+        self.canonical_ids = workunits.canonical_id.tolist()
+        self.workunit_ids = workunits.id.tolist()
+        self.ids = results.id.tolist()
+        # Anything else is no digest of outputs, and equal to nothing.
+        self.digests = [d if d is not None and len(d) == DIGEST_BYTES else None for d in results.digest]
+        self.faults: dict[int, str] = {}
+        # A project's function may use the database, and fail there, without harm to the pass.
+        self.guard: Any = transaction.atomic if app.comparison == Comparison.CUSTOM else nullcontext
+        self.reads_files = needs_files(app)
+        if self.reads_files:
+            outputs = dict(Result.objects.filter(pk__in=self.ids).values_list("pk", "outputs"))
+            self.delivered = [delivered(i, d, outputs.get(i)) for i, d in zip(self.ids, self.digests, strict=True)]
+            self._find_comparer(app)
+
+    def _find_comparer(self, app: App) -> None:
+        try:
+            self.comparer = comparer_of(app)
+        except ComparisonError as error:
+            self.faults = dict.fromkeys(self.workunit_ids, str(error))
+
+    def verdict(self, number: int, begin: int, end: int) -> Verdict | None:
+        """Of the workunit with this number, whose results are from ``begin`` to ``end``; None: a fault."""
+        if not self.reads_files:
+            digests = self.digests[begin:end]
+            enough = len(digests) >= self.quorums[number] and not self.canonical_ids[number]
+            if enough and digests[0] is not None and digests.count(digests[0]) == len(digests):
+                # The usual case: all agree.
+                return _agreed(len(digests))
+            return self._judge(
+                number, begin, end, lambda one, other: digests[one] is not None and digests[one] == digests[other]
+            )
+        if self.workunit_ids[number] in self.faults:
+            return None
+        here = self.delivered[begin:end]
+        try:
+            with self.guard():
+                return self._judge(number, begin, end, lambda one, other: agree(self.comparer, here[one], here[other]))
+        except (ComparisonError, DatabaseError) as error:
+            # The latter where a function kept a failure of the database's to itself.
+            self.faults[self.workunit_ids[number]] = str(error)
+            return None
+
+    def _judge(self, number: int, begin: int, end: int, equal: Equal) -> Verdict:
+        canonical = self.canonical_ids[number]
+        if not canonical:
+            return judge(end - begin, self.quorums[number], equal)
+        ids = self.ids[begin:end]
+        if canonical not in ids:
+            return judge_too_late(end - begin)
+        place = ids.index(canonical)
+        if not equal(place, place):
+            # Its files are gone: that is not the fault of who comes now.
+            return judge_too_late(end - begin)
+        return judge_late(end - begin, place, equal)

@@ -1,0 +1,79 @@
+"""What validators and feeder did, for Prometheus: counted in the cache, as their processes come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from django.core.cache import cache
+from django.db.models import Count
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from credit.models import App, Workunit
+from credit.validator.passes import PassReport
+
+_KEY: Final = "metrics:validator:{}:{}"
+_PER_UNIT: Final = 1_000_000
+"""Seconds and credit are counted in millionths: the cache counts integers."""
+_WORKUNITS: Final = ("decided", "undecided", "fault")
+_RESULTS: Final = ("valid", "invalid", "inconclusive")
+
+
+def count(app: str, report: PassReport, elapsed_secs: float) -> None:
+    """Count a pass of the app of this short name."""
+    amounts = {
+        "passes": 1,
+        "secs": round(elapsed_secs * _PER_UNIT),
+        "credit": round(min(report.credit, 1e12) * _PER_UNIT),
+        "decided": report.ndecided,
+        "undecided": report.nworkunits - report.ndecided - report.nfaults,
+        "fault": report.nfaults,
+        "valid": report.nvalid,
+        "invalid": report.ninvalid,
+        "inconclusive": report.ninconclusive,
+    }
+    for what, amount in amounts.items():
+        if amount:
+            key = _KEY.format(app, what)
+            cache.add(key, 0, timeout=None)
+            cache.incr(key, amount)
+
+
+class Passes(Collector):
+    """Looked up when somebody reads the metrics."""
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        names = list(App.objects.values_list("name", flat=True))
+        whats = ("passes", "secs", "credit", *_WORKUNITS, *_RESULTS)
+        kept = cache.get_many([_KEY.format(name, what) for name in names for what in whats])
+
+        def value(name: str, what: str) -> float:
+            return float(kept.get(_KEY.format(name, what), 0))
+
+        passes = CounterMetricFamily("cobblestone_validator_passes", "Passes of validators.", labels=["app"])
+        secs = CounterMetricFamily("cobblestone_validator_seconds", "Time that passes took.", labels=["app"])
+        credit = CounterMetricFamily("cobblestone_granted_credit", "Credit granted by validators.", labels=["app"])
+        workunits = CounterMetricFamily(
+            "cobblestone_validated_workunits", "Workunits that validators looked at.", labels=["app", "outcome"]
+        )
+        results = CounterMetricFamily(
+            "cobblestone_validated_results", "Results that validators judged.", labels=["app", "state"]
+        )
+        for name in names:
+            passes.add_metric([name], value(name, "passes"))
+            secs.add_metric([name], value(name, "secs") / _PER_UNIT)
+            credit.add_metric([name], value(name, "credit") / _PER_UNIT)
+            for what in _WORKUNITS:
+                workunits.add_metric([name, what], value(name, what))
+            for what in _RESULTS:
+                results.add_metric([name, what], value(name, what))
+        yield from (passes, secs, credit, workunits, results, _waiting())
+
+
+def _waiting() -> GaugeMetricFamily:
+    waiting = GaugeMetricFamily("cobblestone_workunits_to_validate", "Workunits that wait.", labels=["app"])
+    counts = dict(Workunit.objects.filter(need_validate=True).order_by().values_list("app__name").annotate(Count("pk")))
+    for name in App.objects.values_list("name", flat=True):
+        waiting.add_metric([name], counts.get(name, 0))
+    return waiting

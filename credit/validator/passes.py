@@ -1,0 +1,373 @@
+"""The validator: a pass judges a batch of an app's workunits, grants credit and moves the statistics.
+
+One pass is one transaction of a fixed number of statements, whatever the batch (docs/validator.md). Any number of
+validators may work on an app: each takes workunits that nobody else has at hand.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
+from credit.engine.explanation import Explanation
+from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
+from credit.engine.grants import due
+from credit.engine.quorum import INCONCLUSIVE, INIT, INVALID, VALID, Verdict
+from credit.models import App, AppVersion, Outcome, Result, ValidateState, VersionAverage, Workunit
+from credit.statistics.facts import app_facts, version_facts
+from credit.statistics.host_records import create_missing, use_medians
+from credit.validator import writes
+from credit.validator.check_set import Judging
+from credit.validator.facts import records_of, result_facts
+from credit.validator.reads import (
+    Results,
+    Workunits,
+    keys_of,
+    lock_hosts,
+    lock_records,
+    lock_users,
+    lock_workunits,
+    read_results,
+)
+
+log = structlog.get_logger(__name__)
+
+PIECES: Final = (0, 1 / 12, 1 / 4, 1 / 2, 3 / 4, 1)
+"""Where a batch is cut: each part is sent to the database while the next is computed. A small one sets it to work."""
+ATTEMPTS: Final = 50
+"""Each makes the records that its batch misses; another validator may have taken the batch when they are there."""
+FEWER: Final = 8
+"""A batch that failed is tried again with so many times fewer workunits."""
+RETRY_AFTER: Final = dt.timedelta(hours=1)
+_LONGEST_FAULT: Final = 500
+
+
+@dataclass(slots=True)
+class PassReport:
+    """What a pass did. ``nfaults``: workunits whose outputs could not be compared; they are tried again later."""
+
+    nworkunits: int = 0
+    ndecided: int = 0
+    nvalid: int = 0
+    ninvalid: int = 0
+    ninconclusive: int = 0
+    nfaults: int = 0
+    credit: float = 0.0
+
+    @property
+    def nresults(self) -> int:
+        return self.nvalid + self.ninvalid + self.ninconclusive
+
+
+class _MissingError(Exception):
+    """Records that a pass needs are not there: they are created by themselves, and the pass begins anew."""
+
+    def __init__(self, records: list[tuple[int, int, int]], users: list[int], hosts: list[int]) -> None:
+        super().__init__()
+        self.records = records
+        self.users = users
+        self.hosts = hosts
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection: what a pass makes lives until its end, and searching it again and again finds nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_uncollected()
+def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassReport:
+    """Judge up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
+
+    Where a batch fails, smaller ones find the workunit whose data is at fault; it is set aside for a while, and its
+    page says so. Raises OperationalError and InterfaceError if the database is at fault; then nothing has happened, and
+    another pass may try.
+    """
+    limit = limit or settings.VALIDATOR_BATCH
+    while True:
+        batch = _Pass(app_id, now)
+        try:
+            return _whole_pass(batch, limit)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:
+            # Whatever it is: one workunit must not keep all others waiting.
+            log.exception("validator.pass_failed", app_id=app_id, workunits=len(batch.workunit_ids))
+            if not batch.workunit_ids:
+                raise
+            if len(batch.workunit_ids) == 1:
+                _set_aside(batch.workunit_ids, f"{type(error).__name__}: {error}", now)
+                return PassReport(nworkunits=1, nfaults=1)
+            limit = max(1, len(batch.workunit_ids) // FEWER)
+
+
+def _whole_pass(batch: _Pass, limit: int) -> PassReport:
+    for _ in range(ATTEMPTS):
+        try:
+            with connection.wrap_database_errors, transaction.atomic():
+                return batch.run(limit)
+        except _MissingError as missing:
+            create_missing(batch.app_id, missing.records, missing.users, missing.hosts)
+            batch.workunit_ids = []
+    raise RuntimeError(f"records for a pass of app {batch.app_id} vanish as soon as they are made")
+
+
+def _set_aside(workunit_ids: Sequence[int], fault: str, now: dt.datetime) -> None:
+    """Let them wait, and say why; what it says may quote anything."""
+    said = fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]
+    waiting = Workunit.objects.filter(pk__in=workunit_ids, need_validate=True)
+    waiting.update(validate_fault=said, validate_after=now + RETRY_AFTER)
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What becomes of the results of a piece of the batch: places among the results, and columns."""
+
+    places: list[int] = field(default_factory=list)
+    states: list[int] = field(default_factory=list)
+    rules: list[int | None] = field(default_factory=list)
+    credits: list[float | None] = field(default_factory=list)
+    claims: list[Explanation | None] = field(default_factory=list)
+
+    def add(self, place: int, state: int) -> None:
+        self.places.append(place)
+        self.states.append(state)
+        self.rules.append(None)
+        self.credits.append(None)
+        self.claims.append(None)
+
+
+class _Pass:
+    """One pass: what it read, and what it decides on the way."""
+
+    def __init__(self, app_id: int, now: dt.datetime) -> None:
+        self.app_id = app_id
+        self.at = now
+        self.now = now.timestamp()
+        self.now_us = round(self.now * 1e6)
+        self.report = PassReport()
+        self.workunit_ids: list[int] = []
+        self.facts: list[ResultFacts] = []
+        self.granted: list[int] = []
+        self.due: list[float] = []
+
+    def run(self, limit: int) -> PassReport:
+        with connection.cursor() as cursor:
+            # Compiling a statement takes longer than running it.
+            cursor.execute("SET LOCAL jit = off")
+        workunits = lock_workunits(self.app_id, limit, self.now_us)
+        self.workunit_ids = workunits.id.tolist()
+        self.report.nworkunits = len(workunits.id)
+        if not len(workunits.id):
+            return self.report
+        results = read_results(workunits.id)
+        self.lock(results)
+        self.read_app()
+        verdicts = self.judge(workunits, results)
+        self.write(workunits, results, verdicts)
+        return self.report
+
+    def lock(self, results: Results) -> None:
+        """(host, version) records, users and hosts, each in key order; _MissingError if one is not there."""
+        hosts, versions, types, self.places = keys_of(results)
+        place, self.record_ids, *columns = lock_records(self.app_id, hosts, versions, types)
+        users = np.unique(results.user_id[results.user_id != 0])
+        self.users = lock_users(users)
+        owners = np.unique(results.host_id[results.host_id != 0])
+        self.hosts, p_fpops = lock_hosts(owners)
+        wanted = hosts != 0
+        if len(place) < np.count_nonzero(wanted) or len(self.users.id) < len(users) or len(p_fpops) < len(owners):
+            wanted[place - 1] = False
+            missing = np.column_stack((hosts, versions, types))[wanted].tolist()
+            raise _MissingError([tuple(key) for key in missing], users.tolist(), owners.tolist())
+        self.locked = records_of(columns)
+        self.records: list[HostVersionFacts | None] = [None] * len(hosts)
+        for number, record in zip(place.tolist(), self.locked, strict=True):
+            self.records[number - 1] = record
+        benchmarks = dict(zip(self.hosts.id.tolist(), p_fpops.tolist(), strict=True))
+        self.p_fpops = [benchmarks.get(host, np.nan) for host in results.host_id.tolist()]
+
+    def read_app(self) -> None:
+        self.app = App.objects.get(pk=self.app_id)
+        self.app_facts = app_facts(self.app)
+        self.versions = {v.pk: version_facts(v) for v in AppVersion.objects.filter(app=self.app_id)}
+        if self.app.version_average == VersionAverage.MEDIAN:
+            use_medians(self.versions.values(), self.app_facts.rules)
+
+    def judge(self, workunits: Workunits, results: Results) -> list[Verdict | None]:
+        """What is valid in each workunit; None: its outputs could not be compared. Before anything is written."""
+        self.begins = np.searchsorted(results.workunit_id, workunits.id, "left").tolist()
+        self.ends = np.searchsorted(results.workunit_id, workunits.id, "right").tolist()
+        judging = Judging(self.app, workunits, results)
+        verdicts = [judging.verdict(n, a, b) for n, (a, b) in enumerate(zip(self.begins, self.ends, strict=True))]
+        self.faults = judging.faults
+        self.report.nfaults = len(self.faults)
+        return verdicts
+
+    def write(self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None]) -> None:
+        statements = (writes.RESULTS, writes.WORKUNITS, writes.RECORDS, writes.USERS, writes.HOSTS)
+        rules = self.app_facts.rules
+        with writes.writing(*statements) as send:
+            cuts = [int(part * len(workunits.id)) for part in PIECES]
+            for begin, end in pairwise(cuts):
+                self.decide_piece(send, workunits, results, verdicts, range(begin, end))
+            writes.send_records(send, self.record_ids, self.locked)
+            granted = np.asarray(self.granted, np.int64)
+            due_, sent = np.asarray(self.due), results.sent_at[granted] / 1e6
+            for statement, accounts, owners in (
+                (writes.USERS, self.users, results.user_id),
+                (writes.HOSTS, self.hosts, results.host_id),
+            ):
+                writes.send_accounts(send, statement, accounts, owners[granted], due_, sent, self.now, rules)
+        self.report.credit = sum(self.due)
+        by_version = writes.granted_by_version(results.version_id[granted], due_)
+        writes.add_samples(self.versions, by_version, self.now, rules)
+        self.write_faults(results, verdicts)
+
+    def decide_piece(
+        self,
+        send: writes.Send,
+        workunits: Workunits,
+        results: Results,
+        verdicts: Sequence[Verdict | None],
+        numbers: range,
+    ) -> None:
+        """Decides some of the workunits, in order, and sends what becomes of them and of their results."""
+        here = slice(self.begins[numbers[0]], self.ends[numbers[-1]]) if numbers else slice(0)
+        self.facts += result_facts(results, here, self.places, self.records, self.versions, self.p_fpops)
+        changes = _Changes()
+        ids: list[int] = []
+        canonical: list[int | None] = []
+        credits: list[float | None] = []
+        columns = (
+            workunits.fpops_est,
+            workunits.fpops_bound,
+            workunits.min_quorum,
+            workunits.target_nresults,
+            workunits.canonical_id,
+            workunits.canonical_credit,
+        )
+        rows = zip(numbers, *(column[numbers.start : numbers.stop].tolist() for column in columns), strict=True)
+        for number, est, bound, quorum, target, decided, canonical_credit in rows:
+            verdict = verdicts[number]
+            if verdict is None:
+                continue
+            workunit = WorkunitFacts(est, bound, quorum, target)
+            begin = self.begins[number]
+            ids.append(number)
+            if decided:
+                self.add_late(workunit, begin, verdict, canonical_credit, results, changes)
+                canonical.append(None)
+                credits.append(None)
+                continue
+            credit = self.add_set(workunit, begin, verdict, changes)
+            canonical.append(None if credit is None or verdict.canonical is None else begin + verdict.canonical)
+            credits.append(credit)
+        state_counts = np.bincount(changes.states, minlength=INCONCLUSIVE + 1)
+        self.report.nvalid += int(state_counts[VALID])
+        self.report.ninvalid += int(state_counts[INVALID])
+        self.report.ninconclusive += int(state_counts[INCONCLUSIVE])
+        self.report.ndecided += sum(place is not None for place in canonical)
+        changed = results.id[np.asarray(changes.places, np.int64)]
+        writes.send_results(send, changed, changes.states, changes.rules, changes.credits, changes.claims, self.now_us)
+        result_ids = [None if place is None else int(results.id[place]) for place in canonical]
+        send(writes.WORKUNITS, workunits.id[np.asarray(ids, np.int64)], result_ids, credits, self.now_us)
+
+    def add_set(self, workunit: WorkunitFacts, begin: int, verdict: Verdict, changes: _Changes) -> float | None:
+        """A first decision; the credit of the workunit, None if there is no canonical result yet."""
+        states = verdict.states
+        facts = self.facts
+        valid = [begin + n for n, state in enumerate(states) if state == VALID]
+        invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == INVALID]
+        if not valid:
+            count_only_invalid(self.app_facts, invalid)
+            for n, state in enumerate(states):
+                if state != INIT:
+                    changes.add(begin + n, state)
+            return None
+        decision = decide_set(self.app_facts, workunit, [facts[place] for place in valid], invalid, self.now)
+        self.grant(valid, decision, changes)
+        if invalid:
+            for n, state in enumerate(states):
+                if state != VALID:
+                    changes.add(begin + n, state)
+        return decision.grant.credit
+
+    def add_late(
+        self,
+        workunit: WorkunitFacts,
+        begin: int,
+        verdict: Verdict,
+        canonical_credit: float,
+        results: Results,
+        changes: _Changes,
+    ) -> None:
+        """Results of a decided workunit; by the deployed rules each by itself."""
+        news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != VALID]
+        groups = [[n] for n in news] if self.app_facts.rules.is_deployed else [news]
+        credit = 0.0 if canonical_credit != canonical_credit else canonical_credit
+        for group in groups:
+            valid = [begin + n for n in group if verdict.states[n] == VALID]
+            wrong = [begin + n for n in group if verdict.states[n] == INVALID]
+            decision = decide_late(
+                self.app_facts,
+                workunit,
+                [self.facts[place] for place in valid],
+                [self.facts[place].host_version for place in wrong],
+                credit,
+                self.now,
+            )
+            self.grant(valid, decision, changes)
+            for n in group:
+                if verdict.states[n] != VALID:
+                    changes.add(begin + n, verdict.states[n])
+
+    def grant(self, places: Sequence[int], decision: Decision, changes: _Changes) -> None:
+        count = len(places)
+        changes.places += places
+        changes.states += [VALID] * count
+        changes.rules += [decision.grant.code] * count
+        changes.credits += [decision.grant.credit] * count
+        changes.claims += decision.claims
+        self.granted += places
+        self.due += [due(decision.grant, self.facts[place]) for place in places]
+
+    def write_faults(self, results: Results, verdicts: Sequence[Verdict | None]) -> None:
+        """What is rare: comparisons that failed, and results that failed their own check."""
+        for fault, ids in _by_fault(self.faults).items():
+            _set_aside(ids, fault, self.at)
+            log.error("validator.comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
+        unfit = [
+            int(results.id[self.begins[number] + place])
+            for number, verdict in enumerate(verdicts)
+            if verdict is not None and verdict.unfit
+            for place in verdict.unfit
+        ]
+        if unfit:
+            Result.objects.filter(pk__in=unfit).update(
+                outcome=Outcome.VALIDATE_ERROR, validate_state=ValidateState.INIT
+            )
+
+
+def _by_fault(faults: dict[int, str]) -> dict[str, list[int]]:
+    by_fault: dict[str, list[int]] = {}
+    for id_, fault in faults.items():
+        by_fault.setdefault(fault, []).append(id_)
+    return by_fault

@@ -1,0 +1,84 @@
+"""Validators at work: passes until an app's queue is empty, so many at a time, counted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from credit.models import App, Workunit
+from credit.validator import metrics
+from credit.validator.comparison import needs_files
+from credit.validator.passes import PassReport, run_pass
+
+log = structlog.get_logger(__name__)
+
+# The first key of advisory locks: "cv"; the second is made of app and place.
+_LOCK: Final = 0x6376
+_PLACES: Final = 64
+
+
+def waiting_apps(now: dt.datetime) -> list[App]:
+    """The apps that have workunits to validate."""
+    due = Q(validate_after=None) | Q(validate_after__lte=now)
+    waits = Workunit.objects.filter(due, app=OuterRef("pk"), need_validate=True)
+    return list(App.objects.filter(Exists(waits)))
+
+
+def work_off(app: App, run_secs: float) -> bool:
+    """Passes until nothing waits or the time is over; whether there may be more to do.
+
+    Does nothing if as many validators are at work on the app as may be. One pass is always made.
+    """
+    limit = settings.VALIDATOR_FILES_BATCH if needs_files(app) else settings.VALIDATOR_BATCH
+    deadline = time.monotonic() + run_secs
+    with _place(app) as is_free:
+        while is_free:
+            began = time.perf_counter()
+            report = run_pass(app.pk, timezone.now(), limit)
+            if not report.nworkunits:
+                return False
+            secs = time.perf_counter() - began
+            metrics.count(app.name, report, secs)
+            _log(app, report, secs)
+            if time.monotonic() >= deadline:
+                return True
+    return False
+
+
+def _log(app: App, report: PassReport, secs: float) -> None:
+    log.info(
+        "validator.pass",
+        app=app.name,
+        workunits=report.nworkunits,
+        results=report.nresults,
+        credit=round(report.credit, 3),
+        secs=round(secs, 3),
+    )
+
+
+@contextmanager
+def _place(app: App) -> Iterator[bool]:
+    """One of the app's places for validators, whether there is a free one; the server frees it if this process dies."""
+    first = app.pk * _PLACES % 2**31
+    with connection.cursor() as cursor:
+        for place in range(first, first + settings.VALIDATORS_PER_APP):
+            cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCK, place])
+            if cursor.fetchone()[0]:
+                break
+        else:
+            yield False
+            return
+    try:
+        yield True
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_LOCK, place])

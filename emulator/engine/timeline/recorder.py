@@ -1,0 +1,252 @@
+"""Writing a run down while it goes: numbers are gathered in a list and folded into columns and bins in batches."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.engine.state import Job
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import (
+    BINS,
+    MOST_BLOCKS,
+    MOST_DECISIONS,
+    NO_LANE,
+    Bins,
+    Blocks,
+    Decisions,
+    Floats,
+    HostState,
+    Kind,
+    Levels,
+    Misses,
+    Rpcs,
+    Timeline,
+)
+
+COLUMNS: Final = 8
+MOST_DECISION_NUMBERS: Final = 7 * MOST_DECISIONS
+BATCH_NUMBERS: Final = 20_000 * COLUMNS
+MOST_BIN_CELLS: Final = 4_000_000
+MOST_RPCS: Final = 1_000_000
+MOST_STATES: Final = 1_000_000
+SAMPLES: Final = 512
+MOST_LEVEL_CELLS: Final = 1_000_000
+
+
+class Sums:
+    """Seconds of use per row and bin, from stretches (start, end, row, usage): exact, in fixed memory.
+
+    A stretch adds its usage to all later bins from its start and takes it away from its end, so each costs two
+    additions however long it is; `totals` adds up.
+    """
+
+    def __init__(self, rows: int, bins: int, width_secs: float) -> None:
+        self._bins = bins
+        self._width_secs = width_secs
+        self._within = np.zeros(rows * bins)
+        self._after = np.zeros(rows * bins)
+
+    def add(self, start: Floats, end: Floats, row: npt.NDArray[np.int64], usage: Floats) -> None:
+        """Adds stretches; all columns have the same length."""
+        for at, sign in ((start, 1.0), (end, -1.0)):
+            bin_ = np.minimum((at / self._width_secs).astype(np.int64), self._bins - 1)
+            place = row * self._bins + bin_
+            part = sign * usage
+            size = len(self._within)
+            self._within += np.bincount(place, part * ((bin_ + 1) * self._width_secs - at), size)
+            self._after += np.bincount(place, part * self._width_secs, size)
+
+    def totals(self) -> Floats:
+        """Instance-seconds, (rows, bins); tiny negative rests of rounding are cut off."""
+        after = self._after.reshape(-1, self._bins)
+        carried = np.zeros_like(after)
+        np.cumsum(after[:, :-1], axis=1, out=carried[:, 1:])
+        return np.maximum(self._within.reshape(-1, self._bins) + carried, 0.0)
+
+
+class Recorder:
+    """Takes down a run's timeline."""
+
+    def __init__(
+        self, duration_secs: float, kinds: tuple[str, ...], instances: list[int], projects: tuple[str, ...]
+    ) -> None:
+        self._duration_secs = duration_secs
+        self._kinds = kinds
+        self._instances = instances
+        self._projects = projects
+        bins = max(16, min(BINS, MOST_BIN_CELLS // (len(kinds) * len(projects))))
+        self._width_secs = duration_secs / bins
+        self._busy = Sums(len(kinds) * len(projects), bins, self._width_secs)
+        self._rows: list[float] = []  # of each stretch: the columns of Blocks and the kind, one after the other
+        self._blocks = Blocks()
+        self._rpcs = Rpcs()
+        self._misses = Misses()
+        samples = max(16, min(SAMPLES, MOST_LEVEL_CELLS // len(projects)))
+        self.sample_secs = duration_secs / samples
+        self._levels = Levels(
+            buffer_secs=[array("d") for _ in kinds],
+            standing=[array("d") for _ in projects],
+        )
+        self._state_from = array("d")
+        self._states = array("b")
+        self._off = Sums(len(kinds), bins, self._width_secs)
+        self._state = HostState.COMPUTING
+        self._since = 0.0
+
+    def block(self, job: Job, start: float, end: float) -> None:
+        """A stretch in which a job ran unchanged."""
+        lanes = job.lanes
+        kind = job.kind
+        project, number, by_deadline = job.project.index, job.id, job.by_deadline
+        rows = self._rows
+        if len(lanes) == 1:
+            rows += (start, end, lanes[0], project, number, job.usage * job.rate, by_deadline, kind)
+        else:
+            left = job.usage
+            for lane in lanes:
+                part = min(left, 1.0)
+                left -= part
+                rows += (start, end, lane, project, number, part * job.rate, by_deadline, kind)
+        if kind and job.cpus:
+            rows += (start, end, NO_LANE, project, number, job.cpus, by_deadline, 0)
+        if len(rows) >= BATCH_NUMBERS:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Adds the rows to the bins and, while there is room, to the blocks."""
+        if not self._rows:
+            return
+        # All whole numbers among them are exact as doubles.
+        columns = np.array(self._rows, dtype=np.float64).reshape(-1, COLUMNS).T
+        self._rows.clear()
+        start, end, lane, project, job, usage, by_deadline, kind = columns
+        self._busy.add(start, end, (kind * len(self._projects) + project).astype(np.int64), usage)
+        blocks = self._blocks
+        room = MOST_BLOCKS - len(blocks)
+        if room < len(start):
+            blocks.complete = False
+        for column, kept in (
+            (start, blocks.start_secs),
+            (end, blocks.end_secs),
+            (lane, blocks.lane),
+            (project, blocks.project),
+            (job, blocks.job),
+            (usage, blocks.usage),
+            (by_deadline, blocks.by_deadline),
+        ):
+            kept.frombytes(column[:room].astype(kept.typecode).tobytes())
+
+    def rpc(self, now: float, project: int, asked_secs: float, got: int, reported: int, answered: bool) -> None:
+        """One RPC."""
+        rpcs = self._rpcs
+        if len(rpcs.at_secs) < MOST_RPCS:
+            rpcs.at_secs.append(now)
+            rpcs.project.append(project)
+            rpcs.asked_secs.append(asked_secs)
+            rpcs.got.append(got)
+            rpcs.reported.append(reported)
+            rpcs.answered.append(answered)
+
+    def miss(self, now: float, job: Job) -> None:
+        """A job finished late."""
+        misses = self._misses
+        if len(misses.at_secs) < MOST_RPCS:
+            misses.at_secs.append(now)
+            misses.project.append(job.project.index)
+            misses.job.append(job.id)
+            misses.late_secs.append(now - job.deadline_secs)
+
+    def state(self, now: float, state: HostState) -> None:
+        """The computer's state from now on."""
+        self._book_off(now)
+        self._since = now
+        self._state = state
+        if len(self._states) < MOST_STATES:
+            self._state_from.append(now)
+            self._states.append(state)
+
+    def _book_off(self, now: float) -> None:
+        if self._state == HostState.COMPUTING or now <= self._since:
+            return
+        off = [kind for kind in range(len(self._kinds)) if kind or self._state != HostState.NO_GPU]
+        count = len(off)
+        self._off.add(
+            np.full(count, self._since),
+            np.full(count, now),
+            np.array(off, dtype=np.int64),
+            np.array([self._instances[kind] for kind in off], dtype=np.float64),
+        )
+
+    def levels(self, now: float, buffer_secs: list[float], standing: list[float]) -> None:
+        """A sample of what is buffered and where the projects stand."""
+        levels = self._levels
+        levels.at_secs.append(now)
+        for column, value in zip(levels.buffer_secs, buffer_secs, strict=True):
+            column.append(value)
+        for column, value in zip(levels.standing, standing, strict=True):
+            column.append(value)
+
+    def timeline(self) -> Timeline:
+        """All of it, once the run is over."""
+        self._fold()
+        self._book_off(self._duration_secs)
+        kinds, projects = len(self._kinds), len(self._projects)
+        busy = self._busy.totals()
+        return Timeline(
+            self._duration_secs,
+            self._kinds,
+            tuple((kind, i) for kind, count in zip(self._kinds, self._instances, strict=True) for i in range(count)),
+            self._projects,
+            self._blocks,
+            Bins(
+                self._width_secs,
+                busy.reshape(kinds, projects, -1),
+                self._off.totals(),
+                np.array(self._instances, dtype=np.float64),
+            ),
+            self._rpcs,
+            self._misses,
+            self._levels,
+            self._state_from,
+            self._states,
+        )
+
+
+class Log:
+    """Takes down decisions within a window, as one list of numbers; `decisions` makes columns of it."""
+
+    def __init__(self, from_secs: float, to_secs: float) -> None:
+        self.from_secs = from_secs
+        self.to_secs = to_secs
+        self._rows: list[float] = []  # the columns of results.Decisions, one decision after the other
+        self.dropped = 0
+
+    def add(
+        self,
+        now: float,
+        kind: Kind,
+        reason: Reason,
+        project: int,
+        job: int = -1,
+        processor: int = 0,
+        amount: float = 0.0,
+    ) -> None:
+        """One decision; see results.Decisions."""
+        rows = self._rows
+        if self.from_secs <= now <= self.to_secs and len(rows) < MOST_DECISION_NUMBERS:
+            rows += (now, kind, reason, project, job, processor, amount)
+        else:
+            self.dropped += 1
+
+    def decisions(self) -> Decisions:
+        """The columns."""
+        made = Decisions(self.from_secs, self.to_secs, dropped=self.dropped)
+        columns: list[array[Any]]
+        columns = [made.at_secs, made.kind, made.reason, made.project, made.job, made.processor, made.amount]
+        for place, column in enumerate(columns):
+            column.extend(array(column.typecode, self._rows[place :: len(columns)]))  # a list would go one by one
+        return made

@@ -1,0 +1,223 @@
+"""What comes out of a run: the timeline in columns, the figures of merit, and why each thing was done.
+
+Columns are arrays of numbers, one entry per row. Two accounts of time are kept: *blocks*, one row per stretch in
+which a job ran unchanged on an instance, exact but only for the first `MOST_BLOCKS` rows; and *bins*, a fixed
+number of equal parts of the run, which account for every instance-second of it however long it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from emulator.engine.timeline.reasons import SENTENCES, Reason
+
+Floats = npt.NDArray[np.float64]
+
+MOST_BLOCKS: Final = 1_000_000
+MOST_DECISIONS: Final = 200_000
+BINS: Final = 2048
+NO_LANE: Final = -1
+
+
+class HostState(IntEnum):
+    """What the computer could do: states of `Timeline.states`."""
+
+    COMPUTING = 0  # all processors may compute
+    NO_GPU = 1  # CPUs only
+    INACTIVE = 2  # on, but nothing may compute
+    OFF = 3
+
+
+def _doubles() -> array[float]:
+    return array("d")
+
+
+def _longs() -> array[int]:
+    return array("q")
+
+
+def _shorts() -> array[int]:
+    return array("i")
+
+
+@dataclass(slots=True)
+class Blocks:
+    """Stretches of running. `lane` counts all instances of all kinds (see Timeline.lanes); a job on several
+    instances has a row for each. `usage` is the part of the lane it has (a fraction, or less when CPUs are
+    overcommitted). The CPU use of a GPU job is a row of lane NO_LANE."""
+
+    start_secs: array[float] = field(default_factory=_doubles)
+    end_secs: array[float] = field(default_factory=_doubles)
+    lane: array[int] = field(default_factory=_shorts)
+    project: array[int] = field(default_factory=_shorts)
+    job: array[int] = field(default_factory=_longs)
+    usage: array[float] = field(default_factory=_doubles)
+    by_deadline: array[int] = field(default_factory=lambda: array("b"))  # 1: chosen for its deadline
+    complete: bool = True  # False: there were more rows than are kept
+
+    def __len__(self) -> int:
+        return len(self.start_secs)
+
+
+@dataclass(slots=True)
+class Bins:
+    """The run in equal parts: `busy[kind, project, bin]` instance-seconds, `off[kind, bin]` instance-seconds in
+    which the kind could not compute. Idle is what is left of `instances * width`."""
+
+    width_secs: float
+    busy: Floats
+    off: Floats
+    instances: Floats  # per kind
+
+
+@dataclass(slots=True)
+class Rpcs:
+    """RPCs: to whom, what was asked for, how many jobs came and how many were reported. `answered` 0: server down."""
+
+    at_secs: array[float] = field(default_factory=_doubles)
+    project: array[int] = field(default_factory=_shorts)
+    asked_secs: array[float] = field(default_factory=_doubles)  # over all kinds
+    got: array[int] = field(default_factory=_shorts)
+    reported: array[int] = field(default_factory=_shorts)
+    answered: array[int] = field(default_factory=lambda: array("b"))
+
+
+@dataclass(slots=True)
+class Misses:
+    """Jobs finished after their deadline."""
+
+    at_secs: array[float] = field(default_factory=_doubles)
+    project: array[int] = field(default_factory=_shorts)
+    job: array[int] = field(default_factory=_longs)
+    late_secs: array[float] = field(default_factory=_doubles)
+
+
+@dataclass(slots=True)
+class Levels:
+    """Sampled at equal steps (after the first change at or after each): work in the buffer per kind in
+    instance-seconds, and each project's standing (REC or debt). One array per kind, one per project."""
+
+    at_secs: array[float] = field(default_factory=_doubles)
+    buffer_secs: list[array[float]] = field(default_factory=list)
+    standing: list[array[float]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Timeline:
+    """The whole run. Lists by project have one entry per project of the scenario, in its order."""
+
+    duration_secs: float
+    kinds: tuple[str, ...]
+    lanes: tuple[tuple[str, int], ...]  # (kind, number within the kind) of each lane
+    projects: tuple[str, ...]
+    blocks: Blocks
+    bins: Bins
+    rpcs: Rpcs
+    misses: Misses
+    levels: Levels
+    state_from_secs: array[float]  # the host's states, each until the next begins
+    states: array[int]
+
+
+class Kind(IntEnum):
+    """What a decision was about."""
+
+    RUN = 0
+    STOP = 1
+    ASK = 2
+    SERVER = 3
+    END = 4
+
+
+@dataclass(slots=True)
+class Decisions:
+    """Why each thing was done, in the order in which it was done. `amount` and `time_secs` fill the sentences.
+
+    Only those within `from_secs`..`to_secs` of the run are kept, and at most MOST_DECISIONS: the same scenario
+    and seed run again with another window shows the others. `dropped` counts those left out.
+    """
+
+    from_secs: float = 0.0
+    to_secs: float = float("inf")
+    at_secs: array[float] = field(default_factory=_doubles)
+    kind: array[int] = field(default_factory=lambda: array("b"))
+    reason: array[int] = field(default_factory=lambda: array("b"))
+    project: array[int] = field(default_factory=_shorts)
+    job: array[int] = field(default_factory=_longs)  # -1: about no job
+    processor: array[int] = field(default_factory=lambda: array("b"))  # kind of processor
+    amount: array[float] = field(default_factory=_doubles)
+    dropped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.at_secs)
+
+    def sentence(self, row: int, projects: tuple[str, ...], kinds: tuple[str, ...]) -> str:
+        """The row in words."""
+        reason = Reason(self.reason[row])
+        amount = self.amount[row]
+        return SENTENCES[reason].format(
+            job=f"Job {self.job[row]}",
+            project=projects[self.project[row]],
+            kind=kinds[self.processor[row]],
+            amount=f"{amount:.0f}",
+            time=f"{amount:.0f} s",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The five figures of merit and the normalised share violation (docs/emulator.md has the formulas)."""
+
+    wasted: float
+    idle: float
+    share_violation: float
+    share_violation_normalised: float
+    monotony: float
+    rpcs_per_job: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectResult:
+    """What one project got. FLOP are counted as peak of what its jobs occupied."""
+
+    name: str
+    share: float  # its part of all shares, at the end
+    got_fraction: float  # its part of all FLOP used
+    used_flop: float
+    wasted_flop: float
+    instance_secs: tuple[float, ...]  # per kind
+    jobs: int  # finished
+    met: int
+    late: int
+    sent: int  # got from the server
+    rpcs: int
+
+
+@dataclass(slots=True)
+class Result:
+    """A run's outcome."""
+
+    policy: str
+    seed: int
+    days: float
+    figures: Figures
+    projects: tuple[ProjectResult, ...]
+    decisions: Decisions
+    timeline: Timeline | None  # None if not recorded
+
+    def as_json(self) -> dict[str, Any]:
+        """Figures and projects as `manage.py emulate --json` prints them, less the time it took."""
+        figures = self.figures
+        return {
+            "figures_of_merit": {name: getattr(figures, name) for name in Figures.__slots__},
+            "projects": {
+                row.name: {"share": row.share, "got_fraction": row.got_fraction, "jobs": row.jobs, "late": row.late}
+                for row in self.projects
+            },
+        }

@@ -1,0 +1,157 @@
+"""What an owner set: computing preferences, `cc_config.xml` and the projects' `app_config.xml`, with positions.
+
+Only what the emulator models is read; docs/emulator-policies.md has the table of tags. Pure: bytes in, dataclasses out.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from emulator.engine.scenario import DAY_SECS, MOST_INSTANCES, Preferences
+from emulator.files.client_state import gpu_kind
+from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
+
+_PREFERENCES: Final[Schema] = {"venue": {}}
+_CC_CONFIG: Final[Schema] = {"options": {"exclude_gpu": {}}}
+_APP_CONFIG: Final[Schema] = {"app": {"gpu_versions": {}}, "app_version": {}}
+_IGNORED_DEVICES: Final = {
+    "ignore_nvidia_dev": "NVIDIA",
+    "ignore_cuda_dev": "NVIDIA",
+    "ignore_ati_dev": "ATI",
+    "ignore_intel_dev": "intel_gpu",
+    "ignore_apple_dev": "apple_gpu",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GpuExclusion:
+    """A project (all if "") may not use that kind of GPU (all if "") for that application (all if "")."""
+
+    url: str
+    kind: str
+    app: str
+
+
+@dataclass(frozen=True, slots=True)
+class CcConfig:
+    """Options of cc_config.xml: `ncpus` 0 means all; `unknown` names options that the emulator does not model."""
+
+    ncpus: int = 0
+    no_gpus: bool = False
+    report_at_once: bool = False
+    exclusions: tuple[GpuExclusion, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class AppConfig:
+    """One project's app_config.xml. Usage: by application (GPUs, CPUs), and by (application, plan class)."""
+
+    source: Source
+    project_max_concurrent: int = 0
+    max_concurrent: dict[str, int] = field(default_factory=dict)
+    gpu_usage: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    version_usage: dict[tuple[str, str], tuple[float | None, float | None]] = field(default_factory=dict)
+
+    @property
+    def apps(self) -> set[str]:
+        """The names of all applications it speaks of."""
+        return {*self.max_concurrent, *self.gpu_usage, *(app for app, _ in self.version_usage)}
+
+
+def read_preferences(data: bytes, file: str, venue: str, before: Preferences) -> Preferences:
+    """Return the preferences with what the file sets. A `<venue>` of the computer's name replaces the general ones.
+
+    Raises ScenarioFileError.
+    """
+    chosen: Section | None = None
+    general: Section | None = None
+    for section in read_sections(Source(file, data), "global_preferences", _PREFERENCES, SETTINGS_BYTES_MAX):
+        if section.name == "venue":
+            if venue and section.attribute("name") == venue:
+                chosen = section
+        else:
+            general = section
+    assert general is not None  # read_sections ends with the root, or raises
+    return _with_preferences(chosen or general, before)
+
+
+def _with_preferences(section: Section, before: Preferences) -> Preferences:
+    # The client wants some buffer in any case; 0 for the percentage means no limit in its dialogue.
+    percent = section.number("max_ncpus_pct", before.max_cpus_percent, 0, 100)
+    minutes = section.number("cpu_scheduling_period_minutes", before.period_secs / 60, 1, 100 * DAY_SECS / 60)
+    return replace(
+        before,
+        work_buf_min_days=section.number("work_buf_min_days", before.work_buf_min_days, 0, 1000),
+        work_buf_additional_days=section.number("work_buf_additional_days", before.work_buf_additional_days, 0, 1000),
+        period_secs=minutes * 60,
+        max_cpus_percent=percent or 100.0,
+    )
+
+
+def read_cc_config(data: bytes, file: str = "cc_config.xml") -> CcConfig:
+    """Return the options of cc_config.xml that the emulator models. Raises ScenarioFileError."""
+    config = CcConfig()
+    for section in read_sections(Source(file, data), "cc_config", _CC_CONFIG, SETTINGS_BYTES_MAX):
+        if section.name == "options":
+            config = _options(section)
+    return config
+
+
+def _options(section: Section) -> CcConfig:
+    exclusions: list[GpuExclusion] = []
+    left_out: list[str] = []
+    for gpu in section.named("exclude_gpu"):
+        if "device_num" in gpu.leaves:
+            left_out.append("exclude_gpu for one device (only whole kinds of GPU are excluded)")
+        else:
+            kind = gpu.text("type")
+            exclusions.append(GpuExclusion(gpu.text("url"), gpu_kind(kind) if kind else "", gpu.text("app")))
+    for tag in _IGNORED_DEVICES:
+        if tag in section.leaves:
+            left_out.append(f"{tag} (the GPU stays)")
+    if "rec_half_life_days" in section.leaves:
+        left_out.append("rec_half_life_days (the half-life is given with the policy)")
+    return CcConfig(
+        # -1 is the client's own word for "all there are".
+        ncpus=max(0, section.integer("ncpus", 0, -1, MOST_INSTANCES)),
+        no_gpus=section.flag("no_gpus"),
+        report_at_once=section.flag("report_results_immediately"),
+        exclusions=tuple(exclusions),
+        left_out=tuple(dict.fromkeys(left_out)),
+    )
+
+
+def read_app_config(data: bytes, file: str) -> AppConfig:
+    """Return what a project's app_config.xml sets. Raises ScenarioFileError."""
+    source = Source(file, data)
+    config = AppConfig(source)
+    for section in read_sections(source, "app_config", _APP_CONFIG, SETTINGS_BYTES_MAX):
+        if section.name == "app_config":
+            config.project_max_concurrent = section.integer("project_max_concurrent", 0, 0, MOST_INSTANCES)
+        elif section.name == "app":
+            _read_app(config, section)
+        else:
+            app, plan_class = _name(section, "app_name"), section.text("plan_class")
+            config.version_usage[app, plan_class] = _usage(section, "ngpus", "avg_ncpus")
+    return config
+
+
+def _read_app(config: AppConfig, section: Section) -> None:
+    app = _name(section, "name")
+    if "max_concurrent" in section.leaves:
+        config.max_concurrent[app] = section.integer("max_concurrent", 0, 0, MOST_INSTANCES)
+    for versions in section.named("gpu_versions"):
+        config.gpu_usage[app] = _usage(versions, "gpu_usage", "cpu_usage")
+
+
+def _name(section: Section, tag: str) -> str:
+    name = section.text(tag)
+    if not name:
+        raise section.error(tag, "it is missing: which application is meant?")
+    return name
+
+
+def _usage(section: Section, gpu_tag: str, cpu_tag: str) -> tuple[float | None, float | None]:
+    gpus = section.number(gpu_tag, 0, 0.001, MOST_INSTANCES) if gpu_tag in section.leaves else None
+    cpus = section.number(cpu_tag, 0, 0.001, MOST_INSTANCES) if cpu_tag in section.leaves else None
+    return gpus, cpus

@@ -1,0 +1,317 @@
+"""What a client's `client_state.xml` says of the computer, its projects, applications and jobs, with where it says it.
+
+The file is a list: a project, then its applications, versions, workunits and results, then the next project. Tags
+that only an emulator knows (distributions, availability) are read too; the rest is passed over
+(docs/emulator-policies.md has the table). What is read here is as it stands in the file; emulator.files.scenario
+makes the scenario of it. Pure: bytes in, dataclasses out.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from emulator.engine.scenario import (
+    CPU,
+    LEAST_JOB_FLOP,
+    MOST_APPS,
+    MOST_FLOP,
+    MOST_FLOPS,
+    MOST_INSTANCES,
+    MOST_JOBS,
+    MOST_KINDS,
+    MOST_PROJECTS,
+    MOST_SECS,
+    MOST_SHARE,
+    MOST_VERSIONS,
+    Availability,
+    Normal,
+    Processor,
+    Standing,
+    Version,
+)
+from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError, Schema, Section, Source, read_sections
+
+STATE_FILE: Final = "client_state.xml"
+GPU_EFFICIENCY: Final = 0.2  # the part of a GPU's peak that BOINC counts
+DEFAULT_JOB_FLOP: Final = 3.6e14
+DEFAULT_LATENCY_SECS: Final = 10 * 86400.0
+RESULT_DONE_STATE: Final = 3  # this and above: computed, failed or aborted (BOINC protocol, states of a result)
+
+_COPROC_KINDS: Final = {
+    "coproc_cuda": "NVIDIA",
+    "coproc_ati": "ATI",
+    "coproc_intel_gpu": "intel_gpu",
+    "coproc_apple_gpu": "apple_gpu",
+    "coproc": "",  # names its type itself
+}
+_SCHEMA: Final[Schema] = {
+    "host_info": {"coprocs": {name: {} for name in _COPROC_KINDS}},
+    "time_stats": {},
+    "project": {"available": {}},
+    "app": {"fpops": {}},
+    "app_version": {"coproc": {}},
+    "workunit": {},
+    "result": {},
+}
+
+
+@dataclass(slots=True)
+class StateVersion:
+    """An app version; `flops` 0 when the file does not say how fast it is."""
+
+    section: Section
+    version_num: int
+    platform: str
+    plan_class: str
+    version: Version
+
+
+@dataclass(slots=True)
+class StateApp:
+    """An application. Fields are None where the file does not have the tag that only an emulator knows."""
+
+    section: Section
+    name: str
+    non_cpu_intensive: bool
+    weight: float
+    max_concurrent: int
+    latency_secs: float | None
+    estimate_flop: float | None
+    size: Normal | None
+    versions: list[StateVersion] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class StateJob:
+    """A job that is not finished, with its workunit's size."""
+
+    section: Section
+    app: str
+    version_num: int
+    platform: str
+    plan_class: str
+    estimate_flop: float
+    latency_secs: float
+
+
+@dataclass(slots=True)
+class StateProject:
+    """A project with all that follows it in the file."""
+
+    section: Section
+    url: str
+    name: str
+    share: float
+    available: Availability
+    standing: Standing
+    suspended: bool
+    no_new_tasks: bool
+    uses_dcf: bool
+    apps: dict[str, StateApp] = field(default_factory=dict)
+    workunits: dict[str, tuple[str, float]] = field(default_factory=dict)  # name: (application, FLOP)
+    jobs: list[StateJob] = field(default_factory=list)
+    finished: int = 0
+
+
+@dataclass(slots=True)
+class ClientState:
+    """The whole file. Kinds of GPU without a peak speed are in `unknown_gpus`, not in `processors`."""
+
+    processors: list[Processor] = field(default_factory=list)
+    unknown_gpus: list[str] = field(default_factory=list)
+    on: Availability = field(default_factory=Availability)
+    connected: Availability = field(default_factory=Availability)
+    active: Availability = field(default_factory=Availability)
+    gpu_active: Availability = field(default_factory=Availability)
+    host_name: str = ""
+    venue: str = ""
+    projects: list[StateProject] = field(default_factory=list)
+    jobs_count: int = 0
+
+
+def read_state(data: bytes, file: str = STATE_FILE) -> ClientState:
+    """Return what the file says. Raises ScenarioFileError (file, line, tag, reason) if it cannot be used."""
+    state = ClientState()
+    last: Section | None = None
+    for section in read_sections(Source(file, data), "client_state", _SCHEMA, STATE_BYTES_MAX):
+        last = section
+        if section.name == "host_info":
+            _read_host(state, section)
+        elif section.name == "time_stats":
+            _read_time_stats(state, section)
+        elif section.name == "project":
+            if len(state.projects) >= MOST_PROJECTS:
+                raise section.error("project", f"more than {MOST_PROJECTS} projects")
+            state.projects.append(_project(section))
+        elif section.name == "client_state":
+            state.venue = section.text("host_venue")
+        else:
+            _read_of_project(state, section)
+    if not state.processors:
+        raise ScenarioFileError(file, "host_info", 0, "it is missing: nothing says what the computer has")
+    if not state.projects:
+        raise ScenarioFileError(file, "project", last.at if last else 0, "it is missing: the client has no project")
+    return state
+
+
+def _read_host(state: ClientState, section: Section) -> None:
+    if "p_ncpus" not in section.leaves or "p_fpops" not in section.leaves:
+        raise section.error("host_info", "it needs <p_ncpus> and <p_fpops>")
+    cpus = section.integer("p_ncpus", 1, 1, MOST_INSTANCES)
+    state.processors = [Processor(CPU, cpus, section.number("p_fpops", 1e9, 1, MOST_FLOPS))]
+    state.host_name = section.text("domain_name")
+    gpus = [gpu for coprocs in section.named("coprocs") for gpu in coprocs.sections]
+    for gpu in gpus:
+        kind = gpu_kind(_COPROC_KINDS[gpu.name] or gpu.text("type"))
+        count = gpu.integer("count", 1, 0, MOST_INSTANCES)
+        peak = gpu.number("peak_flops", 0, 0, MOST_FLOPS)
+        if not kind:
+            raise gpu.error("type", "it is missing: a coprocessor needs a type")
+        if kind in [processor.kind for processor in state.processors] or len(state.processors) >= MOST_KINDS:
+            raise gpu.error("type", f"two entries of the kind {kind}, or more than {MOST_KINDS} kinds")
+        if peak < 1:
+            state.unknown_gpus.append(kind)
+        elif count:
+            state.processors.append(Processor(kind, count, peak, GPU_EFFICIENCY))
+
+
+def gpu_kind(name: str) -> str:
+    """The kind of processor a coprocessor type means; early clients called NVIDIA's "CUDA"."""
+    return "NVIDIA" if name.upper() == "CUDA" else name
+
+
+def _read_time_stats(state: ClientState, section: Section) -> None:
+    def process(name: str) -> Availability:
+        # A client that could not measure how long it was connected writes -1.
+        least = -1 if name == "connected" else 0
+        fraction = section.number(f"{name}_frac", 1, least, 1)
+        if least < 0 and -1 < fraction < 0:
+            raise section.error(f"{name}_frac", "not a number from 0 to 1, nor -1 for unknown")
+        return Availability(1 if fraction < 0 else fraction, section.number(f"{name}_lambda", 3600, 1, MOST_SECS))
+
+    state.on, state.connected = process("on"), process("connected")
+    state.active, state.gpu_active = process("active"), process("gpu_active")
+
+
+def _project(section: Section) -> StateProject:
+    url = section.text("master_url")
+    if not url:
+        raise section.error("master_url", "it is missing: a project needs one")
+    available = Availability()
+    for process in section.named("available"):
+        available = Availability(process.number("frac", 1, 0, 1), process.number("lambda", 3600, 1, MOST_SECS))
+    debts = [("long_term_debt", CPU), ("cuda_debt", "NVIDIA"), ("ati_debt", "ATI")]
+    standing = Standing(
+        rec=section.number("rec", 0, 0, 1e15),
+        ltd_secs=tuple(
+            (kind, section.number(tag, 0, -MOST_SECS, MOST_SECS)) for tag, kind in debts if tag in section.leaves
+        ),
+    )
+    return StateProject(
+        section=section,
+        url=url,
+        name=section.text("project_name") or url,
+        share=section.number("resource_share", 100, 0, MOST_SHARE),
+        available=available,
+        standing=standing,
+        suspended=section.flag("suspended_via_gui"),
+        no_new_tasks=section.flag("dont_request_more_work"),
+        uses_dcf=not section.flag("dont_use_dcf"),
+    )
+
+
+def _read_of_project(state: ClientState, section: Section) -> None:
+    if not state.projects:
+        raise section.error(section.name, "it stands before the first <project>, so it belongs to none")
+    project = state.projects[-1]
+    if section.name == "app":
+        _read_app(project, section)
+    elif section.name == "app_version":
+        _read_version(state, project, section)
+    elif section.name == "workunit":
+        size = section.number("rsc_fpops_est", DEFAULT_JOB_FLOP, 0, MOST_FLOP)
+        project.workunits[_required(section, "name")] = (section.text("app_name"), max(size, LEAST_JOB_FLOP))
+    else:
+        _read_result(state, project, section)
+
+
+def _required(section: Section, tag: str) -> str:
+    text = section.text(tag)
+    if not text:
+        raise section.error(tag, "it is missing")
+    return text
+
+
+def _read_app(project: StateProject, section: Section) -> None:
+    name = _required(section, "name")
+    if name in project.apps or len(project.apps) >= MOST_APPS:
+        raise section.error("name", f"the project has this application already, or more than {MOST_APPS}")
+    size: Normal | None = None
+    for fpops in section.named("fpops"):
+        if "mean" not in fpops.leaves:
+            raise fpops.error("mean", "it is missing: a distribution needs one")
+        size = Normal(
+            fpops.number("mean", 0, LEAST_JOB_FLOP, MOST_FLOP),
+            fpops.number("std_dev", 0, 0, MOST_FLOP),
+        )
+    estimate = section.number("fpops_est", 0, LEAST_JOB_FLOP, MOST_FLOP) if "fpops_est" in section.leaves else None
+    latency = section.number("latency_bound", 0, 1, MOST_SECS) if "latency_bound" in section.leaves else None
+    project.apps[name] = StateApp(
+        section=section,
+        name=name,
+        non_cpu_intensive=section.flag("non_cpu_intensive"),
+        weight=section.number("weight", 1, 0, 1e9),
+        max_concurrent=section.integer("max_concurrent", 0, 0, MOST_INSTANCES),
+        latency_secs=latency,
+        estimate_flop=estimate,
+        size=size,
+    )
+
+
+def _read_version(state: ClientState, project: StateProject, section: Section) -> None:
+    app = project.apps.get(_required(section, "app_name"))
+    if app is None:
+        raise section.error("app_name", "the project has no application of this name")
+    if len(app.versions) >= MOST_VERSIONS:
+        raise section.error("app_version", f"more than {MOST_VERSIONS} versions of an application")
+    version = Version(
+        flops=section.number("flops", 0, 0, MOST_FLOPS), cpus=section.number("avg_ncpus", 1, 0, MOST_INSTANCES)
+    )
+    for coproc in section.named("coproc"):
+        kind, count = gpu_kind(_required(coproc, "type")), coproc.number("count", 1, 0, MOST_INSTANCES)
+        if count > 0:
+            version = replace(version, gpu=kind, gpus=count)
+    if not version.gpu and version.cpus <= 0:
+        raise section.error("avg_ncpus", "a version without a coprocessor uses some CPU")
+    app.versions.append(
+        StateVersion(
+            section=section,
+            version_num=section.integer("version_num", 0, 0, 10**9),
+            platform=section.text("platform"),
+            plan_class=section.text("plan_class"),
+            version=version,
+        )
+    )
+
+
+def _read_result(state: ClientState, project: StateProject, section: Section) -> None:
+    if section.integer("state", 0, 0, 100) >= RESULT_DONE_STATE or section.flag("ready_to_report"):
+        project.finished += 1
+        return
+    workunit = project.workunits.get(_required(section, "wu_name"))
+    if workunit is None:
+        raise section.error("wu_name", "the project has no workunit of this name")
+    state.jobs_count += 1
+    if state.jobs_count > MOST_JOBS:
+        raise section.error("result", f"more than {MOST_JOBS} unfinished jobs")
+    received = section.number("received_time", 0, 0, MOST_SECS)
+    project.jobs.append(
+        StateJob(
+            section=section,
+            app=workunit[0],
+            version_num=section.integer("version_num", 0, 0, 10**9),
+            platform=section.text("platform"),
+            plan_class=section.text("plan_class"),
+            estimate_flop=workunit[1],
+            latency_secs=section.number("report_deadline", 0, 0, MOST_SECS) - received,
+        )
+    )

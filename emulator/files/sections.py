@@ -1,0 +1,187 @@
+"""Read a BOINC client's files section by section, so that an error can name the file, the tag and the line.
+
+The client writes tags that look like XML and often are not ("Fish & chips" as a project's name), so this stands on
+`portal.wire.scanner`, which reads as the client does, in time that grows linearly with the file. No entity is ever
+expanded and a document type is refused. What is entered is named by a schema; everything else is passed over.
+Pure: bytes in, sections out.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from emulator.engine.scenario import ScenarioError
+from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_bool, as_float, as_int, as_text
+
+STATE_BYTES_MAX: Final = 16 << 20
+SETTINGS_BYTES_MAX: Final = 1 << 20
+TEXT_CHARS_MAX: Final = 255
+
+Schema = Mapping[str, "Schema"]
+"""The sections to enter, by name, each with the sections to enter inside it."""
+
+_DOCTYPE = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+_ATTRIBUTES_BYTES: Final = 300
+
+
+class ScenarioFileError(ScenarioError):
+    """A file that makes no scenario. `line` counts from 1, and is 0 when it is about the file as a whole."""
+
+    def __init__(self, file: str, tag: str, line: int, why: str) -> None:
+        place = f", line {line}" if line else ""
+        super().__init__(f"{file}{place}, <{tag}>" if tag else f"{file}{place}", why)
+        self.file = file
+        self.tag = tag
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's name and bytes, to say where something stands."""
+
+    file: str
+    data: bytes = field(repr=False)
+
+    def error(self, tag: str, at: int, why: str) -> ScenarioFileError:
+        """The error for what stands at that byte."""
+        return ScenarioFileError(self.file, tag, self.data.count(b"\n", 0, at) + 1, why)
+
+
+@dataclass(slots=True)
+class Section:
+    """One element: its plain children by tag (the last of a name counts, as in the client) and its sections.
+
+    The readers raise ScenarioFileError, with the child's line, for what is no number or out of range.
+    """
+
+    source: Source
+    name: str
+    at: int
+    leaves: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    sections: list["Section"] = field(default_factory=list)
+
+    def error(self, tag: str, why: str) -> ScenarioFileError:
+        """The error about that child, or about the whole section when it has none of that tag."""
+        at = self.leaves[tag][1] if tag in self.leaves else self.at
+        return self.source.error(tag, at, why)
+
+    def named(self, name: str) -> list["Section"]:
+        """The sections of that name, in their order."""
+        return [section for section in self.sections if section.name == name]
+
+    def text(self, tag: str, default: str = "") -> str:
+        """Return a child's text, entities decoded once; at most 255 characters."""
+        if tag not in self.leaves:
+            return default
+        raw, at = self.leaves[tag]
+        try:
+            return as_text(tag, raw, TEXT_CHARS_MAX, entities=True)
+        except ProtocolError as error:
+            raise self.source.error(tag, at, error.limit_or_reason) from None
+
+    def number(self, tag: str, default: float, low: float, high: float) -> float:
+        """Return a child's number from low to high, or the default when there is no such child."""
+        if tag not in self.leaves:
+            return default
+        raw, at = self.leaves[tag]
+        try:
+            return as_float(tag, raw, low, high)
+        except ProtocolError as error:
+            raise self.source.error(tag, at, error.limit_or_reason) from None
+
+    def integer(self, tag: str, default: int, low: int, high: int) -> int:
+        """Return a child's integer from low to high, or the default when there is no such child."""
+        if tag not in self.leaves:
+            return default
+        raw, at = self.leaves[tag]
+        try:
+            return as_int(tag, raw, low, high)
+        except ProtocolError as error:
+            raise self.source.error(tag, at, error.limit_or_reason) from None
+
+    def flag(self, tag: str) -> bool:
+        """Return whether a child is there and true (`<x/>`, or a number other than 0)."""
+        if tag not in self.leaves:
+            return False
+        raw, at = self.leaves[tag]
+        try:
+            return as_bool(tag, raw)
+        except ProtocolError as error:
+            raise self.source.error(tag, at, error.limit_or_reason) from None
+
+    def attribute(self, name: str) -> str:
+        """Return the value of an attribute of the opening tag; "" without one."""
+        opening = self.source.data[self.at : self.at + _ATTRIBUTES_BYTES].split(b">", 1)[0]
+        found = re.search(rb"\b" + name.encode() + rb"\s*=\s*[\"']([^\"']*)[\"']", opening)
+        return found[1].decode(errors="replace") if found else ""
+
+
+def read_sections(source: Source, root: str, schema: Schema, bytes_max: int) -> Iterator[Section]:
+    """Yield the sections of the schema that stand directly in the root element, then the root itself.
+
+    The root comes last, with its own plain children and no sections. Raises ScenarioFileError when the file is
+    larger than bytes_max, is no such file, or ends early.
+    """
+    limits = Limits(body_bytes=bytes_max, depth=32, elements=1_000_000, text_bytes=bytes_max, unclosed=100)
+    declared = _DOCTYPE.search(source.data[:bytes_max])
+    if declared is not None:
+        raise source.error("!DOCTYPE", declared.start(), "document types and entities are not accepted")
+    try:
+        scanner = TagScanner(source.data, limits)
+    except ProtocolError:
+        raise ScenarioFileError(source.file, "", 0, f"the file is larger than {bytes_max >> 20} MiB") from None
+    try:
+        yield from _top_sections(scanner, source, root, schema)
+    except ProtocolError as error:
+        if error.field == "elements":
+            raise source.error("", scanner.start, f"{error.limit_or_reason} elements") from None
+        raise source.error(error.field, scanner.start, error.limit_or_reason) from None
+
+
+def _top_sections(scanner: TagScanner, source: Source, root: str, schema: Schema) -> Iterator[Section]:
+    if scanner.next() != root.encode():
+        raise source.error(root, 0, f"this is no such file: it does not begin with <{root}>")
+    whole = Section(source, root, scanner.start)
+    if scanner.text is None:
+        names = {name.encode(): name for name in schema}
+        while (tag := _next_child(scanner, whole, root)) is not None:
+            if tag in names:
+                yield _section(scanner, source, names[tag], schema[names[tag]])
+            else:
+                _keep_or_skip(scanner, whole, tag)
+    yield whole
+
+
+def _section(scanner: TagScanner, source: Source, name: str, schema: Schema) -> Section:
+    """The section whose opening tag was just read. Recursion is as deep as the schema, whatever the file."""
+    section = Section(source, name, scanner.start)
+    if scanner.text is not None:
+        return section
+    names = {inner.encode(): inner for inner in schema}
+    own = name.encode()
+    while (tag := _next_child(scanner, section, name)) is not None:
+        if tag in names:
+            section.sections.append(_section(scanner, source, names[tag], schema[names[tag]]))
+        elif tag == own and scanner.text is None:
+            raise source.error(name, scanner.start, "it begins again inside itself: the one before is not closed")
+        else:
+            _keep_or_skip(scanner, section, tag)
+    return section
+
+
+def _next_child(scanner: TagScanner, section: Section, name: str) -> bytes | None:
+    """The next opening tag inside the section; None at its end. Closing tags that close nothing are passed over."""
+    while (tag := scanner.next()) is not None:
+        if not tag.startswith(b"/"):
+            return tag
+        if tag[1:] == name.encode():
+            return None
+    raise section.error(name, "it is never closed: the file is cut short")
+
+
+def _keep_or_skip(scanner: TagScanner, section: Section, tag: bytes) -> None:
+    if scanner.text is None:
+        scanner.skip(tag)
+    else:
+        section.leaves[tag.decode("latin-1")] = (scanner.text, scanner.start)

@@ -1,0 +1,263 @@
+"""The emulator's forms: a computer and projects from scratch, files to upload, and what to try with a scenario."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from emulator.engine.scenario import CPU, MOST_INSTANCES, Preferences, Processor, Scenario, ScenarioError
+from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX
+from emulator.models import DAYS_MAX, Policy
+from emulator.pages.drafts import GPU_EFFICIENCY, Change, ProjectFacts, draft
+from emulator.runs.experiments import PARAMETERS, SEEDS_MAX, VARIANTS_MAX, Variant
+
+PROJECT_ROWS: Final = 5
+GPU_KINDS: Final = [
+    ("NVIDIA", "NVIDIA GPU"),
+    ("ATI", "AMD GPU"),
+    ("intel_gpu", "Intel GPU"),
+    ("apple_gpu", "Apple GPU"),
+]
+NO_RULE: Final = "Long-term debt, no eligibility rule"
+_LIMITS: Final = {"min_value": "At least %(limit_value)s.", "max_value": "At most %(limit_value)s."}
+LISTED_MAX: Final = 60
+"""Of a scenario with more projects, the shares are not offered to be changed one by one."""
+
+
+def _number(label: str, low: float, high: float, initial: float, help_text: str = "") -> forms.FloatField:
+    return forms.FloatField(label=label, min_value=low, max_value=high, initial=initial, help_text=help_text)
+
+
+class PlainForm(forms.Form):
+    """Labels without a colon."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+
+    def full_clean(self) -> None:
+        """Django's own check; limits are told in a few words, as there is little room beside a number."""
+        for field in self.fields.values():
+            field.error_messages |= _LIMITS
+        super().full_clean()
+
+    def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
+        """What a field begins with: a whole number without a point."""
+        value = super().get_initial_for_field(field, field_name)
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class ComputerForm(PlainForm):
+    """A computer, up to five projects, and the work buffer."""
+
+    title = forms.CharField(label="Name", max_length=100, initial="My experiment")
+    ncpus = forms.IntegerField(label="CPUs", min_value=1, max_value=MOST_INSTANCES, initial=4)
+    cpu_gflops = _number("GFLOPS of one CPU", 0.001, 1e6, 4)
+    ngpus = forms.IntegerField(label="GPUs", min_value=0, max_value=64, initial=0)
+    gpu_kind = forms.ChoiceField(label="Kind of GPU", choices=GPU_KINDS)
+    gpu_gflops = _number("Peak GFLOPS of one GPU", 0.001, 1e9, 5000)
+    work_buf_min_days = _number("Least buffer (days)", 0, 100, 0.1)
+    work_buf_additional_days = _number("Additional buffer (days)", 0, 100, 0.5)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for row in range(1, PROJECT_ROWS + 1):
+            first = row <= 2
+            self.fields[f"name{row}"] = forms.CharField(
+                label=f"Project {row}", max_length=60, required=False, initial="AB"[row - 1] if first else ""
+            )
+            self.fields[f"share{row}"] = _number("Share", 0, 1e6, 100)
+            self.fields[f"cpu_hours{row}"] = _optional("CPU job (hours)", 0.001, 1e5, 1.0)
+            self.fields[f"gpu_hours{row}"] = _optional("GPU job (hours)", 0.001, 1e5, None)
+            self.fields[f"deadline_days{row}"] = _number("Deadline (days)", 0.01, 3660, 7)
+
+    def project_rows(self) -> list[list[forms.BoundField]]:
+        """The fields of each project, for the page."""
+        names = ("name", "share", "cpu_hours", "gpu_hours", "deadline_days")
+        return [[self[f"{name}{row}"] for name in names] for row in range(1, PROJECT_ROWS + 1)]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if not self.errors:
+            try:
+                cleaned["scenario"] = self._scenario(cleaned)
+            except ScenarioError as error:
+                raise ValidationError(str(error)) from None
+        return cleaned
+
+    def _scenario(self, data: dict[str, Any]) -> Scenario:
+        processors = [Processor(CPU, data["ncpus"], data["cpu_gflops"] * 1e9)]
+        if data["ngpus"]:
+            processors.append(Processor(data["gpu_kind"], data["ngpus"], data["gpu_gflops"] * 1e9, GPU_EFFICIENCY))
+        projects = []
+        for row in range(1, PROJECT_ROWS + 1):
+            if name := data[f"name{row}"]:
+                hours = {CPU: data[f"cpu_hours{row}"], data["gpu_kind"]: data[f"gpu_hours{row}"]}
+                known = {kind: value for kind, value in hours.items() if value}
+                if not known:
+                    self.add_error(f"cpu_hours{row}", "Say how long its jobs run, on a CPU or on a GPU.")
+                projects.append(ProjectFacts(name, data[f"share{row}"], known, data[f"deadline_days{row}"]))
+        if not projects:
+            raise ScenarioError("projects", "name at least one")
+        preferences = Preferences(data["work_buf_min_days"], data["work_buf_additional_days"])
+        return draft(processors, projects, preferences, name=data["title"])
+
+
+def _optional(label: str, low: float, high: float, initial: float | None) -> forms.FloatField:
+    return forms.FloatField(label=label, min_value=low, max_value=high, initial=initial, required=False)
+
+
+class UploadForm(PlainForm):
+    """A client's files. They are read by a worker, so here only their sizes are looked at."""
+
+    client_state = forms.FileField(label="client_state.xml", help_text="Up to 16 MiB.")
+    global_prefs = forms.FileField(label="global_prefs.xml", required=False)
+    global_prefs_override = forms.FileField(label="global_prefs_override.xml", required=False)
+    cc_config = forms.FileField(label="cc_config.xml", required=False)
+    app_config = forms.FileField(label="app_config.xml", required=False)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        for name, file in list(cleaned.items()):
+            limit = STATE_BYTES_MAX if name == "client_state" else SETTINGS_BYTES_MAX
+            if file is not None and file.size > limit:
+                self.add_error(name, f"This file has {file.size:,} bytes; {limit:,} are the most that can be read.")
+        return cleaned
+
+    def files_by_name(self) -> dict[str, bytes]:
+        """What was sent, by the names that clients give the files."""
+        return {f"{name}.xml": file.read() for name, file in self.cleaned_data.items() if file is not None}
+
+
+class TrialForm(PlainForm):
+    """What to change of a scenario, and what to try with it."""
+
+    title = forms.CharField(label="Name", max_length=100)
+    days = _number("Days", 0.01, DAYS_MAX, 30, "Up to 100 years; long runs take longer.")
+    policies = forms.MultipleChoiceField(
+        label="Policies", choices=Policy, widget=forms.CheckboxSelectMultiple, initial=[Policy.REC]
+    )
+    quirks = forms.BooleanField(
+        label="Also today’s policy as BOINC’s own code deviates from its design", required=False
+    )
+    no_rule = forms.BooleanField(label="Also long-term debt without its rule of who may collect debt", required=False)
+    seed = forms.IntegerField(label="First seed", min_value=0, max_value=2**31, initial=1)
+    nseeds = forms.IntegerField(
+        label="Seeds",
+        min_value=1,
+        max_value=SEEDS_MAX,
+        initial=1,
+        help_text="More than one shows how much is chance.",
+    )
+    parameter = forms.ChoiceField(
+        label="Vary",
+        required=False,
+        choices=[("", "Nothing"), *((name, f"{row[0]} ({row[1]})") for name, row in PARAMETERS.items())],
+    )
+    values = forms.CharField(
+        label="Over the values",
+        required=False,
+        max_length=200,
+        help_text=f"Up to {VARIANTS_MAX}, such as 0.1 0.5 2 10.",
+    )
+    work_buf_min_days = _number("Least buffer (days)", 0, 1000, 0.1)
+    work_buf_additional_days = _number("Additional buffer (days)", 0, 1000, 0.5)
+
+    def __init__(self, scenario: Scenario, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.scenario = scenario
+        self.fields["work_buf_min_days"].initial = scenario.preferences.work_buf_min_days
+        self.fields["work_buf_additional_days"].initial = scenario.preferences.work_buf_additional_days
+        for number, processor in enumerate(scenario.host.processors):
+            self.fields[f"instances{number}"] = forms.IntegerField(
+                label=f"{processor.kind}s", min_value=1, max_value=MOST_INSTANCES, initial=processor.instances
+            )
+            self.fields[f"gflops{number}"] = _number("GFLOPS of each", 1e-9, 1e9, processor.peak_flops / 1e9)
+        for number, project in enumerate(self._listed()):
+            self.fields[f"share{number}"] = _number(project.name, 0, 1e9, project.share)
+
+    def _listed(self) -> list[Any]:
+        return list(self.scenario.projects) if len(self.scenario.projects) <= LISTED_MAX else []
+
+    def processor_rows(self) -> list[tuple[str, forms.BoundField, forms.BoundField]]:
+        """Kind, instances, speed."""
+        return [
+            (processor.kind, self[f"instances{number}"], self[f"gflops{number}"])
+            for number, processor in enumerate(self.scenario.host.processors)
+        ]
+
+    def share_rows(self) -> list[forms.BoundField]:
+        return [self[f"share{number}"] for number in range(len(self._listed()))]
+
+    def clean_values(self) -> list[float]:
+        words = self.cleaned_data["values"].replace(",", " ").replace(";", " ").split()
+        if len(words) > VARIANTS_MAX:
+            raise ValidationError(f"{len(words)} values; {VARIANTS_MAX} are the most.")
+        try:
+            values = [float(word) for word in words]
+        except ValueError:
+            raise ValidationError("Numbers only, with blanks between them, such as 0.1 0.5 2.") from None
+        if not all(math.isfinite(value) for value in values):
+            raise ValidationError("Numbers only, with blanks between them, such as 0.1 0.5 2.")
+        return sorted(set(values))
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        parameter, values = cleaned.get("parameter", ""), cleaned.get("values") or []
+        if parameter:
+            _, unit, low, high = PARAMETERS[parameter]
+            if not values:
+                self.add_error("values", "Say over which values.")
+            elif not all(low <= value <= high for value in values):
+                self.add_error("values", f"From {low:g} to {high:g} {unit}.")
+        return cleaned
+
+    def change(self) -> Change:
+        """What was changed of the scenario."""
+        data = self.cleaned_data
+        numbers = range(len(self.scenario.host.processors))
+        listed = self._listed()
+        return Change(
+            instances=[data[f"instances{number}"] for number in numbers],
+            peak_flops=[self._peak_flops(number) for number in numbers],
+            shares=[data[f"share{number}"] for number in range(len(listed))]
+            if listed
+            else [project.share for project in self.scenario.projects],
+            work_buf_min_days=data["work_buf_min_days"],
+            work_buf_additional_days=data["work_buf_additional_days"],
+        )
+
+    def _peak_flops(self, number: int) -> float:
+        """As it was unless it was changed: GFLOPS and back may differ in the last digit."""
+        known = self.scenario.host.processors[number].peak_flops
+        given: float = self.cleaned_data[f"gflops{number}"]
+        return known if math.isclose(given, known / 1e9, rel_tol=1e-9) else given * 1e9
+
+    def variants(self) -> list[Variant]:
+        """Each policy, or each policy at each value."""
+        data = self.cleaned_data
+        chosen = [(Policy(name).label.split(" (")[0], name, False) for name in data["policies"]]
+        if data["quirks"]:
+            chosen.append(("As BOINC’s code", str(Policy.REC), True))
+        if data["no_rule"]:
+            chosen.append((NO_RULE, str(Policy.LTD), False))
+        parameter = data["parameter"]
+        if not parameter:
+            return [Variant(label, policy, quirks, _more(label)) for label, policy, quirks in chosen]
+        return [
+            Variant(f"{label}, {value:g}", policy, quirks, {**_more(label), parameter: value}, value)
+            for label, policy, quirks in chosen
+            for value in data["values"]
+        ]
+
+    def seeds(self) -> list[int]:
+        first: int = self.cleaned_data["seed"]
+        return list(range(first, first + self.cleaned_data["nseeds"]))
+
+
+def _more(label: str) -> dict[str, Any]:
+    """What a variant differs in besides its policy."""
+    return {"eligibility_rule": False} if label == NO_RULE else {}

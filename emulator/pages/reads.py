@@ -1,0 +1,221 @@
+"""Reads: what the emulator's pages show of experiments and their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean
+from typing import Any, Final
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count, Q, QuerySet, Value
+
+from accounting.models import Project as SiteProject
+from emulator.engine.scenario import CPU, Processor, Scenario
+from emulator.files.scenario_json import from_json
+from emulator.models import Experiment, Run, RunState, RunTimeline
+from emulator.runs.experiments import PARAMETERS, UNFINISHED
+from emulator.runs.packed_timeline import Packed, unpack
+from portal.models import User
+from portal.templatetags.display import speed
+
+FIGURES: Final[dict[str, tuple[str, str]]] = {
+    "idle": ("Idle", "The part of the computer’s speed that was not used while it could have been."),
+    "wasted": ("Wasted", "The part that went into jobs which were finished too late."),
+    "share_violation_normalised": ("Share violation", "0: each project got its share; 1: as far from it as can be."),
+    "monotony": ("Monotony", "0: all projects take turns all the time; 1: long runs of one project."),
+    "rpcs_per_job": ("RPCs per job", "How often projects were contacted for each job."),
+}
+"""The five figures of merit; less is better."""
+COLOURS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A figure over the seeds of a variant."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRow:
+    """All runs of a variant: the finished ones' figures, and each project's part of what was done."""
+
+    label: str
+    value: float | None
+    runs: list[Run]
+    figures: dict[str, Spread]
+    got: list[Spread]
+    jobs: float
+    late: float
+
+    @property
+    def first(self) -> Run:
+        """The one that keeps its timeline."""
+        return self.runs[0]
+
+    @property
+    def ended(self) -> int:
+        """How many of its runs are over, whatever came of them."""
+        return sum(run.state not in UNFINISHED for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Runs that came to nothing for the same reason: which, in words, and why."""
+
+    title: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPart:
+    """A project's aim and what it got, for the bars."""
+
+    name: str
+    colour: int
+    share: float
+    got: float
+    row: dict[str, Any]
+
+
+def read_experiments(owner: User) -> QuerySet[Experiment]:
+    """The owner's experiments, the latest first, with what each tried (``tried``), over how many seeds (``nseeds``),
+    and how many runs are not over (``unfinished``); one statement.
+    """
+    return (
+        Experiment.objects.filter(owner=owner)
+        .defer("scenario")
+        .annotate(
+            tried=ArrayAgg("runs__variant", filter=Q(runs__isnull=False), distinct=True, default=Value([])),
+            nseeds=Count("runs__seed", distinct=True),
+            unfinished=Count("runs", filter=Q(runs__state__in=UNFINISHED), distinct=True),
+        )
+        .order_by("-pk")
+    )
+
+
+def read_runs(experiment: Experiment) -> list[Run]:
+    return list(experiment.runs.order_by("number"))
+
+
+def is_unfinished(runs: Sequence[Run]) -> bool:
+    return any(run.state in UNFINISHED for run in runs)
+
+
+def progress(runs: Sequence[Run]) -> float:
+    """How far all of them are, 0 to 1."""
+    return fmean(1.0 if run.state not in UNFINISHED else run.progress for run in runs) if runs else 0.0
+
+
+def variants(runs: Sequence[Run]) -> list[VariantRow]:
+    """Runs by variant, in order."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.variant, []).append(run)
+    return [_variant(label, group) for label, group in groups.items()]
+
+
+def troubles(runs: Sequence[Run]) -> list[Trouble]:
+    """Why some runs have no figures, each reason once."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        if run.state in (RunState.FAILED, RunState.CANCELLED):
+            groups.setdefault((run.state, run.fault), []).append(run)
+    return [Trouble(_whose(same, len(runs)), fault) for (_, fault), same in groups.items()]
+
+
+def _whose(same: Sequence[Run], number: int) -> str:
+    first, state = same[0], same[0].get_state_display()
+    if len(same) == 1:
+        return f"{first.variant}, seed {first.seed}: {state}."
+    return f"{len(same) if len(same) < number else f'All {number}'} runs: {state}."
+
+
+def _variant(label: str, runs: list[Run]) -> VariantRow:
+    done = [run for run in runs if run.state == RunState.DONE]
+    figures = {name: _spread([run.figures[name] for run in done]) for name in FIGURES} if done else {}
+    projects = len(done[0].projects) if done else 0
+    return VariantRow(
+        label=label,
+        value=runs[0].value,
+        runs=runs,
+        figures=figures,
+        got=[_spread([run.projects[number]["got_fraction"] for run in done]) for number in range(projects)],
+        jobs=fmean(sum(row["jobs"] for row in run.projects) for run in done) if done else 0.0,
+        late=fmean(sum(row["late"] for row in run.projects) for run in done) if done else 0.0,
+    )
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    return Spread(fmean(values), min(values), max(values))
+
+
+def colours(names: Sequence[str]) -> list[int]:
+    """The data colour of each project: a project of this site has the one it has on every page, others what is free.
+
+    Two of one colour in a scenario: the second takes a free one. One statement.
+    """
+    known = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
+    chosen: dict[int, int] = {}
+    for number, name in enumerate(names):
+        if name in known and known[name] % COLOURS not in chosen.values():
+            chosen[number] = known[name] % COLOURS
+    free = [colour for colour in range(COLOURS) if colour not in chosen.values()]
+    for number in range(len(names)):
+        if number not in chosen:
+            chosen[number] = free.pop(0) if free else number % COLOURS
+    return [chosen[number] for number in range(len(names))]
+
+
+def parts(run: Run, palette: Sequence[int]) -> list[ProjectPart]:
+    """Aim and outcome by project."""
+    return [
+        ProjectPart(row["name"], colour, row["share"], row["got_fraction"], row)
+        for row, colour in zip(run.projects, palette, strict=True)
+    ]
+
+
+def chart(experiment: Experiment, rows: Sequence[VariantRow]) -> dict[str, Any] | None:
+    """Numbers for the comparison's charts: a line per figure over the sweep's values, else bars side by side."""
+    finished = [row for row in rows if row.figures]
+    if len(finished) < 2:
+        return None
+    series = {
+        name: [[row.figures[name].mean, row.figures[name].low, row.figures[name].high] for row in finished]
+        for name in FIGURES
+    }
+    sweep = experiment.parameter
+    label, unit = PARAMETERS[sweep][:2] if sweep else ("", "")
+    return {
+        "labels": [row.label for row in finished],
+        "policies": [row.label.rsplit(",", 1)[0] for row in finished],
+        "values": [row.value for row in finished] if sweep else None,
+        "axis": f"{label} ({unit})" if sweep else "",
+        "series": series,
+        "names": {name: title for name, (title, _) in FIGURES.items()},
+    }
+
+
+def scenario_of(experiment: Experiment) -> Scenario:
+    return from_json(experiment.scenario)
+
+
+def processors_text(scenario: Scenario) -> str:
+    """Such as: 4 CPUs of 4 GFLOPS, 1 NVIDIA of 5 TFLOPS."""
+    return ", ".join(_processor_text(row) for row in scenario.host.processors)
+
+
+def _processor_text(row: Processor) -> str:
+    plural = "s" if row.kind == CPU and row.instances != 1 else ""
+    return f"{row.instances} {row.kind}{plural} of {speed(row.peak_flops)}"
+
+
+@lru_cache(maxsize=8)
+def read_timeline(run_id: int) -> Packed | None:
+    """The columns of a finished run; None if it keeps none. A finished run never changes, so a few are remembered."""
+    found = RunTimeline.objects.filter(run=run_id).values_list("data", flat=True).first()
+    return unpack(bytes(found)) if found is not None else None

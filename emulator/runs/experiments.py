@@ -1,0 +1,174 @@
+"""Make, change, start, stop, share and delete experiments. Each function is one transaction and locks the owner's row,
+so that quotas hold however many requests come at once.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import transaction
+
+from emulator.engine.scenario import Scenario, ScenarioError
+from emulator.files.scenario_json import from_json, to_json
+from emulator.models import Experiment, Run, RunState
+from portal.models import User
+
+VARIANTS_MAX: Final = 8
+SEEDS_MAX: Final = 10
+RUNS_MAX: Final = 40
+
+PARAMETERS: Final[dict[str, tuple[str, str, float, float]]] = {
+    "work_buf_min_days": ("least buffer", "days", 0.0, 100.0),
+    "work_buf_additional_days": ("additional buffer", "days", 0.0, 100.0),
+    "half_life_days": ("half-life of recent credit", "days", 0.01, 10_000.0),
+    "period_secs": ("time slice", "s", 60.0, 864_000.0),
+}
+"""What a sweep may vary: label, unit, least and most."""
+
+UNFINISHED: Final = (RunState.QUEUED, RunState.RUNNING)
+
+
+class Refused(Exception):
+    """What was asked for is not possible; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of what is compared: a policy with what differs from the defaults, and the value of a sweep."""
+
+    label: str
+    policy: str
+    has_quirks: bool = False
+    parameters: dict[str, Any] = field(default_factory=dict)
+    value: float | None = None
+
+
+@transaction.atomic
+def create(owner: User, title: str, origin: str, scenario: Scenario | None, days: float) -> Experiment:
+    """A new experiment without runs. Raises Refused when the owner has as many as they may."""
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
+    if Experiment.objects.filter(owner=owner).count() >= settings.EMULATOR_EXPERIMENTS_MAX:
+        raise Refused(
+            f"You have {settings.EMULATOR_EXPERIMENTS_MAX} experiments, which is as many as one may keep. "
+            "Delete one that you do not need any more, and try again."
+        )
+    kept = None if scenario is None else to_json(scenario)
+    return Experiment.objects.create(
+        owner=owner,
+        title=title[:100] or "Experiment",
+        origin=origin[:200],
+        scenario=kept,
+        days=days,
+    )
+
+
+@transaction.atomic
+def start(
+    experiment: Experiment,
+    scenario: Scenario,
+    *,
+    title: str,
+    days: float,
+    variants: Sequence[Variant],
+    seeds: Sequence[int],
+    parameter: str,
+    now: dt.datetime,
+) -> list[Run]:
+    """Fix what is tried and queue a run for each variant and seed; the first seed of each keeps its timeline.
+
+    Raises Refused when it was started before, or for too many runs.
+    """
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=experiment.owner_id)
+    fresh = Experiment.objects.select_for_update().get(pk=experiment.pk)
+    if fresh.started_at is not None:
+        raise Refused("This experiment was started already. To try something else, change a copy of it.")
+    number = len(variants) * len(seeds)
+    if not 0 < number <= RUNS_MAX:
+        raise Refused(
+            f"That makes {number} runs; an experiment has 1 to {RUNS_MAX}. Choose fewer policies, values or seeds."
+        )
+    waiting = Run.objects.filter(experiment__owner=experiment.owner_id, state__in=UNFINISHED).count()
+    if waiting + number > settings.EMULATOR_RUNS_MAX:
+        raise Refused(
+            f"{waiting} runs of yours are not finished, and there may be {settings.EMULATOR_RUNS_MAX}. "
+            "Wait for them, or cancel some."
+        )
+    fresh.title, fresh.days, fresh.parameter = title[:100] or fresh.title, days, parameter
+    fresh.scenario, fresh.started_at = to_json(scenario), now
+    fresh.save()
+    return Run.objects.bulk_create(
+        Run(
+            experiment=fresh,
+            number=place,
+            variant=variant.label,
+            policy=variant.policy,
+            has_quirks=variant.has_quirks,
+            parameters=variant.parameters,
+            value=variant.value,
+            seed=seed,
+            keeps_timeline=seed == seeds[0],
+        )
+        for place, (variant, seed) in enumerate(((v, s) for v in variants for s in seeds), 1)
+    )
+
+
+@transaction.atomic
+def copy(experiment: Experiment) -> Experiment:
+    """The same scenario, ready to be changed and run anew."""
+    return create(
+        experiment.owner,
+        experiment.title,
+        experiment.origin,
+        from_json(experiment.scenario),
+        experiment.days,
+    )
+
+
+def cancel(experiment: Experiment, now: dt.datetime) -> int:
+    """Cancel what is not finished: queued runs at once, running ones as soon as their worker looks. How many."""
+    with transaction.atomic():
+        runs = Run.objects.filter(experiment=experiment)
+        queued = runs.filter(state=RunState.QUEUED).update(state=RunState.CANCELLED, finished_at=now)
+        return queued + runs.filter(state=RunState.RUNNING).update(cancel_asked=True)
+
+
+def share(experiment: Experiment) -> str:
+    """An unguessable token by which anybody who has it may look."""
+    with transaction.atomic():
+        fresh = Experiment.objects.select_for_update().get(pk=experiment.pk)
+        if fresh.share_token is None:
+            fresh.share_token = secrets.token_urlsafe(20)[:32]
+            fresh.save(update_fields=["share_token"])
+        return fresh.share_token
+
+
+def unshare(experiment: Experiment) -> None:
+    """The link is dead at once; a later one will be another."""
+    Experiment.objects.filter(pk=experiment.pk).update(share_token=None)
+
+
+def delete(experiment: Experiment) -> None:
+    """With all its runs; a worker that is at one of them stops when it looks."""
+    experiment.delete()
+
+
+def with_parameters(scenario: Scenario, parameters: dict[str, Any]) -> Scenario:
+    """The scenario as a run's parameters change it (those that are preferences). Raises ScenarioError."""
+    unknown = set(parameters) - set(PARAMETERS) - {"eligibility_rule"}
+    if unknown:
+        raise ScenarioError("parameters", f"{sorted(unknown)[0]!r} is none")
+    known = scenario.preferences
+    return replace(
+        scenario,
+        preferences=replace(
+            known,
+            work_buf_min_days=parameters.get("work_buf_min_days", known.work_buf_min_days),
+            work_buf_additional_days=parameters.get("work_buf_additional_days", known.work_buf_additional_days),
+            period_secs=parameters.get("period_secs", known.period_secs),
+        ),
+    )

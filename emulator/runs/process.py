@@ -1,0 +1,99 @@
+"""A process of its own for one job: to read uploaded files, or to run a scenario. No Django, no database.
+
+What is uploaded is not trusted, and a scenario may need more time or memory than there is: so the process limits
+itself before it looks at its input, and whoever started it may kill it at any time.
+
+Standard input: one line of JSON, then, to read files, a zip of them. Standard output: lines ``progress <fraction>``,
+then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import sys
+import threading
+import time
+import zipfile
+from typing import Any, Final
+
+PROGRESS_SECS: Final = 0.5
+
+
+def main() -> None:
+    order = json.loads(sys.stdin.buffer.readline())
+    limit = order["bytes_max"]
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    # The kernel ends the process some seconds after the soft limit, whatever it does.
+    resource.setrlimit(resource.RLIMIT_CPU, (order["secs_max"], order["secs_max"] + 5))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        answer, data = (_read if order["do"] == "read" else _run)(order)
+    except MemoryError:
+        answer, data = (
+            {"fault": f"It needs more than {limit / 2**20:.0f} MiB of memory. Try fewer days or projects."},
+            b"",
+        )
+    out = sys.stdout.buffer
+    out.write(json.dumps({**answer, "nbytes": len(data)}).encode() + b"\n")
+    out.write(data)
+    out.flush()
+
+
+def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """The scenario of the files, or what is wrong with them."""
+    from emulator.engine.scenario import ScenarioError
+    from emulator.files.scenario import read_upload
+    from emulator.files.scenario_json import to_json
+
+    with zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read())) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    try:
+        scenario = read_upload(files)
+    except ScenarioError as error:
+        return {"fault": str(error)}, b""
+    return {"ok": to_json(scenario)}, b""
+
+
+def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """Figures and projects; the packed timeline if it is wanted."""
+    from emulator.engine.policies.registry import make_policy
+    from emulator.engine.quirks import BOINC, Quirks
+    from emulator.engine.run import Run
+    from emulator.engine.scenario import ScenarioError
+    from emulator.files.scenario_json import from_json
+    from emulator.runs.packed_timeline import pack
+
+    try:
+        scenario = from_json(order["scenario"])
+        quirks = BOINC if order["has_quirks"] else Quirks()
+        policy = make_policy(order["policy"], scenario, order["parameters"])
+        run = Run(scenario, policy, order["days"], order["seed"], quirks, timeline=order["timeline"])
+    except ScenarioError as error:
+        return {"fault": str(error)}, b""
+    done = threading.Event()
+    teller = threading.Thread(target=_tell_progress, args=(run, done), daemon=True)
+    teller.start()
+    result = run.result()
+    done.set()
+    teller.join()
+    answer = result.as_json()
+    answer["projects"] = [_project(row) for row in result.projects]
+    answer["cpu_secs"] = time.process_time()
+    return {"ok": answer}, pack(result) if order["timeline"] else b""
+
+
+def _project(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in type(row).__slots__}
+
+
+def _tell_progress(run: Any, done: threading.Event) -> None:
+    while not done.wait(PROGRESS_SECS):
+        line = f"progress {run.done_fraction:.4f}\n".encode()
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Carry out runs and read uploads: start a process for each, hear of its progress, stop it, keep what comes of it.
+
+A run is taken by setting its state from queued to running in one statement, so that a task that is handed out twice
+runs it once. The worker's last sign is kept: a run whose worker was lost is queued again.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import os
+import selectors
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from emulator.engine.scenario import ScenarioError
+from emulator.files.scenario_json import from_json, to_json
+from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
+from emulator.runs.experiments import with_parameters
+
+LOOK_SECS: Final = 1.0
+LOST_AFTER: Final = dt.timedelta(minutes=3)
+READ_SECS_MAX: Final = 30
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the process said: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
+
+    ok: Any
+    data: bytes
+    fault: str
+
+
+class Stopped(Exception):
+    """The run was cancelled, or is no longer there."""
+
+
+def store_upload(experiment: Experiment, files: Mapping[str, bytes]) -> None:
+    """Keep files until a worker reads them."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    Upload.objects.create(experiment=experiment, files=buffer.getvalue())
+
+
+def read_upload(experiment_id: int) -> None:
+    """Make the scenario of an experiment of the files that were sent for it, or keep what is wrong with them."""
+    upload = Upload.objects.filter(experiment=experiment_id).first()
+    if upload is None:
+        return
+    answer = _ask({"do": "read"}, bytes(upload.files), READ_SECS_MAX, lambda _: None)
+    with transaction.atomic():
+        experiment = Experiment.objects.select_for_update().filter(pk=experiment_id).first()
+        if experiment is None:
+            return
+        experiment.scenario = answer.ok if not answer.fault else None
+        experiment.fault = answer.fault[:500]
+        # Until here it had the name of all uploads; now it is the computer's.
+        if experiment.scenario is not None:
+            experiment.title = (experiment.scenario["host"]["name"] or experiment.title)[:100]
+        experiment.save(update_fields=["scenario", "fault", "title"])
+        upload.delete()
+
+
+def carry_out(run_id: int) -> None:
+    """Run it, unless it was cancelled or another worker has it."""
+    now = timezone.now()
+    taken = Run.objects.filter(pk=run_id, state=RunState.QUEUED)
+    if not taken.update(state=RunState.RUNNING, started_at=now, heard_of_at=now, progress=0):
+        return
+    run = Run.objects.select_related("experiment").get(pk=run_id)
+    try:
+        answer = _ask(_order(run), b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _look(run_id, progress))
+    except ScenarioError as error:
+        answer = Answer(None, b"", str(error))
+    except Stopped:
+        Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(
+            state=RunState.CANCELLED, finished_at=timezone.now()
+        )
+        return
+    _keep(run_id, answer)
+
+
+def _order(run: Run) -> dict[str, Any]:
+    scenario = with_parameters(from_json(run.experiment.scenario), run.parameters)
+    return {
+        "do": "run",
+        "scenario": to_json(scenario),
+        "days": run.experiment.days,
+        "policy": run.policy,
+        "has_quirks": run.has_quirks,
+        "parameters": run.parameters,
+        "seed": run.seed,
+        "timeline": run.keeps_timeline,
+    }
+
+
+def _look(run_id: int, progress: float) -> None:
+    """Tell how far it is; raises Stopped if it is not wanted any more."""
+    wanted = Run.objects.filter(pk=run_id, state=RunState.RUNNING, cancel_asked=False)
+    if not wanted.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=timezone.now()):
+        raise Stopped
+
+
+def _keep(run_id: int, answer: Answer) -> None:
+    with transaction.atomic():
+        run = Run.objects.select_for_update().filter(pk=run_id, state=RunState.RUNNING).first()
+        if run is None:
+            return
+        run.finished_at = timezone.now()
+        if answer.fault:
+            run.state, run.fault = RunState.FAILED, answer.fault[:300]
+        else:
+            run.state, run.progress = RunState.DONE, 1.0
+            run.figures, run.projects = answer.ok["figures_of_merit"], answer.ok["projects"]
+            run.cpu_secs = answer.ok["cpu_secs"]
+            if answer.data:
+                RunTimeline.objects.update_or_create(run=run, defaults={"data": answer.data})
+        run.save()
+    log.info("emulation ended", run=run_id, state=str(run.state), cpu_secs=run.cpu_secs)
+
+
+def requeue_lost(now: dt.datetime) -> list[int]:
+    """Runs whose worker has given no sign for minutes wait again; their ids, and those of runs that wait long."""
+    lost = Run.objects.filter(state=RunState.RUNNING, heard_of_at__lt=now - LOST_AFTER)
+    lost.filter(cancel_asked=True).update(state=RunState.CANCELLED, finished_at=now)
+    lost.update(state=RunState.QUEUED)
+    waiting = Run.objects.filter(state=RunState.QUEUED, experiment__started_at__lt=now - LOST_AFTER)
+    return list(waiting.order_by("pk").values_list("pk", flat=True)[:100])
+
+
+def _ask(order: dict[str, Any], data: bytes, secs_max: int, look: Callable[[float], None]) -> Answer:
+    """Start the process, hand it the order, and wait for its answer; ``look`` is called every second or so."""
+    order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "emulator.runs.process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=settings.BASE_DIR,
+        # One thread per library: more would only need more memory.
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONMALLOC": "malloc"},
+    )
+    try:
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(order).encode() + b"\n" + data)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it ended at once: its answer or exit code says why
+        answer = _listen(process, secs_max, look)
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+    return answer
+
+
+def _listen(process: subprocess.Popen[bytes], secs_max: int, look: Callable[[float], None]) -> Answer:
+    """Everything that it writes until it ends; wall-clock time is limited to twice its processor time."""
+    assert process.stdout is not None and process.stderr is not None
+    out, errors = bytearray(), bytearray()
+    progress, ends_at, look_at = 0.0, monotonic() + 2 * secs_max, monotonic() + LOOK_SECS
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ, out)
+        selector.register(process.stderr, selectors.EVENT_READ, errors)
+        while selector.get_map():
+            for key, _ in selector.select(LOOK_SECS):
+                piece = os.read(key.fd, 1 << 16)
+                if not piece:
+                    selector.unregister(key.fileobj)
+                key.data.extend(piece)
+            progress = _take_progress(out, progress)
+            now = monotonic()
+            if now >= look_at:
+                look(progress)
+                look_at = now + LOOK_SECS
+            if now >= ends_at or len(out) > ANSWER_BYTES_MAX:
+                return Answer(None, b"", _too_long(secs_max))
+    return _answer(process, bytes(out), bytes(errors), secs_max)
+
+
+def _take_progress(out: bytearray, progress: float) -> float:
+    """The newest fraction told; its lines are taken out."""
+    while out.startswith(b"progress "):
+        line, found, _ = out.partition(b"\n")
+        if not found:
+            break
+        progress = float(line.split()[1])
+        del out[: len(line) + 1]
+    return progress
+
+
+def _answer(process: subprocess.Popen[bytes], out: bytes, errors: bytes, secs_max: int) -> Answer:
+    code = process.wait()
+    line, _, data = out.partition(b"\n")
+    if code == 0 and line:
+        said = json.loads(line)
+        if "fault" in said:
+            return Answer(None, b"", said["fault"])
+        if len(data) == said["nbytes"]:
+            return Answer(said["ok"], data, "")
+    if code in (-24, -9):  # SIGXCPU; SIGKILL by the hard limit
+        return Answer(None, b"", _too_long(secs_max))
+    log.error("emulation failed", code=code, stderr=errors[-2000:].decode(errors="replace"))
+    return Answer(None, b"", "It failed by a fault of this site. Those who run the site can see why.")
+
+
+def _too_long(secs_max: int) -> str:
+    return f"It took more than {secs_max} s of processor time. Try fewer days, projects or short jobs."

@@ -1,0 +1,95 @@
+"""What both drivers do around a use case: faults become replies that clients understand; one log line; the counters."""
+
+from __future__ import annotations
+
+import random
+import re
+from functools import cache
+from time import perf_counter
+from typing import Any, Final
+
+import structlog
+from django.core.signals import got_request_exception
+
+from portal.clients.messages import BUSY, TRY_LATER, ClientReply, ClientRequest, failure, refusal
+from portal.clients.paths import ClientPath
+from portal.clients.wants import Busy, Steps
+from portal.ops import metrics
+from portal.ops.logs import USER_AGENT_CHARS, log_request
+from portal.people.accounts import ClientAuthError
+from portal.wire.boinc_errors import ERR_GENERIC
+from portal.wire.scanner import ProtocolError
+
+log = structlog.get_logger(__name__)
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
+
+
+@cache
+def _handler(route: ClientPath) -> Any:
+    return route.load()
+
+
+def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
+    """The reply to a request, whatever happens: clients wait for ever after an HTTP error (BOINC protocol)."""
+    try:
+        answer: ClientReply | Steps[ClientReply] = _handler(route)(request)
+        reply = answer if isinstance(answer, ClientReply) else (yield from answer)
+    except ClientAuthError as error:
+        return refusal(route.root, error.error_num, error.message)
+    except ProtocolError as error:
+        return refusal(route.root, error.error_num, str(error))
+    except Busy:
+        return busy(route)
+    except Exception:
+        # Of whatever kind: without a reply in its own form a client may wait for ever.
+        return failed(route)
+    return reply
+
+
+def busy(route: ClientPath) -> ClientReply:
+    """The reply when there is too much to do."""
+    log.warning("protocol.busy", path=route.path)
+    return failure(route.root, ERR_GENERIC, BUSY)
+
+
+def beside(steps: Steps[Any]) -> Steps[None]:
+    """Take these steps after a use case has stored what it answers: if they fail, the answer must still go out."""
+    try:
+        yield from steps
+    except Exception:
+        # Of whatever kind: what the reply says is stored already, and the client must hear of it.
+        log.exception("protocol.side_step_failed")
+
+
+def failed(route: ClientPath) -> ClientReply:
+    """The reply after a fault that is being handled."""
+    log.exception("protocol.failed", path=route.path)
+    # Whatever watches for faults of Django's views is told of these too.
+    got_request_exception.send(sender=ClientPath, request=None)
+    return failure(route.root, ERR_GENERIC, TRY_LATER)
+
+
+def request_id(given: str | None) -> str:
+    """The trusted proxy's id if it has a sane form, else a random one, which need not be hard to guess."""
+    return given if given and _REQUEST_ID.match(given) else f"{random.getrandbits(64):016x}"
+
+
+def record(
+    route: ClientPath, reply: ClientReply, *, method: str, id_: str, began: float, bytes_in: int, user_agent: str
+) -> None:
+    """Count an answered request and write its line; ``began`` by time.perf_counter."""
+    elapsed_secs = perf_counter() - began
+    metrics.count_rpc(route.path, reply.error_num, elapsed_secs)
+    log_request(
+        {
+            "method": method,
+            "path": route.path,
+            "status": reply.status,
+            "error_num": reply.error_num,
+            "ms": round(elapsed_secs * 1000, 1),
+            "request_id": id_,
+            "bytes_in": bytes_in,
+            "bytes_out": len(reply.body),
+            "user_agent": user_agent[:USER_AGENT_CHARS],
+        }
+    )

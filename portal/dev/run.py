@@ -1,0 +1,237 @@
+"""`make run`: prepare the site, then run the Procfile's processes until one ends or Ctrl-C.
+
+Every process has a session of its own and is told to end when this one ends, even by kill -9 (portal.dev.parent_death).
+To stop, each is asked alone, not with its children: a Celery worker finishes its tasks in hand. What is left of its
+session after STOP_LIMIT_SECS is killed.
+"""
+
+import contextlib
+import os
+import queue
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from portal.dev import embedded
+from portal.dev.parent_death import leashed
+
+PROJECT_DIR = Path(__file__).resolve().parents[2]
+HOST = "127.0.0.1"
+STOP_LIMIT_SECS = 10.0
+ANSWER_LIMIT_SECS = 60.0
+LOOK_AFTER_SERVERS_SECS = 5.0
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stop(BaseException):
+    """This process was asked to end."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running line of the Procfile."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+
+
+def stop_requested(_signal: int, _frame: FrameType | None) -> None:
+    raise Stop
+
+
+def read_port() -> int:
+    """The port to serve on, from the environment; SystemExit when it is no port."""
+    text = os.environ.get("PORT") or "8000"
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        sys.exit(f"PORT is {text!r}, but a port is a number from 1 to 65535.")
+    return int(text)
+
+
+def claim_port(port: int) -> socket.socket:
+    """A bound socket that makes another `make run` see the port as taken; SystemExit when it is in use.
+
+    The web server shares ports with whoever else allows it, so it would never report a busy one itself.
+    """
+    with socket.socket() as alone:
+        alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            alone.bind((HOST, port))
+            alone.listen()
+        except OSError as error:
+            sys.exit(f"Port {port} cannot be used ({error.strerror}). Choose another one: make run PORT=…")
+    claim = socket.socket()
+    claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    claim.bind((HOST, port))
+    return claim
+
+
+def prepare(var_dir: Path) -> None:
+    """Bring database, keys, demo data and static files up to date; SystemExit when that fails."""
+    print("Preparing the database…", flush=True)
+    manage("migrate", "--verbosity", "0")
+    manage("prepare")
+    stamp = var_dir / "static.stamp"
+    sources = [PROJECT_DIR / "requirements.txt", *(PROJECT_DIR / "static").rglob("*")]
+    if not stamp.exists() or stamp.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        # The stamp is as old as the start, so that a file changed meanwhile counts as newer.
+        started = time.time()
+        manage("collectstatic", "--no-input", "--clear", "--verbosity", "0")
+        stamp.touch()
+        os.utime(stamp, (started, started))
+
+
+def manage(*arguments: str) -> None:
+    process = start_process([sys.executable, "manage.py", *arguments])
+    if process.wait() != 0:
+        sys.exit(f"`manage.py {arguments[0]}` failed; the site was not started.")
+
+
+def start_process(command: list[str], stdout: int | None = None) -> "subprocess.Popen[bytes]":
+    """Start a command of the project in a session of its own; it ends with this process."""
+    return subprocess.Popen(
+        leashed(command),
+        cwd=PROJECT_DIR,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.STDOUT if stdout else None,
+        start_new_session=True,
+    )
+
+
+def read_procfile() -> dict[str, list[str]]:
+    """The commands by name; $PORT and the like are replaced after splitting: a path may have spaces."""
+    commands = {}
+    for line in (PROJECT_DIR / "Procfile").read_text().splitlines():
+        name, _, command = line.partition(":")
+        commands[name] = [os.path.expandvars(word) for word in shlex.split(command)]
+    return commands
+
+
+def start_service(name: str, command: list[str], width: int, ended: "queue.SimpleQueue[str]") -> Service:
+    process = start_process(command, stdout=subprocess.PIPE)
+
+    def show_output() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            show(f"{name:{width}} | {line.decode(errors='replace').rstrip()}")
+
+    def report_end() -> None:
+        process.wait()
+        ended.put(name)
+
+    threading.Thread(target=show_output, daemon=True).start()
+    threading.Thread(target=report_end, daemon=True).start()
+    return Service(name, process)
+
+
+def show(text: str) -> None:
+    # When the terminal is gone the services' output must still be read, or they block.
+    with contextlib.suppress(OSError):
+        print(text, flush=True)
+
+
+def site_answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{HOST}:{port}/healthz", timeout=2):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def serve(port: int) -> str:
+    """Run the services until one of them ends, and give its name; leave none, also at Stop."""
+    ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+    services: list[Service] = []
+    commands = read_procfile()
+    width = max(map(len, commands))
+    try:
+        for name, command in commands.items():
+            services.append(start_service(name, command, width, ended))
+        deadline = time.monotonic() + ANSWER_LIMIT_SECS
+        while time.monotonic() < deadline:
+            if site_answers(port):
+                greet(port)
+                break
+            try:
+                return ended.get(timeout=0.2)
+            except queue.Empty:
+                continue
+        else:
+            show(f"The site does not answer after {ANSWER_LIMIT_SECS:.0f} s. See its output above.")
+        return wait_for_end(ended)
+    finally:
+        stop(services)
+
+
+def wait_for_end(ended: "queue.SimpleQueue[str]") -> str:
+    """The name of the first service that ends. Meanwhile the embedded servers are seen to, should they be killed."""
+    while True:
+        try:
+            return ended.get(timeout=LOOK_AFTER_SERVERS_SECS)
+        except queue.Empty:
+            embedded.revive()
+
+
+def greet(port: int) -> None:
+    show(f"\n  Cobblestone is ready:  http://{HOST}:{port}/")
+    show("  Demo login:            demo@example.org / cobblestone")
+    show("  Ctrl-C ends it.\n")
+
+
+def stop(services: list[Service]) -> None:
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    for service in services:
+        service.process.terminate()
+    deadline = time.monotonic() + STOP_LIMIT_SECS
+    for service in services:
+        try:
+            service.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            show(f"{service.name} did not end within {STOP_LIMIT_SECS:.0f} s and is killed.")
+        with contextlib.suppress(ProcessLookupError):  # all of its session has ended
+            os.killpg(service.process.pid, signal.SIGKILL)
+
+
+def main() -> NoReturn:
+    for number in STOP_SIGNALS:
+        # Under nohup the hang-up is ignored already, and stays so.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop_requested)
+    port = read_port()
+    var_dir = Path(os.environ.get("VAR_DIR") or PROJECT_DIR / "var").resolve()
+    os.environ.update(PORT=str(port), VAR_DIR=str(var_dir), DJANGO_SETTINGS_MODULE="portal.settings")
+    # The services write into a pipe; what they write is read here.
+    os.environ.setdefault("LOG_FORMAT", "console" if sys.stdout.isatty() else "json")
+    # The Procfile says "python" and means this one.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    try:
+        with claim_port(port):
+            hold_servers()
+            prepare(var_dir)
+            name = serve(port)
+    except Stop:
+        show("Stopped.")
+        sys.exit(0)
+    sys.exit(f"{name} ended, so the site was stopped. See its output above.")
+
+
+def hold_servers() -> None:
+    """Read the settings here too: embedded servers, if any, then stay from the first step to the last."""
+    from django.conf import settings
+
+    _ = settings.DATABASES
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""System checks of the settings: what is set but cannot work together, or is unsafe in production.
+
+Single values out of their limits never get here: portal/environment.py refuses them when it reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage
+
+from portal import environment
+from portal.wire import signing
+
+MIN_SECRET_CHARS = 32
+
+
+@checks.register()
+def check_site_url(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Clients keep the address that they attached to for good, so it must have the form they turn it into."""
+    url = settings.SITE_URL
+    found: list[CheckMessage] = []
+    if not re.fullmatch(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)+(:\d{1,5})?/([^/?#\s]+/)*", url):
+        found.append(
+            checks.Error(
+                f"SITE_URL {url!r} is not an address that BOINC clients can attach to.",
+                hint="Give http:// or https://, a host in lower case with a dot in it, and a slash at the end.",
+                id="cobblestone.E001",
+            )
+        )
+        return found
+    host = urlsplit(url).hostname or ""
+    if not any(_allows(pattern, host) for pattern in settings.ALLOWED_HOSTS):
+        found.append(
+            checks.Error(
+                f"ALLOWED_HOSTS does not have {host!r}, the host of SITE_URL: all pages would be refused.",
+                hint="Add it to ALLOWED_HOSTS, or leave ALLOWED_HOSTS out.",
+                id="cobblestone.E002",
+            )
+        )
+    return found
+
+
+def _allows(pattern: str, host: str) -> bool:
+    return pattern == "*" or pattern == host or (pattern.startswith(".") and host.endswith(pattern))
+
+
+@checks.register()
+def check_repeat_intervals(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """The first contact after an attachment brings the resource shares: it must not come later than others."""
+    if settings.AM_REPEAT_SECS_AFTER_ATTACH <= settings.AM_REPEAT_SECS:
+        return []
+    return [
+        checks.Error(
+            f"AM_REPEAT_SECS_AFTER_ATTACH ({settings.AM_REPEAT_SECS_AFTER_ATTACH}) is more than AM_REPEAT_SECS "
+            f"({settings.AM_REPEAT_SECS}).",
+            hint="A client learns its resource shares at the second contact: let that be soon, as 120 seconds.",
+            id="cobblestone.E003",
+        )
+    ]
+
+
+@checks.register()
+def check_signing_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Clients keep the public key for good; a private one is needed only where signatures are made."""
+    private: signing.PrivateKey | None = None
+    public: signing.PublicKey | None = None
+    try:
+        if settings.AM_SIGNING_KEY.exists():
+            private = signing.parse_private_key(_read_key(settings.AM_SIGNING_KEY))
+        if settings.AM_SIGNING_KEY_PUBLIC.exists():
+            public = signing.parse_public_key(_read_key(settings.AM_SIGNING_KEY_PUBLIC))
+    except (OSError, UnicodeDecodeError, signing.SigningError) as error:
+        return [
+            checks.Error(
+                f"A signing key cannot be used: {error}",
+                hint="AM_SIGNING_KEY and AM_SIGNING_KEY_PUBLIC name files with 1024-bit keys as BOINC writes them.",
+                id="cobblestone.E004",
+            )
+        ]
+    if private and public and signing.public_key_text(private) != signing.public_key_text(public):
+        return [
+            checks.Error(
+                f"{settings.AM_SIGNING_KEY} and {settings.AM_SIGNING_KEY_PUBLIC} are not of one pair.",
+                hint="Clients refuse signatures of another key than the one they were given when they attached.",
+                id="cobblestone.E005",
+            )
+        ]
+    return []
+
+
+def _read_key(path: Path) -> str:
+    return path.read_text(encoding="ascii")
+
+
+@checks.register()
+def check_pool(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """More web threads than connections is fine as long as they do not wait for one another too long."""
+    threads = environment.integer("GRANIAN_BLOCKING_THREADS", 1, low=1, high=10_000)
+    if threads <= 8 * settings.DB_POOL_MAX:
+        return []
+    return [
+        checks.Warning(
+            f"{threads} web threads share {settings.DB_POOL_MAX} database connections.",
+            hint="Raise DB_POOL_MAX (and PostgreSQL's max_connections), or lower GRANIAN_BLOCKING_THREADS.",
+            id="cobblestone.W006",
+        )
+    ]
+
+
+@checks.register(deploy=True)
+def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """What is handy on one's own machine and wrong on a public site."""
+    found: list[CheckMessage] = []
+    if not settings.SITE_URL.startswith("https://"):
+        found.append(
+            checks.Warning(
+                "SITE_URL does not begin with https://: passwords and keys would travel in the clear.",
+                hint="Clients keep the address that they attached to, so decide before the first one does.",
+                id="cobblestone.W007",
+            )
+        )
+    if settings.SECURE_SSL_REDIRECT and not settings.BEHIND_PROXY:
+        found.append(
+            checks.Warning(
+                "BEHIND_PROXY is off: behind a proxy that ends TLS, every page would redirect to itself for ever.",
+                hint="Set BEHIND_PROXY=1, and see that the proxy sets X-Forwarded-Proto and X-Forwarded-For.",
+                id="cobblestone.W012",
+            )
+        )
+    # Django looks at SECRET_KEY itself.
+    if len(settings.ACCOUNT_KEY_SECRET) < MIN_SECRET_CHARS:
+        found.append(
+            checks.Warning(
+                f"ACCOUNT_KEY_SECRET has fewer than {MIN_SECRET_CHARS} characters.",
+                hint='Make one: python -c "import secrets; print(secrets.token_urlsafe(48))"',
+                id="cobblestone.W008",
+            )
+        )
+    if settings.SECRET_KEY == settings.ACCOUNT_KEY_SECRET:
+        found.append(
+            checks.Warning(
+                "ACCOUNT_KEY_SECRET is the same as SECRET_KEY.",
+                hint="Give it a value of its own: SECRET_KEY may be changed, ACCOUNT_KEY_SECRET may not.",
+                id="cobblestone.W009",
+            )
+        )
+    return found
+
+
+@checks.register(deploy=True)
+def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """What a public site cannot do without: mail that leaves, and a key to sign addresses with."""
+    found: list[CheckMessage] = []
+    if settings.EMAIL_BACKEND.endswith(("console.EmailBackend", "dummy.EmailBackend")):
+        found.append(
+            checks.Warning(
+                "E-mails are printed, not sent: nobody can confirm an address or reset a password.",
+                hint="Set EMAIL_URL, as in smtp+tls://user:password@mail.example.org:587.",
+                id="cobblestone.W010",
+            )
+        )
+    if not settings.AM_SIGNING_KEY_PUBLIC.exists():
+        found.append(
+            checks.Warning(
+                f"There is no public signing key at {settings.AM_SIGNING_KEY_PUBLIC}: no client can attach.",
+                hint="Put it there, or let manage.py prepare make a pair of keys.",
+                id="cobblestone.W011",
+            )
+        )
+    return found

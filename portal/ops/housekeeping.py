@@ -1,0 +1,57 @@
+"""Removes what has expired: sessions, keys that nobody uses, changes of address that nobody confirmed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+import structlog
+from allauth.account import app_settings
+from allauth.account.models import EmailAddress
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.db.models import Exists, F, OuterRef, Q
+from django.utils import timezone
+
+from portal.models import ApiToken, ClientKey, User
+from portal.ops.mail_choices import forget_old
+
+log = structlog.get_logger("housekeeping")
+
+# A look-up's key that no client has used by then was thrown away by the program that asked for it.
+UNUSED_LOOKUP_KEYS_KEPT: Final = dt.timedelta(days=30)
+# Their owner sees for so long that a key was revoked.
+REVOKED_KEYS_KEPT: Final = dt.timedelta(days=90)
+
+
+def remove_expired() -> None:
+    """One pass; safe to repeat and to interrupt."""
+    now = timezone.now()
+    sessions = Session.objects.filter(expire_date__lt=now).delete()[0]
+    # The list that people see of their sessions has no expiry of its own.
+    alive = Session.objects.filter(session_key=OuterRef("session_key"))
+    listed = UserSession.objects.filter(~Exists(alive), last_seen_at__lt=now - dt.timedelta(days=1)).delete()[0]
+    keys, addresses = _remove_keys(now), _remove_addresses(now)
+    since = now - REVOKED_KEYS_KEPT
+    ApiToken.objects.filter(Q(revoked_at__lt=since) | Q(expires_at__lt=since)).delete()
+    forget_old()
+    log.info("tidied", sessions=sessions, listed_sessions=listed, keys=keys, addresses=addresses)
+
+
+def _remove_keys(now: dt.datetime) -> int:
+    unused = Q(
+        origin=ClientKey.Origin.LOOKUP, last_used_at=None, host=None, created_at__lt=now - UNUSED_LOOKUP_KEYS_KEPT
+    )
+    return ClientKey.objects.filter(unused | Q(revoked_at__lt=now - REVOKED_KEYS_KEPT)).delete()[0]
+
+
+def _remove_addresses(now: dt.datetime) -> int:
+    """Forget awaited addresses whose confirmation link has expired, so that others can sign up with them."""
+    since = now - dt.timedelta(days=app_settings.EMAIL_CONFIRMATION_EXPIRE_DAYS)
+    expired = Q(awaited_email_at__lt=since) | Q(awaited_email_at=None)
+    waiting = EmailAddress.objects.filter(verified=False, user__in=User.objects.filter(expired))
+    removed: int = waiting.exclude(email=F("user__email")).delete()[0]
+    # Where the awaited address has become the login, its value is the one in use.
+    unused = User.objects.filter(expired).exclude(next_client_password_email__in=["", F("email")])
+    unused.update(next_client_password="", next_client_password_email="", awaited_email_at=None)
+    return removed

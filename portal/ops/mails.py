@@ -1,0 +1,96 @@
+"""Mails that volunteers chose to get: sent with a way to end them that works with one click and without signing in.
+
+Those about the account's security (password, address, two-factor login, deletion) are django-allauth's and always sent.
+"""
+
+from __future__ import annotations
+
+from smtplib import SMTPException
+from typing import Any, Final
+
+import structlog
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.core import signing
+from django.core.mail import EmailMessage
+from django.db.models import Exists, OuterRef, QuerySet
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from portal.models import User
+from portal.ops.mail_choices import Mail, claim, give_back
+
+log = structlog.get_logger("mails")
+
+_SALT: Final = "portal.mails.unsubscribe"
+MAX_TOKEN_CHARS: Final = 200
+
+
+class MailServerDown(Exception):
+    """A mail could not be handed over; what it was about counts as not told."""
+
+
+def recipients() -> QuerySet[User]:
+    """Who may be written to: people with a confirmed address whose account is neither closed nor about to be."""
+    confirmed = EmailAddress.objects.filter(user=OuterRef("pk"), email=OuterRef("email"), verified=True)
+    return User.objects.filter(Exists(confirmed), is_active=True, deletion_asked_at=None)
+
+
+def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], context: dict[str, Any]) -> bool:
+    """Send a mail about those things that the user was not told of before; False if there are none.
+
+    ``told``: what is told, by the key that it is remembered under; the template gets the new ones as ``lines``.
+    Raises MailServerDown.
+    """
+    keys = claim(user, kind, list(told))
+    if not keys:
+        return False
+    try:
+        _message(user, kind, template, {**context, "lines": [told[key] for key in keys]}).send()
+    except (OSError, SMTPException) as error:
+        give_back(user, kind, keys)
+        log.error("mail_failed", kind=kind.value, user=user.pk, reason=type(error).__name__)
+        raise MailServerDown from error
+    log.info("mail_sent", kind=kind.value, user=user.pk)
+    return True
+
+
+def _message(user: User, kind: Mail, template: str, context: dict[str, Any]) -> EmailMessage:
+    leave_url = unsubscribe_url(user.pk, kind)
+    words = {
+        **context,
+        "name": user.display_name,
+        "site_name": settings.SITE_NAME,
+        "site_url": settings.SITE_URL,
+        "leave_url": leave_url,
+    }
+    text = render_to_string(f"{template}.txt", words)
+    # The first line is the subject, as in no mail of ours one goes over two.
+    subject, _, body = text.strip().partition("\n")
+    return EmailMessage(
+        f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{' '.join(subject.split())}",
+        body.strip() + "\n",
+        to=[user.email],
+        headers={
+            "List-Unsubscribe": f"<{leave_url}>",
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+            "Auto-Submitted": "auto-generated",
+        },
+    )
+
+
+def unsubscribe_url(user_id: int, kind: Mail) -> str:
+    """The address that ends one kind of mail; whoever has it can do that and nothing else."""
+    token = signing.dumps([user_id, kind.value], salt=_SALT)
+    return f"{settings.SITE_URL.rstrip('/')}{reverse('unsubscribe', args=[token])}"
+
+
+def read_token(token: str) -> tuple[int, Mail] | None:
+    """Who wants which mail no more; None for an address that is not one of ours. It never expires."""
+    if len(token) > MAX_TOKEN_CHARS:
+        return None
+    try:
+        user_id, kind = signing.loads(token, salt=_SALT)
+        return int(user_id), Mail(kind)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None

@@ -1,0 +1,284 @@
+"""People as BOINC clients meet them: log in with a password, hand out and revoke keys, open an account.
+
+Every refusal is a ClientAuthError: BOINC's error number, and a sentence for the volunteer, what to do now.
+Source: BOINC protocol, web RPCs and the account-manager request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from portal.models import CLIENT_PASSWORD_FIELDS, ClientKey, Host, User
+from portal.people import throttle
+from portal.wire import boinc_errors, credentials
+
+LIVE_KEYS_PER_HOST: Final = 20
+LIVE_KEYS_PER_USER: Final = 200
+MAX_EMAIL_CHARS: Final = 254
+MAX_NAME_CHARS: Final = 100
+
+_PASSWORD_HASH = re.compile(r"[0-9a-fA-F]{32}")
+_HINT_CHARS: Final = 6
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class ClientAuthError(Exception):
+    """A client's login or sign-up is refused: BOINC's error number, and a sentence for the volunteer."""
+
+    def __init__(self, error_num: int, message: str) -> None:
+        super().__init__(message)
+        self.error_num = error_num
+        self.message = message
+
+
+class WrongPassword(ClientAuthError):
+    """The password was looked at, and is not the account's."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(boinc_errors.ERR_BAD_PASSWORD, message)
+
+
+def authenticate_client(login: str, password_hash: str, *, address: str) -> User:
+    """The user whose e-mail address is ``login``, if the client's value for the password is right.
+
+    ``password_hash`` is MD5(password + lower-case login) in 32 hex digits; ``address`` is the IP address that
+    failures are counted for. Raises ClientAuthError. Computes a slow hash unless it refuses before that.
+    """
+    check_password_hash(password_hash)
+    email = login.strip().lower()
+    with _admitted(email, address):
+        user = _find(email)
+        right = _check(user, password_hash)
+    return _judged(user, right, email, address)
+
+
+def account_exists(login: str, *, address: str) -> None:
+    """Return if there is an account with this e-mail address; else ClientAuthError. Limited like a login."""
+    email = login.strip().lower()
+    with _throttling():
+        throttle.admit(email, address)
+    if _find(email) is None:
+        throttle.count_failure(email, address)
+        raise _no_account()
+
+
+def create_account(email: str, password_hash: str, name: str, *, address: str, accepts_terms: bool = False) -> User:
+    """Open an account for a client that asks (BOINC protocol, create_account.php); it works on the web too.
+
+    With an existing account's address and password, that account is returned. Raises ClientAuthError.
+    """
+    if not settings.CLIENT_SIGNUP_OPEN:
+        raise ClientAuthError(
+            boinc_errors.ERR_ACCOUNT_CREATION_DISABLED,
+            f"New accounts cannot be opened from the BOINC Manager here; see {settings.SITE_URL}",
+        )
+    check_password_hash(password_hash)
+    email, name = email.strip().lower(), name.strip()
+    _check_email(email)
+    # Before looking for the account: a request that cannot open one must not tell, unlimited, whether it exists.
+    _check_name(name)
+    if settings.TERMS_OF_USE and not accepts_terms:
+        raise ClientAuthError(
+            boinc_errors.ERR_CONSENT_REQUIRED,
+            "Opening an account needs your consent to the terms of use. Agree to them, or sign up at "
+            f"{settings.SITE_URL}",
+        )
+    with _admitted(email, address):
+        # Looked for only now: whoever waits for a turn to hash must not hold a connection of the pool.
+        known = _find(email)
+        if known is not None:
+            right = _check(known, password_hash)
+        else:
+            throttle.admit_new_account(address)
+            stored = make_password(password_hash.lower())
+    if known is not None:
+        return _existing_account(known, right, email, address)
+    user = User(email=email, name=name, terms_accepted_at=timezone.now() if settings.TERMS_OF_USE else None)
+    # The site has not seen the password: the first login on the web sets Django's own (portal/people/backends.py).
+    user.set_unusable_password()
+    user.client_password, user.client_password_email = stored, email
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError:
+        # The same request came twice at once.
+        return authenticate_client(email, password_hash, address=address)
+    return user
+
+
+def refresh_client_password(user: User, raw_password: str) -> None:
+    """After a login with this password: make the clients' value where it is missing or for another address."""
+    if user.client_password and user.client_password_email == user.email:
+        return
+    user.remember_client_password(raw_password)
+    user.save(update_fields=CLIENT_PASSWORD_FIELDS)
+
+
+def check_password_hash(password_hash: str) -> None:
+    if not _PASSWORD_HASH.fullmatch(password_hash):
+        raise ClientAuthError(
+            boinc_errors.ERR_GENERIC,
+            "The password hash must be 32 hexadecimal digits: MD5 of the password followed by the lower-case "
+            "e-mail address. Update your BOINC client if it sent something else.",
+        )
+
+
+def issue_client_key(user: User, origin: ClientKey.Origin, host: Host | None = None) -> str:
+    """A fresh client key in clear, valid at once; only its hash is kept.
+
+    Beyond LIVE_KEYS_PER_HOST and LIVE_KEYS_PER_USER keys are revoked: never used ones first, then those that
+    were used least recently; the oldest first.
+    """
+    key = credentials.new_client_key()
+    with transaction.atomic():
+        issued = ClientKey.objects.create(
+            user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS]
+        )
+        others = ClientKey.objects.filter(revoked_at=None).exclude(pk=issued.pk)
+        if host is not None:
+            _revoke_beyond(others.filter(host=host), LIVE_KEYS_PER_HOST - 1)
+        _revoke_beyond(others.filter(user=user), LIVE_KEYS_PER_USER - 1)
+    return key
+
+
+def revoke_client_key(user: User, key_id: int) -> bool:
+    """Revoke one of the user's keys for good; False if the user has no such key. Safe to repeat."""
+    own = ClientKey.objects.filter(user=user, pk=key_id)
+    return own.filter(revoked_at=None).update(revoked_at=timezone.now()) == 1 or own.exists()
+
+
+def revoke_all_client_keys(user: User) -> int:
+    """Revoke all of the user's keys for good; how many there were."""
+    return ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+
+
+def _revoke_beyond(keys: QuerySet[ClientKey], keep: int) -> None:
+    best_first = keys.order_by(F("last_used_at").desc(nulls_last=True), "-created_at", "-pk")
+    ClientKey.objects.filter(pk__in=best_first.values("pk")[keep:]).update(revoked_at=timezone.now())
+
+
+def _find(email: str) -> User | None:
+    if len(email) > MAX_EMAIL_CHARS or "\0" in email:
+        return None
+    return User.objects.filter(email=email).first()
+
+
+def _check(user: User | None, password_hash: str) -> bool:
+    if user is not None and user.current_client_password:
+        return credentials.check_client_password(password_hash, user.current_client_password)
+    # As slow as a wrong password, so that the time tells nothing.
+    make_password(password_hash)
+    return False
+
+
+def _active(user: User) -> User:
+    if user.is_active:
+        return user
+    raise ClientAuthError(
+        boinc_errors.ERR_GENERIC,
+        f"This account is closed. If you did not ask for that, write to those who run {settings.SITE_NAME}.",
+    )
+
+
+def _wrong_password(user: User) -> WrongPassword:
+    if user.current_client_password:
+        return WrongPassword(
+            "The password is wrong. Check it and try again; if you forgot it, set a new one at "
+            f"{settings.SITE_URL}account/password/reset/"
+        )
+    return WrongPassword(
+        f"Log in once at {settings.SITE_URL} with your e-mail address and password, then try again here: "
+        "your address was changed, and your password for BOINC clients depends on it."
+    )
+
+
+def _judged(user: User | None, right: bool, email: str, address: str) -> User:
+    """The user if the password was right; else the failure is counted, and ClientAuthError."""
+    if user is not None and right:
+        return _active(user)
+    throttle.count_failure(email, address)
+    if user is None:
+        raise _no_account()
+    raise _wrong_password(user)
+
+
+def _existing_account(user: User, right: bool, email: str, address: str) -> User:
+    try:
+        return _judged(user, right, email, address)
+    except WrongPassword as error:
+        raise ClientAuthError(
+            boinc_errors.ERR_NOT_UNIQUE,
+            "There is an account with this e-mail address already, with another password. Use that, or set "
+            f"a new one at {settings.SITE_URL}account/password/reset/",
+        ) from error
+
+
+def _check_email(email: str) -> None:
+    try:
+        validate_email(email)
+        fits = len(email) <= MAX_EMAIL_CHARS
+    except ValidationError:
+        fits = False
+    if not fits:
+        raise ClientAuthError(
+            boinc_errors.ERR_BAD_EMAIL,
+            f"That is no e-mail address of up to {MAX_EMAIL_CHARS} characters, such as you@example.org. "
+            "Correct it and try again.",
+        )
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > MAX_NAME_CHARS or _CONTROL.search(name):
+        raise ClientAuthError(
+            boinc_errors.ERR_BAD_USER_NAME,
+            f"Choose a user name of 1 to {MAX_NAME_CHARS} characters, without line breaks, and try again.",
+        )
+
+
+def _no_account() -> ClientAuthError:
+    return ClientAuthError(
+        boinc_errors.ERR_ACCOUNT_NOT_FOUND,
+        f"There is no account with this e-mail address. Check its spelling, or open an account at {settings.SITE_URL}",
+    )
+
+
+@contextmanager
+def _admitted(email: str, address: str) -> Iterator[None]:
+    with _throttling():
+        throttle.admit(email, address)
+        with throttle.turn():
+            yield
+
+
+@contextmanager
+def _throttling() -> Iterator[None]:
+    """Turns the throttle's refusals into sentences."""
+    try:
+        yield
+    except throttle.Throttled as error:
+        raise ClientAuthError(
+            boinc_errors.ERR_BAD_PASSWORD,
+            f"There were too many attempts to log in. Wait until {_clock_time(error.until)} and try again; "
+            "the password was not looked at.",
+        ) from error
+    except throttle.Busy as error:
+        raise ClientAuthError(
+            boinc_errors.ERR_PROJECT_DOWN,
+            "The site is busy checking other logins. Try again in a minute; the password was not looked at.",
+        ) from error
+
+
+def _clock_time(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

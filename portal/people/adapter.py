@@ -1,0 +1,84 @@
+"""How django-allauth behaves here: who may sign up, and what must stay true when an address or password changes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from smtplib import SMTPException
+from typing import Any
+
+import structlog
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailAddress
+from allauth.mfa.adapter import DefaultMFAAdapter
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+
+from portal.models import User
+from portal.people.accounts import refresh_client_password
+
+log = structlog.get_logger("accounts")
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """The site's account rules."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return bool(settings.SIGNUP_OPEN)
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
+        """Log in, and use the password in clear to bring a stale value for BOINC clients up to date."""
+        user: AbstractBaseUser | None = super().authenticate(request, **credentials)
+        if isinstance(user, User) and user.is_active and credentials.get("password"):
+            refresh_client_password(user, credentials["password"])
+        return user
+
+    def can_delete_email(self, email_address: EmailAddress) -> bool:
+        """Never the address that is the login: allauth would put an unconfirmed one in its place."""
+        is_login = User.objects.filter(pk=email_address.user_id, email=email_address.email).exists()
+        return not is_login and super().can_delete_email(email_address)
+
+    def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
+        """Confirm an address, unless somebody else opened an account with it in the meantime."""
+        try:
+            with transaction.atomic():
+                return bool(super().confirm_email(request, email_address))
+        except IntegrityError:
+            self.add_message(
+                request,
+                messages.ERROR,
+                "account/messages/email_confirmation_failed.txt",
+                {"email": email_address.email},
+            )
+            return False
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send a mail; if that fails, say so on the page and go on: an account works without its mails."""
+        try:
+            super().send_mail(template_prefix, email, context)
+        except (OSError, SMTPException) as error:
+            log.error("mail_failed", kind=template_prefix, reason=type(error).__name__)
+            self.add_message(
+                self.request,
+                messages.ERROR,
+                message="The e-mail could not be sent. Your account works; please try again later.",
+            )
+
+
+class TwoFactorAdapter(DefaultMFAAdapter):
+    """Keeps the secrets of two-factor login encrypted: a stolen database gives no codes."""
+
+    def encrypt(self, text: str) -> str:
+        return _fernet().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return _fernet().decrypt(encrypted_text.encode()).decode()
+
+
+def _fernet() -> Fernet:
+    secret = f"two-factor login:{settings.ACCOUNT_KEY_SECRET}"
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest()))

@@ -1,0 +1,88 @@
+"""Tokens of the REST API: make, recognise and revoke them. A token in clear exists once, in the reply to its maker."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from collections.abc import Iterable
+from typing import Final
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from portal.models import ApiToken, User
+from portal.wire import credentials
+
+MAX_TOKENS_PER_USER: Final = 50
+USE_NOTED_EVERY: Final = dt.timedelta(hours=1)
+# Programs that look for secrets in published files know a token by how it begins.
+PREFIX: Final = "cobble_"
+_HINT_CHARS: Final = 10
+_MAX_CHARS: Final = 100
+
+
+class TooManyTokens(Exception):
+    """The user has as many valid tokens as there may be."""
+
+
+def valid_tokens() -> QuerySet[ApiToken]:
+    """Tokens that are neither revoked nor past their end."""
+    return ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
+
+
+def issue_token(user: User, *, name: str, scopes: Iterable[str], lifetime: dt.timedelta | None) -> str:
+    """A fresh token in clear, valid at once; ``lifetime`` None: until it is revoked. Raises TooManyTokens."""
+    token = PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        # Counting and adding must not overtake each other.
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        if valid_tokens().filter(user=user).count() >= MAX_TOKENS_PER_USER:
+            raise TooManyTokens
+        ApiToken.objects.create(
+            user=user,
+            name=name,
+            scopes=sorted({ApiToken.Scope(scope).value for scope in scopes}),
+            token_hash=credentials.key_hash(token),
+            hint=token[:_HINT_CHARS],
+            expires_at=timezone.now() + lifetime if lifetime else None,
+        )
+    return token
+
+
+def recognise_token(token: str) -> ApiToken | None:
+    """The valid token with this text, its user beside it; None if there is none. Its use is noted once an hour."""
+    if len(token) > _MAX_CHARS:
+        return None
+    found = (
+        valid_tokens()
+        .filter(token_hash=credentials.key_hash(token), user__is_active=True)
+        .select_related("user")
+        .first()
+    )
+    now = timezone.now()
+    if found is not None and (found.last_used_at is None or now - found.last_used_at > USE_NOTED_EVERY):
+        ApiToken.objects.filter(pk=found.pk).update(last_used_at=now)
+    return found
+
+
+def replace_token(user: User, token_id: int) -> str | None:
+    """A fresh token in place of one of the user's, which ends at once: the same name and access, for as long again.
+
+    None if the user has no such token that is valid.
+    """
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        old = valid_tokens().filter(user=user, pk=token_id).first()
+        if old is None:
+            return None
+        revoke_token(user, token_id)
+        lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+        return issue_token(user, name=old.name, scopes=old.scopes, lifetime=lifetime)
+
+
+def revoke_token(user: User, token_id: int) -> ApiToken | None:
+    """Revoke one of the user's tokens for good; None if there is no such token. Safe to repeat."""
+    own = ApiToken.objects.filter(user=user, pk=token_id)
+    own.filter(revoked_at=None).update(revoked_at=timezone.now())
+    return own.first()

@@ -1,0 +1,36 @@
+"""Web login for accounts that a BOINC client opened: the site knows the clients' value, not yet the password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.backends import ModelBackend
+from django.http import HttpRequest
+
+from portal.models import CLIENT_PASSWORD_FIELDS, User
+from portal.wire import credentials
+
+
+class ClientPasswordBackend(ModelBackend):
+    """Checks the password in clear against the clients' value and, if right, makes it the web password for good.
+
+    Only for accounts without a usable web password; all others are left to the backend before this one.
+    """
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        email: str | None = None,
+        **kwargs: Any,
+    ) -> User | None:
+        user = User.objects.filter(email=(email or username or "").strip().lower()).first()
+        if user is None or not password or user.has_usable_password() or not self.user_can_authenticate(user):
+            return None
+        sent = credentials.client_password_hash(password, user.email)
+        if not credentials.check_client_password(sent, user.current_client_password):
+            return None
+        user.set_password(password)
+        user.save(update_fields=["password", *CLIENT_PASSWORD_FIELDS])
+        return user

@@ -1,0 +1,53 @@
+"""Closing one's account: asked for, undone by logging in within the grace period, due after it.
+
+What is erased then is accounting/account_data/erasure.py.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from portal.models import User
+
+GRACE: Final = dt.timedelta(days=14)
+
+
+class OperatorsStay(Exception):
+    """An operator's account is closed by another operator, in the admin."""
+
+
+def ask_deletion(user: User) -> dt.datetime:
+    """Have the account erased after the grace period, and log it out everywhere; when it becomes due.
+
+    Asking again does not prolong it. Raises OperatorsStay.
+    """
+    if user.is_staff or user.is_superuser:
+        raise OperatorsStay
+    User.objects.filter(pk=user.pk, deletion_asked_at=None).update(deletion_asked_at=timezone.now())
+    user.refresh_from_db(fields=["deletion_asked_at"])
+    end_sessions(user)
+    assert user.deletion_asked_at is not None
+    return user.deletion_asked_at + GRACE
+
+
+def end_sessions(user: User) -> None:
+    """Log the user out on every device."""
+    listed = UserSession.objects.filter(user=user)
+    Session.objects.filter(session_key__in=listed.values("session_key")).delete()
+    listed.delete()
+
+
+def keep_account(user: User) -> bool:
+    """Undo the wish to be deleted; whether there was one."""
+    return User.objects.filter(pk=user.pk).exclude(deletion_asked_at=None).update(deletion_asked_at=None) == 1
+
+
+def due_for_erasure(now: dt.datetime) -> QuerySet[User]:
+    """The users whose grace period is over."""
+    return User.objects.filter(deletion_asked_at__lte=now - GRACE)

@@ -1,0 +1,81 @@
+"""Forms of sign-up and e-mail change, as django-allauth's with what this site adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from allauth.account.fields import PasswordField
+from allauth.account.forms import AddEmailForm, SignupForm
+from allauth.account.internal.flows.email_verification import send_verification_email_to_address
+from allauth.account.models import EmailAddress
+from django import forms
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import linebreaks
+
+from portal.models import CLIENT_PASSWORD_FIELDS, User
+from portal.people.account_forms import HouseWords
+
+
+class SignUpForm(HouseWords, SignupForm):
+    """E-mail address, password, a display name if wished, and consent where the site has terms of use."""
+
+    field_order = ("email", "password1", "name", "terms")
+    name = forms.CharField(
+        label="Display name",
+        required=False,
+        max_length=100,
+        help_text="What this site and BOINC call you; nobody else sees it.",
+        widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if settings.TERMS_OF_USE:
+            self.fields["terms"] = forms.BooleanField(
+                label="I agree to the terms of use", help_text=linebreaks(settings.TERMS_OF_USE, autoescape=True)
+            )
+
+    def custom_signup(self, request: HttpRequest, user: User) -> None:
+        user.name = self.cleaned_data["name"].strip()
+        user.terms_accepted_at = timezone.now() if settings.TERMS_OF_USE else None
+        user.save(update_fields=["name", "terms_accepted_at"])
+
+
+class ChangeEmailForm(HouseWords, AddEmailForm):
+    """Ask for a new address and the password: the value that BOINC clients log in with depends on both."""
+
+    user: User
+    password = PasswordField(label="Your password", autocomplete="current-password")
+
+    def clean_email(self) -> str:
+        email = self.cleaned_data["email"].lower()
+        if email == self.user.email:
+            raise get_adapter().validation_error("duplicate_email")
+        if User.objects.filter(email=email).exists():
+            raise get_adapter().validation_error("email_taken")
+        # The same new address again: the earlier request is replaced.
+        EmailAddress.objects.filter(user=self.user, email=email).delete()
+        return str(super().clean_email())
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        if not get_adapter().reauthenticate(self.user, password):
+            raise get_adapter().validation_error("incorrect_password")
+        return password
+
+    def save(self, request: HttpRequest) -> EmailAddress:
+        """Remember the wish, with the clients' value ready for it, and send a confirmation to the new address."""
+        with transaction.atomic():
+            # No stronger a lock: a new password's hash takes a while, and who refers to the account need not wait.
+            user = User.objects.select_for_update(no_key=True).get(pk=self.user.pk)
+            user.expect_email(self.cleaned_data["password"], self.cleaned_data["email"])
+            user.awaited_email_at = timezone.now()
+            user.save(update_fields=["awaited_email_at", *CLIENT_PASSWORD_FIELDS])
+            EmailAddress.objects.filter(user=user, verified=False).exclude(email=user.email).delete()
+            wanted = EmailAddress.objects.create(user=user, email=self.cleaned_data["email"])
+        send_verification_email_to_address(request, wanted)
+        return wanted

@@ -1,0 +1,19 @@
+"""What a login on the web brings with it: whoever comes back keeps their account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.signals import user_logged_in
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from portal.models import User
+from portal.people.deletion import keep_account
+
+
+@receiver(user_logged_in)
+def _keep_account(request: HttpRequest, user: User, **_: Any) -> None:
+    if keep_account(user):
+        messages.success(request, "Welcome back. Your account will not be deleted.", fail_silently=True)

@@ -1,0 +1,96 @@
+"""The page of the REST API's tokens: make one, see what there are, revoke one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal.models import ApiToken
+from portal.people.access import signed_in
+from portal.people.api_tokens import (
+    MAX_TOKENS_PER_USER,
+    TooManyTokens,
+    issue_token,
+    replace_token,
+    revoke_token,
+    valid_tokens,
+)
+
+_LIFETIMES: Final = {"30": "30 days", "365": "1 year", "": "until I revoke it"}
+
+
+class TokenForm(forms.Form):
+    """A token to be made."""
+
+    name = forms.CharField(
+        label="What is it for?", max_length=100, help_text="So that you know it again, for example “spreadsheet”."
+    )
+    scopes = forms.MultipleChoiceField(
+        label="It gives access to",
+        choices=ApiToken.Scope.choices,
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one thing that the token gives access to."},
+    )
+    days = forms.ChoiceField(label="It is valid for", choices=list(_LIFETIMES.items()), required=False, initial="365")
+
+    @property
+    def lifetime(self) -> dt.timedelta | None:
+        days = self.cleaned_data["days"]
+        return dt.timedelta(days=int(days)) if days else None
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def tokens(request: HttpRequest) -> HttpResponse:
+    """Which programs can read my history by the REST API? Make a token, which is shown this once."""
+    user = signed_in(request)
+    form = TokenForm(request.POST if request.method == "POST" else None)
+    token = None
+    if request.method == "POST" and form.is_valid():
+        try:
+            token = issue_token(
+                user, name=form.cleaned_data["name"], scopes=form.cleaned_data["scopes"], lifetime=form.lifetime
+            )
+            form = TokenForm()
+        except TooManyTokens:
+            form.add_error(None, f"You have {MAX_TOKENS_PER_USER} tokens already. Revoke one that you do not need.")
+    return _page(request, form, token)
+
+
+def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpResponse:
+    """The page of tokens, with the one that was just made."""
+    found = list(valid_tokens().filter(user=signed_in(request)))
+    context = {"form": form, "token": token, "tokens": found, "now": timezone.now()}
+    response = render(request, "portal/tokens.html", context, status=200 if not form.errors else 422)
+    # The page has a secret in it, once.
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@require_POST
+@login_required
+def replace(request: HttpRequest, pk: int) -> HttpResponse:
+    """Put a fresh token in the place of one, as one does after it was seen by somebody."""
+    token = replace_token(signed_in(request), pk)
+    if token is None:
+        raise Http404
+    return _page(request, TokenForm(), token)
+
+
+@require_POST
+@login_required
+def revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    """Revoke one token."""
+    token = revoke_token(signed_in(request), pk)
+    if token is None:
+        raise Http404
+    messages.success(request, f"The token “{token.name}” is revoked.")
+    return redirect("tokens")

@@ -1,0 +1,105 @@
+"""Middleware of the site: BOINC clients past all the rest, one log line per request, the admin's CSP."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
+
+import structlog
+from csp.middleware import CSPMiddleware, PolicyParts
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import resolve
+
+from portal.clients import request_handler
+from portal.clients.views import content_length
+from portal.ops import metrics
+from portal.ops.logs import USER_AGENT_CHARS, log_request, loggable_path
+
+Handler = Callable[[HttpRequest], HttpResponse]
+PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class ClientMiddleware:
+    """Hands requests of BOINC clients straight to their view: no session, no cookies, no redirects, no CSRF.
+
+    Only where Django alone is served: else the event loop answers them (`portal.clients`). Load balancers' probes,
+    asked under any host name, go the same way.
+    """
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        path = request.path_info
+        if settings.BEHIND_PROXY:
+            _take_forwarded_address(request)
+        if path in settings.CLIENT_PATHS:
+            return self._view(request)
+        if path not in PROBES:
+            return self.get_response(request)
+        structlog.contextvars.clear_contextvars()
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
+        return self._view(request)
+
+    def _view(self, request: HttpRequest) -> HttpResponse:
+        view = resolve(request.path_info)
+        response: HttpResponse = view.func(request, *view.args, **view.kwargs)
+        return response
+
+
+def _take_forwarded_address(request: HttpRequest) -> None:
+    """Behind a proxy, the address is the last one of X-Forwarded-For: the proxy's own word, all others are claims."""
+    address = request.META.get("HTTP_X_FORWARDED_FOR", "").rsplit(",", 1)[-1].strip()
+    try:
+        request.META["REMOTE_ADDR"] = str(ipaddress.ip_address(address))
+    except ValueError:
+        return
+
+
+class RequestLogMiddleware:
+    """One line per request, with an id that the reply and every other line of the request carry too."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        started = perf_counter()
+        request_id = request_handler.request_id(request.headers.get("X-Request-ID") if settings.BEHIND_PROXY else None)
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        response = self.get_response(request)
+        elapsed_secs = perf_counter() - started
+        response.headers["X-Request-ID"] = request_id
+        match = request.resolver_match
+        view = (match.view_name or match.route or "home") if match else "unknown"
+        metrics.count_page(view, response.status_code, elapsed_secs)
+        log_request(
+            {
+                "method": request.method,
+                "path": loggable_path(request),
+                "status": response.status_code,
+                "ms": round(elapsed_secs * 1000, 1),
+                "request_id": request_id,
+                "bytes_in": content_length(request),
+                "bytes_out": 0 if response.streaming else len(response.content),
+                "user_agent": request.META.get("HTTP_USER_AGENT", "")[:USER_AGENT_CHARS],
+            }
+        )
+        return response
+
+
+class ContentPolicyMiddleware(CSPMiddleware):
+    """The site's strict content security policy, but for the admin, whose templates need a wider one."""
+
+    def get_policy_parts(
+        self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
+    ) -> PolicyParts:
+        parts = super().get_policy_parts(request, response, report_only)
+        match = request.resolver_match
+        if match and match.app_name == "admin" and not report_only:
+            parts.replace = settings.ADMIN_CONTENT_SECURITY_POLICY
+        return parts

@@ -1,0 +1,169 @@
+"""What a scheduler request says, as dataclasses. Pure; scheduler/wire/requests.py reads them out of a message.
+
+Times in Unix seconds, durations in seconds, sizes in bytes, speeds in FLOPS. Texts are as sent, without surrounding
+white space; absent ones are empty, absent numbers None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+CPU: Final = "CPU"
+GPU_TYPES: Final = ("NVIDIA", "ATI", "intel_gpu", "apple_gpu")
+"""Those that versions can be for, and that records and credit are kept of (``credit.models.ProcessorType``)."""
+ANONYMOUS: Final = "anonymous"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Work wanted of one processor type: so many seconds, and so many idle instances to be filled.
+
+    ``delay_secs``: how long until a new job could start.
+    """
+
+    secs: float = 0.0
+    instances: float = 0.0
+    delay_secs: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """Coprocessors of a type. ``driver``: NVIDIA's number (53504), else 0; ``capability``: major × 100 + minor."""
+
+    type: str
+    count: int
+    peak_flops: float
+    ram_bytes: int
+    driver: int = 0
+    capability: int = 0
+    has_opencl: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedFile:
+    """An output as the client speaks of it; ``error`` says why it could not be uploaded."""
+
+    name: str
+    nbytes: int | None
+    md5: str
+    error: str
+
+
+@dataclass(slots=True)
+class ReportedResult:
+    """A finished job. ``faults``: what was said of it and could not be used, each with the field and the limit."""
+
+    name: str
+    state: int = 0
+    exit_status: int = 0
+    cpu_secs: float | None = None
+    elapsed_secs: float | None = None
+    fpops_cumulative: float | None = None
+    fpops_per_cpu_sec: float | None = None
+    peak_working_set_bytes: int | None = None
+    peak_swap_bytes: int | None = None
+    peak_disk_bytes: int | None = None
+    stderr_text: str = ""
+    files: tuple[ReportedFile, ...] = ()
+    faults: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientVersion:
+    """A program that the client has; for the anonymous platform the versions to choose among."""
+
+    app_name: str
+    version_num: int
+    platform: str
+    plan_class: str
+    avg_ncpus: float
+    flops: float
+    gpu_type: str = ""
+    gpu_count: float = 0.0
+
+    @property
+    def processor_type(self) -> str:
+        return self.gpu_type or CPU
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A trickle-up message of a job."""
+
+    result_name: str
+    written_at: float
+    variety: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostInfo:
+    """What the scheduler itself needs of the computer at each request. ``raw`` also has all the rest."""
+
+    host_cpid: str = ""
+    domain_name: str = ""
+    os_name: str = ""
+    p_vendor: str = ""
+    p_model: str = ""
+    p_features: frozenset[str] = frozenset()
+    ncpus: int = 1
+    p_fpops: float = 0.0
+    m_nbytes: float | None = None
+    d_free: float | None = None
+    raw: bytes = b""
+
+
+@dataclass(slots=True)
+class SchedulerRequest:
+    """A scheduler request.
+
+    ``wishes``: work wanted by processor type, as the client says; ``is_new_style``: it names types at all, else only
+    ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where the
+    client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
+    there was more of the message than is read. ``refused_types``: processor types that the preferences forbid.
+    ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``preferences_raw``: of the general
+    preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
+    """
+
+    authenticator: str = ""
+    hostid: int = 0
+    rpc_seqno: int = 0
+    client_version: str = ""
+    allows_multiple_clients: bool = False
+    sends_no_work: bool = False
+    work_req_secs: float = 0.0
+    is_new_style: bool = False
+    wishes: dict[str, Wish] = field(default_factory=dict)
+    platform_name: str = ""
+    alt_platforms: tuple[str, ...] = ()
+    code_sign_key: str = ""
+    cross_project_id: str = ""
+    duration_correction_factor: float = 1.0
+    available_fractions: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    time_stats: dict[str, float] = field(default_factory=dict)
+    net_stats: dict[str, float] = field(default_factory=dict)
+    disk_usage: dict[str, float] = field(default_factory=dict)
+    ram_fraction: float = 1.0
+    is_cut: bool = False
+    preferences_at: float = 0.0
+    preferences_raw: bytes = b""
+    preferences_email_hash: str = ""
+    refused_types: frozenset[str] = frozenset()
+    host: HostInfo = HostInfo()
+    gpus: tuple[Gpu, ...] = ()
+    coprocs_raw: bytes = b""
+    results: list[ReportedResult] = field(default_factory=list)
+    unread_results: set[str] = field(default_factory=set)
+    messages: list[Message] = field(default_factory=list)
+    client_versions: list[ClientVersion] = field(default_factory=list)
+    other_results: frozenset[str] | None = None
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.platform_name == ANONYMOUS
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The main platform first."""
+        return (self.platform_name, *self.alt_platforms)

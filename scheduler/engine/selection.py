@@ -1,0 +1,148 @@
+"""Fill a reply: which of the jobs that were picked from the queue go to this computer, and on which version.
+
+Pure. The limits are those of docs/scheduler.md; what falls out leaves a reason, for the words that the client shows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from credit.engine import probation
+from scheduler.engine import versions
+from scheduler.engine.facts import AppFacts, Choice, Computer, Job, RecordKey, Records
+from scheduler.engine.needs import Needs
+from scheduler.engine.reasons import Reason
+from scheduler.engine.request import CPU
+from scheduler.engine.versions import Choices
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Jobs at once for each processor and each GPU, and jobs in one reply."""
+
+    max_jobs_in_progress: int
+    max_gpu_jobs_in_progress: int
+    max_jobs_per_rpc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A job of the reply. ``must_replicate``: it was meant to be a single one, and this computer is not trusted yet."""
+
+    job: Job
+    choice: Choice
+    must_replicate: bool = False
+
+
+@dataclass(slots=True)
+class Filling:
+    """A reply that is being filled. ``in_progress``: jobs that the computer has, on CPUs and on GPUs; ``busy_apps``:
+    apps of which it has or gets some.
+    """
+
+    needs: Needs
+    computer: Computer
+    choices: Mapping[int, Choices]
+    apps: Mapping[int, AppFacts]
+    records: Records
+    limits: Limits
+    today: dt.date
+    in_progress: dict[bool, int]
+    disk_bytes: float | None = None
+    sent: list[Sent] = field(default_factory=list)
+    reasons: set[Reason] = field(default_factory=set)
+    workunits: set[int] = field(default_factory=set)
+    sent_by_key: dict[RecordKey, int] = field(default_factory=dict)
+    busy_apps: set[int] = field(default_factory=set)
+
+    def room(self, processor_type: str) -> int:
+        """How many more jobs of this type the computer may have now."""
+        is_gpu = processor_type != CPU
+        most = self.limits.max_jobs_in_progress * self.computer.ncpus
+        if is_gpu:
+            most = self.limits.max_gpu_jobs_in_progress * sum(gpu.count for gpu in self.computer.gpus.values())
+        return max(0, min(most - self.in_progress.get(is_gpu, 0), self.limits.max_jobs_per_rpc - len(self.sent)))
+
+    def offer(self, job: Job) -> bool:
+        """Add the job to the reply, on the fastest of the versions whose processors still want work; False if not."""
+        app = self.apps[job.app_id]
+        if app.one_result_per_user and job.workunit_id in self.workunits:
+            self.reasons.add(Reason.ONE_PER_USER)
+            return False
+        usable = [c for type_, c in self.choices.get(job.app_id, {}).items() if self.needs.wants(type_)]
+        for choice in sorted(usable, key=lambda choice: -choice.flops):
+            reason = self._unsuitable(job, choice, app)
+            if reason is None:
+                self._add(job, choice, app)
+                return True
+            self.reasons.add(reason)
+        return False
+
+    def _unsuitable(self, job: Job, choice: Choice, app: AppFacts) -> Reason | None:
+        ram, disk = self.computer.ram_bytes, self.disk_bytes
+        if not self.room(choice.processor_type) or (app.is_non_cpu_intensive and app.id in self.busy_apps):
+            return Reason.IN_PROGRESS
+        left = versions.jobs_left(app, self.records.get(choice.key), self.computer, choice.processor_type, self.today)
+        if left <= self.sent_by_key.get(choice.key, 0):
+            return Reason.QUOTA
+        if ram is not None and job.memory_bytes > ram:
+            return Reason.MEMORY
+        if disk is not None and job.disk_bytes > disk:
+            return Reason.DISK
+        if self.needs.done_after_secs(job, choice) > job.delay_bound_secs:
+            return Reason.DEADLINE
+        return None
+
+    def _add(self, job: Job, choice: Choice, app: AppFacts) -> None:
+        is_single = app.is_adaptive and job.min_quorum == 1
+        replicate = is_single and probation.must_replicate(self.records.get(choice.key), app.rules)
+        self.count(job, choice)
+        self.sent_by_key[choice.key] = self.sent_by_key.get(choice.key, 0) + 1
+        self.sent.append(Sent(job, choice, replicate))
+
+    def count(self, job: Job, choice: Choice) -> None:
+        """A job is in the reply, sent now or again: less is wanted, and less room is left."""
+        self.needs.take(job, choice)
+        self.workunits.add(job.workunit_id)
+        self.busy_apps.add(job.app_id)
+        is_gpu = choice.processor_type != CPU
+        self.in_progress[is_gpu] = self.in_progress.get(is_gpu, 0) + 1
+        if self.disk_bytes is not None:
+            self.disk_bytes -= job.disk_bytes
+
+
+def shares(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[int, int]:
+    """How many of ``njobs`` each app gets: at random by weight, so that over many replies the weights come out.
+
+    Apps without weight, and those in which no job waits while others have some, get none.
+    """
+    waiting = [app for app in apps if app.weight > 0 and app.typical_fpops is not None]
+    usable = waiting or [app for app in apps if app.weight > 0]
+    if not usable or njobs <= 0:
+        return {}
+    if len(usable) == 1:
+        return {usable[0].id: njobs}
+    drawn = draw.choices([app.id for app in usable], [app.weight for app in usable], k=njobs)
+    return {app.id: count for app in usable if (count := drawn.count(app.id))}
+
+
+def jobs_wanted(filling: Filling, apps: Iterable[AppFacts]) -> dict[str, int]:
+    """About how many jobs of each processor type the request can be given, by the size of those that wait.
+
+    At least one of a type that is wanted; of GPUs first, as those want fewer.
+    """
+    wanted: dict[str, float] = {}
+    for app in apps:
+        for type_, choice in filling.choices.get(app.id, {}).items():
+            fpops = app.typical_fpops or choice.flops * 3600
+            wanted[type_] = max(wanted.get(type_, 0.0), filling.needs.jobs_for(fpops, choice))
+    left = filling.limits.max_jobs_per_rpc - len(filling.sent)
+    found = {}
+    for type_, count in sorted(wanted.items(), key=lambda item: item[0] == CPU):
+        found[type_] = min(ceil(min(count, left)), filling.room(type_), left)
+        left -= found[type_]
+    return found

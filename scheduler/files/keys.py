@@ -1,0 +1,149 @@
+"""The keys of the project server: the code-signing pair, and the secret that certifies uploads.
+
+Clients keep the code-signing key and check every program with it (BOINC protocol, keys and signatures), so its private
+part may be kept on another machine; scheduler/programs/key_change.py changes it. It is not the key that signs addresses
+of projects: either can be kept offline alone. Nobody but this site reads upload certificates, so they are keyed hashes:
+a microsecond each, in the form that clients expect of a signature.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+from portal.clients.settings_cache import once
+from portal.wire import signing
+from portal.wire.key_files import make_pair_if_missing
+from scheduler.models import KeyChange
+from scheduler.wire.replies import render_code_sign_key
+
+MAX_CHANGES: Final = 1000
+
+
+def make_if_missing() -> bool:
+    """Make the code-signing pair if neither part is there; True if it was made."""
+    return make_pair_if_missing(Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC))
+
+
+def code_signing_key_text() -> str:
+    """The public key in force, without the LF at its end. FileNotFoundError before `make_if_missing`.
+
+    That of the file, or what it was changed to since: a change is one transaction of the database, with the signatures
+    of all programs, and web servers may get the new file later.
+    """
+    return in_force(KeyChange.objects.all())
+
+
+def in_force(changes: Iterable[KeyChange]) -> str:
+    """The key at the end of the changes that begin with the file's."""
+    text = _read(str(settings.CODE_SIGNING_KEY_PUBLIC))
+    successors = {change.old_key: change.new_key for change in changes}
+    for _ in range(MAX_CHANGES):
+        if text not in successors:
+            break
+        text = successors[text]
+    return text
+
+
+@lru_cache(maxsize=4)
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="ascii").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStep:
+    """What a reply says of the key. ``reaches_current``: the client has the key in force then, and programs suit it."""
+
+    xml: str
+    reaches_current: bool
+
+
+_NOTHING_NEW: Final = KeyStep("", True)
+_STRANGER: Final = KeyStep("", False)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChain:
+    """The key in force, and what clients with another one are sent; rendered once.
+
+    ``steps``: by the key that they have. Each brings its successor: a client that missed several changes takes one at
+    each request, as each key has signed the next one only.
+    """
+
+    current: str = ""
+    first: KeyStep = _STRANGER
+    steps: dict[str, KeyStep] = field(default_factory=dict)
+
+    def step(self, held: str) -> KeyStep:
+        """For a client that holds this key; empty: none yet."""
+        if held == self.current:
+            return _NOTHING_NEW
+        if not held:
+            return self.first
+        if (same := held.split()) == self.current.split():
+            return _NOTHING_NEW
+        return self.steps.get("".join(same), _STRANGER)
+
+    def knows(self, held: str) -> bool:
+        """Whether this key is or was the project's, or there is none yet."""
+        return self.step(held) is not _STRANGER
+
+
+def chain() -> KeyChain:
+    changes = list(KeyChange.objects.all())
+    current = in_force(changes)
+    steps = {
+        "".join(change.old_key.split()): KeyStep(
+            render_code_sign_key(change.new_key, change.signature), change.new_key == current
+        )
+        for change in changes
+    }
+    return KeyChain(current, KeyStep(render_code_sign_key(current), True), steps)
+
+
+def was_changed_to(held: str) -> bool:
+    """Whether the project's key was ever changed to this one: one row, as anybody may name any key."""
+    return KeyChange.objects.filter(new_key=held.strip()).exists()
+
+
+def sign_code(content: bytes) -> str | None:
+    """The signature of a program file; None where the private key is kept elsewhere."""
+    private = Path(settings.CODE_SIGNING_KEY)
+    if not private.exists():
+        return None
+    return signing.sign(content, signing.parse_private_key(private.read_text(encoding="ascii")))
+
+
+def is_signed(content: bytes, signature: str) -> bool:
+    """Whether clients will accept this signature of this content. SigningError if it is no signature."""
+    return signing.verify(content, signature, signing.parse_public_key(code_signing_key_text()))
+
+
+def is_signed_md5(md5: str, signature: str) -> bool:
+    """The same of content that has this MD5."""
+    return signing.verify_md5(md5, signature, signing.parse_public_key(code_signing_key_text()))
+
+
+def upload_certificate(name: str, max_nbytes: int) -> str:
+    """What a client must show to upload a file of this name, of that size at most: a hex line and a dot."""
+    # Begun with the secret once. `hmac.digest` would let other threads run meanwhile, which costs more than the digest.
+    digest = _begun_digest().copy()
+    digest.update(f"<name>{name}</name><max_nbytes>{max_nbytes}</max_nbytes>".encode())
+    return f"{digest.hexdigest()}\n.\n"
+
+
+@once
+def _begun_digest() -> hmac.HMAC:
+    return hmac.new(settings.UPLOAD_SECRET.encode(), digestmod="sha256")
+
+
+def is_certified(name: str, max_nbytes: int, certificate: str) -> bool:
+    """Whether this certificate was made by `upload_certificate`; blanks around its lines do not matter."""
+    lines = certificate.split()
+    return hmac.compare_digest("".join(lines).encode(), "".join(upload_certificate(name, max_nbytes).split()).encode())

@@ -1,0 +1,314 @@
+"""Receive one output file: who may upload what, the bytes to disk, and the finished file into the storage.
+
+Steps of a use case: a client that sends slowly holds an open file and its lock, and neither a thread nor a connection.
+
+A file on its way lies in ``settings.UPLOADS_DIR`` under its own name; its length is how much of it is here, so a broken
+upload goes on where it stopped. Whoever writes it holds a lock on it; a second upload of the same name is told to come
+later. What is whole and has the right MD5 moves into the default storage and never changes again.
+
+With that lock, and the workunit's row for a moment, it is seen that the file is still needed. From then on the file
+deleter leaves the workunit alone until the lock is free, so it sees whatever was stored.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from io import FileIO
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import connection, transaction
+from django.utils import timezone
+
+from credit.models import FileDeleteState, Outcome, Result, ServerState, WorkunitError
+from portal.clients.wants import Call, ReadBody, Steps
+from scheduler.engine.outputs import split_upload_name
+from scheduler.files.keys import is_certified
+from scheduler.models import Upload
+from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload
+
+CHUNK_NBYTES: Final = 256 * 1024
+SPARE_NBYTES: Final = 64 * 1024 * 1024
+"""Free space that uploads leave on their disk."""
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DISK_FULL: Final = "The disk of this project is full. Your client will try again."
+_NOT_HERE: Final = "This file is not one that this project waits for."
+_NOT_NEEDED: Final = "The task of this file is over: it is not needed any more."
+# Waits for a file deleter that has the workunit, and sees what it has done.
+_LOCK_WORKUNIT: Final = "SELECT file_delete_state FROM credit_workunit WHERE id = %s FOR SHARE"
+
+
+class UploadError(Exception):
+    """An upload that is not taken. ``status``: TRY_AGAIN or REFUSED."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A file that a result delivers: of which result, how large it may be, and the upload if there has been one."""
+
+    result: Result
+    max_nbytes: int
+    upload: Upload | None
+
+
+class _Arrived(File):  # type: ignore[type-arg]  # generic in the stubs only
+    """A whole file: the storage takes it as it lies on the disk, without a copy where it can."""
+
+    def __init__(self, file: FileIO, path: Path) -> None:
+        super().__init__(file, name=path.name)
+        self._path = path
+
+    def temporary_file_path(self) -> str:
+        return str(self._path)
+
+
+def received_nbytes(name: str) -> int:
+    """How much of the file is here. UploadError if nobody has to deliver a file of this name."""
+    place = _find(name)
+    if place.upload is not None and place.upload.is_complete:
+        return place.upload.nbytes
+    path = _path(name)
+    return path.stat().st_size if path.exists() else 0
+
+
+def receive(asked: FileUpload, start: bytes) -> Steps[None]:
+    """Take the bytes of a file from ``asked.offset`` on: ``start``, and then what the request's body has left.
+
+    Returns once the whole file is in the storage, now or before. Raises UploadError; OSError of a body that breaks off
+    passes, and what had come until then stays.
+    """
+    arriving = _Arriving(asked)
+    try:
+        if not (yield arriving.call(arriving.begin)):
+            return
+        left = asked.nbytes - asked.offset
+        try:
+            while left and (chunk := start or (yield ReadBody(min(CHUNK_NBYTES, left)))):
+                start = b""
+                yield arriving.call(arriving.write, chunk)
+                left -= len(chunk)
+        except Exception as error:
+            yield arriving.call(arriving.note_nbytes)
+            if isinstance(error, OSError) and error.errno in _FULL:
+                raise UploadError(TRY_AGAIN, _DISK_FULL) from error
+            raise
+        yield arriving.call(arriving.end)
+    finally:
+        arriving.close()
+
+
+class _Arriving:
+    """A file on its way, locked from its `begin` to `close`. All but `call` and `close` blocks: it is for threads."""
+
+    def __init__(self, asked: FileUpload) -> None:
+        self._asked = asked
+        self._path = _path(asked.name)
+        self._file: FileIO | None = None
+        self._upload: Upload | None = None
+        self._at_work = threading.Lock()
+        self._is_over = False
+
+    def call(self, function: Callable[..., object], *args: object) -> Call:
+        return Call(partial(self._do, function, *args))
+
+    def close(self) -> None:
+        """Let go of the file: now, or when the thread that is at work on it is done, if its request was cancelled."""
+        self._is_over = True
+        if self._file is not None and self._at_work.acquire(blocking=False):
+            self._file.close()
+            self._at_work.release()
+
+    def _do(self, function: Callable[..., object], *args: object) -> object:
+        try:
+            with self._at_work:
+                return function(*args)
+        finally:
+            if self._is_over:
+                self.close()
+
+    def begin(self) -> bool:
+        """Whether there are bytes to come; not if the file is whole."""
+        asked = self._asked
+        place = _find(asked.name)
+        _check(place, asked)
+        if place.upload is not None and place.upload.is_complete:
+            if (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
+                raise UploadError(REFUSED, "Another file has been uploaded under this name.")
+            return False
+        self._file = file = _open(self._path)
+        _lock(self._path, file)
+        self._upload = _note_start(place, asked, file)
+        if self._upload is None:
+            self._path.unlink(missing_ok=True)
+            raise UploadError(REFUSED, _NOT_NEEDED)
+        if shutil.disk_usage(settings.UPLOADS_DIR).free < asked.nbytes - asked.offset + SPARE_NBYTES:
+            raise UploadError(TRY_AGAIN, _DISK_FULL)
+        file.truncate(asked.offset)
+        file.seek(asked.offset)
+        return True
+
+    def write(self, chunk: bytes) -> None:
+        assert self._file is not None
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+    def note_nbytes(self) -> int:
+        """The row says how much is here."""
+        assert self._file is not None and self._upload is not None
+        nbytes = os.fstat(self._file.fileno()).st_size
+        Upload.objects.filter(pk=self._upload.pk).update(received_nbytes=nbytes)
+        return nbytes
+
+    def end(self) -> None:
+        """All that comes has come: into the storage with it, if that is the whole file."""
+        assert self._file is not None and self._upload is not None
+        if self.note_nbytes() < self._asked.nbytes:
+            raise UploadError(TRY_AGAIN, "The upload ended before the file did.")
+        _check_md5(self._upload, self._asked, self._file)
+        _store(self._upload, self._file)
+
+
+def _find(name: str) -> _Place:
+    parts = split_upload_name(name)
+    if parts is None:
+        raise UploadError(REFUSED, _NOT_HERE)
+    result = Result.objects.filter(name=parts[0]).select_related("workunit").first()
+    if result is None or result.server_state == ServerState.UNSENT or parts[1] >= len(result.workunit.output_files):
+        raise UploadError(REFUSED, _NOT_HERE)
+    max_nbytes = int(result.workunit.output_files[parts[1]]["max_nbytes"])
+    return _Place(result, max_nbytes, Upload.objects.filter(name=name).first())
+
+
+def _check(place: _Place, asked: FileUpload) -> None:
+    if not is_certified(asked.name, asked.max_nbytes, asked.certificate):
+        raise UploadError(REFUSED, "The certificate of this file is not one of this project's.")
+    if asked.nbytes > min(asked.max_nbytes, place.max_nbytes):
+        raise UploadError(
+            REFUSED, f"The file has {asked.nbytes} bytes; the limit is {min(asked.max_nbytes, place.max_nbytes)}."
+        )
+    if not (place.upload is not None and place.upload.is_complete) and not _is_wanted(place.result):
+        raise UploadError(REFUSED, _NOT_NEEDED)
+
+
+def _is_wanted(result: Result) -> bool:
+    """Of a running task, and of one that is late, or was taken for lost, but can still count."""
+    if result.workunit.error_mask & WorkunitError.CANCELLED:
+        return False
+    if result.server_state == ServerState.IN_PROGRESS:
+        return True
+    can_count = result.file_delete_state == result.workunit.file_delete_state == FileDeleteState.INIT
+    return result.outcome in (Outcome.NO_REPLY, Outcome.CLIENT_DETACHED) and can_count
+
+
+def discard(name: str) -> bool:
+    """Delete what is here of a file that never became whole, and what a server that died may have stored of it.
+
+    False while somebody sends it: then nothing is deleted.
+    """
+    path = _path(name)
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            default_storage.delete(_stored_path(name))
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        default_storage.delete(_stored_path(name))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _path(name: str) -> Path:
+    """Where a file on its way lies: names have no slash (`_find` knows the result), and few share a folder."""
+    return Path(settings.UPLOADS_DIR) / _shard(name) / name
+
+
+def _stored_path(name: str) -> str:
+    """Where the default storage is to keep it."""
+    return f"outputs/{_shard(name)}/{name}"
+
+
+def _shard(name: str) -> str:
+    return hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]
+
+
+def _open(path: Path) -> FileIO:
+    """For reading and writing, without a buffer: what is written is in the file, even if the file is closed at once."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
+
+
+def _lock(path: Path, file: FileIO) -> None:
+    """UploadError if somebody else has it. It is free when the file is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_same = os.fstat(file.fileno()).st_ino == path.stat().st_ino
+    except (BlockingIOError, FileNotFoundError):
+        is_same = False
+    if not is_same:
+        raise UploadError(TRY_AGAIN, "Another upload of this file is going on.")
+
+
+def _note_start(place: _Place, asked: FileUpload, file: FileIO) -> Upload | None:
+    """The upload's row; None if the file is not needed any more since it was looked at.
+
+    What is here of another content of the same name is dropped: it was never whole.
+    """
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_LOCK_WORKUNIT, [place.result.workunit_id])
+            state = cursor.fetchone()
+        if state is None or state[0] != FileDeleteState.INIT:
+            return None
+        upload = Upload.objects.filter(name=asked.name).first()
+        if upload is not None and upload.is_complete:
+            raise UploadError(TRY_AGAIN, "The file has just been completed by another upload.")
+        if upload is None:
+            upload = Upload.objects.create(result=place.result, name=asked.name, nbytes=asked.nbytes, md5=asked.md5)
+        elif (upload.md5, upload.nbytes) != (asked.md5, asked.nbytes):
+            file.truncate(0)
+            upload.md5, upload.nbytes, upload.received_nbytes = asked.md5, asked.nbytes, 0
+            upload.save(update_fields=["md5", "nbytes", "received_nbytes"])
+    here = os.fstat(file.fileno()).st_size
+    if asked.offset > here:
+        raise UploadError(TRY_AGAIN, f"The upload begins at byte {asked.offset}, but only {here} bytes are here.")
+    return upload
+
+
+def _check_md5(upload: Upload, asked: FileUpload, file: FileIO) -> None:
+    file.seek(0)
+    if hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest() == asked.md5:
+        return
+    file.truncate(0)
+    Upload.objects.filter(pk=upload.pk).update(received_nbytes=0)
+    if asked.offset:
+        # A part from before may be at fault: once more from the beginning.
+        raise UploadError(TRY_AGAIN, "The parts do not make up the file with the announced MD5. Please send it anew.")
+    raise UploadError(REFUSED, "The file does not have the announced MD5.")
+
+
+def _store(upload: Upload, file: FileIO) -> None:
+    """Into the storage, then into the row: killed in between, the file is simply uploaded once more."""
+    os.fsync(file.fileno())
+    file.seek(0)
+    path, wanted = _path(upload.name), _stored_path(upload.name)
+    default_storage.delete(wanted)
+    saved: Any = default_storage.save(wanted, _Arrived(file, path))
+    Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=timezone.now())
+    path.unlink(missing_ok=True)

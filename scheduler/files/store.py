@@ -1,0 +1,80 @@
+"""Put a program or input file into the storage: once under a name, never changed afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+
+from credit.models import Batch
+from scheduler.engine.limits import MAX_NAME_CHARS, is_name, name_rule
+from scheduler.models import StoredFile
+
+
+class StoringError(Exception):
+    """A file that cannot be stored; the message says which and why."""
+
+
+def store_file(
+    name: str, content: File[bytes], *, signature: str = "", is_executable: bool = False, batch: Batch | None = None
+) -> StoredFile:
+    """Store ``content`` under ``name`` for good; the one that is there if it was stored before. Safe to repeat.
+
+    ``signature``: the code-signing signature of a program; ``batch``: an input that goes when this batch is done.
+    Raises StoringError for another content under a name that was used, and for a name that clients cannot have.
+    """
+    check_name(name)
+    digest = hashlib.md5(usedforsecurity=False)
+    for chunk in content.chunks():
+        digest.update(chunk)
+    md5, nbytes = digest.hexdigest(), content.size
+    found = StoredFile.objects.filter(name=name).first()
+    if found is not None:
+        if found.md5 != md5 or found.is_executable != is_executable or found.deleted_at is not None:
+            raise StoringError(
+                f"{name}: a file of this name was stored before, with other content."
+                " Clients would never fetch the new one. Give it a new name."
+            )
+        return found
+    return StoredFile.objects.create(
+        name=name,
+        path=save_content(name, content),
+        nbytes=nbytes,
+        md5=md5,
+        signature=signature,
+        is_executable=is_executable,
+        batch=batch,
+    )
+
+
+def save_content(name: str, content: File[bytes]) -> str:
+    """The path of ``content`` in the storage, where nothing else is kept under ``name``; the row is the caller's."""
+    wanted = f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
+    default_storage.delete(wanted)  # of a run that was cut off: no row knows it
+    content.seek(0)
+    return default_storage.save(wanted, content)
+
+
+@contextmanager
+def removed_on_failure() -> Iterator[list[str]]:
+    """A list to be filled with paths in the storage: if the block fails, what lies there is deleted.
+
+    For the inside of a transaction that is undone then. Not around it: a COMMIT that fails may have been done, and rows
+    would name files that are gone.
+    """
+    paths: list[str] = []
+    try:
+        yield paths
+    except BaseException:
+        for path in paths:
+            default_storage.delete(path)
+        raise
+
+
+def check_name(name: str, max_chars: int = MAX_NAME_CHARS) -> None:
+    """Raises StoringError for what cannot be the name of a file (BOINC protocol, job description)."""
+    if not is_name(name, max_chars):
+        raise StoringError(f"{name[:max_chars]!r} is no name of {name_rule(max_chars)}.")

@@ -1,0 +1,48 @@
+"""The upload handler: a body is read a chunk at a time, and every failure is an answer clients know."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import structlog
+
+from portal.clients.messages import ClientReply, ClientRequest
+from portal.clients.wants import Call, Steps
+from portal.wire.scanner import ProtocolError
+from scheduler.files import receive
+from scheduler.files.receive import UploadError
+from scheduler.wire.uploads import DONE, REFUSED, TRY_AGAIN, FileUpload, parse_head, read_head, render_reply
+
+log = structlog.get_logger(__name__)
+
+
+def answer(request: ClientRequest) -> Steps[ClientReply]:
+    """POST file_upload_handler (BOINC protocol, files)."""
+    try:
+        return (yield from _answer(request))
+    except ProtocolError as error:
+        return _reply(REFUSED, str(error))
+    except UploadError as error:
+        return _reply(error.status, str(error))
+    except OSError as error:
+        # The client is gone or too slow, or the disk is ill: it comes again, and what is here stays.
+        log.warning("upload_broken", reason=str(error))
+        return _reply(TRY_AGAIN, "The upload was interrupted.")
+
+
+def _answer(request: ClientRequest) -> Steps[ClientReply]:
+    head = yield from read_head()
+    asked = parse_head(head.text)
+    if not isinstance(asked, FileUpload):
+        here: int = yield Call(partial(receive.received_nbytes, asked.name))
+        return _reply(DONE, file_size_nbytes=here)
+    announced = request.length - head.nbytes
+    if announced != asked.nbytes - asked.offset:
+        raise ProtocolError("data", f"{announced} bytes, where nbytes − offset is {asked.nbytes - asked.offset}")
+    yield from receive.receive(asked, head.start)
+    return _reply(DONE)
+
+
+def _reply(status: int, message: str = "", file_size_nbytes: int | None = None) -> ClientReply:
+    text = render_reply(status, message, file_size_nbytes)
+    return ClientReply(text.encode(), status, content_type="text/xml")

@@ -1,0 +1,185 @@
+"""The assimilator: takes what finished workunits found to where the project wants it.
+
+An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
+their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken is set
+aside (`scheduler.lifecycle.retry_queue`), and so is one whose function hangs: it is interrupted, and ends the pass. An
+app's function is called by one pass at a time, so that one that hangs has one worker waiting and not all of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import connection, transaction
+from django.utils.module_loading import import_string
+
+from credit import models
+from credit.models import App, AssimilateState, Result, Workunit
+from scheduler.lifecycle import retry_queue
+from scheduler.lifecycle.retry_queue import IS_SET_ASIDE, Batch, run_batches
+from scheduler.models import SetAside, Step
+
+log = structlog.get_logger(__name__)
+BATCH: Final = 1000
+BEGIN_SECS: Final = 60
+"""A task hands over no further workunit after this: what is interrupted after ten minutes has had nine."""
+QUERY_SECS: Final = 200
+"""The longest time of one query of an app's function: an interrupted worker leaves its query behind, with its locks."""
+# "as", the first key of advisory locks; the second is the app's.
+_LOCK: Final = 0x6173
+# The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
+# workunits by their primary key, assimilated ones of years included, instead of the few that wait.
+_READY: Final = f"""
+SELECT id FROM credit_workunit w
+ WHERE app_id >= %(app)s AND app_id <= %(app)s AND assimilate_state = 1 AND NOT {IS_SET_ASIDE.format(workunit="w.id")}
+ ORDER BY app_id, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+"""
+_KEEP: Final = """
+INSERT INTO scheduler_keptoutput (batch_id, workunit_name, number, name, path, nbytes, md5, kept_at)
+SELECT w.batch_id, w.name, file.number - 1, w.output_files->(file.number::int - 1)->>'open_name', o.value->>'path',
+       (o.value->>'nbytes')::bigint, o.value->>'md5', %(now)s
+  FROM credit_workunit w
+  JOIN credit_result r ON r.id = w.canonical_result_id,
+       jsonb_array_elements(w.output_files) WITH ORDINALITY AS file(value, number),
+       jsonb_array_elements(r.outputs) AS o(value)
+ WHERE w.id = ANY(%(ids)s) AND o.value->>'name' = r.name || '_' || (file.number - 1)
+ ORDER BY w.id, file.number
+    ON CONFLICT (workunit_name, number) DO NOTHING
+"""
+_FINISH: Final = """
+UPDATE credit_workunit SET assimilate_state = 2, assimilated_at = %(now)s, transition_at = %(now)s
+ WHERE id = ANY(%(ids)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A workunit that is decided. ``canonical`` None: it failed, for the reasons in ``workunit.error_mask``.
+
+    ``canonical.outputs`` names the files, by their paths in Django's default storage. A function that wants to keep
+    them copies them: the project deletes outputs of workunits that were assimilated.
+    """
+
+    workunit: Workunit
+    canonical: Result | None
+    batch: models.Batch | None
+
+
+Function = Callable[[Finished], Any]
+Take = Callable[[list[int]], list[int]]
+"""Of a batch's ids those that were taken."""
+
+
+@dataclass(slots=True)
+class _Pass:
+    """``until``: of `time.monotonic`; ``taken``: how many workunits; ``interrupted``: by its id, the one whose function
+    was, which ends the pass, as nothing would interrupt a second one.
+    """
+
+    now: dt.datetime
+    until: float
+    taken: int = 0
+    interrupted: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.interrupted) or monotonic() >= self.until
+
+
+def run(now: dt.datetime, until: float = inf) -> int:
+    """Assimilate what waits for it; how many workunits were. None is begun after ``until`` (of `time.monotonic`)."""
+    this = _Pass(now, until)
+    # In any order: an app with more to do than a pass can take must not always be the first.
+    for app in App.objects.order_by("?"):
+        if this.is_over:
+            break
+        _run_app(app, this)
+    return this.taken
+
+
+def _run_app(app: App, this: _Pass) -> None:
+    take: Take = partial(_keep, this.now)
+    if app.assimilation_function:
+        try:
+            function: Function = import_string(app.assimilation_function)
+        except Exception as error:  # not only ImportError: a module may fail in any way while it is read
+            _note_missing(app, error, this.now)
+            return
+        take = partial(_hand_over, function, this)
+    try:
+        run_batches(Step.ASSIMILATE, this.now, BATCH, partial(_run_batch, app, take, this))
+    except SoftTimeLimitExceeded:
+        if not this.interrupted:
+            raise
+    retry_queue.set_aside(Step.ASSIMILATE, this.interrupted, this.now)
+
+
+def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
+    """How many workunits were looked at."""
+    if this.is_over:
+        return 0
+    with connection.cursor() as cursor:
+        if app.assimilation_function:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK, app.pk % 2**31])
+            if not cursor.fetchone()[0]:
+                return 0
+        cursor.execute(_READY, {"app": app.pk, "limit": batch.limit, "now": this.now, "step": Step.ASSIMILATE.value})
+        batch.ids = [row[0] for row in cursor.fetchall()]
+        if batch.ids:
+            ids = take(batch.ids)
+            cursor.execute(_FINISH, {"ids": ids, "now": this.now})
+            retry_queue.end(cursor, Step.ASSIMILATE, ids)
+            this.taken += len(ids)
+        return len(batch.ids)
+
+
+def _keep(now: dt.datetime, ids: list[int]) -> list[int]:
+    """Keep the outputs of all of them."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, {"ids": ids, "now": now})
+    return ids
+
+
+def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
+    """Call the app's function for each; the ids of those that it took. What it does to the database is kept or not.
+
+    Raises SoftTimeLimitExceeded if it was interrupted in a query: the connection is of no use then, and what was taken
+    before comes again.
+    """
+    taken, faults = [], {}
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL statement_timeout = '{QUERY_SECS}s'")
+    for workunit in Workunit.objects.filter(pk__in=ids).select_related("canonical_result", "batch").order_by("pk"):
+        if this.is_over:
+            break  # what was taken is stored, the others come in another pass
+        try:
+            with transaction.atomic():
+                function(Finished(workunit, workunit.canonical_result, workunit.batch))
+            taken.append(workunit.pk)
+        except SoftTimeLimitExceeded:
+            log.exception("assimilation_takes_too_long", workunit=workunit.name)
+            this.interrupted[workunit.pk] = "The app's function did not end in time."
+            if connection.needs_rollback:
+                raise
+        except Exception as error:
+            log.exception("assimilation_failed", workunit=workunit.name)
+            faults[workunit.pk] = f"{type(error).__name__}: {error}"
+    retry_queue.set_aside(Step.ASSIMILATE, faults, this.now)
+    return taken
+
+
+def _note_missing(app: App, error: Exception, now: dt.datetime) -> None:
+    """The app's function is not there: its first workunit says so to the operators, and all others wait unharmed."""
+    log.error("assimilation_function_missing", app=app.name, function=app.assimilation_function, exc_info=error)
+    said = SetAside.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
+    waiting = Workunit.objects.filter(app=app, assimilate_state=AssimilateState.READY).order_by("app", "id")
+    if not said.exists() and (first := waiting.values_list("pk", flat=True).first()):
+        retry_queue.set_aside(Step.ASSIMILATE, {first: f"{app.assimilation_function}: {error}"}, now)

@@ -1,0 +1,256 @@
+"""Apps, versions, plan classes and the heads of queues, as every RPC needs them: kept in this process for seconds.
+
+A handful of statements per reading, whatever the number of jobs that wait.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from django.db import connection
+
+from credit.engine.averages import Average
+from credit.models import App, AppVersion, ProcessorType
+from credit.statistics.facts import rules_of
+from portal.clients.wants import Once, Steps, in_thread
+from scheduler.engine.facts import AppFacts, PlanClass, Version
+from scheduler.files import addresses, keys
+from scheduler.models import PlanClass as PlanClassRow
+from scheduler.wire.replies import (
+    VersionFile,
+    VersionRefs,
+    render_app,
+    render_gui_urls,
+    render_unused_types,
+    render_version_files,
+    render_version_refs,
+)
+
+KEPT_SECS: Final = 5.0
+"""After a release or a change in the admin, other processes follow within this time."""
+WAIT_SECS: Final = 2.0
+"""For another request that reads it."""
+LOOKED_AT: Final = 100
+"""Waiting jobs by which the usual size of an app's jobs is estimated."""
+
+BEFORE_ALL: Final = (-(2**31), 0)
+"""Before the queue of any app."""
+
+# Of each app's first jobs: the usual size, the highest priority, and the ids between which its jobs lie; and the least.
+_QUEUES: Final = """
+SELECT a.id, q.typical, q.place[1], q.place[2],
+       (SELECT l.id FROM credit_result l
+         WHERE l.app_id = a.id AND l.server_state = 2 AND l.priority * -1 = q.place[1] ORDER BY l.id DESC LIMIT 1),
+       (SELECT l.priority * -1 FROM credit_result l
+         WHERE l.app_id = a.id AND l.server_state = 2 ORDER BY l.app_id DESC, l.priority * -1 DESC, l.id DESC LIMIT 1)
+  FROM credit_app a
+ CROSS JOIN LATERAL (
+       SELECT avg(w.fpops_est) AS typical, min(ARRAY[r.priority * -1, r.id]) AS place
+         FROM (SELECT id, priority, workunit_id FROM credit_result
+                WHERE app_id = a.id AND server_state = 2 ORDER BY priority * -1, id LIMIT %s) r
+         JOIN credit_workunit w ON w.id = r.workunit_id) q
+ WHERE NOT a.is_deprecated
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """``app_xml``, ``version_xml`` and ``version_files``: what a reply says of them, by id; of a version its files, and
+    how it uses them.
+
+    ``heads``: where the queue of each app begins, (-priority, id), as far as this process has seen. What was sent lies
+    before it: that is gone, but PostgreSQL would look at all of it again as long as any old transaction runs.
+
+    ``read_at``: by the process's own clock; of two catalogues the newer one counts.
+
+    ``about_project_xml``: links for volunteers, and the processor types that there is no program for;
+    ``gui_urls_xml``: the links alone, for computers with programs of their own.
+    """
+
+    apps: dict[int, AppFacts] = field(default_factory=dict)
+    versions: dict[int, Version] = field(default_factory=dict)
+    versions_by_app: dict[int, list[Version]] = field(default_factory=dict)
+    plan_classes: dict[str, PlanClass] = field(default_factory=dict)
+    app_names: dict[int, str] = field(default_factory=dict)
+    app_xml: dict[int, str] = field(default_factory=dict)
+    version_files: dict[int, VersionRefs] = field(default_factory=dict)
+    version_xml: dict[int, str] = field(default_factory=dict)
+    trickle_functions: dict[int, str] = field(default_factory=dict)
+    heads: dict[int, tuple[int, int]] = field(default_factory=dict)
+    code_keys: keys.KeyChain = field(default_factory=keys.KeyChain)
+    gui_urls_xml: str = ""
+    about_project_xml: str = ""
+    read_at: float = field(default_factory=time.monotonic)
+
+    def note_head(self, app_id: int, head: tuple[int, int] | None) -> None:
+        """Begin there from now on; None: too little was found from there on, so begin before everything next time.
+
+        Else what comes to lie before it, as more urgent jobs do, is found when the catalogue is read again.
+        """
+        if head is None:
+            self.heads.pop(app_id, None)
+        elif head > self.heads.get(app_id, BEFORE_ALL):
+            self.heads[app_id] = head
+
+
+_kept: Catalogue | None = None
+_renewed: Catalogue | None = None
+_nforgotten = 0
+_reading = threading.Lock()
+
+
+def current() -> Steps[Catalogue]:
+    """The catalogue, ``KEPT_SECS`` old, and a little more while one request reads it again for all."""
+    global _renewed
+    kept = _kept
+    age_secs = float("inf") if kept is None else time.monotonic() - kept.read_at
+    # After a pause, or at first, all have to wait for it.
+    if kept is not None and (age_secs <= KEPT_SECS or (kept is _renewed and age_secs <= 2 * KEPT_SECS)):
+        return kept
+    _renewed = kept
+    # By the number, who comes after a change does not get what was read before it.
+    found: Catalogue = yield Once(("catalogue", _nforgotten), lambda: in_thread(_read_again, kept))
+    return found
+
+
+def _read_again(before: Catalogue | None) -> Catalogue:
+    """Read it, unless another thread did just before."""
+    global _kept
+    is_ours = _reading.acquire(timeout=WAIT_SECS)
+    try:
+        while True:
+            found, nforgotten = _kept, _nforgotten
+            if found is not None and found is not before:
+                return found
+            found = _load()
+            if nforgotten == _nforgotten:
+                _kept = found
+                return found
+    finally:
+        if is_ours:
+            _reading.release()
+
+
+def suiting(held_key: str) -> Steps[Catalogue]:
+    """The same for a client that holds this key: read again if it is the project's since a moment ago.
+
+    Another process may have told the client; here it would be sent away as one with a stranger's key.
+    """
+    kept = yield from current()
+    if not kept.code_keys.knows(held_key) and (yield from in_thread(keys.was_changed_to, held_key)):
+        forget()
+        kept = yield from current()
+    return kept
+
+
+def forget() -> None:
+    """Read it again at the next request; called by whatever changes an app or a version."""
+    global _kept, _nforgotten
+    _nforgotten += 1
+    _kept = None
+
+
+def _load() -> Catalogue:
+    while True:
+        found = _read()
+        # Signatures are those of the key in force: if it was changed meanwhile, they are read once more.
+        if found.code_keys.current == keys.code_signing_key_text():
+            return found
+
+
+def _read() -> Catalogue:
+    catalogue = Catalogue(code_keys=keys.chain(), gui_urls_xml=render_gui_urls(addresses.gui_urls()))
+    with connection.cursor() as cursor:
+        cursor.execute(_QUEUES, [LOOKED_AT])
+        queues = {row[0]: row[1:] for row in cursor.fetchall()}
+    for app in App.objects.all():
+        catalogue.app_names[app.pk] = app.name
+        catalogue.app_xml[app.pk] = render_app(app.name, app.user_friendly_name, app.is_non_cpu_intensive)
+        catalogue.trickle_functions[app.pk] = app.trickle_function
+        if not app.is_deprecated:
+            typical, rank, first_id, last_id, last_rank = queues.get(app.pk, (None, None, None, None, None))
+            catalogue.apps[app.pk] = _app(app, typical, (first_id or 0, last_id or 0), (rank, last_rank))
+            if rank is not None:
+                catalogue.heads[app.pk] = rank, first_id
+    rows = AppVersion.objects.select_related("platform", "app").prefetch_related("files__file")
+    for row in rows:
+        version = _version(row)
+        catalogue.versions[row.pk] = version
+        catalogue.versions_by_app.setdefault(row.app_id, []).append(version)
+        files = [
+            VersionFile(
+                each.file.name,
+                each.file.nbytes,
+                each.file.md5,
+                each.file.signature,
+                each.file.is_executable or each.is_main_program,
+                each.open_name,
+                each.is_main_program,
+                each.is_copied,
+            )
+            for each in row.files.all()
+        ]
+        catalogue.version_files[row.pk] = render_version_refs(files, row.api_version, row.cmdline)
+        catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))
+    for plan in PlanClassRow.objects.all():
+        catalogue.plan_classes[plan.name] = _plan_class(plan)
+    return replace(catalogue, about_project_xml=catalogue.gui_urls_xml + render_unused_types(_unused_types(catalogue)))
+
+
+def _unused_types(catalogue: Catalogue) -> list[str]:
+    """Of a project without any program none: it is being set up."""
+    used = {v.processor_type for v in catalogue.versions.values() if not v.is_deprecated and v.app_id in catalogue.apps}
+    return [type_ for type_ in ProcessorType.values if type_ not in used] if used else []
+
+
+def _app(app: App, typical: float | None, ids: tuple[int, int], ranks: tuple[int | None, int | None]) -> AppFacts:
+    return AppFacts(
+        id=app.pk,
+        name=app.name,
+        weight=app.weight,
+        max_jobs_per_day_init=app.max_jobs_per_day_init,
+        rules=rules_of(app),
+        is_adaptive=app.adaptive_replication,
+        one_result_per_user=app.one_result_per_user,
+        is_non_cpu_intensive=app.is_non_cpu_intensive,
+        typical_fpops=typical,
+        first_id=ids[0],
+        last_id=ids[1],
+        first_rank=ranks[0],
+        last_rank=ranks[1],
+    )
+
+
+def _version(row: AppVersion) -> Version:
+    return Version(
+        id=row.pk,
+        app_id=row.app_id,
+        platform=row.platform.name,
+        version_num=row.version_num,
+        plan_class=row.plan_class,
+        processor_type=row.processor_type,
+        avg_ncpus=row.avg_ncpus,
+        gpu_usage=row.gpu_usage,
+        min_gpu_ram_bytes=row.min_gpu_ram_bytes,
+        is_deprecated=row.is_deprecated or row.platform.is_deprecated,
+        pfc=Average(row.pfc_n, row.pfc_avg),
+    )
+
+
+def _plan_class(row: PlanClassRow) -> PlanClass:
+    return PlanClass(
+        name=row.name,
+        processor_type=row.processor_type,
+        min_ncpus=row.min_ncpus,
+        max_ncpus=row.max_ncpus,
+        cpu_features=frozenset(row.cpu_features.replace(",", " ").split()),
+        min_gpu_ram_bytes=row.min_gpu_ram_bytes,
+        min_driver=row.min_driver_version,
+        min_capability=row.min_compute_capability,
+        needs_opencl=row.needs_opencl,
+        avg_ncpus=row.avg_ncpus,
+        gpu_usage=row.gpu_usage,
+    )

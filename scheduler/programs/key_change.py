@@ -1,0 +1,279 @@
+"""Change the code-signing key: a new pair, signed by the old one, and new signatures of all programs, in one step.
+
+Clients take a new key only with a signature by the one that they hold (BOINC protocol, keys and signatures), so old
+keys' changes are kept for ever: a computer that comes back after years is led from key to key (`keys.KeyChain`). The
+private keys may be on another machine: the site's list (`Wanted`) becomes a `Succession` there by `sign`, which `take`
+checks. The list says as well which key is in force, so nothing is signed with another one, nor adopted before its time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from portal.wire import signing
+from portal.wire.signing import SigningError
+from scheduler.files import keys
+from scheduler.models import KeyChange, StoredFile
+from scheduler.programs import catalogue
+
+PUBLIC_NAME: Final = "new_key_public"
+SIGNATURE_NAME: Final = "new_key_signature"
+
+
+class KeyChangeError(Exception):
+    """A change that is not possible; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A new public key, the old key's signature of it, and the new one's signatures of the programs by their names."""
+
+    public_key: str
+    signature: str
+    programs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SignedFile:
+    """A program file: its name, its MD5 and the signature by the key in force."""
+
+    name: str
+    md5: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the site wants signed: the public key in force, and the program files that computers may still fetch."""
+
+    key_in_force: str
+    files: Sequence[SignedFile]
+
+    def text(self) -> str:
+        """As it is carried: a line `key HEX`, and one `NAME MD5 HEX` for each file."""
+        lines = [f"key {_one_line(self.key_in_force)}\n"]
+        lines += [f"{file.name} {file.md5} {_one_line(file.signature)}\n" for file in self.files]
+        return "".join(lines)
+
+
+def _one_line(text: str) -> str:
+    """A key's or a signature's lines as one, without the dot at the end."""
+    return "".join(text.split()).rstrip(".")
+
+
+def wanted_now() -> Wanted:
+    """Of this site. FileNotFoundError if it has no key yet."""
+    files = StoredFile.objects.filter(deleted_at=None).exclude(signature="").order_by("name")
+    rows = files.values_list("name", "md5", "signature")
+    return Wanted(keys.code_signing_key_text(), [SignedFile(*row) for row in rows])
+
+
+def parse_wanted(text: str) -> Wanted:
+    """What `Wanted.text` made. Raises KeyChangeError with the line that is none of a list."""
+    first, *rows = [line.split() for line in text.splitlines() if line.strip()] or [[]]
+    if len(first) != 2 or first[0] != "key":
+        raise KeyChangeError("The list does not begin with the key in force. Make it anew on the site, with --list.")
+    if wrong := [row for row in rows if len(row) != 3]:
+        raise KeyChangeError(f"{' '.join(wrong[0])[:80]!r} is not a name, an MD5 and a signature.")
+    return Wanted(first[1], [SignedFile(*row) for row in rows])
+
+
+def sign(wanted: Wanted) -> Succession:
+    """Make the next key pair, or take the one of a run that was cut off, and sign with old and new. Needs no database.
+
+    Only if the old key is the one in force, and only what it has signed: whoever broke into the site may have put other
+    files on the list. Raises KeyChangeError, OSError and SigningError.
+    """
+    path = _next_path()
+    if not _is_of(Path(settings.CODE_SIGNING_KEY), wanted):
+        raise KeyChangeError(_why_not_in_force(wanted))
+    old = _read_private(Path(settings.CODE_SIGNING_KEY))
+    for file in wanted.files:
+        _check_signed(file, old.public_key())
+    if not path.exists():
+        _write_durably(path, signing.private_key_text(signing.generate_key()), 0o600)
+    new = _read_private(path)
+    public_key = signing.public_key_text(new).strip()
+    return Succession(
+        public_key,
+        signing.sign(public_key.encode(), old),
+        {file.name: signing.sign_md5(file.md5, new) for file in wanted.files},
+    )
+
+
+def _why_not_in_force(wanted: Wanted) -> str:
+    private, following = Path(settings.CODE_SIGNING_KEY), _next_path()
+    if _is_of(following, wanted):
+        return f"The site has taken the key {following} already: adopt it (--adopt) before you change the key again."
+    for old in sorted(private.parent.glob(f"{private.name}.old-*")):
+        if _is_of(old, wanted):
+            return (
+                f"{private} is not in force at the site, but {old} still is. Move {private} to {following} and {old} to"
+                f" {private}, and repeat this step. Nothing was signed."
+            )
+    return f"{private} does not belong to the key in force at the site: nothing can be signed with it."
+
+
+def _check_signed(file: SignedFile, key: signing.PublicKey) -> None:
+    # The name becomes that of a file on the machine with the key.
+    if not file.name or "/" in file.name:
+        raise KeyChangeError(f"{file.name[:80]!r} is not the name of a program file.")
+    try:
+        is_signed = signing.verify_md5(file.md5, file.signature, key)
+    except SigningError as error:
+        raise KeyChangeError(f"{file.name}: {error}") from error
+    if not is_signed:
+        raise KeyChangeError(
+            f"{file.name}: the present key has not signed the MD5 {file.md5[:40]}. If you did not release this file,"
+            " somebody else has put it on the site. Nothing was signed."
+        )
+
+
+@transaction.atomic
+def take(new: Succession, now: dt.datetime) -> int:
+    """Make the new key the one in force; how many programs are signed by it now. Safe to repeat.
+
+    Raises KeyChangeError if a signature is wrong or missing: then nothing has changed.
+    """
+    with connection.cursor() as cursor:
+        # A release that is going on ends first, and its files are among those to sign; another one waits.
+        cursor.execute("LOCK TABLE scheduler_storedfile IN SHARE ROW EXCLUSIVE MODE")
+    current = keys.code_signing_key_text()
+    if new.public_key == current:
+        return 0
+    if KeyChange.objects.filter(old_key=new.public_key).exists():
+        raise KeyChangeError("This key was the project's before. Make a new one.")
+    try:
+        key = signing.parse_public_key(new.public_key)
+        if not signing.verify(new.public_key.encode(), new.signature, signing.parse_public_key(current)):
+            raise KeyChangeError("The new key is not signed by the one in force: clients would refuse it.")
+        files = list(StoredFile.objects.filter(deleted_at=None).exclude(signature=""))
+        for file in files:
+            signature = new.programs.get(file.name)
+            if signature is None:
+                raise KeyChangeError(f"{file.name} is not signed: it was released meanwhile. Sign the list anew.")
+            if not signing.verify_md5(file.md5, signature, key):
+                raise KeyChangeError(f"{file.name}: not the new key's signature of this file.")
+            file.signature = signing.clean_signature(signature)
+    except SigningError as error:
+        raise KeyChangeError(str(error)) from error
+    StoredFile.objects.bulk_update(files, ["signature"], batch_size=500)
+    KeyChange.objects.create(
+        old_key=current, new_key=new.public_key, signature=signing.clean_signature(new.signature), changed_at=now
+    )
+    transaction.on_commit(catalogue.forget)
+    return len(files)
+
+
+def change_here(now: dt.datetime) -> int:
+    """The whole change where the private key is on this machine; also ends one that was cut off half-way."""
+    private = Path(settings.CODE_SIGNING_KEY)
+    if not private.exists():
+        raise KeyChangeError(
+            f"The private key {private} is not on this machine: see docs/jobs.md, “Change the key”, for two machines."
+        )
+    wanted = wanted_now()
+    # Else it was cut off between the two, and the site has the next key already.
+    count = 0 if _is_of(_next_path(), wanted) else take(sign(wanted), now)
+    adopt(wanted_now())
+    return count
+
+
+def adopt(wanted: Wanted) -> None:
+    """Put the next key in the old one's place, which is kept under a name with the beginning of its MD5.
+
+    Only once the site has taken it: else the next change would be signed with a key that no client has ever had. At no
+    moment is there none: killed half-way, it may simply be called again. Raises KeyChangeError if the site has not
+    taken it; then nothing has changed.
+    """
+    private, public = Path(settings.CODE_SIGNING_KEY), Path(settings.CODE_SIGNING_KEY_PUBLIC)
+    if not _is_of(_next_path(), wanted):
+        if not _is_of(private, wanted):
+            raise KeyChangeError(f"Neither {private} nor {_next_path()} belongs to the key in force at the site.")
+        if _next_path().exists():
+            raise KeyChangeError(
+                f"When this list was made, the site had not taken the next key: {private} was still in force, and stays"
+                " in its place. Take the new key on the site (--take), make the list anew (--list), and adopt by it."
+            )
+        return
+    text = _public(_next_path()) + "\n"
+    mark = hashlib.md5(_public(private).encode(), usedforsecurity=False).hexdigest()[:8]
+    _keep(private, mark)
+    if public.exists():
+        _keep(public, mark)
+    # The old pair is safe under its new names before anything is replaced.
+    _sync_folder(private.parent)
+    _write_durably(public, text, 0o644)
+    _next_path().replace(private)
+    _sync_folder(private.parent)
+
+
+def _keep(path: Path, mark: str) -> None:
+    with suppress(FileExistsError):
+        path.with_name(f"{path.name}.old-{mark}").hardlink_to(path)
+
+
+def _write_durably(path: Path, text: str, mode: int) -> None:
+    """The whole file or none, and after a power failure too: a key that clients follow must never be lost."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "w", encoding="ascii") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    part.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write(new: Succession, folder: Path) -> None:
+    """To be carried to the site's machine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {PUBLIC_NAME: new.public_key + "\n", SIGNATURE_NAME: new.signature}
+    for name, text in (texts | {f"{name}.sig": text for name, text in new.programs.items()}).items():
+        (folder / name).write_text(text, encoding="ascii")
+
+
+def read(folder: Path) -> Succession:
+    """What `write` wrote. Raises OSError and ValueError."""
+    return Succession(
+        (folder / PUBLIC_NAME).read_text(encoding="ascii").strip(),
+        (folder / SIGNATURE_NAME).read_text(encoding="ascii"),
+        {path.name.removesuffix(".sig"): path.read_text(encoding="ascii") for path in folder.glob("*.sig")},
+    )
+
+
+def _next_path() -> Path:
+    private = Path(settings.CODE_SIGNING_KEY)
+    return private.with_name(f"{private.name}.next")
+
+
+def _read_private(path: Path) -> signing.PrivateKey:
+    return signing.parse_private_key(path.read_text(encoding="ascii"))
+
+
+def _is_of(path: Path, wanted: Wanted) -> bool:
+    """Whether this private key is there, and belongs to the key in force."""
+    return path.exists() and _one_line(_public(path)) == _one_line(wanted.key_in_force)
+
+
+def _public(path: Path) -> str:
+    """The public part of a private key's file, as clients get it."""
+    return signing.public_key_text(_read_private(path)).strip()

@@ -1,0 +1,306 @@
+"""Release a version of an app from a folder with its program files and a version.toml (docs/jobs.md).
+
+A version is what its files are: once released it never changes, and releasing it again does nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+from django.core.files import File
+from django.db import transaction
+
+from credit.models import App, AppVersion, Platform, ProcessorType
+from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
+from portal.wire.signing import SigningError, clean_signature
+from scheduler.engine.limits import MAX_FILES_PER_JOB, MAX_NAME_CHARS
+from scheduler.files import keys
+from scheduler.files.store import StoringError, check_name, store_file
+from scheduler.models import PlanClass, StoredFile, VersionFile
+
+DESCRIPTIONS: Final = ("version.toml", "version.json")
+MAX_VERSION_NUM: Final = 100_000_000
+_VERSION_FIELDS: Final = {
+    "app": str,
+    "version_num": int,
+    "platform": str,
+    "plan_class": str,
+    "processor_type": str,
+    "avg_ncpus": float,
+    "gpu_usage": float,
+    "min_gpu_ram_bytes": int,
+    "api_version": str,
+    "cmdline": str,
+    "files": list,
+    "new_app": dict,
+}
+_FILE_FIELDS: Final = {
+    "path": str,
+    "name": str,
+    "open_name": str,
+    "main_program": bool,
+    "executable": bool,
+    "copy_file": bool,
+}
+_APP_FIELDS: Final = {"user_friendly_name": str, "description": str, "one_result_per_user": bool}
+_VERSION_COLUMNS: Final = ("processor_type", "avg_ncpus", "gpu_usage", "min_gpu_ram_bytes", "api_version", "cmdline")
+_FILE_COLUMNS: Final = ("open_name", "is_main_program", "is_copied")
+
+
+class ReleaseError(Exception):
+    """A version that cannot be released; the message names the file and the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFile:
+    """A file of a version. ``name``: what it is called on the site and by clients, for ever."""
+
+    path: Path
+    name: str
+    open_name: str
+    is_main_program: bool
+    is_executable: bool
+    is_copied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a folder holds. ``new_app``: fields of the app if it does not exist yet.
+
+    ``api_version``: of the BOINC interface that the program was built with, ``""``: none; ``cmdline``: arguments that
+    clients add to those of each job (BOINC protocol, job description).
+    """
+
+    app: str
+    version_num: int
+    platform: str
+    plan_class: str
+    processor_type: str
+    avg_ncpus: float
+    gpu_usage: float
+    min_gpu_ram_bytes: int
+    api_version: str
+    cmdline: str
+    files: tuple[ReleaseFile, ...]
+    new_app: Mapping[str, Any]
+
+
+def read_release(folder: Path) -> Release:
+    """Read a folder's description and see that its files are there. Raises ReleaseError."""
+    path = next((folder / name for name in DESCRIPTIONS if (folder / name).is_file()), None)
+    if path is None:
+        raise ReleaseError(f"{folder}: there is neither {' nor '.join(DESCRIPTIONS)} in it.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        fields = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise ReleaseError(f"{path}: {error}") from error
+    if not isinstance(fields, dict):
+        raise ReleaseError(f"{path}: not a table of fields.")
+    given = _typed(fields, _VERSION_FIELDS, str(path), ("app", "version_num", "platform", "files"))
+    _check_version(given, str(path))
+    _check_start(given.get("api_version", ""), given.get("cmdline", ""), str(path))
+    files = tuple(_read_file(file, folder, given, f"{path}, files[{n}]") for n, file in enumerate(given["files"]))
+    if sum(file.is_main_program for file in files) != 1:
+        raise ReleaseError(f"{path}, files: exactly one of them has main_program = true.")
+    return Release(
+        app=given["app"],
+        version_num=given["version_num"],
+        platform=given["platform"],
+        plan_class=given.get("plan_class", ""),
+        processor_type=given.get("processor_type", ProcessorType.CPU),
+        avg_ncpus=given.get("avg_ncpus", 1.0),
+        gpu_usage=given.get("gpu_usage", 0.0),
+        min_gpu_ram_bytes=given.get("min_gpu_ram_bytes", 0),
+        api_version=given.get("api_version", ""),
+        cmdline=given.get("cmdline", ""),
+        files=files,
+        new_app=_typed(given.get("new_app", {}), _APP_FIELDS, f"{path}, new_app", ()),
+    )
+
+
+def _check_version(given: Mapping[str, Any], where: str) -> None:
+    limits = {"version_num": (1, MAX_VERSION_NUM), "avg_ncpus": (0, 1024), "gpu_usage": (0, 64)}
+    for name, (low, high) in (limits | {"min_gpu_ram_bytes": (0, 2**50)}).items():
+        if not low <= given.get(name, low) <= high:
+            raise ReleaseError(f"{where}, {name}: a number from {low} to {high}.")
+    type_ = given.get("processor_type", ProcessorType.CPU)
+    if type_ not in ProcessorType.values:
+        raise ReleaseError(f"{where}, processor_type: one of {', '.join(ProcessorType.values)}.")
+    if (type_ == ProcessorType.CPU) == (given.get("gpu_usage", 0) > 0):
+        raise ReleaseError(f"{where}, gpu_usage: more than 0 for a GPU type, else 0.")
+    if type_ == ProcessorType.CPU and given.get("avg_ncpus", 1) == 0:
+        raise ReleaseError(f"{where}, avg_ncpus: more than 0 where no GPU is used; it would never be sent.")
+    if not 1 <= len(given["files"]) <= MAX_FILES_PER_JOB:
+        raise ReleaseError(f"{where}, files: 1 to {MAX_FILES_PER_JOB} of them.")
+    for name in ("app", "platform", "plan_class"):
+        if text := given.get(name, ""):
+            _check(text, f"{where}, {name}", 64)
+
+
+def _check_start(api_version: str, cmdline: str, where: str) -> None:
+    if not re.fullmatch(API_VERSION.removesuffix("$"), api_version):
+        raise ReleaseError(f"{where}, api_version: three numbers from 0 to 999 with dots between, as 7.20.0, or empty.")
+    # Clients keep it in their own files as it is: a tag's beginning would make them lose it at their next start.
+    if not cmdline.isprintable() or "<" in cmdline:
+        raise ReleaseError(f"{where}, cmdline: one line without control characters and without <.")
+    if len(escape(cmdline).encode()) > MAX_CMDLINE_NBYTES:
+        raise ReleaseError(
+            f"{where}, cmdline: more than {MAX_CMDLINE_NBYTES} bytes, all that clients read (& counts as 5, > as 4)."
+        )
+
+
+def _check(name: str, where: str, max_chars: int = MAX_NAME_CHARS) -> None:
+    try:
+        check_name(name, max_chars)
+    except StoringError as error:
+        raise ReleaseError(f"{where}: {error}") from error
+
+
+def _read_file(fields: Any, folder: Path, version: Mapping[str, Any], where: str) -> ReleaseFile:
+    given = _typed(fields, _FILE_FIELDS, where, ("path",))
+    path = folder / given["path"]
+    if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
+        raise ReleaseError(f"{where}, path: {given['path']!r} is no file of this folder.")
+    plan_class = f"__{version['plan_class']}" if version.get("plan_class") else ""
+    default = f"{version['app']}_{version['version_num']}_{version['platform']}{plan_class}_{path.name}"
+    name = given.get("name", default)
+    _check(name, f"{where}, name")
+    open_name = given.get("open_name", "")
+    if open_name:
+        _check(open_name, f"{where}, open_name")
+    is_main = given.get("main_program", False)
+    is_copied = given.get("copy_file", bool(open_name))
+    return ReleaseFile(path, name, open_name, is_main, given.get("executable", is_main), is_copied)
+
+
+def _typed(fields: Any, types: Mapping[str, type], where: str, needed: tuple[str, ...]) -> dict[str, Any]:
+    """The fields with their types; ReleaseError for an unknown, missing or unusable one."""
+    if not isinstance(fields, dict):
+        raise ReleaseError(f"{where}: not a table of fields.")
+    if unknown := sorted(set(fields) - set(types)):
+        raise ReleaseError(f"{where}, {unknown[0]}: unknown. Known: {', '.join(types)}.")
+    for name in needed:
+        if name not in fields:
+            raise ReleaseError(f"{where}, {name}: missing.")
+    made = {}
+    for name, value in fields.items():
+        wanted = types[name]
+        if wanted is float and type(value) is int:
+            value = float(value)
+        if type(value) is not wanted or (isinstance(value, float) and not math.isfinite(value)):
+            raise ReleaseError(f"{where}, {name}: {value!r} is no {wanted.__name__}.")
+        made[name] = value
+    return made
+
+
+def sign_files(release: Release, signatures: Path | None = None) -> dict[str, str]:
+    """The signature of each file by its name: made here or, with a folder, read from NAME.sig in it and checked.
+
+    Raises ReleaseError where the private key is kept elsewhere and there is no folder, or a signature is not right.
+    """
+    made = {}
+    for file in release.files:
+        content = file.path.read_bytes()
+        if signatures is None:
+            signature = keys.sign_code(content)
+            if signature is None:
+                raise ReleaseError(
+                    "The private key is not on this machine: sign the files where it is, and give --signatures FOLDER."
+                )
+        else:
+            signature = _read_signature(signatures / f"{file.name}.sig", content)
+        made[file.name] = signature
+    return made
+
+
+def _read_signature(path: Path, content: bytes) -> str:
+    try:
+        signature = clean_signature(path.read_text(encoding="ascii"))
+        if keys.is_signed(content, signature):
+            return signature
+    except FileNotFoundError as error:
+        raise ReleaseError(f"{path}: missing.") from error
+    except (SigningError, ValueError) as error:
+        raise ReleaseError(f"{path}: {error}") from error
+    raise ReleaseError(f"{path}: not the signature of this file by the project's key; clients would refuse it.")
+
+
+@transaction.atomic
+def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[AppVersion, bool]:
+    """Store the files and make the version; the version, and whether it is new. Safe to repeat.
+
+    Raises ReleaseError if a version of this number has other files or fields, or a file's name was used before.
+    """
+    _check_plan_class(release)
+    app, _ = App.objects.get_or_create(
+        name=release.app, defaults={"user_friendly_name": release.app.title(), **release.new_app}
+    )
+    platform, _ = Platform.objects.get_or_create(name=release.platform)
+    version, is_new = AppVersion.objects.get_or_create(
+        app=app,
+        platform=platform,
+        plan_class=release.plan_class,
+        version_num=release.version_num,
+        defaults=_version_fields(release),
+    )
+    stored = {file.name: _store(file, signatures[file.name]) for file in release.files}
+    for file in stored.values():
+        # Only now: had the key been changed while the files were signed, nobody would sign them anew.
+        if not keys.is_signed_md5(file.md5, file.signature):
+            raise ReleaseError(f"{file.name} is not signed with the project's key. Sign it with the key in force.")
+    if is_new:
+        VersionFile.objects.bulk_create(
+            VersionFile(app_version=version, file=stored[file.name], **_file_fields(file)) for file in release.files
+        )
+    elif _released(version) != _described(release):
+        raise ReleaseError(f"{version} was released before, and not like this. Give it another version number.")
+    return version, is_new
+
+
+def _check_plan_class(release: Release) -> None:
+    if not release.plan_class:
+        return
+    plan = PlanClass.objects.filter(name=release.plan_class).first()
+    if plan is None:
+        raise ReleaseError(f"There is no plan class {release.plan_class}. Make it in the admin first.")
+    if plan.processor_type != release.processor_type:
+        raise ReleaseError(
+            f"processor_type: {release.processor_type}, but plan class {plan.name} is for {plan.processor_type}."
+        )
+
+
+def _store(file: ReleaseFile, signature: str) -> StoredFile:
+    try:
+        with file.path.open("rb") as content:
+            return store_file(file.name, File(content), signature=signature, is_executable=file.is_executable)
+    except StoringError as error:
+        raise ReleaseError(str(error)) from error
+
+
+def _version_fields(release: Release) -> dict[str, Any]:
+    return {name: getattr(release, name) for name in _VERSION_COLUMNS}
+
+
+def _file_fields(file: ReleaseFile) -> dict[str, Any]:
+    return {name: getattr(file, name) for name in _FILE_COLUMNS}
+
+
+def _described(release: Release) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    return _version_fields(release), {file.name: _file_fields(file) for file in release.files}
+
+
+def _released(version: AppVersion) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    files = VersionFile.objects.filter(app_version=version).select_related("file")
+    return (
+        {name: getattr(version, name) for name in _VERSION_COLUMNS},
+        {file.file.name: {name: getattr(file, name) for name in _FILE_COLUMNS} for file in files},
+    )

@@ -1,0 +1,62 @@
+"""The scheduler RPC as a message in and a message out; what it means is in scheduler/rpc/answer.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from django.conf import settings
+from django.utils import timezone
+
+from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
+from portal.clients.wants import Steps, parsed
+from portal.clients.web_rpc import site_config
+from portal.people.accounts import ClientAuthError
+from portal.wire.scanner import ProtocolError
+from scheduler.engine.facts import Version
+from scheduler.programs import catalogue
+from scheduler.rpc import answer as rpc_answer
+from scheduler.wire.replies import REFUSED_WAIT_SECS, render_refusal
+from scheduler.wire.requests import parse_request
+
+
+def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
+    """POST scheduler (BOINC protocol, scheduler request and reply)."""
+    if request.method == "GET":
+        return xml_reply(
+            render_refusal("This address is for BOINC clients, which POST their requests.", REFUSED_WAIT_SECS)
+        )
+    return _answer(request)
+
+
+def _answer(request: ClientRequest) -> Steps[ClientReply]:
+    try:
+        # The raw body whatever its label: clients call it a form, newer ones XML.
+        message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
+        return xml_reply((yield from rpc_answer.answer(message, now=timezone.now())))
+    except (ClientAuthError, ProtocolError) as refused:
+        # As clients show it, which know no error numbers here: a notice, and a long wait.
+        return xml_reply(render_refusal(str(refused), REFUSED_WAIT_SECS), refused.error_num)
+
+
+def project_config(_request: ClientRequest) -> Steps[ClientReply]:
+    """What the BOINC Manager asks when somebody chooses this project."""
+    known = yield from catalogue.current()
+    elements = site_config() | {
+        "master_url": settings.PROJECT_URL,
+        "web_rpc_url_base": settings.PROJECT_URL,
+        "account_manager": False,
+    }
+    platforms = _platforms(known.versions.values())
+    return xml_reply(document("project_config", elements).replace("</project_config>", platforms + "</project_config>"))
+
+
+def _platforms(versions: Iterable[Version]) -> str:
+    """One entry for each platform and plan class that there is a program for."""
+    rows = sorted({(v.platform, v.plan_class) for v in versions})
+    lines = [
+        f"<platform><platform_name>{platform}</platform_name>"
+        f"{f'<plan_class>{plan_class}</plan_class>' if plan_class else ''}</platform>\n"
+        for platform, plan_class in rows
+    ]
+    return f"<platforms>\n{''.join(lines)}</platforms>\n"

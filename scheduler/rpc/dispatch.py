@@ -1,0 +1,268 @@
+"""Choose jobs for a computer: what it can run, what it wants, what waits, and what of that suits.
+
+The rules are in scheduler/engine; docs/scheduler.md tells them. Jobs are picked by one statement and sent by another
+(scheduler/rpc/store.py), however many there are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from django.conf import settings
+
+from credit.engine.peak_flops import Ceilings
+from portal.clients.settings_cache import once
+from scheduler.engine import selection as filling
+from scheduler.engine import versions
+from scheduler.engine.facts import AppFacts, Choice, Computer, RecordKey, Records, Usage, Version
+from scheduler.engine.needs import Needs
+from scheduler.engine.reasons import Reason, sentence
+from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
+from scheduler.engine.selection import Filling, Limits
+from scheduler.engine.versions import Choices
+from scheduler.programs.catalogue import BEFORE_ALL, Catalogue
+from scheduler.rpc.store import Account, Ask, KnownResult, Waiting
+
+NO_LIMIT: Final = 1e300
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """A request for work on its way: what fits the computer, and what has been found so far.
+
+    ``inherited``: of which versions the records that are missing take over statistics.
+    """
+
+    catalogue: Catalogue
+    computer: Computer
+    filling: Filling
+    inherited: dict[RecordKey, int] = field(default_factory=dict)
+    lost: list[KnownResult] = field(default_factory=list)
+    again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
+
+
+def computer_of(request: SchedulerRequest) -> Computer:
+    """The computer as its client describes it at this request."""
+    host = request.host
+    on, active, gpu_active = request.available_fractions
+    disk, used = request.disk_usage.get("d_project_share"), request.disk_usage.get("d_boinc_used_project", 0.0)
+    free = host.d_free if disk is None or disk <= 0 else max(0.0, disk - max(used, 0.0))
+    return Computer(
+        ncpus=min(host.ncpus, settings.AM_MAX_NCPUS),
+        p_fpops=host.p_fpops,
+        gpus={
+            gpu.type: replace(gpu, count=min(gpu.count, settings.AM_MAX_GPUS))
+            for gpu in request.gpus
+            if gpu.type in GPU_TYPES
+        },
+        features=host.p_features,
+        ram_bytes=None if host.m_nbytes is None else host.m_nbytes * request.ram_fraction,
+        disk_bytes=free,
+        cpu_availability=on * active,
+        gpu_availability=on * gpu_active,
+    )
+
+
+@once
+def ceilings() -> Ceilings:
+    """What a computer may claim to be at most: the same as for the account manager."""
+    return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
+
+
+@once
+def _limits() -> Limits:
+    return Limits(settings.MAX_JOBS_IN_PROGRESS, settings.MAX_GPU_JOBS_IN_PROGRESS, settings.MAX_JOBS_PER_RPC)
+
+
+def begin(
+    request: SchedulerRequest,
+    account: Account,
+    catalogue: Catalogue,
+    in_progress: Iterable[KnownResult],
+    today: dt.date,
+) -> Dispatch:
+    """Choose the versions for what is wanted. ``in_progress``: jobs that stay on the computer."""
+    computer = computer_of(request)
+    wishes = {type_: wish for type_, wish in request.wishes.items() if type_ not in request.refused_types}
+    needs = Needs({} if request.sends_no_work else wishes, computer)
+    counts = {False: 0, True: 0}
+    busy_apps = set()
+    for known in in_progress:
+        counts[known.processor_type != CPU] += 1
+        busy_apps.add(known.app_id)
+    fill = Filling(
+        needs,
+        computer,
+        {},
+        catalogue.apps,
+        account.records.records,
+        _limits(),
+        today,
+        counts,
+        disk_bytes=computer.disk_bytes,
+        busy_apps=busy_apps,
+    )
+    wanted = needs.wanted()
+    if request.sends_no_work:
+        fill.reasons.add(Reason.NOT_WANTED)
+    elif not wanted and any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values()):
+        fill.reasons.add(Reason.REFUSED_TYPE)
+    work = Dispatch(catalogue, computer, fill)
+    if wanted:
+        fill.choices = _choices(request, work, wanted)
+    return work
+
+
+def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> dict[int, Choices]:
+    """The best versions of each app, by app and processor type."""
+    catalogue, fill = work.catalogue, work.filling
+    chosen: dict[int, Choices] = {}
+    any_version = False
+    most = ceilings()
+    for app in catalogue.apps.values():
+        if app.is_non_cpu_intensive and app.id in fill.busy_apps:
+            any_version = True
+            fill.reasons.add(Reason.IN_PROGRESS)
+            continue
+        if request.is_anonymous:
+            any_version = any_version or any(own.app_name == app.name for own in request.client_versions)
+            choices, reasons = versions.choose_own(
+                app, request.client_versions, fill.computer, wanted, fill.records, fill.today, most
+            )
+        else:
+            usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms)
+            any_version = any_version or bool(usable)
+            for version in usable:
+                _inherit(work, version)
+            choices, reasons = versions.choose(
+                app, usable, catalogue.plan_classes, fill.computer, wanted, fill.records, fill.today, most
+            )
+        fill.reasons |= reasons
+        if choices:
+            chosen[app.id] = choices
+    if not any_version:
+        fill.reasons.add(Reason.NO_CLIENT_VERSION if request.is_anonymous else Reason.NO_APP)
+    return chosen
+
+
+def send_again(dispatch: Dispatch, request: SchedulerRequest, lost: Iterable[KnownResult], now: dt.datetime) -> None:
+    """Sort lost jobs: those to send again as they were, and those that are given up.
+
+    Again only to the same installation, in time for their deadline, on the version that they were sent for.
+    """
+    platforms = request.platforms
+    for known in lost:
+        version = dispatch.catalogue.versions.get(known.version_id or 0)
+        is_usable = (
+            version is not None
+            and known.job is not None
+            and version.platform in platforms
+            and not request.is_anonymous
+            and not request.sends_no_work
+            and not known.is_decided
+            and not known.error_mask
+            and known.projected_flops
+            and known.deadline_at is not None
+            and known.deadline_at > now.timestamp()
+        )
+        if not is_usable or version is None:
+            dispatch.lost.append(known)
+            continue
+        usage = versions.usage_of(
+            version, dispatch.catalogue.plan_classes.get(version.plan_class), dispatch.computer, ceilings()
+        ) or Usage(version.avg_ncpus, version.gpu_usage, known.peak_flops or 0.0)
+        key = RecordKey(known.app_id, version.id, known.processor_type)
+        dispatch.again.append((known, Choice(key, usage, known.projected_flops or 0.0, version)))
+
+
+def _inherit(work: Dispatch, version: Version) -> None:
+    fill = work.filling
+    if older := versions.inherit(fill.records, version, work.catalogue.versions_by_app[version.app_id]):
+        work.inherited[RecordKey(version.app_id, version.id, version.processor_type)] = older
+
+
+def renew_records(work: Dispatch, records: Records) -> None:
+    """Go on with the records as they are now that they are locked."""
+    work.filling.records, work.inherited = records, {}
+    for choices in work.filling.choices.values():
+        for choice in choices.values():
+            if choice.version is not None:
+                _inherit(work, choice.version)
+
+
+def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
+    """What to look for at the heads of the queues of which apps: of each processor type apps that can use it."""
+    fill = dispatch.filling
+    apps = [dispatch.catalogue.apps[app_id] for app_id in fill.choices]
+    wanted = filling.jobs_wanted(fill, apps)
+    if apps and not any(wanted.values()):
+        fill.reasons.add(Reason.IN_PROGRESS)
+    most: Counter[int] = Counter()
+    for type_, njobs in wanted.items():
+        most.update(filling.shares([app for app in apps if type_ in fill.choices[app.id]], njobs, draw))
+    return [_ask(dispatch, app_id, njobs) for app_id, njobs in most.items()]
+
+
+def asks_of_others(dispatch: Dispatch, drawn: Iterable[Ask], most: int) -> list[Ask]:
+    """What to look for at the heads of the other apps' queues, as those that were drawn have too little."""
+    of_drawn = {ask.app_id for ask in drawn}
+    others = [dispatch.catalogue.apps[app_id] for app_id in dispatch.filling.choices if app_id not in of_drawn]
+    return [_ask(dispatch, app.id, most) for app in others if app.weight > 0]
+
+
+def _ask(dispatch: Dispatch, app_id: int, most: int) -> Ask:
+    fill = dispatch.filling
+    choices = fill.choices[app_id].values()
+    ram, disk = dispatch.computer.ram_bytes, fill.disk_bytes
+    return Ask(
+        app_id,
+        most,
+        max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices),
+        min(need.begins_after_secs for need in fill.needs.by_type.values() if need.is_open),
+        NO_LIMIT if ram is None else ram,
+        NO_LIMIT if disk is None else disk,
+        dispatch.catalogue.apps[app_id].one_result_per_user,
+        *dispatch.catalogue.heads.get(app_id, BEFORE_ALL),
+    )
+
+
+def elsewhere(ask: Ask, left: int, app: AppFacts, draw: random.Random) -> Ask:
+    """Look for what is left to be found at a random place in the app's queue."""
+    rank, id_ = _place(app, ask.rank if app.first_rank is None else max(ask.rank, app.first_rank), draw)
+    return replace(ask, most=left, rank=rank, begin_id=id_)
+
+
+def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
+    """(-priority, id).
+
+    Among the most urgent jobs, or as often behind them: they may be ones that suit nobody, or nobody but others.
+    """
+    if app.last_rank is not None and app.last_rank > rank and draw.random() < 0.5:
+        # Their ids may all be lower than those of the urgent ones.
+        return draw.randint(rank + 1, app.last_rank), draw.choice((0, draw.randint(0, app.last_id)))
+    return rank, draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id
+
+
+def messages(fill: Filling, waiting: Waiting | None) -> list[str]:
+    """Why nothing was sent, most telling first. ``waiting``: what was found in the queues that were looked at."""
+    if Reason.NOT_WANTED in fill.reasons:
+        return []
+    reasons = set(fill.reasons)
+    if waiting is not None:
+        reasons |= _reasons_of(waiting)
+    if fill.choices:
+        # Something could have been sent: what other versions lack does not matter.
+        reasons -= {Reason.NO_APP, Reason.PLAN_CLASS, Reason.NO_TYPE}
+    return [sentence(reason) for reason in Reason if reason in reasons]
+
+
+def _reasons_of(waiting: Waiting) -> set[Reason]:
+    if not waiting.njobs:
+        return {Reason.NO_JOBS}
+    counts = {Reason.MEMORY: waiting.memory, Reason.DISK: waiting.disk, Reason.DEADLINE: waiting.deadline}
+    return {reason for reason, count in counts.items() if count} or {Reason.ONE_PER_USER}

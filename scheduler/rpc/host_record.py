@@ -1,0 +1,91 @@
+"""What is kept of a computer at each scheduler request: its statistics always, its hardware when it changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import asdict
+from hashlib import blake2b
+from typing import Any
+
+from django.conf import settings
+
+from portal.wire.hardware import Hardware, hardware_digest, parse_hardware
+from scheduler.engine.request import CPU, SchedulerRequest
+from scheduler.rpc.sql import DESCRIBED
+from scheduler.rpc.store import KnownHost
+from scheduler.rpc.write import Changes
+
+
+def describe(request: SchedulerRequest, host: KnownHost, words: list[str], changes: Changes) -> None:
+    """Fill in what `writing.write` keeps of the computer; ``words``: why nothing was sent."""
+    on, active, gpu_active = request.available_fractions
+    digest = _digest(request)
+    connected = request.time_stats.get("connected_frac")
+    available = request.time_stats.get("cpu_and_network_available_frac")
+    statistics = {
+        "time_stats": request.time_stats,
+        "net_stats": request.net_stats,
+        "disk_usage": request.disk_usage,
+    }
+    changes.is_first = host.rpc_seqno is None
+    changes.record = {
+        "rpc_seqno": request.rpc_seqno,
+        "on_frac": on,
+        "active_frac": active,
+        "gpu_active_frac": gpu_active,
+        "connected_frac": _known(connected),
+        "cpu_and_network_available_frac": _known(available),
+        "duration_correction_factor": request.duration_correction_factor,
+        "statistics": statistics,
+        "hardware_digest": f"\\x{digest}",
+        "last_messages": words,
+    }
+    if digest != host.hardware_digest and request.host.raw:
+        changes.description = _columns(request)
+
+
+def _known(fraction: float | None) -> float | None:
+    """-1 is what clients send for "unknown"."""
+    return fraction if fraction is not None and 0 <= fraction <= 1 else None
+
+
+def _digest(request: SchedulerRequest) -> str:
+    """Changes if the stored description of the computer has to."""
+    said = "\n".join((request.host.domain_name, request.client_version, request.platform_name)).encode()
+    parts = hardware_digest(request.host.raw) + hardware_digest(request.coprocs_raw) + said
+    return blake2b(parts, digest_size=16).hexdigest()
+
+
+def _columns(request: SchedulerRequest) -> dict[str, Any]:
+    """The computer's columns as JSON has them; names that the request leaves out stay as they are.
+
+    Here coprocessors come beside the other hardware, not in it as in account-manager requests.
+    """
+    hardware = parse_hardware(request.host.raw + b"<coprocs>" + request.coprocs_raw + b"</coprocs>")
+    benchmarked_at = hardware.p_calculated
+    columns = {name: getattr(hardware, name) for name in DESCRIBED if hasattr(hardware, name)} | {
+        "client_version": request.client_version[:32],
+        "platform_name": request.platform_name,
+        "ncpus": hardware.ncpus or 0,
+        "timezone_secs": hardware.timezone,
+        "benchmarked_at": dt.datetime.fromtimestamp(benchmarked_at, dt.UTC).isoformat() if benchmarked_at else None,
+        "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
+        "hardware_faults": [fault[:200] for fault in (*_cuts(hardware), *hardware.faults)][:20],
+    }
+    names = {"host_cpid": request.host.host_cpid, "domain_name": request.host.domain_name}
+    return columns | {column: name for column, name in names.items() if name}
+
+
+def _cuts(hardware: Hardware) -> Iterator[str]:
+    """What counts as less than the computer says when a job's peak FLOPS is reckoned (`credit.engine.peak_flops`)."""
+    gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
+    claims = [
+        ("p_ncpus", hardware.ncpus, settings.AM_MAX_NCPUS),
+        ("p_fpops", hardware.p_fpops, settings.AM_MAX_CPU_FLOPS),
+        *((f"{gpu.type} count", gpu.count, settings.AM_MAX_GPUS) for gpu in gpus),
+        *((f"{gpu.type} peak_flops", gpu.peak_flops, settings.AM_MAX_GPU_FLOPS) for gpu in gpus),
+    ]
+    for field, claimed, most in claims:
+        if claimed is not None and claimed > most:
+            yield f"{field} is {claimed:g} and counts as {most:g}, the most that is believed"

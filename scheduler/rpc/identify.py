@@ -1,0 +1,103 @@
+"""Who asks, and for which computer (BOINC protocol, host and user lookup).
+
+A computer has one record on this site, whichever room it comes to: the number that the project hands out is that of the
+`portal.Host` that the account manager knows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from portal.clients.wants import Steps
+from portal.computers.identify import Appearance, new_host, recognise
+from portal.models import Host, User
+from portal.people.accounts import ClientAuthError
+from portal.wire import credentials
+from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
+from scheduler.engine.request import SchedulerRequest
+from scheduler.rpc import store
+
+log = structlog.get_logger("scheduler")
+
+_WEAK_KEY: Final = re.compile(r"([1-9]\d{0,17})_([0-9a-f]{32})")
+
+
+class UnknownHost(Exception):
+    """The client's number is none of this account's computers, or another computer has it now.
+
+    Raised to leave the transaction, and with it the lock on the wrong computer; `enrol` finds or makes the right one.
+    """
+
+    def __init__(self, user_id: int, *, is_copy: bool) -> None:
+        super().__init__(user_id)
+        self.user_id = user_id
+        self.is_copy = is_copy
+
+
+def find(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
+    """What is known of who asks; with ``locks`` the computer is locked. Raises ClientAuthError and UnknownHost."""
+    reported = [result.name for result in request.results]
+    names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
+    key = _key(request.authenticator)
+    account = yield from store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
+    if account is None:
+        raise ClientAuthError(
+            ERR_BAD_AUTHENTICATOR,
+            "Invalid or missing account key. Remove this project in BOINC and add it again; if the account manager "
+            f"{settings.SITE_NAME} added it, let BOINC synchronise with it.",
+        )
+    if account.host is None:
+        raise UnknownHost(account.user_id, is_copy=False)
+    seqno = account.host.rpc_seqno
+    if seqno is not None and request.rpc_seqno < seqno and request.hostid == host_id:
+        # Its state was copied: two computers would report under one number.
+        raise UnknownHost(account.user_id, is_copy=True)
+    return account
+
+
+def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> int:
+    """The number of the computer that this is: known to the account manager or from before, else new.
+
+    Blocks. A transaction of its own, so that the account is locked before the computer, as everywhere. Repeated, it
+    finds the same computer. Clients that share a machine are told apart by their cross-project ids alone.
+    """
+    host = request.host
+    name = "" if request.allows_multiple_clients else host.domain_name
+    with transaction.atomic():
+        if unknown.is_copy:
+            copy = Appearance(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
+            found, created = new_host(unknown.user_id, copy, now), True
+        else:
+            merged = _merged_into(unknown.user_id, request.hostid)
+            if merged is not None:
+                return merged
+            appearance = Appearance(None, host.host_cpid, name, host.os_name, host.p_vendor, host.p_model)
+            try:
+                found, created = recognise(unknown.user_id, appearance, now)
+            except User.DoesNotExist:
+                raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
+    log.info("computer attached" if created else "computer recognised", host=found.pk, user=unknown.user_id)
+    return found.pk
+
+
+def _merged_into(user_id: int, host_id: int) -> int | None:
+    """The computer that the one with this number was joined to, if it was."""
+    host = Host.objects.filter(owner_id=user_id, pk=host_id).first() if host_id else None
+    while host is not None and host.merged_into_id is not None:
+        host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
+    return host.pk if host is not None else None
+
+
+def _key(authenticator: str) -> Mapping[str, str]:
+    """What the statement looks the key up by."""
+    weak = _WEAK_KEY.fullmatch(authenticator)
+    if weak is None:
+        return {"key_hash": f"\\x{credentials.key_hash(authenticator).hex()}"}
+    return {"weak_user": weak[1], "weak_digest": weak[2], "pepper": credentials.weak_key_pepper()}

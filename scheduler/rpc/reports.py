@@ -1,0 +1,186 @@
+"""What a request reports: which results succeeded, what their computer's records make of it, which were lost.
+
+Every reported result is acknowledged, known or not: else its client sends it for ever. It counts once, for the computer
+that it was sent to, and while it is open or late. Sources: BOINC protocol, reported result; credit document, "Cheat
+prevention and host punishment".
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from credit.engine import probation
+from credit.engine.facts import HostVersionFacts
+from credit.models import Outcome, ServerState
+from scheduler.engine import outputs, versions
+from scheduler.engine.facts import AppFacts, Computer, Records
+from scheduler.engine.request import ReportedResult, SchedulerRequest
+from scheduler.rpc.store import Account, KnownResult
+
+CLIENT_DONE: Final = 5
+CLIENT_ABORTED: Final = 6
+_FAILED_TRANSFERS: Final = frozenset({1, 7})
+EXIT_ABORTED_BY_PROJECT: Final = 202
+MAX_FAULTS: Final = 20
+_LATE: Final = frozenset({Outcome.NO_REPLY, Outcome.CLIENT_DETACHED})
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A reported result that may count: ``row`` is what to store, ``has_succeeded`` its verdict."""
+
+    known: KnownResult
+    said: ReportedResult
+    row: dict[str, Any]
+    has_succeeded: bool
+
+
+def judge(account: Account, host_id: int, request: SchedulerRequest, now: dt.datetime) -> list[Report]:
+    """The reported results that are this computer's and can still count, each once."""
+    reports: dict[int, Report] = {}
+    for said in request.results:
+        known = account.results.get(said.name)
+        if known is None or known.id in reports or not _can_count(known, host_id):
+            continue
+        reports[known.id] = _judged(known, said, now)
+    return list(reports.values())
+
+
+def _can_count(known: KnownResult, host_id: int) -> bool:
+    if known.host_id != host_id:
+        return False
+    is_late = known.server_state == ServerState.OVER and known.outcome in _LATE
+    return known.server_state == ServerState.IN_PROGRESS or is_late
+
+
+def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Report:
+    received = outputs.expected_and_received(known.output_files, known.name, known.uploads)
+    faults = list(said.faults)
+    has_finished = said.state == CLIENT_DONE and said.exit_status == 0
+    wrong = _wrong_files(said, received.outputs) if has_finished else []
+    if has_finished:
+        wrong += [f"{name} was not uploaded" for name in received.missing if not any(name in text for text in wrong)]
+    faults += wrong
+    faults += _time_faults(known, said, now)
+    row = {
+        "id": known.id,
+        "workunit_id": known.workunit_id,
+        "outcome": int(Outcome.SUCCESS if has_finished and not wrong else Outcome.CLIENT_ERROR),
+        "received_at": now.isoformat(),
+        "client_state": said.state,
+        "exit_status": said.exit_status,
+        "elapsed_secs": said.elapsed_secs,
+        "cpu_secs": said.cpu_secs,
+        "fpops_cumulative": said.fpops_cumulative,
+        "fpops_per_cpu_sec": said.fpops_per_cpu_sec,
+        "peak_working_set_bytes": said.peak_working_set_bytes,
+        "peak_swap_bytes": said.peak_swap_bytes,
+        "peak_disk_bytes": said.peak_disk_bytes,
+        "stderr_text": said.stderr_text,
+        "report_faults": [fault[:300] for fault in faults[:MAX_FAULTS]],
+        "outputs": received.outputs,
+        "output_digest": received.digest.hex() if received.outputs else None,
+    }
+    return Report(known, said, row, has_finished and not wrong)
+
+
+def _wrong_files(said: ReportedResult, received: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the client could not upload, and what came with another content than it says.
+
+    A refused upload is reported as a success, but for the words in the file's own element.
+    """
+    here = {file["name"]: file for file in received}
+    wrong = [f"{file.name} could not be uploaded: {file.error}" for file in said.files if file.error]
+    for file in said.files:
+        if file.name in here and file.md5 and file.md5 != here[file.name]["md5"]:
+            wrong.append(f"{file.name} has another MD5 on the computer than here")
+    return wrong
+
+
+def _time_faults(known: KnownResult, said: ReportedResult, now: dt.datetime) -> list[str]:
+    out_secs = now.timestamp() - (known.sent_at or now.timestamp())
+    if said.elapsed_secs is not None and said.elapsed_secs > out_secs:
+        return [f"final_elapsed_time is {said.elapsed_secs:.0f} s, but the job was out for {out_secs:.0f} s only"]
+    return []
+
+
+def count(
+    reports: Iterable[Report],
+    apps: Mapping[int, AppFacts],
+    records: Records,
+    computer: Computer,
+    now: dt.datetime,
+) -> set[Any]:
+    """Host punishment, in the (host, version) records: the keys of those that changed.
+
+    A crash costs a job a day; an abort and a failed transfer do not. Errors and aborts by the owner begin a new
+    probation: whoever picks jobs gets rid of the others so. What the project aborted is nobody's fault.
+    """
+    changed = set()
+    for report in reports:
+        app, record = apps.get(report.known.app_id), records.get(report.known.key)
+        if app is None or record is None:
+            continue
+        if _count_one(report, app, record, computer, now):
+            changed.add(report.known.key)
+    return changed
+
+
+def _count_one(report: Report, app: AppFacts, record: HostVersionFacts, computer: Computer, now: dt.datetime) -> bool:
+    most = versions.most_a_day(app, computer, report.known.processor_type)
+    said = report.said
+    if report.has_succeeded:
+        probation.count_success(record, most)
+        return True
+    # Done, and yet no success: an output could not be uploaded.
+    is_transfer = said.state in _FAILED_TRANSFERS or (said.state == CLIENT_DONE and said.exit_status == 0)
+    if said.exit_status == EXIT_ABORTED_BY_PROJECT or is_transfer:
+        return False
+    probation.count_error(record, now.timestamp(), report.known.delay_bound_secs, app.rules)
+    if said.state != CLIENT_ABORTED:
+        probation.count_crash(record, most)
+    return True
+
+
+def lost_row(known: KnownResult) -> dict[str, Any]:
+    """What is stored of a job that its computer does not have any more."""
+    return {
+        "id": known.id,
+        "workunit_id": known.workunit_id,
+        "outcome": int(Outcome.CLIENT_DETACHED),
+        "report_faults": ["The computer does not have this job any more"],
+        "outputs": [],
+        "stderr_text": "",
+    }
+
+
+def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[KnownResult]:
+    """Jobs that the computer should have and neither names nor reports: a reply was lost, or it was set up anew."""
+    others = request.other_results
+    if request.is_cut or (others is None and request.hostid == host_id):
+        return []
+    here = {result.name for result in request.results} | request.unread_results | (others or frozenset())
+    return [
+        known
+        for known in account.results.values()
+        if known.host_id == host_id and known.server_state == ServerState.IN_PROGRESS and known.name not in here
+    ]
+
+
+def unneeded(account: Account, host_id: int, request: SchedulerRequest) -> tuple[list[str], list[str]]:
+    """Names of jobs on the computer to abort at once, and of those to abort unless they run already.
+
+    At once: those of a workunit that was cancelled or failed, of others, and unknown ones. Unless begun: those of a
+    workunit that is decided, whose result can still get credit if it comes.
+    """
+    now, unless_begun = [], []
+    for name in sorted(request.other_results or ()):
+        known = account.results.get(name)
+        if known is None or known.host_id != host_id or known.error_mask or known.outcome == Outcome.DIDNT_NEED:
+            now.append(name)
+        elif known.is_decided:
+            unless_begun.append(name)
+    return now, unless_begun

@@ -1,0 +1,351 @@
+"""The SQL of a scheduler RPC; scheduler/rpc/store.py and writing.py run it, and say in which order locks are taken."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from portal.clients.wants import Statement
+
+WINDOW: Final = 200
+"""Waiting jobs that are looked at, per app, from the head of the queue and, if that is not enough, from a random place:
+a request that nothing suits must not read the whole queue."""
+
+LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
+_RECORDS: Final = """
+SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), v.processor_type, v.et_n, v.et_avg,
+       v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid,
+       v.max_jobs_per_day))::text
+"""
+# The planner takes what comes in lists for a hundred rows, and for so many would rather read a small table as a whole
+# than look up each by its key. Of this condition, which is always true, it expects that one row is left.
+_IS_ONE_ROW: Final = "{0} = {0} + 0"
+# What is known for each of several requests, by their numbers among them.
+# Joins by "= ANY (ARRAY[key])" look each row up by its key, one after the other as they are wanted. By "=" small tables
+# would be hashed as a whole: all jobs that are looked at would be joined before the first is picked, in 1,000 µs.
+# No join more than needed, and each by a key: what a statement costs is, for the most part, to begin and to end it.
+_READ: Final = f"""
+SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_at), k.id,
+       date_part('epoch', k.last_used_at), c.total_credit, c.expavg_credit, date_part('epoch', c.expavg_at),
+       h.id, date_part('epoch', h.created_at), h.venue, s.rpc_seqno, encode(s.hardware_digest, 'hex'),
+       d.total_credit, d.expavg_credit, date_part('epoch', d.expavg_at),
+       (SELECT json_agg(json_build_array(r.id, r.name, r.host_id, r.workunit_id, r.app_id, r.app_version_id,
+               r.processor_type, r.server_state, r.outcome, date_part('epoch', r.sent_at),
+               date_part('epoch', r.deadline_at), r.projected_flops, r.peak_flops, w.error_mask,
+               w.canonical_result_id IS NOT NULL OR w.assimilate_state > 0, w.delay_bound_secs,
+               CASE WHEN r.name <> ALL (q.names) THEN json_build_array(w.name, w.command_line, w.input_files,
+                    w.output_files, w.fpops_est, w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes,
+                    w.min_quorum) END,
+               CASE WHEN r.name = ANY (q.reported) THEN w.output_files END,
+               CASE WHEN r.name = ANY (q.reported) THEN
+                    (SELECT json_agg(json_build_array(f.name, f.path, f.nbytes, f.md5))
+                       FROM scheduler_upload f WHERE f.result_id = r.id AND f.completed_at IS NOT NULL) END))::text
+          FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
+         -- As one array, so that each part is looked up in its own index, whatever statistics say.
+         WHERE r.id = ANY (ARRAY(
+                 SELECT i.id FROM credit_result i WHERE i.host_id = q.host_id AND i.server_state = 4
+                  UNION ALL
+                 SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
+       ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
+       p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
+       h.xmin::text, q.n
+  FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
+       preferences_at float8)
+  JOIN portal_clientkey k ON {{key}}
+  JOIN portal_user u ON u.id = ANY (ARRAY[k.user_id]) AND u.is_active
+  -- "+ 0": by the computer's number, not through all of its owner's computers.
+  LEFT JOIN portal_host h
+         ON h.id = ANY (ARRAY[q.host_id]) AND h.owner_id + 0 = u.id AND h.merged_into_id IS NULL
+  LEFT JOIN scheduler_hostrecord s ON s.host_id = ANY (ARRAY[h.id])
+  LEFT JOIN scheduler_userpreferences p ON p.user_id = ANY (ARRAY[u.id])
+  LEFT JOIN credit_usercredit c ON c.user_id = ANY (ARRAY[u.id])
+  LEFT JOIN credit_hostcredit d ON d.host_id = ANY (ARRAY[h.id])
+ WHERE k.revoked_at IS NULL AND {_IS_ONE_ROW.format("q.host_id")}
+"""
+READ_BY_KEY: Final = Statement(_READ.format(asker="key_hash bytea", key="k.key_hash = ANY (ARRAY[q.key_hash])"))
+# The weak form of a key: the account's number, and a digest that only this site can make (portal/wire/credentials.py).
+READ_BY_WEAK_KEY: Final = Statement(
+    _READ.format(
+        asker="weak_user bigint, weak_digest text, pepper text",
+        key="k.user_id = ANY (ARRAY[q.weak_user]) AND md5(encode(k.key_hash, 'hex') || q.pepper) = q.weak_digest",
+    )
+)
+
+REPORT: Final = Statement(f"""
+WITH n AS (
+  SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS n(id bigint, workunit_id bigint, outcome smallint,
+         received_at timestamptz, client_state smallint, exit_status integer, elapsed_secs float8, cpu_secs float8,
+         fpops_cumulative float8, fpops_per_cpu_sec float8, peak_working_set_bytes bigint, peak_swap_bytes bigint,
+         peak_disk_bytes bigint, stderr_text text, report_faults jsonb, outputs jsonb, output_digest text)),
+locked AS (
+  SELECT w.id FROM credit_workunit w WHERE w.id IN (SELECT workunit_id FROM n) ORDER BY w.id FOR NO KEY UPDATE),
+done AS (
+  UPDATE credit_result r
+     SET server_state = 5, outcome = n.outcome, validate_state = 0, received_at = n.received_at,
+         client_state = n.client_state, exit_status = n.exit_status, elapsed_secs = n.elapsed_secs,
+         cpu_secs = n.cpu_secs, fpops_cumulative = n.fpops_cumulative, fpops_per_cpu_sec = n.fpops_per_cpu_sec,
+         peak_working_set_bytes = n.peak_working_set_bytes, peak_swap_bytes = n.peak_swap_bytes,
+         peak_disk_bytes = n.peak_disk_bytes, stderr_text = n.stderr_text, report_faults = n.report_faults,
+         outputs = n.outputs, output_digest = decode(n.output_digest, 'hex')
+    FROM n
+   WHERE r.id = ANY (ARRAY[n.id]) AND r.host_id = %(host_id)s::bigint AND (SELECT count(*) FROM locked) > 0
+     AND (r.server_state = 4 OR (r.server_state = 5 AND r.outcome IN (4, 7) AND n.outcome <> 7
+          AND r.validate_state = 0))
+  RETURNING r.id, r.workunit_id),
+woken AS (
+  UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s::timestamptz)
+   WHERE w.id IN (SELECT workunit_id FROM done)),
+v AS MATERIALIZED (
+  -- Locked last, as they are by all others.
+  SELECT * FROM credit_hostappversion
+   WHERE host_id = %(host_id)s::bigint AND (SELECT count(*) FROM done) > 0 ORDER BY id FOR NO KEY UPDATE)
+SELECT ARRAY(SELECT id FROM done), ({_RECORDS} FROM v)
+""")
+
+# The order of the queue, with the id: the index of unsent results has it, so a place in the queue is found at once.
+RANK: Final = "(priority * -1)"
+# Copies of a workunit lie side by side in the queue: only the first of them is looked at, as one person gets one. Who
+# has which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
+# whatever statistics say.
+_PICKED: Final = f"""
+         SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
+                w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
+                w.input_files, w.output_files
+           FROM (SELECT id, {RANK} AS rank FROM credit_result
+                  WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, {{begin}})
+                  ORDER BY {RANK}, id LIMIT {WINDOW}) c
+           JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = 2
+           JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
+          WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
+            AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs){{more}}
+            AND %(user_id)s::bigint <> ALL (ARRAY(
+                SELECT CASE WHEN o.server_state = 2 AND (o.priority * -1, o.id) < (c.rank, c.id)
+                            THEN %(user_id)s::bigint WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
+                  FROM credit_result o WHERE o.workunit_id = w.id))
+          ORDER BY c.rank, c.id LIMIT a.most
+            FOR NO KEY UPDATE OF r, w SKIP LOCKED
+"""
+_JOBS: Final = """json_agg(json_build_array(p.id, p.workunit_id, a.app_id, p.name, p.fpops_est, p.fpops_bound,
+       p.memory_bound_bytes, p.disk_bound_bytes, p.delay_bound_secs, p.min_quorum, p.workunit_name, p.command_line,
+       p.input_files, p.output_files"""
+ASK: Final = {
+    "app_id": "bigint",
+    "most": "integer",
+    "flops": "float8",
+    "delay_secs": "float8",
+    "memory_bytes": "float8",
+    "disk_bytes": "float8",
+    "one_per_user": "boolean",
+    "rank": "integer",
+    "begin_id": "bigint",
+}
+
+
+@cache
+def pick(nasks: int) -> Statement:
+    """Look at the heads of so many apps' queues. Parameters: user_id, and ``ASK``'s with _<number of the app>.
+
+    With one app the planner makes constants of them: a fifth less work than with a list of any length.
+    """
+    rows = ", ".join(
+        "(" + ", ".join(f"%({name}_{number})s::{type_}" for name, type_ in ASK.items()) + ")" for number in range(nasks)
+    )
+    return Statement(f"""
+SELECT {_JOBS}, f.rank, f.id))::text
+  FROM (VALUES {rows}) AS a({", ".join(ASK)})
+ CROSS JOIN LATERAL (
+       SELECT {RANK} AS rank, id FROM credit_result
+        WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, a.rank, a.begin_id)
+        ORDER BY {RANK}, id LIMIT 1) f
+ CROSS JOIN LATERAL ({_PICKED.format(begin="f.rank, f.id", more="")}) p
+""")
+
+
+_ASKED: Final = "jsonb_to_recordset(%(requests)s::jsonb) AS q(host_id bigint, version xid, jobs bigint[])"
+_RESERVE: Final = """
+WITH computers AS MATERIALIZED ({computers}),
+jobs AS MATERIALIZED (
+  SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
+   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = 2
+     FOR NO KEY UPDATE OF r, w SKIP LOCKED)
+SELECT set_config('cobblestone.locked', ARRAY(
+         SELECT host_id FROM computers WHERE jobs <@ ARRAY(SELECT id FROM jobs))::text, true)
+"""
+RESERVE: Final = Statement(_RESERVE.format(computers=f"SELECT q.host_id, q.jobs FROM {_ASKED}"))
+"""Lock the jobs of each request and their workunits, and note the computers of the requests that got all of theirs:
+others have none of these rows locked, and all of the jobs wait. `write` then leaves the others out."""
+RESERVE_UNCHANGED: Final = Statement(
+    _RESERVE.format(
+        computers=f"""
+  SELECT q.host_id, q.jobs
+    FROM {_ASKED}
+    JOIN portal_host h ON h.id = ANY (ARRAY[q.host_id]) AND h.xmin = q.version AND {_IS_ONE_ROW.format("q.host_id")}
+    JOIN portal_user u ON u.id = ANY (ARRAY[h.owner_id])
+     FOR NO KEY UPDATE OF h SKIP LOCKED FOR KEY SHARE OF u SKIP LOCKED"""
+    )
+)
+"""The same of computers that are not locked yet: before their jobs they are, if nobody else has them locked, and their
+rows are as they were read. Their owners are locked as the foreign keys of results will lock them, which would wait."""
+
+_DIAGNOSIS: Final = f"""
+SELECT ARRAY[count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_bytes),
+       count(*) FILTER (WHERE w.disk_bound_bytes > a.disk_bytes),
+       count(*) FILTER (WHERE w.fpops_est > a.flops * (w.delay_bound_secs - a.delay_secs))]
+  FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8,
+       disk_bytes float8)
+ CROSS JOIN LATERAL (SELECT workunit_id FROM credit_result
+                      WHERE app_id = a.app_id AND server_state = 2 ORDER BY {RANK}, id LIMIT {WINDOW}) c
+  JOIN credit_workunit w ON w.id = c.workunit_id
+"""
+DIAGNOSE: Final = Statement(_DIAGNOSIS)
+_NOT_FOUND: Final = " AND r.id <> ALL (%(found)s::bigint[])"
+PICK_ELSEWHERE: Final = Statement(f"""
+SELECT (SELECT {_JOBS}))::text
+          FROM jsonb_to_recordset(%(short)s::jsonb) AS a(app_id bigint, most integer, flops float8, delay_secs float8,
+               memory_bytes float8, disk_bytes float8, one_per_user boolean, rank integer, begin_id bigint)
+         CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin_id", more=_NOT_FOUND)}) p),
+       ({_DIAGNOSIS})
+""")
+"""Where the heads have too little: at a random place; and why that may be, which is told if it finds nothing."""
+
+DESCRIBED: Final = (
+    "p_vendor", "p_model", "p_features", "p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total",
+    "os_name", "os_version", "product_name", "virtualbox_version", "host_cpid", "domain_name", "client_version",
+    "platform_name", "ncpus", "timezone_secs", "benchmarked_at", "coprocs", "hardware_faults",
+)  # fmt: skip
+"""Columns of the computer that a scheduler request may write."""
+_DESCRIBED: Final = f""",
+         ({", ".join(DESCRIBED)}) =
+         (SELECT {", ".join(f"d.{column}" for column in DESCRIBED)}
+            FROM jsonb_populate_record(h, n.description) d)"""
+_HOST: Final = """
+  UPDATE portal_host h SET last_contact_at = n.now, retired_at = NULL{described}
+    FROM {{given}}
+   WHERE h.id = ANY (ARRAY[n.host_id])"""
+_RECORD: Final = {
+    "rpc_seqno": "bigint",
+    "last_rpc_at": "timestamptz",
+    "on_frac": "float8",
+    "active_frac": "float8",
+    "gpu_active_frac": "float8",
+    "connected_frac": "float8",
+    "cpu_and_network_available_frac": "float8",
+    "duration_correction_factor": "float8",
+    "statistics": "jsonb",
+    "hardware_digest": "bytea",
+    "last_messages": "jsonb",
+    "jobs_day": "date",
+    "jobs_of_day": "jsonb",
+}
+_COLUMNS: Final = {
+    "sent": (
+        "id bigint, host_id bigint, user_id bigint, app_version_id bigint, processor_type text, peak_flops "
+        "float8, projected_flops float8, sent_at timestamptz, deadline_at timestamptz, one_per_user boolean, "
+        "must_replicate boolean"
+    ),
+    "begun": "id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer",
+    "judged": (
+        "id bigint, host_id bigint, scale_probation boolean, host_scale_at timestamptz, error_rate float8, "
+        "consecutive_valid integer, max_jobs_per_day integer"
+    ),
+    "added": (
+        "host_id bigint, app_id bigint, app_version_id bigint, processor_type text, inherits bigint, "
+        "scale_probation boolean, host_scale_at timestamptz, error_rate float8, consecutive_valid integer, "
+        "max_jobs_per_day integer"
+    ),
+    "trickles": (
+        "host_id bigint, user_id bigint, result_id bigint, variety text, text text, digest text, written_at "
+        "timestamptz, received_at timestamptz"
+    ),
+    "described_host": "host_id bigint, now timestamptz, description jsonb",
+    "host": "host_id bigint, now timestamptz",
+    "first_record": f"host_id bigint, {', '.join(f'{name} {type_}' for name, type_ in _RECORD.items())}",
+    "record": f"host_id bigint, {', '.join(f'{name} {type_}' for name, type_ in _RECORD.items())}",
+}
+"""What the rows of each part say."""
+_PARTS: Final = {
+    "sent": """
+  UPDATE credit_result r
+     SET server_state = 4, host_id = n.host_id, user_id = n.user_id, app_version_id = n.app_version_id,
+         processor_type = n.processor_type, peak_flops = n.peak_flops, projected_flops = n.projected_flops,
+         sent_at = n.sent_at, deadline_at = n.deadline_at
+    FROM {given}
+   WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = 2
+     -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
+     AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
+              SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
+  RETURNING r.id, r.workunit_id, r.sent_at, n.must_replicate""",
+    "replicated": """
+  UPDATE credit_workunit w
+     SET transition_at = sent.sent_at, min_quorum = greatest(w.min_quorum, 2),
+         target_nresults = greatest(w.target_nresults, 2), max_total_results = greatest(w.max_total_results, 2),
+         max_success_results = greatest(w.max_success_results, 2)
+    FROM sent WHERE w.id = ANY (ARRAY[sent.workunit_id]) AND sent.must_replicate""",
+    # The first job of a spell of probation was sent, unless the spell has ended since the record was read; or there was
+    # no quota yet.
+    "begun": """
+  UPDATE credit_hostappversion v
+     SET host_scale_at = CASE WHEN v.scale_probation THEN coalesce(v.host_scale_at, n.host_scale_at)
+                              ELSE v.host_scale_at END,
+         max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN n.max_jobs_per_day ELSE v.max_jobs_per_day END
+    FROM {given}
+   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id""",
+    # Reports came, and the records were locked with them.
+    "judged": """
+  UPDATE credit_hostappversion v
+     SET scale_probation = n.scale_probation, host_scale_at = n.host_scale_at, error_rate = n.error_rate,
+         consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day
+    FROM {given}
+   WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id""",
+    "added": """
+  INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
+         error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
+         turnaround_n, turnaround_avg, turnaround_var, turnaround_q)
+  SELECT n.host_id, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
+         n.error_rate, n.consecutive_valid, n.max_jobs_per_day, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0),
+         o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
+         coalesce(o.turnaround_q, 0)
+    FROM {given}
+    LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
+  ON CONFLICT DO NOTHING""",
+    "trickles": """
+  INSERT INTO scheduler_trickle (host_id, user_id, result_id, variety, text, digest, written_at, received_at, fault)
+  SELECT n.host_id, n.user_id, n.result_id, n.variety, n.text, decode(n.digest, 'hex'), n.written_at, n.received_at, ''
+    FROM {given}
+  ON CONFLICT DO NOTHING""",
+    "first_record": f"""
+  INSERT INTO scheduler_hostrecord (host_id, {", ".join(_RECORD)})
+  SELECT n.host_id, {", ".join(f"n.{name}" for name in _RECORD)}
+    FROM {{given}}
+  ON CONFLICT (host_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _RECORD)}""",
+    "record": f"""
+  UPDATE scheduler_hostrecord s SET {", ".join(f"{name} = n.{name}" for name in _RECORD)}
+    FROM {{given}}
+   WHERE s.host_id = ANY (ARRAY[n.host_id])""",
+    "described_host": _HOST.format(described=_DESCRIBED),
+    "host": _HOST.format(described=""),
+}
+
+
+# Evaluated once, as a sub-select is.
+_IS_LOCKED: Final = " AND n.host_id = ANY ((SELECT current_setting('cobblestone.locked')::bigint[])::bigint[])"
+
+
+def _part(part: str, *, looks: bool) -> str:
+    if part not in _COLUMNS:
+        return _PARTS[part]
+    rows = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]}) WHERE {_IS_ONE_ROW.format('n.host_id')}"
+    return _PARTS[part].format(given=f"(SELECT * FROM {rows}{_IS_LOCKED if looks else ''}) n")
+
+
+@cache
+def write(*parts: str, looks: bool) -> Statement:
+    """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has.
+
+    ``looks``: only for the computers that `RESERVE` has noted, just before and in the same transaction. The result: the
+    jobs that were sent, and these computers, if it looks.
+    """
+    named = ",\n".join(f"{part} AS ({_part(part, looks=looks)})" for part in parts)
+    sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
+    locked = "current_setting('cobblestone.locked')::bigint[]" if looks else "NULL"
+    return Statement(f"WITH {named}\nSELECT {sent}, {locked}")

@@ -1,0 +1,209 @@
+"""Trickle-up messages: acknowledged at once, stored once however often they are sent, handled by a task.
+
+An app names the function that takes its messages, by its dotted path; it gets the message's row, and may raise
+`TrickleError` to say why a message is of no use. One that raises anything else, hangs, or ends the whole worker keeps
+no other message waiting (docs/states.md). Of two the project brings one: `grant_partial_credit`, for jobs that run for
+months (credit document, "Peak FLOP Count").
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import inf
+from time import monotonic
+from typing import Any, Final
+
+import structlog
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import Q
+from django.utils.module_loading import import_string
+
+from credit.models import App
+from credit.validator import partial_grants
+from scheduler.engine.request import SchedulerRequest
+from scheduler.models import Trickle
+from scheduler.rpc.store import Account
+
+log = structlog.get_logger("scheduler")
+
+BATCH: Final = 500
+BEGIN_SECS: Final = 60
+"""A task begins no further message after this."""
+FUNCTION_SECS: Final = 100
+"""The longest time of one query of a function."""
+TASK_SECS: Final = BEGIN_SECS + FUNCTION_SECS + 20
+"""Then the function at work is interrupted: well below the time (CELERY_TASK_TIME_LIMIT) that kills a worker."""
+MAX_TRIES: Final = 3
+# "tr", the first key of advisory locks; the second is the app's.
+LOCK: Final = 0x7472
+# What is kept as the fault of a message whose function was called so many times and has not come back.
+_WITHOUT_END: Final = ("", *(f"Tries that did not end: {number}." for number in range(1, MAX_TRIES + 1)))
+Handler = Callable[[Trickle, dt.datetime], None]
+_ELAPSED: Final = re.compile(r"<elapsed_time>\s*([0-9.eE+]{1,32})\s*</elapsed_time>")
+_NAMED: Final = re.compile(r"<result_name>\s*([\w.-]{1,200})\s*</result_name>")
+
+
+class TrickleError(ValueError):
+    """Why a message is of no use; kept with it."""
+
+
+def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict[str, Any]]:
+    """What is stored of the request's messages: those of jobs that are or were on this computer.
+
+    The others are acknowledged all the same, else they come for ever.
+    """
+    found = []
+    for message in request.messages:
+        known = account.results.get(message.result_name)
+        if known is None or known.host_id != host_id:
+            continue
+        said = "\n".join((message.result_name, repr(message.written_at), message.variety, message.text))
+        found.append(
+            {
+                "result_id": known.id,
+                "variety": message.variety,
+                "text": message.text,
+                "digest": hashlib.md5(said.encode()).hexdigest(),
+                "written_at": dt.datetime.fromtimestamp(message.written_at, dt.UTC).isoformat(),
+            }
+        )
+    return found
+
+
+def handle_waiting(now: dt.datetime, until: float = inf) -> int:
+    """Hand the messages that wait to the functions of their apps; how many were looked at. Safe to run twice.
+
+    None is begun after ``until`` (of `time.monotonic`). Each in transactions of its own, so that one that fails leaves
+    the others alone. An app's function is called by one pass at a time: one that hangs has one worker waiting only.
+    """
+    to_nobody = Q(result=None) | Q(result__app__trickle_function="")
+    done = Trickle.objects.filter(to_nobody, handled_at=None).update(handled_at=now)
+    # In any order: an app with more to do than a pass can take must not always be the first.
+    for app in App.objects.exclude(trickle_function="").order_by("?"):
+        with _place(app) as is_free:
+            for pk in _waiting(app) if is_free else ():
+                if monotonic() >= until:
+                    return done
+                if _begin(pk, now):
+                    _finish(pk, app.trickle_function, now)
+                done += 1
+    return done
+
+
+@contextmanager
+def _place(app: App) -> Iterator[bool]:
+    """Whether no other pass is at work on the app's messages; the server frees it if this process dies."""
+    key = [LOCK, app.pk % 2**31]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
+        is_free: bool = cursor.fetchone()[0]
+    try:
+        yield is_free
+    finally:
+        if is_free:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+
+
+def _waiting(app: App) -> Iterator[int]:
+    """The app's messages, the oldest first, and at last those whose function did not come back before."""
+    waiting = Trickle.objects.filter(handled_at=None, result__app=app).order_by("id").values_list("pk", flat=True)
+    last = 0
+    while pks := list(waiting.filter(fault="", pk__gt=last)[:BATCH]):
+        yield from pks
+        last = pks[-1]
+    yield from list(waiting.exclude(fault="")[:BATCH])
+
+
+def _lock(pk: int) -> Trickle | None:
+    """The message, unless it was handled or its account is being erased."""
+    waiting = Trickle.objects.select_for_update(skip_locked=True, of=("self",)).select_related("result__app")
+    return waiting.filter(pk=pk, handled_at=None).first()
+
+
+@transaction.atomic
+def _begin(pk: int, now: dt.datetime) -> bool:
+    """Note that its function is called; whether it is to be. Not afterwards: it might end the worker."""
+    trickle = _lock(pk)
+    if trickle is None:
+        return False
+    ntries = _WITHOUT_END.index(trickle.fault) if trickle.fault in _WITHOUT_END else 0
+    if ntries == MAX_TRIES:
+        log.error("trickle given up", trickle=pk)
+        _end(trickle, now, f"Given up: its function was called {MAX_TRIES} times and did not come back; see the log.")
+        return False
+    trickle.fault = _WITHOUT_END[ntries + 1]
+    trickle.save(update_fields=["fault"])
+    return True
+
+
+def _finish(pk: int, path: str, now: dt.datetime) -> None:
+    """Call the function of a message that was begun."""
+    try:
+        with transaction.atomic():
+            trickle = _lock(pk)
+            if trickle is not None:
+                with connection.cursor() as cursor:
+                    # An interrupted worker leaves its query behind, with its locks.
+                    cursor.execute(f"SET LOCAL statement_timeout = '{FUNCTION_SECS}s'")
+                _end(trickle, now, _fault_of(trickle, path, now))
+    except SoftTimeLimitExceeded:
+        log.exception("trickle function takes too long", function=path, trickle=pk)
+        with transaction.atomic():
+            trickle = _lock(pk)
+            if trickle is not None:
+                _end(trickle, now, "The function that takes this app's messages did not end in time.")
+
+
+def _end(trickle: Trickle, now: dt.datetime, fault: str) -> None:
+    trickle.handled_at, trickle.fault = now, fault
+    trickle.save(update_fields=["handled_at", "fault"])
+
+
+def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
+    """Call the function; what it complains of, else empty. SoftTimeLimitExceeded if the task's time is up."""
+    try:
+        with transaction.atomic():
+            handler: Handler = import_string(path)
+            handler(trickle, now)
+    except TrickleError as error:
+        return str(error)[:200]
+    except SoftTimeLimitExceeded:
+        raise
+    except Exception as error:
+        if isinstance(error, OperationalError | InterfaceError) and _is_ours(error):
+            raise
+        # A function of an app is not ours: its failure must not keep other messages waiting.
+        log.exception("trickle function failed", function=path, trickle=trickle.pk)
+        return "The function that takes this app's messages failed; see the log."
+    return ""
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether the fault is our database's, not that of one which the app's function uses: then the message comes again.
+
+    A deadlock (SQLSTATE class 40) is gone the next time, whosever it is.
+    """
+    return not connection.is_usable() or str(getattr(error.__cause__, "sqlstate", "")).startswith("40")
+
+
+def grant_partial_credit(trickle: Trickle, now: dt.datetime) -> None:
+    """Grant credit for the run time that a message names: <elapsed_time> in seconds, and <result_name>, which must be
+    the job that it comes from.
+    """
+    elapsed, named = _ELAPSED.search(trickle.text), _NAMED.search(trickle.text)
+    if elapsed is None or named is None:
+        raise TrickleError("There is no <elapsed_time> or no <result_name> in the message.")
+    if trickle.result is None or named[1] != trickle.result.name:
+        raise TrickleError("The message names another job than the one that it comes from.")
+    try:
+        secs = float(elapsed[1])
+    except ValueError:
+        raise TrickleError("<elapsed_time> is not a number.") from None
+    if not partial_grants.grant_part(trickle.result.pk, secs, now):
+        raise TrickleError("No credit is due: the job is over, or this run time has been credited.")

@@ -1,0 +1,243 @@
+"""The REST API for people who submit jobs: batches, how far they are, and what they found (docs/jobs.md).
+
+Operators, and volunteers with the permission to add batches, submit; each follows, fetches and cancels their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import APIException, ParseError, PermissionDenied
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from credit.models import App, Batch
+from portal.models import ApiToken
+from portal.web.rest_api import ApiView, PageQuery, page_of, read_id_cursor
+from scheduler.files.views import send
+from scheduler.models import KeptOutput
+from scheduler.submission import batches
+from scheduler.submission.submit import submit
+from scheduler.wire.job_fields import JobError
+
+MAX_BODY_NBYTES: Final = 16 * 1024 * 1024
+
+
+class BatchResult(serializers.Serializer[Any]):
+    """A batch and how far it is."""
+
+    id = serializers.IntegerField()
+    app = serializers.CharField(help_text="The app's short name.")
+    name = serializers.CharField()
+    request_id = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    cancelled_at = serializers.DateTimeField(allow_null=True)
+    workunits = serializers.IntegerField()
+    done = serializers.IntegerField(help_text="Workunits with a validated result.")
+    failed = serializers.IntegerField(help_text="Workunits that ended without one.")
+    open = serializers.IntegerField(help_text="Workunits that are not decided.")
+    is_finished = serializers.BooleanField(help_text="Whether all outputs are there to be fetched.")
+    results_unsent = serializers.IntegerField()
+    results_in_progress = serializers.IntegerField()
+    results_over = serializers.IntegerField()
+    outputs = serializers.IntegerField(help_text="Output files to be fetched.")
+
+
+class OutputResult(serializers.Serializer[Any]):
+    """An output file of a validated workunit."""
+
+    id = serializers.IntegerField()
+    workunit = serializers.CharField()
+    name = serializers.CharField()
+    nbytes = serializers.IntegerField()
+    md5 = serializers.CharField()
+    url = serializers.URLField(help_text="Where it is fetched, with the same token.")
+
+
+class Submission(serializers.Serializer[Any]):
+    """Jobs to be submitted; docs/jobs.md lists what a job may say."""
+
+    app = serializers.CharField(max_length=64, help_text="The app's short name.")
+    name = serializers.CharField(max_length=100, required=False, default="", allow_blank=True)
+    request_id = serializers.CharField(
+        max_length=64, required=False, allow_null=True, default=None, help_text="Makes a repeated submission harmless."
+    )
+    defaults = serializers.DictField(required=False, default=dict, help_text="What all jobs have in common.")
+    jobs = serializers.ListField(help_text="A table for each job; it may be empty.")  # checked by job_fields
+
+
+class JobsParser(JSONParser):
+    """JSON, which may not be nested without end."""
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().parse(*args, **kwargs)
+        except RecursionError:
+            raise ParseError("JSON parse error - nested too deeply") from None
+
+
+class JobsView(ApiView):
+    """What the views of jobs share: a token with the scope, and the permission to submit."""
+
+    scope = ApiToken.Scope.JOBS
+    http_method_names = ["get", "head", "options", "post"]
+    parser_classes = (JobsParser,)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if not batches.may_submit(self.volunteer):
+            raise PermissionDenied("Your account may not submit jobs. Ask the operators of this site.")
+
+    def batch(self, pk: int) -> Batch:
+        """The visitor's batch; 404 for anybody else's."""
+        return get_object_or_404(batches.visible_batches(self.volunteer), pk=pk)
+
+
+class BatchesView(JobsView):
+    """My batches, the newest last; or a new one."""
+
+    query_class = PageQuery
+
+    @extend_schema(operation_id="batches_list", parameters=[PageQuery], responses=page_of(BatchResult, "Batches"))
+    def get(self, request: Request) -> Response:
+        query = self.query()
+        found = batches.visible_batches(self.volunteer).filter(pk__gt=read_id_cursor(query)).order_by("pk")
+        rows = list(found[: query["limit"] + 1])
+        progress = dict(zip((row.pk for row in rows), batches.read_progress(rows), strict=True))
+        return self.page(
+            rows, query["limit"], lambda row: str(row.pk), lambda row: _batch_result(row, progress[row.pk])
+        )
+
+    @extend_schema(operation_id="batches_submit", request=Submission, responses={200: BatchResult, 201: BatchResult})
+    def post(self, request: Request) -> Response:
+        """Submit jobs. 201 with the new batch; 200 with the one that an earlier request of the same id made."""
+        length = request.META.get("CONTENT_LENGTH") or ""
+        if not length.isdecimal() or int(length) > MAX_BODY_NBYTES:
+            raise serializers.ValidationError({"jobs": [f"A submission has at most {MAX_BODY_NBYTES} bytes."]})
+        # What HttpRequest.body keeps it in; read here, as more may come than DATA_UPLOAD_MAX_MEMORY_SIZE.
+        request._request._body = request._request.read(int(length))
+        form = Submission(data=request.data)
+        form.is_valid(raise_exception=True)
+        given = form.validated_data
+        app = App.objects.filter(name=given["app"]).first()
+        if app is None:
+            raise serializers.ValidationError({"app": ["There is no app of this name."]})
+        try:
+            batch, is_new = submit(
+                app,
+                given["defaults"],
+                given["jobs"],
+                owner=self.volunteer,
+                name=given["name"],
+                request_id=given["request_id"],
+                now=timezone.now(),
+            )
+        except JobError as error:
+            raise serializers.ValidationError({error.field: [error.message]}) from error
+        return Response(_batch_result(batch, batches.read_progress([batch])[0]), status=201 if is_new else 200)
+
+
+class BatchView(JobsView):
+    """How far is this batch?"""
+
+    @extend_schema(operation_id="batches_retrieve", responses=BatchResult)
+    def get(self, request: Request, pk: int) -> Response:
+        self.query()
+        batch = self.batch(pk)
+        return Response(_batch_result(batch, batches.read_progress([batch])[0]))
+
+
+class CancelView(JobsView):
+    """End a batch before its time: nothing more is sent, what runs is aborted. Safe to repeat."""
+
+    http_method_names = ["options", "post"]
+
+    @extend_schema(operation_id="batches_cancel", request=None, responses=BatchResult)
+    def post(self, request: Request, pk: int) -> Response:
+        batch = self.batch(pk)
+        batches.cancel(batch, timezone.now())
+        batch.refresh_from_db()
+        return Response(_batch_result(batch, batches.read_progress([batch])[0]))
+
+
+class NotFinished(APIException):
+    """What needs all of a batch's jobs to be over came too early."""
+
+    status_code = 409
+    default_code = "not_finished"
+
+
+class RetireView(JobsView):
+    """Delete the outputs of a finished batch, once they were fetched. Safe to repeat."""
+
+    http_method_names = ["options", "post"]
+
+    @extend_schema(operation_id="batches_retire", request=None, responses=BatchResult)
+    def post(self, request: Request, pk: int) -> Response:
+        """409 while jobs of the batch are open: cancel it first, or wait."""
+        batch = self.batch(pk)
+        try:
+            batches.retire(batch)
+        except batches.NotFinished as error:
+            raise NotFinished(str(error)) from error
+        return Response(_batch_result(batch, batches.read_progress([batch])[0]))
+
+
+class OutputsView(JobsView):
+    """The output files of a batch, in the order they were kept: new ones come at the end."""
+
+    query_class = PageQuery
+
+    @extend_schema(operation_id="outputs_list", parameters=[PageQuery], responses=page_of(OutputResult, "Outputs"))
+    def get(self, request: Request, pk: int) -> Response:
+        query = self.query()
+        rows = batches.read_outputs(self.batch(pk), after=read_id_cursor(query), limit=query["limit"] + 1)
+        return self.page(rows, query["limit"], lambda row: str(row.pk), self._result)
+
+    def _result(self, output: KeptOutput) -> dict[str, Any]:
+        return {
+            "id": output.pk,
+            "workunit": output.workunit_name,
+            "name": output.name,
+            "nbytes": output.nbytes,
+            "md5": output.md5,
+            "url": self.request.build_absolute_uri(reverse("api_output", args=[output.batch_id, output.pk])),
+        }
+
+
+class OutputView(JobsView):
+    """One output file, whole or a range of it."""
+
+    @extend_schema(operation_id="outputs_retrieve", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    def get(self, request: Request, pk: int, output: int) -> HttpResponseBase:
+        self.query()
+        found = get_object_or_404(KeptOutput, batch=self.batch(pk), pk=output)
+        return send(request, found.path, f"{found.workunit_name}_{found.name}", found.nbytes, found.md5)
+
+
+def _batch_result(batch: Batch, progress: batches.Progress) -> dict[str, Any]:
+    return {
+        "id": batch.pk,
+        "app": batch.app.name,
+        "name": batch.name,
+        "request_id": batch.request_id,
+        "created_at": batch.created_at.isoformat(),
+        "cancelled_at": batch.cancelled_at.isoformat() if batch.cancelled_at else None,
+        "workunits": batch.nworkunits,
+        "done": progress.ndone,
+        "failed": progress.nfailed,
+        "open": progress.nopen,
+        "is_finished": progress.is_finished,
+        "results_unsent": progress.nunsent,
+        "results_in_progress": progress.nout,
+        "results_over": progress.nover,
+        "outputs": progress.noutputs,
+    }

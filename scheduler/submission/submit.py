@@ -1,0 +1,137 @@
+"""Submit jobs: a batch of workunits and their first results, in one transaction of a fixed number of statements.
+
+A submission with a ``request_id`` may be repeated: the second one finds the batch of the first.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from django.core.files.base import ContentFile
+from django.db import connection, transaction
+
+from credit.models import App, Batch, Workunit
+from portal.models import User
+from scheduler.files.store import removed_on_failure, save_content
+from scheduler.models import StoredFile
+from scheduler.submission.create_work import copy_workunits, create_results
+from scheduler.wire.job_fields import InputFile, Job, JobError, parse_jobs
+
+_BASE_FIELDS: Final = (
+    "memory_bound_bytes",
+    "disk_bound_bytes",
+    "delay_bound_secs",
+    "min_quorum",
+    "max_error_results",
+    "max_total_results",
+    "max_success_results",
+    "priority",
+    "command_line",
+)
+
+
+def submit(
+    app: App,
+    defaults: object,
+    jobs: object,
+    *,
+    owner: User | None,
+    name: str = "",
+    request_id: str | None = None,
+    now: dt.datetime,
+) -> tuple[Batch, bool]:
+    """Make a batch of jobs (docs/jobs.md says what a job is); the batch, and whether it is new.
+
+    Raises JobError, which names the place, and writes nothing then.
+    """
+    if app.is_deprecated:
+        raise JobError("app", f"{app.name} takes no more jobs")
+    parsed = parse_jobs(defaults, jobs, _base(app))
+    with transaction.atomic():
+        batch, is_new = _batch(app, name, request_id, owner, len(parsed), now)
+        if is_new:
+            _write(batch, parsed, now)
+    return batch, is_new
+
+
+def _base(app: App) -> dict[str, Any]:
+    """What a job has where nobody says anything: the table's defaults, and single results where the app allows them."""
+    blank = Workunit()
+    base = {field: getattr(blank, field) for field in _BASE_FIELDS}
+    return base | {"min_quorum": 1} if app.adaptive_replication else base
+
+
+def _batch(
+    app: App, name: str, request_id: str | None, owner: User | None, njobs: int, now: dt.datetime
+) -> tuple[Batch, bool]:
+    fields = {"app": app, "owner": owner, "name": name or f"{app.name}, {now:%Y-%m-%d %H:%M}", "nworkunits": njobs}
+    if request_id is None:
+        return Batch.objects.create(created_at=now, **fields), True
+    batch, is_new = Batch.objects.get_or_create(request_id=request_id, defaults={"created_at": now, **fields})
+    is_same = (batch.app_id, batch.owner_id, batch.nworkunits) == (app.pk, owner.pk if owner else None, njobs)
+    if not is_same:
+        raise JobError("request_id", "was used for another submission")
+    return batch, is_new
+
+
+def _write(batch: Batch, jobs: Sequence[Job], now: dt.datetime) -> None:
+    with removed_on_failure() as paths:
+        _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
+
+
+def _write_rows(
+    batch: Batch, jobs: Sequence[Job], stored: dict[tuple[str, str | None], StoredFile], now: dt.datetime
+) -> None:
+    workunits = (
+        Workunit(
+            app_id=batch.app_id,
+            batch=batch,
+            name=f"{batch.app.name}_{batch.pk}_{number}",
+            created_at=now,
+            input_files=[
+                {"name": file.name, "open_name": wanted.open_name, "nbytes": file.nbytes, "md5": file.md5}
+                for wanted in job.inputs
+                for file in [stored[_key(wanted)]]
+            ],
+            **job.fields,
+        )
+        for number, job in enumerate(jobs)
+    )
+    with connection.cursor() as cursor:
+        copy_workunits(cursor, workunits)
+        cursor.execute("SELECT id, 0, target_nresults FROM credit_workunit WHERE batch_id = %s", [batch.pk])
+        create_results(cursor, cursor.fetchall(), now)
+
+
+def _key(file: InputFile) -> tuple[str, str | None]:
+    return file.name, file.content
+
+
+def _stored(batch: Batch, jobs: Sequence[Job], paths: list[str]) -> dict[tuple[str, str | None], StoredFile]:
+    """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
+    wanted = {_key(file): None for job in jobs for file in job.inputs}
+    names = {name for name, content in wanted if content is None}
+    found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
+    if missing := sorted(names - set(found)):
+        raise JobError("input_files", f"there is no stored file {missing[0]}; store it with manage.py store_file")
+    own = _store_contents(batch, (content for _, content in wanted if content is not None), paths)
+    return {key: found[key[0]] if key[1] is None else own[key[1]] for key in wanted}
+
+
+def _store_contents(batch: Batch, contents: Iterable[str], paths: list[str]) -> dict[str, StoredFile]:
+    """In one statement, and without looking for rows of these names: the batch, whose number is in them, is new."""
+    files: dict[str, StoredFile] = {}
+    by_content = {}
+    for content in contents:
+        raw = content.encode()
+        md5 = hashlib.md5(raw, usedforsecurity=False).hexdigest()
+        if md5 not in files:
+            name = f"{batch.app.name}_{batch.pk}_in_{md5}"
+            paths.append(save_content(name, ContentFile(raw)))
+            files[md5] = StoredFile(name=name, path=paths[-1], nbytes=len(raw), md5=md5, batch=batch)
+        by_content[content] = files[md5]
+    StoredFile.objects.bulk_create(files.values())
+    return by_content

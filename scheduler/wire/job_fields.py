@@ -1,0 +1,176 @@
+"""What a submission of jobs may say, checked: from JSON to typed values. Pure.
+
+Each job has the batch's defaults where it says nothing itself. Limits are those of the table of workunits, so that a
+mistake is named by its place (``jobs[17].fpops_bound``) before anything is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scheduler.engine.limits import MAX_FILE_NBYTES, MAX_FILES_PER_JOB, MAX_JOBS_PER_SUBMISSION, is_name, name_rule
+
+MAX_FLOPS_COUNT: Final = 1e25
+MAX_RESULTS: Final = 100
+MAX_CONTENT_CHARS: Final = 1_000_000
+
+# Whole numbers: their least and greatest values.
+_COUNTS: Final[dict[str, tuple[int, int]]] = {
+    "memory_bound_bytes": (0, 2**50),
+    "disk_bound_bytes": (0, 2**50),
+    "delay_bound_secs": (1, 10 * 366 * 86_400),
+    "min_quorum": (1, MAX_RESULTS),
+    "target_nresults": (1, MAX_RESULTS),
+    "max_error_results": (1, MAX_RESULTS),
+    "max_total_results": (1, MAX_RESULTS),
+    "max_success_results": (1, MAX_RESULTS),
+    "priority": (-30_000, 30_000),
+}
+_FLOPS: Final = ("fpops_est", "fpops_bound")
+FIELDS: Final = (*_FLOPS, *_COUNTS, "command_line", "input_files", "output_files")
+
+
+class JobError(ValueError):
+    """A submission that cannot be taken; ``field`` names the place."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file that is stored already (``name``), or its ``content``; ``open_name``: what the program calls it."""
+
+    open_name: str
+    name: str = ""
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A workunit to be made. ``fields``: columns of the table by name."""
+
+    fields: Mapping[str, Any]
+    inputs: tuple[InputFile, ...]
+
+
+def parse_jobs(defaults: object, jobs: object, base: Mapping[str, Any]) -> list[Job]:
+    """The jobs of a submission. ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
+
+    Raises JobError.
+    """
+    if not isinstance(jobs, list) or not 1 <= len(jobs) <= MAX_JOBS_PER_SUBMISSION:
+        raise JobError("jobs", f"a list of 1 to {MAX_JOBS_PER_SUBMISSION} jobs")
+    common = {**base, **_checked(defaults, "defaults")}
+    return [_job({**common, **_checked(job, f"jobs[{n}]")}, f"jobs[{n}]") for n, job in enumerate(jobs)]
+
+
+def _job(fields: dict[str, Any], where: str) -> Job:
+    for name in ("fpops_est", "output_files"):
+        if name not in fields:
+            raise JobError(f"{where}.{name}", "missing, here and in the defaults")
+    # BOINC's own tools allow a job a hundred times its estimate where nothing is said.
+    fields.setdefault("fpops_bound", max(fields["fpops_est"], min(fields["fpops_est"] * 100, MAX_FLOPS_COUNT / 10)))
+    fields.setdefault("target_nresults", fields["min_quorum"])
+    for low, high in (
+        ("fpops_est", "fpops_bound"),
+        ("min_quorum", "target_nresults"),
+        ("target_nresults", "max_total_results"),
+        ("min_quorum", "max_success_results"),
+    ):
+        if fields[low] > fields[high]:
+            raise JobError(f"{where}.{high}", f"{fields[high]:g} is less than {low}, {fields[low]:g}")
+    inputs = fields.pop("input_files", ())
+    return Job(fields, inputs)
+
+
+def _checked(given: object, where: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise JobError(where, "not a table of fields")
+    return {name: _value(name, value, f"{where}.{name}") for name, value in given.items()}
+
+
+def _value(name: str, value: object, where: str) -> Any:
+    if name in _COUNTS:
+        return _count(value, *_COUNTS[name], where)
+    if name in _FLOPS:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < MAX_FLOPS_COUNT:
+            raise JobError(where, f"not a number from 1 to below {MAX_FLOPS_COUNT:g}")
+        return float(value)
+    if name == "command_line":
+        if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
+            raise JobError(where, "not a line of at most 2000 characters")
+        return value
+    if name == "input_files":
+        return tuple(_input(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where)))
+    if name == "output_files":
+        return [_output(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where))]
+    raise JobError(ascii(where[:200])[1:-1], f"unknown. Known: {', '.join(FIELDS)}")
+
+
+def _count(value: object, low: int, high: int, where: str) -> int:
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise JobError(where, f"not a whole number from {low} to {high}")
+    return value
+
+
+def _files(value: object, where: str) -> list[object]:
+    if not isinstance(value, list) or len(value) > MAX_FILES_PER_JOB:
+        raise JobError(where, f"not a list of at most {MAX_FILES_PER_JOB} files")
+    return value
+
+
+def _table(value: object, known: set[str], where: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or not set(value) <= known:
+        raise JobError(where, f"not a table of {', '.join(sorted(known))}")
+    return value
+
+
+def _name(table: Mapping[str, Any], field: str, where: str) -> str:
+    name = table.get(field)
+    if not isinstance(name, str) or not is_name(name):
+        raise JobError(f"{where}.{field}", f"not a name of {name_rule()}")
+    return name
+
+
+def _input(value: object, where: str) -> InputFile:
+    table = _table(value, {"open_name", "name", "content"}, where)
+    if ("name" in table) == ("content" in table):
+        raise JobError(where, "give either the name of a stored file or a content")
+    open_name = _name(table, "open_name", where)
+    if "name" in table:
+        return InputFile(open_name, _name(table, "name", where))
+    content = table["content"]
+    if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
+        raise JobError(f"{where}.content", f"not a text of at most {MAX_CONTENT_CHARS} characters")
+    if not _is_text(content):
+        raise JobError(f"{where}.content", "not a text: it has half of a character")
+    return InputFile(open_name, content=content)
+
+
+def _is_text(content: str) -> bool:
+    """JSON can name a surrogate alone, which no file can hold."""
+    try:
+        content.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _output(value: object, where: str) -> dict[str, Any]:
+    table = _table(value, {"open_name", "max_nbytes", "optional"}, where)
+    optional = table.get("optional", False)
+    if not isinstance(optional, bool):
+        raise JobError(f"{where}.optional", "neither true nor false")
+    return {
+        "open_name": _name(table, "open_name", where),
+        "max_nbytes": _count(table.get("max_nbytes"), 1, MAX_FILE_NBYTES, f"{where}.max_nbytes"),
+        "optional": optional,
+    }

@@ -1,0 +1,144 @@
+"""A volunteer chooses projects and shares; the owner of a computer says what it shall do with each."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from accounting.choosing.choices import ChoiceRefused, Wish, choose_projects, save_wishes
+from accounting.choosing.reads import read_selection
+from accounting.engine.choice.facts import Computer
+from accounting.models import HostProject, Project, UserProject
+from accounting.rpc import account_keys
+from portal.models import Host, User
+from tests.support.accounting_factories import make_host, make_project
+
+
+@pytest.fixture
+def three(db: None) -> list[Project]:
+    key = account_keys.encrypt("k" * 32)
+    return [
+        make_project("Alps", shared_account_key=key),
+        make_project("Bees", shared_account_key=key),
+        make_project("Comets", shared_account_key=key, default_share=40),
+    ]
+
+
+def shares_of(user: User) -> dict[str, float]:
+    """What a computer of the user's would be told now."""
+    selection = read_selection(user)
+    shares = selection.choice_for(Computer(7), timezone.now()).shares
+    return {selection.projects[pk].name: share for pk, share in shares.items()}
+
+
+def test_without_a_choice_all_active_projects_at_their_default(alice: User, three: list[Project]) -> None:
+    assert shares_of(alice) == {"Alps": 100, "Bees": 100, "Comets": 40}
+
+
+def test_a_choice_with_shares_holds(alice: User, three: list[Project]) -> None:
+    choose_projects(alice, {three[0].pk: 62.5, three[2].pk: None})
+    assert shares_of(alice) == {"Alps": 62.5, "Comets": 40}
+
+
+def test_an_empty_choice_goes_back_to_all(alice: User, three: list[Project]) -> None:
+    choose_projects(alice, {three[0].pk: 62.5})
+    choose_projects(alice, {})
+    assert shares_of(alice) == {"Alps": 100, "Bees": 100, "Comets": 40}
+
+
+def test_a_new_choice_replaces_the_old_one_and_keeps_account_and_totals(alice: User, three: list[Project]) -> None:
+    UserProject.objects.create(user=alice, project=three[0], account_key=b"secret", total_ec=77, avg_ec=1.5)
+    choose_projects(alice, {three[0].pk: 5})
+    choose_projects(alice, {three[1].pk: 5})
+    choose_projects(alice, {three[1].pk: 6})
+    row = UserProject.objects.get(user=alice, project=three[0])
+    assert (row.is_chosen, bytes(row.account_key or b""), row.total_ec, row.avg_ec) == (False, b"secret", 77, 1.5)
+    assert shares_of(alice) == {"Bees": 6}
+
+
+def test_a_share_of_nothing_and_the_largest_one_are_fine(alice: User, three: list[Project]) -> None:
+    choose_projects(alice, {three[0].pk: 0, three[1].pk: 1e6})
+    assert shares_of(alice) == {"Alps": 0, "Bees": 1e6}
+
+
+@pytest.mark.parametrize("share", [-0.001, 1e6 + 1, 1e304, float("inf"), float("nan"), -float("inf")])
+def test_a_share_out_of_range_is_refused_and_the_old_choice_stays(
+    alice: User, three: list[Project], share: float
+) -> None:
+    choose_projects(alice, {three[1].pk: 7})
+    with pytest.raises(ChoiceRefused, match="from 0 to 1 000 000") as refused:
+        choose_projects(alice, {three[1].pk: 8, three[0].pk: share})
+    assert refused.value.project_id == three[0].pk
+    assert shares_of(alice) == {"Bees": 7}
+
+
+def test_a_project_that_ended_or_never_was_is_refused(alice: User, three: list[Project]) -> None:
+    Project.objects.filter(pk=three[0].pk).update(is_active=False)
+    with pytest.raises(ChoiceRefused, match="takes no computers any more"):
+        choose_projects(alice, {three[0].pk: 1})
+    with pytest.raises(ChoiceRefused):
+        choose_projects(alice, {10**12: 1})
+    assert not UserProject.objects.exists()
+
+
+def test_the_choice_of_a_project_that_pauses_is_kept(alice: User, three: list[Project]) -> None:
+    choose_projects(alice, {three[0].pk: 3, three[1].pk: 4})
+    Project.objects.filter(pk=three[0].pk).update(is_active=False)
+    choose_projects(alice, {three[2].pk: 5})
+    Project.objects.filter(pk=three[0].pk).update(is_active=True)
+    assert shares_of(alice) == {"Alps": 3, "Comets": 5}
+
+
+def test_one_persons_choice_is_nobody_elses(alice: User, bob: User, three: list[Project]) -> None:
+    choose_projects(alice, {three[0].pk: 3})
+    assert shares_of(bob) == {"Alps": 100, "Bees": 100, "Comets": 40}
+
+
+# --- wishes for one computer ------------------------------------------------------------------------
+
+
+def test_wishes_are_kept_and_taken_back(alice: User, three: list[Project]) -> None:
+    host = make_host(alice, "pc")
+    wish = Wish(suspended=True, no_new_work=True, excluded=False, no_rsc=("CPU",), update_asked=True)
+    save_wishes(host, {three[0].pk: wish, three[1].pk: Wish()})
+    row = HostProject.objects.get(host=host)  # a project without a wish needs no row
+    assert (row.project, row.suspended, row.no_new_work, row.excluded) == (three[0], True, True, False)
+    assert (row.no_rsc, row.update_asked) == (["CPU"], True)
+    save_wishes(host, {three[0].pk: Wish(excluded=True)})
+    row = HostProject.objects.get(host=host)
+    assert (row.suspended, row.excluded, row.no_rsc, row.update_asked) == (False, True, [], False)
+
+
+def test_wishes_leave_the_ledger_alone(alice: User, three: list[Project]) -> None:
+    host = make_host(alice, "pc")
+    ledger = {
+        "reported": [9] * 6,
+        "high": [8] * 6,
+        "handed": [7] * 6,
+        "credited": [6] * 6,
+        "pending": [5] * 6,
+        "dropped": [4] * 6,
+        "listed": True,
+        "state": {"no_work": ["CPU"]},
+    }
+    HostProject.objects.create(host=host, project=three[0], **ledger)
+    save_wishes(host, {three[0].pk: Wish(suspended=True)})
+    assert HostProject.objects.values(*ledger).get() == ledger
+
+
+def test_wishes_that_cannot_be_are_refused_as_a_whole(alice: User, three: list[Project]) -> None:
+    host = make_host(alice, "pc")
+    for bad in (("",), ("x" * 65,), ("a\nb",), ("<x>",), ("CPU",) * 17):
+        with pytest.raises(ChoiceRefused):
+            save_wishes(host, {three[0].pk: Wish(suspended=True), three[1].pk: Wish(no_rsc=bad)})
+    with pytest.raises(ChoiceRefused, match="no such project"):
+        save_wishes(host, {three[0].pk: Wish(suspended=True), 10**12: Wish(suspended=True)})
+    assert not HostProject.objects.exists()
+
+
+def test_a_merged_record_takes_no_wishes(alice: User, three: list[Project], studio: Host) -> None:
+    host = make_host(alice, "pc")
+    Host.objects.filter(pk=host.pk).update(merged_into=studio)
+    with pytest.raises(ChoiceRefused, match="merged"):
+        save_wishes(host, {three[0].pk: Wish(suspended=True)})
+    assert not HostProject.objects.exists()

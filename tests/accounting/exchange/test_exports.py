@@ -1,0 +1,165 @@
+"""Downloads of the history have every row of the range, and the page's numbers to the last digit."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from accounting.exchange import day_rows, exports
+from accounting.models import Day
+from portal.models import Host, User
+from tests.support.accounting_factories import credit, make_host, make_project
+from tests.support.page_reader import Page
+
+pytestmark = pytest.mark.django_db
+
+RANGE = "from=2026-03-01&to=2026-03-10"
+
+
+@pytest.fixture
+def browser(client: Client, alice: User) -> Client:
+    client.force_login(alice)
+    return client
+
+
+@pytest.fixture
+def worked(studio: Host) -> Host:
+    """Rows with amounts that no rounding survives, one of them capped, and one a day after the range."""
+    alpha, beta = make_project("Alpha"), make_project("Beta")
+    attic = make_host(studio.owner, "attic")
+    credit(studio, alpha, "2026-03-01", (1_000_001, 2, 259_346_744, 1, 4, 1), flags=Day.Flag.CAPPED)
+    credit(studio, beta, "2026-03-01", (0, 333_333, 0, 999_999, 0, 2))
+    credit(attic, alpha, "2026-03-10", (2**53 + 1, 0, 2**53 + 3, 0, 7, 0))
+    credit(attic, beta, "2026-03-11", (5, 5, 5, 5, 5, 5))
+    return studio
+
+
+def body(browser: Client, address: str) -> bytes:
+    reply = browser.get(address)
+    assert reply.status_code == 200
+    assert reply.streaming
+    return b"".join(reply)
+
+
+def rows_of(text: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text.decode(), newline="")))
+
+
+def micro_sums(rows: list[dict[str, Any]]) -> list[int]:
+    """The six sums in 1e-6 and jobs, without any float on the way."""
+    credits_and_secs = [int(sum(Decimal(row[name]) for row in rows) * 1_000_000) for name in exports.AMOUNTS[:4]]
+    return credits_and_secs + [sum(int(row[name]) for row in rows) for name in exports.AMOUNTS[4:]]
+
+
+def page_sums(browser: Client) -> list[int]:
+    """Credit and the other four sums, as the history page has them in its cells."""
+    shown = Page(browser.get(f"/history/?{RANGE}").content.decode())
+
+    def cell(kind: str, attribute: str) -> int:
+        return int(shown.one("td", within="tfoot", data_kind=kind).attributes[attribute])
+
+    micro = [cell(kind, "data-micro") for kind in ("ec", "cpu_time", "gpu_time")]
+    return micro + [cell(kind, "data-count") for kind in ("njobs_success", "njobs_error")]
+
+
+def test_both_formats_have_the_sums_of_the_page(browser: Client, worked: Host) -> None:
+    rows = rows_of(body(browser, f"/history/history.csv?{RANGE}"))
+    data = json.loads(body(browser, f"/history/history.json?{RANGE}"))
+    # cpu_ec 1,000,001 + 2**53 + 1; gpu_ec 2 + 333,333; cpu 259,346,744 + 2**53 + 3; gpu 1 + 999,999.
+    exact = [2**53 + 1_000_002, 333_335, 2**53 + 259_346_747, 1_000_000, 11, 3]
+    assert micro_sums(rows) == micro_sums(data["rows"]) == micro_sums([data["sums"]]) == exact
+    assert page_sums(browser) == [exact[0] + exact[1], *exact[2:]]
+
+
+def test_a_row_is_a_day_of_a_computer_at_a_project(browser: Client, worked: Host) -> None:
+    rows = rows_of(body(browser, f"/history/history.csv?{RANGE}"))
+    assert [(row["day"], row["project"], row["host"]) for row in rows] == [
+        ("2026-03-01", "Alpha", "studio"),
+        ("2026-03-01", "Beta", "studio"),
+        ("2026-03-10", "Alpha", "attic"),
+    ]
+    assert tuple(rows[0]) == exports.COLUMNS
+    assert (rows[0]["cpu_secs"], rows[0]["flags"], rows[0]["host_id"]) == ("259.346744", "capped", str(worked.pk))
+    data = json.loads(body(browser, f"/history/history.json?{RANGE}"))
+    assert (data["first"], data["last"]) == ("2026-03-01", "2026-03-10")
+    assert data["rows"][0]["flags"] == ["capped"] and data["rows"][1]["flags"] == []
+    assert [row["project_url"] for row in data["rows"]] == [row["project_url"] for row in rows]
+
+
+def test_an_empty_range_is_an_empty_file_of_the_same_form(browser: Client, worked: Host) -> None:
+    assert rows_of(body(browser, "/history/history.csv?from=2020-01-01&to=2020-02-01")) == []
+    data = json.loads(body(browser, "/history/history.json?from=2020-01-01&to=2020-02-01"))
+    assert data["rows"] == [] and micro_sums([data["sums"]]) == [0] * 6
+
+
+def test_pages_of_any_size_give_the_same_rows(worked: Host) -> None:
+    wanted = day_rows.Wanted(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
+    whole = day_rows.read_page(worked.owner, wanted)
+    assert len(whole) == 4
+    for size in (1, 2, 3, 4, 5):
+        pages = list(day_rows.read_pages(worked.owner, wanted, size))
+        assert [row for page in pages for row in page] == whole
+        assert max(len(page) for page in pages) <= size
+
+
+def test_a_page_is_one_statement_on_the_months_that_are_left(
+    worked: Host, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    credit(worked, make_project("Gamma"), "2026-01-20", (1, 0, 0, 0, 0, 0))
+    wanted = day_rows.Wanted(dt.date(2026, 1, 1), dt.date(2026, 3, 11))
+    first = day_rows.read_page(worked.owner, wanted, limit=2)
+    with django_assert_num_queries(1) as seen:
+        assert len(day_rows.read_page(worked.owner, wanted, first[-1].place, limit=2)) == 2
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {seen.captured_queries[0]['sql']}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "accounting_day_2026_03" in plan and "accounting_day_2026_01" not in plan
+
+
+def test_a_name_is_no_formula(browser: Client, alice: User) -> None:
+    credit(make_host(alice, "=1+1"), make_project('@"evil",\n'), "2026-03-02", (1, 0, 0, 0, 0, 0))
+    (row,) = rows_of(body(browser, f"/history/history.csv?{RANGE}"))
+    assert (row["host"], row["project"]) == ("'=1+1", '\'@"evil",\n')
+    (kept,) = json.loads(body(browser, f"/history/history.json?{RANGE}"))["rows"]
+    assert kept["host"] == "=1+1"
+
+
+def test_the_page_links_to_the_days_that_it_shows(browser: Client, worked: Host) -> None:
+    credit(worked, make_project("Gamma"), str(timezone.now().date()), (7, 0, 0, 0, 0, 0))
+    shown = Page(browser.get("/history/?range=7").content.decode())
+    links = [a.attributes["href"] for a in shown.all("a") if "/history/history." in a.attributes.get("href", "")]
+    assert len(links) == 2
+    today = timezone.now().date()
+    assert all(link.endswith(f"?from={today - dt.timedelta(days=6)}&to={today}") for link in links)
+    assert len(rows_of(body(browser, links[0]))) == 1
+
+
+def test_a_wrong_range_is_refused_and_not_replaced(browser: Client, worked: Host) -> None:
+    for query in ("from=2026-99-99", "range=fame", "from=2026-03-10&to=2026-03-01"):
+        reply = browser.get(f"/history/history.csv?{query}")
+        assert reply.status_code == 400 and reply.content
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_somebody_elses_rows_are_in_no_file(client: Client, worked: Host, bob: User, operator: User, kind: str) -> None:
+    address = f"/history/history.{kind}?{RANGE}"
+    assert client.get(address).status_code == 302
+    for visitor in (bob, operator):
+        client.force_login(visitor)
+        assert b"studio" not in body(client, address) and b"Alpha" not in body(client, address)
+
+
+def test_a_file_is_named_by_its_days_and_kept_by_no_cache(browser: Client, worked: Host) -> None:
+    reply = browser.get(f"/history/history.csv?{RANGE}")
+    assert reply.headers["Content-Disposition"] == 'attachment; filename="history-2026-03-01-to-2026-03-10.csv"'
+    assert "no-store" in reply.headers["Cache-Control"]

@@ -1,0 +1,147 @@
+"""The history page: what its address means, what stands in the table, and what it costs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from portal.models import Host, User
+from tests.support.accounting_factories import credit, make_host, make_project
+from tests.support.page_reader import Element, Page
+
+pytestmark = pytest.mark.django_db
+
+SEC = 1_000_000
+
+
+@pytest.fixture
+def browser(client: Client, alice: User) -> Client:
+    client.force_login(alice)
+    return client
+
+
+@pytest.fixture
+def worked(studio: Host) -> dt.date:
+    """Alice's computer worked today: 259.346744 s of CPU, 1.5 credits, one job."""
+    today = timezone.now().date()
+    credit(studio, make_project("Alpha"), str(today), (1_500_000, 0, 259_346_744, 0, 1, 0))
+    return today
+
+
+def page(browser: Client, address: str = "") -> Page:
+    reply = browser.get(f"/history/{address}")
+    assert reply.status_code == 200
+    return Page(reply.content.decode())
+
+
+def cell(shown: Page, kind: str, part: str = "tfoot") -> Element:
+    return shown.one("td", within=part, data_kind=kind)
+
+
+def test_the_table_has_run_time_to_the_microsecond(browser: Client, worked: dt.date) -> None:
+    tree = page(browser, f"?from={worked}&to={worked}")
+    for part in ("tbody", "tfoot"):
+        assert cell(tree, "cpu_time", part).attributes["data-micro"] == "259346744"
+        assert cell(tree, "ec", part).attributes["data-micro"] == "1500000"
+        assert cell(tree, "njobs_success", part).attributes["data-count"] == "1"
+    # 259.346744 s / 3600 = 0.072 h
+    assert cell(tree, "cpu_time").text == "0.072"
+    assert cell(tree, "cpu_time").attributes["title"] == "259.346744 s"
+
+
+def test_the_chart_gets_the_numbers_of_the_table(browser: Client, worked: dt.date) -> None:
+    tree = page(browser, "?range=7&show=time")
+    data = json.loads(tree.one("script", id="history-data").text)
+    assert data["unit"] == "hours"
+    assert data["series"][0]["name"] == "Alpha"
+    # Seven days, today the last of them: 259.346744 s in hours.
+    assert data["totals"] == [0] * 6 + [pytest.approx(259.346744 / 3600)]
+    assert data["partial"] == [6]
+
+
+def test_the_page_works_without_scripts(browser: Client, worked: dt.date) -> None:
+    tree = page(browser)
+    assert "open" in tree.one("details", id="history-numbers").attributes
+    links = [link.attributes["href"] for link in tree.all("a") if link.attributes.get("id", "").startswith("range-")]
+    assert links[0] == "?range=7&show=credit&by=project"
+    for link in links:
+        page(browser, link)
+
+
+def test_htmx_gets_the_part_that_changes(browser: Client, worked: dt.date) -> None:
+    reply = browser.get("/history/?by=computer", headers={"HX-Request": "true"})
+    text = reply.content.decode()
+    assert text.strip().startswith('<div id="history"')
+    assert "studio" in text and "<html" not in text
+    assert "HX-Request" in reply.headers["Vary"]
+
+
+@pytest.mark.parametrize("show", ["credit", "time", "jobs"])
+@pytest.mark.parametrize("by", ["project", "computer", "processor"])
+@pytest.mark.parametrize("step", ["day", "week", "month"])
+def test_every_view_adds_up(browser: Client, worked: dt.date, show: str, by: str, step: str) -> None:
+    tree = page(browser, f"?range=7&show={show}&by={by}&step={step}")
+    times = [int(found.attributes["data-micro"]) for found in tree.all("td", within="tbody", data_kind="cpu_time")]
+    assert sum(times) == int(cell(tree, "cpu_time").attributes["data-micro"]) == 259_346_744
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("?from=2026-05-31&to=2026-05-01", "exchanged"),
+        ("?from=9999-99-99", "is not a date"),
+        ("?from=0001-01-01", "at most 50 years"),
+        ("?from=0001-01-01&to=0001-01-01", "Nothing in these days"),
+        ("?show=fame", "cannot be shown here"),
+        ("?by=%F0%9F%92%A5&step=%00", "cannot be shown here"),
+        ("?range=<script>", "That range is not known"),
+    ],
+)
+def test_a_wrong_address_gets_a_clear_message(browser: Client, worked: dt.date, address: str, words: str) -> None:
+    tree = page(browser, address)
+    assert words in tree.words
+
+
+def test_what_an_address_says_is_never_markup(browser: Client, worked: dt.date) -> None:
+    text = browser.get("/history/?from=<b>x</b>&show=<b>y</b>").content.decode()
+    assert "<b>" not in text and "&lt;b&gt;x" in text
+
+
+def test_a_project_name_is_never_markup_in_the_chart_data(browser: Client, studio: Host) -> None:
+    credit(studio, make_project("</script><b>x"), str(timezone.now().date()), (1, 0, 0, 0, 0, 0))
+    text = browser.get("/history/").content.decode()
+    assert "</script><b>" not in text
+
+
+def test_another_user_sees_nothing_of_it(client: Client, worked: dt.date, bob: User) -> None:
+    client.force_login(bob)
+    tree = page(client, "?range=all&user=1&by=computer")
+    assert "Nothing in these days" in tree.words
+    assert "studio" not in tree.words
+
+
+def test_strangers_are_sent_to_sign_in(client: Client) -> None:
+    reply = client.get("/history/?range=7")
+    assert reply.status_code == 302
+    assert reply.headers["Location"].startswith("/account/login/?next=/history/")
+
+
+@pytest.mark.parametrize("by", ["project", "computer", "processor"])
+def test_the_cost_does_not_grow_with_computers_and_projects(
+    browser: Client, worked: dt.date, alice: User, by: str, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    # Session, user, whether the address is confirmed; days, names, notes.
+    with django_assert_max_num_queries(6):
+        page(browser, f"?by={by}")
+    projects = [make_project() for _ in range(10)]
+    for number in range(40):
+        credit(make_host(alice, f"node-{number}"), projects[number % 10], str(worked), (1, 1, 1, 1, 1, 1))
+    with django_assert_max_num_queries(6):
+        page(browser, f"?by={by}")
+    with django_assert_max_num_queries(7):  # and the first day
+        page(browser, f"?by={by}&range=all")

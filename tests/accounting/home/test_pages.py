@@ -1,0 +1,231 @@
+"""Landing, connecting a computer, and home."""
+
+from __future__ import annotations
+
+import datetime as dt
+from urllib.parse import quote
+
+import pytest
+from django.test import Client, RequestFactory
+from django.utils import timezone
+from django.views.defaults import server_error
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from accounting.home.reads import read_overview
+from portal.models import Host, User
+from tests.support.accounting_factories import credit, make_host, make_note, make_project
+from tests.support.page_reader import Page
+
+pytestmark = pytest.mark.django_db
+
+NOW = dt.datetime(2026, 3, 10, 12, tzinfo=dt.UTC)
+CREDIT, SEC = 1_000_000, 1_000_000
+THIN, NBSP = "\u202f", "\u00a0"
+
+
+@pytest.fixture
+def browser(client: Client, alice: User) -> Client:
+    client.force_login(alice)
+    return client
+
+
+def words(client: Client, address: str) -> str:
+    reply = client.get(address)
+    assert reply.status_code == 200
+    return Page(reply.content.decode()).words
+
+
+def seen(host: Host, ago: dt.timedelta, now: dt.datetime = NOW) -> None:
+    Host.objects.filter(pk=host.pk).update(last_contact_at=now - ago)
+
+
+# --- landing --------------------------------------------------------------------------------------------
+
+
+def test_the_front_door_is_open_to_anybody_and_any_client(client: Client, settings: Settings) -> None:
+    settings.SITE_URL = "https://stones.example.org/"
+    reply = client.get("/", headers={"User-Agent": "BOINC client (x86_64-pc-linux-gnu 7.20.5)", "Accept": ""})
+    assert reply.status_code == 200
+    text = reply.content.decode()
+    assert '<code id="copy-url">https://stones.example.org/</code>' in text
+    assert "boinccmd --acct_mgr attach https://stones.example.org/ EMAIL PASSWORD" in text
+
+
+def test_whoever_is_signed_in_goes_home(browser: Client) -> None:
+    assert browser.get("/").headers["Location"] == "/home/"
+
+
+def test_a_closed_site_does_not_offer_an_account(client: Client, settings: Settings) -> None:
+    assert "Create an account" in words(client, "/")
+    settings.SIGNUP_OPEN = False
+    assert "Create an account" not in words(client, "/")
+
+
+# --- connect --------------------------------------------------------------------------------------------
+
+
+def test_the_steps_have_the_visitors_address_filled_in(browser: Client) -> None:
+    assert "alice@example.org PASSWORD" in words(browser, "/connect/")
+
+
+def test_the_wait_goes_on_until_a_computer_reports(browser: Client, studio: Host) -> None:
+    now = timezone.now()
+    seen(studio, dt.timedelta(hours=1), now)
+    address = f"/connect/status/?since={quote(now.isoformat())}"
+    waiting = browser.get(address).content.decode()
+    assert "Waiting for the first contact" in waiting and "hx-get" in waiting
+    seen(studio, dt.timedelta(seconds=-1), now)
+    over = browser.get(address).content.decode()
+    assert "studio" in over and "hx-get" not in over
+
+
+def test_another_users_computer_does_not_end_the_wait(browser: Client, bob: User) -> None:
+    since = timezone.now() - dt.timedelta(minutes=1)
+    seen(make_host(bob, "bobs"), dt.timedelta(0), timezone.now())
+    text = browser.get(f"/connect/status/?since={quote(since.isoformat())}").content.decode()
+    assert "Waiting" in text and "bobs" not in text
+
+
+@pytest.mark.parametrize(
+    "since", ["", "x", "9999-99-99T00:00:00Z", "2026-03-10", "2999-01-01T00:00:00+00:00", "0001-01-01T00:00:00+23:59"]
+)
+def test_any_since_is_survived(browser: Client, since: str) -> None:
+    assert browser.get("/connect/status/", {"since": since}).status_code == 200
+
+
+def test_a_poll_after_signing_out_never_swaps_in_the_sign_in_page(client: Client) -> None:
+    reply = client.get("/connect/status/")
+    assert (reply.status_code, reply.headers["HX-Refresh"], reply.content) == (403, "true", b"")
+
+
+# --- home -----------------------------------------------------------------------------------------------
+
+
+def test_an_empty_account_is_told_what_to_do(browser: Client) -> None:
+    text = words(browser, "/home/")
+    assert "No computer is connected yet" in text and "Connect a computer" in text
+
+
+def test_home_adds_up_today_week_month_and_ever(studio: Host) -> None:
+    alpha, beta = make_project("Alpha"), make_project("Beta")
+    # One row a day, with as many credits as the day is far back, plus one: 1 today, 2 yesterday …
+    for back in (0, 1, 6, 7, 29, 30):
+        day = str((NOW - dt.timedelta(days=back)).date())
+        credit(studio, alpha, day, ((back + 1) * CREDIT, 0, 60 * SEC, 0, 1, 0))
+    credit(studio, beta, str(NOW.date()), (0, 3 * CREDIT, 0, 30 * SEC, 2, 1))
+    overview = read_overview(studio.owner, NOW)
+    assert overview.today.ec == (1 + 3) * CREDIT
+    assert overview.week.ec == (1 + 2 + 7 + 3) * CREDIT
+    assert overview.month.ec == (1 + 2 + 7 + 8 + 30 + 3) * CREDIT
+    assert overview.total_ec == (1 + 2 + 7 + 8 + 30 + 31 + 3) * CREDIT
+    assert (overview.today.cpu_time, overview.today.gpu_time) == (60 * SEC, 30 * SEC)
+    assert (overview.month.succeeded, overview.month.failed) == (5 + 2, 1)
+    assert [(part.name, part.ec) for part in overview.projects] == [("Alpha", 10 * CREDIT), ("Beta", 3 * CREDIT)]
+    assert overview.projects[0].fraction == 10 / 13
+    (line,) = overview.hosts
+    assert (line.today_ec, line.week_ec) == (4 * CREDIT, 13 * CREDIT)
+    assert len(overview.days) == 30 and overview.days[-1] == (NOW.date(), 4 * CREDIT)
+
+
+def test_the_usual_day_is_the_median_of_the_days_that_are_over(studio: Host) -> None:
+    project = make_project()
+    for back, credits in ((0, 1000), (1, 4), (2, 0), (3, 10), (4, 6)):
+        if credits:
+            day = str((NOW - dt.timedelta(days=back)).date())
+            credit(studio, project, day, (credits * CREDIT, 0, 0, 0, 0, 0))
+    # Days 1 to 4 back: 4, 0, 10, 6; the median is (4 + 6) / 2. Today does not count, nor what was before.
+    assert read_overview(studio.owner, NOW).usual_day_ec == 5 * CREDIT
+
+
+def test_a_computer_silent_for_three_days_wants_attention(studio: Host) -> None:
+    seen(studio, dt.timedelta(days=3) - dt.timedelta(seconds=1))
+    assert read_overview(studio.owner, NOW).attention == []
+    seen(studio, dt.timedelta(days=3))
+    (line,) = read_overview(studio.owner, NOW).attention
+    assert (line.host_name, line.since) == ("studio", NOW - dt.timedelta(days=3))
+
+
+def test_a_computer_that_reported_today_is_contributing(studio: Host) -> None:
+    seen(studio, dt.timedelta(hours=23))
+    assert read_overview(studio.owner, NOW).hosts_active == 1
+    seen(studio, dt.timedelta(hours=25))
+    assert read_overview(studio.owner, NOW).hosts_active == 0
+
+
+def test_work_that_does_not_count_wants_attention_for_a_week(studio: Host) -> None:
+    seen(studio, dt.timedelta(0))
+    make_note(studio, "dropped", "2026-03-04", detail="cpu_ec")
+    make_note(studio, "reset", "2026-03-10")
+    make_note(studio, "dropped", "2026-03-03", detail="gpu_ec")
+    (line,) = read_overview(studio.owner, NOW).attention
+    # The one of 3 March is seven days old, and a reset loses nothing.
+    assert line.host_name == "studio" and "1\u00a0note)" in line.text
+
+
+def test_retired_and_merged_computers_are_left_out_but_their_credit_stays(studio: Host) -> None:
+    old = make_host(studio.owner, "old", retired_at=NOW)
+    credit(old, make_project(), "2026-03-10", (5 * CREDIT, 0, 0, 0, 0, 0))
+    make_host(studio.owner, "gone", merged_into=studio)
+    overview = read_overview(studio.owner, NOW)
+    assert [line.host.name for line in overview.hosts] == ["studio"]
+    assert overview.today.ec == overview.total_ec == 5 * CREDIT
+
+
+def test_home_shows_the_computers_and_where_it_went(browser: Client, studio: Host) -> None:
+    credit(studio, make_project("Alpha"), str(timezone.now().date()), (1234 * CREDIT, 0, 7200 * SEC, 0, 1, 0))
+    text = words(browser, "/home/")
+    assert f"Contributing now · 1 of 1{NBSP}computer" in text
+    assert f"1{THIN}234 credits today" in text
+    assert f"2{NBSP}h CPU" in text
+    assert f"Alpha 1{THIN}234 · 100{THIN}%" in text
+
+
+def test_home_costs_the_same_for_40_computers(
+    browser: Client, studio: Host, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    today = str(timezone.now().date())
+    credit(studio, make_project(), today, (1, 0, 0, 0, 0, 0))
+    # Session, user, whether the address is confirmed; sums, computers, total, names of projects; when a
+    # computer is silent, programs, types, what computers said of projects, failed jobs, capped, granted credit
+    # days, notes.
+    with django_assert_max_num_queries(15):
+        browser.get("/home/")
+    projects = [make_project() for _ in range(10)]
+    for number in range(40):
+        host = make_host(alice, f"node-{number}")
+        credit(host, projects[number % 10], today, (1, 1, 1, 1, 1, 1))
+        make_note(host, "dropped", today)
+    with django_assert_max_num_queries(15):
+        browser.get("/home/")
+
+
+@pytest.mark.parametrize("address", ["/home/", "/connect/"])
+def test_strangers_are_sent_to_sign_in(client: Client, address: str) -> None:
+    assert client.get(address).headers["Location"] == f"/account/login/?next={address}"
+
+
+@pytest.mark.parametrize("address", ["/", "/home/", "/history/", "/connect/", "/connect/status/"])
+def test_pages_only_answer_reads(browser: Client, address: str) -> None:
+    assert browser.post(address).status_code == 405
+
+
+# --- pages about mishaps --------------------------------------------------------------------------------
+
+
+def test_an_unknown_address_gets_a_page_that_says_so(browser: Client) -> None:
+    reply = browser.get("/no/such/page/")
+    assert reply.status_code == 404
+    assert "There is no such page" in reply.content.decode()
+
+
+def test_a_form_without_its_mark_is_refused_kindly(alice: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    reply = client.post("/account/login/", {"login": alice.email, "password": "x"})
+    assert reply.status_code == 403
+    assert "Nothing was changed" in reply.content.decode()
+
+
+def test_a_fault_of_ours_gets_a_page_without_the_database(rf: RequestFactory) -> None:
+    reply = server_error(rf.get("/home/"))
+    assert reply.status_code == 500
+    assert "What your computers reported is safe" in reply.content.decode()

@@ -1,0 +1,302 @@
+"""The mails that volunteers can choose: who gets which, once, and how they end."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.conf import settings as site_settings
+from django.core import mail
+from django.core.mail import EmailMessage
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from accounting import tasks
+from accounting.mails import send
+from accounting.models import HostProject
+from portal.models import Host, MailChoice, SentMail, User
+from portal.ops.mail_choices import Mail, claim, unsubscribe
+from portal.ops.mails import MailServerDown, read_token, unsubscribe_url
+from tests.support.accounting_factories import credit, make_host, make_project
+from tests.support.page_reader import Page
+
+pytestmark = pytest.mark.django_db
+
+# A Tuesday; the week before it is 2 to 8 March, 2026-W10.
+NOW = dt.datetime(2026, 3, 10, 12, tzinfo=dt.UTC)
+DAY = dt.timedelta(days=1)
+CREDIT, HOUR = 1_000_000, 3_600_000_000
+PAGE = "/account/email-preferences/"
+
+
+def confirm(user: User) -> None:
+    EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
+
+
+@pytest.fixture
+def confirmed(alice: User) -> User:
+    confirm(alice)
+    return alice
+
+
+@pytest.fixture
+def studio(confirmed: User) -> Host:
+    """Alice's computer, heard of an hour ago."""
+    host = make_host(confirmed, "studio")
+    Host.objects.filter(pk=host.pk).update(last_contact_at=NOW - dt.timedelta(hours=1))
+    return host
+
+
+def seen(host: Host, moment: dt.datetime) -> None:
+    Host.objects.filter(pk=host.pk).update(last_contact_at=moment)
+
+
+def wants(user: User, **fields: Any) -> None:
+    MailChoice.objects.update_or_create(user=user, defaults=fields)
+
+
+def only_mail() -> EmailMessage:
+    (message,) = mail.outbox
+    return message
+
+
+# --- silence ----------------------------------------------------------------------------------------------
+
+
+def test_a_silence_is_told_once_however_often_the_task_runs(studio: Host) -> None:
+    seen(studio, NOW - 3 * DAY)
+    assert send.tell_silent(NOW - dt.timedelta(seconds=1)) == 0
+    assert [send.tell_silent(NOW + hour * dt.timedelta(hours=1)) for hour in range(3)] == [1, 0, 0]
+    message = only_mail()
+    assert message.to == ["alice@example.org"]
+    assert message.subject == f"{site_settings.SITE_NAME}: A computer of yours has not reported"
+    assert "- studio: last report 2026-03-07 12:00 UTC, 3 days ago" in message.body
+
+
+def test_the_next_silence_is_told_again(studio: Host) -> None:
+    seen(studio, NOW - 3 * DAY)
+    send.tell_silent(NOW)
+    seen(studio, NOW + DAY)
+    assert send.tell_silent(NOW + 2 * DAY) == 0
+    assert send.tell_silent(NOW + 4 * DAY) == 1
+
+
+def test_several_computers_come_in_one_mail(studio: Host, confirmed: User) -> None:
+    for host in (studio, make_host(confirmed, "attic"), make_host(confirmed, "retired", retired_at=NOW)):
+        seen(host, NOW - 3 * DAY)
+    send.tell_silent(NOW)
+    body = only_mail().body
+    assert "- studio:" in body and "- attic:" in body and "retired:" not in body
+
+
+def test_the_owner_says_after_how_many_days(studio: Host, confirmed: User) -> None:
+    wants(confirmed, silent_days=10)
+    seen(studio, NOW - 10 * DAY)
+    assert (send.tell_silent(NOW - DAY), send.tell_silent(NOW)) == (0, 1)
+
+
+def test_old_silences_are_no_news(studio: Host) -> None:
+    """When the tasks come back after a pause, or the first time that they run."""
+    seen(studio, NOW - 10 * DAY)
+    assert send.tell_silent(NOW) == 0
+
+
+def test_nobody_is_written_to_who_does_not_want_it_or_cannot_be(confirmed: User, bob: User) -> None:
+    seen(make_host(bob, "unconfirmed"), NOW - 3 * DAY)
+    host = make_host(confirmed, "studio")
+    seen(host, NOW - 3 * DAY)
+    wants(confirmed, silence=False)
+    assert send.tell_silent(NOW) == 0
+    wants(confirmed, silence=True)
+    User.objects.filter(pk=confirmed.pk).update(deletion_asked_at=NOW)
+    assert send.tell_silent(NOW) == 0
+    User.objects.filter(pk=confirmed.pk).update(deletion_asked_at=None)
+    assert send.tell_silent(NOW) == 1
+
+
+def test_silences_cost_the_same_however_many_were_told_already(
+    studio: Host, confirmed: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in range(5):
+        seen(make_host(confirmed, f"node-{number}"), NOW - 3 * DAY)
+    assert send.tell_silent(NOW) == 1
+    # The computers with their owners, and what was told.
+    with django_assert_num_queries(2):
+        assert send.tell_silent(NOW) == 0
+
+
+# --- no work, failing jobs ----------------------------------------------------------------------------------
+
+
+def idle(host: Host) -> None:
+    since = int((NOW - 2 * DAY).timestamp())
+    state = {"troubles": [["no_work", "CPU", since]]}
+    HostProject.objects.create(host=host, project=make_project("Alpha"), listed=True, state=state)
+
+
+def test_no_work_and_failing_jobs_are_told_to_who_asked_once_a_week(studio: Host, confirmed: User) -> None:
+    idle(studio)
+    credit(studio, make_project("Beta"), "2026-03-10", (0, 0, 0, 0, 0, 3))
+    assert send.tell_concerns(NOW) == 0
+    wants(confirmed, no_work=True, failing_jobs=True)
+    assert [send.tell_concerns(NOW), send.tell_concerns(NOW + dt.timedelta(hours=6))] == [2, 0]
+    no_work, failing = mail.outbox
+    assert "- studio has had no work for its processors since 2026-03-08 12:00 UTC" in no_work.body
+    assert "- studio failed 3 of 3\u00a0jobs of Beta in the last 7 days." in failing.body
+    # On the next Monday the failures of Tuesday are among the last seven days still; what a silent computer said of
+    # projects is out of date.
+    assert send.tell_concerns(NOW + 6 * DAY) == 1
+    seen(studio, NOW + 6 * DAY)
+    assert send.tell_concerns(NOW + 6 * DAY) == 1
+
+
+# --- the week -----------------------------------------------------------------------------------------------
+
+
+def test_last_weeks_summary_has_the_sums_of_its_days(studio: Host, confirmed: User) -> None:
+    alpha, beta = make_project("Alpha"), make_project("Beta")
+    credit(studio, alpha, "2026-03-02", (100 * CREDIT, 0, 5 * HOUR, 0, 3, 1))
+    credit(studio, alpha, "2026-03-08", (20 * CREDIT, 3 * CREDIT, 0, 2 * HOUR, 2, 0))
+    credit(studio, beta, "2026-03-05", (200 * CREDIT, 0, 1 * HOUR, 0, 1, 0))
+    credit(studio, beta, "2026-03-01", (50 * CREDIT, 0, HOUR, 0, 1, 0))
+    credit(studio, beta, "2026-03-09", (999 * CREDIT, 0, HOUR, 0, 1, 0))
+    wants(confirmed, weekly_summary=True)
+    assert [send.tell_week(NOW), send.tell_week(NOW + DAY)] == [1, 0]
+    body = only_mail().body.replace("\u00a0", " ")
+    # 100 + 20 + 3 + 200 credits, 5 + 2 + 1 hours, 3 + 2 + 1 jobs; the week before: the first of March.
+    assert "323 credits, 8 h of run time, 6 jobs done, 1 failed" in body
+    assert "The week before: 50 credits, 1 h of run time, 1 job done" in body
+    assert "- Beta: 200 credits, 1 h of run time, 1 job done\n- Alpha: 123 credits, 7 h of run time, 5 jobs" in body
+    assert "- studio: 323 credits" in body
+    assert "from 2026-03-02 to 2026-03-08" in only_mail().subject
+
+
+def test_a_week_without_work_and_late_in_the_week_nothing_is_sent(studio: Host, confirmed: User) -> None:
+    wants(confirmed, weekly_summary=True)
+    assert send.tell_week(NOW) == 0
+    credit(studio, make_project(), "2026-03-02", (CREDIT, 0, 0, 0, 0, 0))
+    assert send.tell_week(dt.datetime(2026, 3, 12, 12, tzinfo=dt.UTC)) == 0
+    assert send.tell_week(NOW) == 1
+
+
+def test_summaries_are_for_those_who_asked(studio: Host) -> None:
+    credit(studio, make_project(), "2026-03-02", (CREDIT, 0, 0, 0, 0, 0))
+    assert send.tell_week(NOW) == 0
+
+
+# --- sending ------------------------------------------------------------------------------------------------
+
+
+def test_a_mail_that_could_not_be_sent_is_sent_by_the_next_run(studio: Host, settings: Settings) -> None:
+    seen(studio, NOW - 3 * DAY)
+    backend = settings.EMAIL_BACKEND
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    # Nobody listens on port 9.
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
+    with pytest.raises(MailServerDown):
+        send.tell_silent(NOW)
+    assert not SentMail.objects.exists()
+    tasks.send_mails()
+    tasks.send_concerns()
+    settings.EMAIL_BACKEND = backend
+    assert send.tell_silent(NOW) == 1
+
+
+def test_what_two_runs_claim_at_once_one_gets(confirmed: User) -> None:
+    assert claim(confirmed, Mail.SILENCE, ["a", "b", "a"]) == ["a", "b"]
+    assert claim(confirmed, Mail.SILENCE, ["b", "c"]) == ["c"]
+    assert claim(confirmed, Mail.NO_WORK, ["a"]) == ["a"]
+
+
+def test_a_name_with_line_breaks_or_markup_does_no_harm(confirmed: User) -> None:
+    host = make_host(confirmed, "x", given_name="<b>\nBcc: eve@example.org")
+    seen(host, NOW - 3 * DAY)
+    send.tell_silent(NOW)
+    message = only_mail()
+    assert message.recipients() == ["alice@example.org"] and "<b>" in message.body
+    assert "Bcc" not in dict(message.message().items())
+
+
+def test_the_tasks_run_by_the_clock() -> None:
+    scheduled = {entry["task"] for entry in site_settings.CELERY_BEAT_SCHEDULE.values()}
+    assert {"accounting.tasks.send_mails", "accounting.tasks.send_concerns"} <= scheduled
+
+
+# --- ending them --------------------------------------------------------------------------------------------
+
+
+def leave_path(message: EmailMessage) -> str:
+    header = str(message.extra_headers["List-Unsubscribe"])
+    assert re.findall(r"https?://\S+/mails/end/\S+", str(message.body)) == [header.strip("<>")]
+    return "/" + header.strip("<>").removeprefix(site_settings.SITE_URL)
+
+
+def test_every_mail_has_an_address_that_ends_its_kind_signed_out(studio: Host, confirmed: User) -> None:
+    wants(confirmed, weekly_summary=True)
+    seen(studio, NOW - 3 * DAY)
+    send.tell_silent(NOW)
+    message = only_mail()
+    assert message.extra_headers["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    path = leave_path(message)
+    # No cookie and no form of ours: a mail program presses the button.
+    stranger = Client(enforce_csrf_checks=True)
+    asked = stranger.get(path)
+    assert "End these mails?" in Page(asked.content.decode()).words
+    assert MailChoice.objects.get(user=confirmed).silence
+    reply = stranger.post(path, "List-Unsubscribe=One-Click", content_type="application/x-www-form-urlencoded")
+    assert "You get no more of these mails" in Page(reply.content.decode()).words
+    choice = MailChoice.objects.get(user=confirmed)
+    assert (choice.silence, choice.weekly_summary) == (False, True)
+    assert stranger.post(path).status_code == 200
+    seen(studio, NOW - 2 * DAY)
+    assert send.tell_silent(NOW + DAY) == 0
+
+
+@pytest.mark.parametrize("kind", Mail)
+def test_each_kind_has_a_column_of_its_own(confirmed: User, kind: Mail) -> None:
+    wants(confirmed, silence=True, no_work=True, failing_jobs=True, weekly_summary=True)
+    assert unsubscribe(confirmed.pk, kind)
+    choice = MailChoice.objects.get(user=confirmed)
+    assert [each for each in Mail if not getattr(choice, each.value)] == [kind]
+
+
+def test_a_made_up_address_ends_nothing(client: Client, confirmed: User) -> None:
+    good = unsubscribe_url(confirmed.pk, Mail.SILENCE).rstrip("/").rpartition("/")[2]
+    assert read_token(good) == (confirmed.pk, Mail.SILENCE)
+    for token in (good[:-1] + "x", "x", "a" * 5000, good.upper()):
+        assert read_token(token) is None
+        assert client.post(f"/mails/end/{token}/").status_code == 404
+    assert not MailChoice.objects.exists()
+    gone = unsubscribe_url(10**9, Mail.SILENCE).rstrip("/").rpartition("/")[2]
+    assert client.post(f"/mails/end/{gone}/").status_code == 404
+
+
+# --- the page -----------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_and_keeps_the_choice(client: Client, confirmed: User) -> None:
+    client.force_login(confirmed)
+    shown = Page(client.get(PAGE).content.decode())
+    boxes = {e.attributes["name"]: "checked" in e.attributes for e in shown.all("input", type="checkbox")}
+    assert boxes == {"silence": True, "no_work": False, "failing_jobs": False, "weekly_summary": False}
+    client.post(PAGE, {"silent_days": "7", "weekly_summary": "on"})
+    choice = MailChoice.objects.get(user=confirmed)
+    assert (choice.silence, choice.silent_days, choice.weekly_summary) == (False, 7, True)
+    client.post(PAGE, {"silent_days": "8", "no_work": "on"})
+    choice.refresh_from_db()
+    assert (choice.silent_days, choice.weekly_summary, choice.no_work) == (8, False, True)
+
+
+@pytest.mark.parametrize("days", ["0", "61", "-1", "x", "", "1e304", "nan", "9" * 400])
+def test_a_number_of_days_that_cannot_be_is_refused(client: Client, confirmed: User, days: str) -> None:
+    client.force_login(confirmed)
+    assert client.post(PAGE, {"silent_days": days}).status_code == 422
+    assert not MailChoice.objects.exists()
+
+
+def test_an_address_that_is_not_confirmed_is_told_so(client: Client, bob: User) -> None:
+    client.force_login(bob)
+    assert "Until it is, none of the mails below are sent" in Page(client.get(PAGE).content.decode()).words

@@ -1,0 +1,88 @@
+"""The examples of docs/api.md are run against the site and answer what the document says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django.live_server_helper import LiveServer
+
+from accounting.models import Day
+from portal.models import ApiToken, User
+from portal.people.api_tokens import issue_token
+from portal.web.rest_api import DEFAULT_LIMIT, MAX_LIMIT
+from tests.support.accounting_factories import credit, make_host, make_note, make_project
+
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text()
+REQUESTS = re.findall(r"```sh\n(.*?)\n```\n\n```json\n(.*?)\n```", TEXT, re.DOTALL)
+PROGRAMS = re.findall(r"```python\n(.*?)\n```", TEXT, re.DOTALL)
+
+
+@pytest.fixture
+def token(db: None, alice: User) -> str:
+    """A token for everything; the history is the document's."""
+    studio, alpha = make_host(alice, "studio"), make_project("Alpha")
+    credit(studio, alpha, "2026-03-02", (1_000_001, 0, 259_346_744, 0, 4, 1), flags=Day.Flag.CAPPED)
+    credit(studio, alpha, "2026-03-03", (2_500_000, 0, 300_000_000, 0, 2, 0))
+    make_note(studio, "reset", "2026-03-02", project=alpha)
+    return issue_token(alice, name="docs", scopes=ApiToken.Scope.values, lifetime=None)
+
+
+def fits(shown: Any, answered: Any) -> bool:
+    """Whether the answer is what is shown; "…" stands for any value."""
+    if shown == "…":
+        return answered not in (None, "")
+    if isinstance(shown, dict):
+        return (
+            isinstance(answered, dict)
+            and list(shown) == list(answered)
+            and all(fits(value, answered[name]) for name, value in shown.items())
+        )
+    if isinstance(shown, list):
+        return (
+            isinstance(answered, list)
+            and len(shown) == len(answered)
+            and all(fits(a, b) for a, b in zip(shown, answered, strict=True))
+        )
+    return bool(shown == answered)
+
+
+def test_there_are_examples() -> None:
+    assert len(REQUESTS) == TEXT.count("```sh") == TEXT.count("```json") == 6
+    assert len(PROGRAMS) == TEXT.count("```python") == 1
+
+
+@pytest.mark.parametrize(("command", "shown"), REQUESTS)
+def test_a_request_is_answered_as_shown(token: str, command: str, shown: str) -> None:
+    words = shlex.split(command.replace("$TOKEN", token).replace("$SITE", ""))
+    assert words[:3] == ["curl", "-s", "-H"]
+    name, _, value = words[3].partition(": ")
+    reply = Client().get(words[4], headers={name: value})
+    assert fits(json.loads(shown), json.loads(reply.content)), reply.content.decode()
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl_itself_gets_the_answer(transactional_db: None, live_server: LiveServer, token: str) -> None:
+    command, shown = REQUESTS[0]
+    words = shlex.split(command.replace("$TOKEN", token).replace("$SITE", live_server.url))
+    run = subprocess.run([*words, "--max-time", "20"], capture_output=True, check=True)
+    assert fits(json.loads(shown), json.loads(run.stdout)), run.stdout.decode()
+
+
+def test_the_program_reads_all_pages(transactional_db: None, live_server: LiveServer, token: str) -> None:
+    names: dict[str, Any] = {"SITE": live_server.url, "TOKEN": token}
+    exec(PROGRAMS[0], names)
+    assert [row["day"] for row in names["rows"]] == ["2026-03-02", "2026-03-03"]
+
+
+def test_scopes_flags_and_limits_are_documented() -> None:
+    rows = set(re.findall(r"^\| `([^`]+)` \|", TEXT, re.M))
+    assert rows == {*ApiToken.Scope.values, *(flag.name.lower() for flag in Day.Flag)}
+    assert f"(1 to {MAX_LIMIT}, {DEFAULT_LIMIT} if you say nothing)" in TEXT

@@ -1,0 +1,128 @@
+"""The simulated fleet: the same seed tells the same story, and an honest fleet gives nothing to complain about."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+from collections import Counter
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db.models import Sum
+from pytest_django import Settings
+
+from accounting.engine.amounts import MICRO
+from accounting.ledger import check
+from accounting.models import Day, HostLedger, HostProject, Note, Project, ProjectDay, UserProject
+from accounting.projects import signing_key
+from accounting.simulation import demo, fleet
+from portal.models import ClientKey, Host, User
+
+START = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+PASSWORD = "cobblestone"
+
+
+@pytest.fixture(autouse=True)
+def _many_logins(settings: Settings) -> None:
+    settings.CLIENT_LOGIN_FAILURES = 1
+
+
+def run(email: str, seed: int, days: int) -> int:
+    User.objects.create_user(email, PASSWORD)
+    return fleet.run(fleet.assemble(email, PASSWORD, seed), START, START + dt.timedelta(days=days))
+
+
+def story(email: str) -> list[tuple[object, ...]]:
+    """All days of a volunteer, with names in place of numbers that the database gives out."""
+    names = dict(Host.objects.values_list("pk", "domain_name"))
+    projects = dict(Project.objects.values_list("pk", "name"))
+    days = Day.objects.filter(user__email=email).order_by("day", "project_id", "host_id")
+    return [
+        (d.day, projects[d.project_id], names[d.host_id], d.cpu_ec, d.gpu_ec, d.cpu_time, d.njobs_success, d.flags)
+        for d in days
+    ]
+
+
+def test_the_same_seed_makes_the_same_days(projects: list[Project]) -> None:
+    calls = run("one@example.org", 7, days=10)
+    first = story("one@example.org")
+    User.objects.all().delete()
+    assert run("one@example.org", 7, days=10) == calls
+    assert story("one@example.org") == first
+    assert len(first) > 50
+
+
+def test_another_seed_makes_others(projects: list[Project]) -> None:
+    run("one@example.org", 7, days=3)
+    first = story("one@example.org")
+    User.objects.all().delete()
+    run("one@example.org", 8, days=3)
+    assert story("one@example.org") != first
+
+
+def test_an_honest_fleet_is_credited_all_and_gets_no_notes(projects: list[Project]) -> None:
+    User.objects.create_user("one@example.org", PASSWORD)
+    machines = fleet.assemble("one@example.org", PASSWORD, 7)
+    fleet.run(machines, START, START + dt.timedelta(days=60))
+    assert Counter(Note.objects.values_list("kind", flat=True)) == {}
+    done = sum(attached.totals[2] for machine in machines for attached in machine.computer.projects.values())
+    rows = HostProject.objects.all()
+    assert sum(row.credited[2] for row in rows) == done > 0
+    assert all(row.pending == [0] * 6 and not any(row.dropped) for row in rows)
+    assert list(check.differences()) == []
+
+
+def test_each_machine_is_one_host_that_logs_in_once(projects: list[Project]) -> None:
+    run("one@example.org", 7, days=50)
+    assert set(Host.objects.values_list("domain_name", flat=True)) == {"studio", "attic-pc", "laptop", "nas"}
+    assert ClientKey.objects.count() == 4
+
+
+def test_more_computers_than_logins_are_allowed_from_one_address(projects: list[Project], settings: Settings) -> None:
+    settings.CLIENT_PASSWORD_CHECKS_PER_MINUTE = 1
+    run("one@example.org", 7, days=1)
+    assert Host.objects.count() == 3
+
+
+def test_the_command_makes_volunteers_and_their_history(projects: list[Project]) -> None:
+    output = io.StringIO()
+    call_command("fleet", users=2, computers=5, days=3, stdout=output)
+    assert output.getvalue().startswith("10 computers of 2 volunteers, ")
+    assert User.objects.count() == 2
+    # The fourth computer of each joins later only; the fifth is like the first.
+    assert Host.objects.count() == 8
+    assert UserProject.objects.filter(total_ec__gt=0).count() == 6
+    assert list(check.differences()) == []
+
+
+def test_the_demo_is_a_sound_history_of_ninety_days(db: None, signing_keys: None) -> None:
+    now = dt.datetime(2026, 6, 15, 15, tzinfo=dt.UTC)
+    demo.create_projects()
+    calls = demo.create_people(now)
+    assert calls == HostLedger.objects.aggregate(n=Sum("contacts"))["n"]
+    days = Day.objects.values_list("day", flat=True)
+    assert (max(days) - min(days)).days >= 88
+    assert list(Note.objects.values_list("kind", flat=True)) == []
+    assert list(check.differences()) == []
+    # Rolled up: what people see is what the days say.
+    of_days = Day.objects.aggregate(total=Sum("cpu_ec") + Sum("gpu_ec"))["total"]
+    assert UserProject.objects.aggregate(total=Sum("total_ec"))["total"] == of_days
+    assert ProjectDay.objects.aggregate(total=Sum("cpu_ec") + Sum("gpu_ec"))["total"] == of_days
+    # The laptop of the fleet alone does hours of work a day.
+    assert of_days > 1_000 * MICRO
+
+
+def test_the_demo_is_made_once(db: None, signing_keys: None) -> None:
+    output = io.StringIO()
+    User.objects.create_user("somebody@example.org", "somebody's secret")
+    call_command("prepare", demo=True, stdout=output)
+    assert "demo" not in output.getvalue()
+    assert User.objects.count() == 1
+
+
+def test_a_url_is_signed_by_command_for_pasting(db: None, signing_keys: None) -> None:
+    output = io.StringIO()
+    call_command("sign_url", "HTTPS://Project.Example.ORG//science", stdout=output)
+    assert signing_key.is_signed("https://project.example.org/science/", output.getvalue())
+    with pytest.raises(CommandError, match="http"):
+        call_command("sign_url", "project.example.org")

@@ -1,0 +1,149 @@
+"""Running averages: the document's N, A and X, and what is not a sample."""
+
+from __future__ import annotations
+
+from math import inf, isfinite, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from credit.engine.averages import SAMPLE_LIMIT, Average, AverageRules, AverageWithVariance
+from credit.engine.rules import Rules
+from tests.support.credit_engine_facts import about
+
+HOST = Rules.published().host_average
+VERSION = Rules.published().version_average
+
+
+def averaged(rules: AverageRules, *samples: float) -> Average:
+    average = Average()
+    for sample in samples:
+        average.add(sample, rules)
+    return average
+
+
+def with_variance(rules: AverageRules, *samples: float) -> AverageWithVariance:
+    average = AverageWithVariance()
+    for sample in samples:
+        average.add(sample, rules)
+    return average
+
+
+def test_nothing_measured_is_none() -> None:
+    assert Average().avg is None
+    assert (AverageWithVariance().avg, AverageWithVariance().var) == (None, None)
+
+
+def test_the_first_samples_count_evenly() -> None:
+    # (1 + 2 + 3) / 3
+    assert averaged(HOST, 1, 2, 3) == Average(3, about(2))
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (9, 1 + 1 / 10),  # the tenth sample still counts evenly: 1 + (2 - 1) / 10
+        (10, 1.01),  # the eleventh has the weight: 1 + 0.01 × (2 - 1)
+        (11, 1.01),
+    ],
+)
+def test_a_host_averages_ten_samples_evenly(n: int, expected: float) -> None:
+    average = Average(n, 1.0)
+    average.add(2.0, HOST)
+    assert average == Average(n + 1, about(expected, rel=1e-15))
+
+
+@pytest.mark.parametrize(("n", "expected"), [(99, 1 + 1 / 100), (100, 1.001), (101, 1.001)])
+def test_a_version_averages_a_hundred_samples_evenly(n: int, expected: float) -> None:
+    average = Average(n, 1.0)
+    average.add(2.0, VERSION)
+    assert average == Average(n + 1, about(expected, rel=1e-15))
+
+
+@pytest.mark.parametrize(("n", "expected"), [(18, 1 + 1 / 19), (19, 1.01), (20, 1.01)])
+def test_deployed_hosts_weight_the_twentieth_sample_already(n: int, expected: float) -> None:
+    average = Average(n, 1.0)
+    average.add(2.0, Rules.deployed().host_average)
+    assert average.avg == about(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(98, 1 + 1 / 99), (99, 1.001)])
+def test_deployed_versions_weight_the_hundredth_sample_already(n: int, expected: float) -> None:
+    average = Average(n, 1.0)
+    average.add(2.0, Rules.deployed().version_average)
+    assert average.avg == about(expected, rel=1e-15)
+
+
+def test_the_first_sample_is_taken_as_it_is() -> None:
+    assert averaged(HOST, 1e30).avg == 1e30
+
+
+def test_a_later_sample_of_a_host_counts_at_most_ten_times_the_average() -> None:
+    # 1 + (10 - 1) / 2
+    assert averaged(HOST, 1, 1e9).avg == 5.5
+
+
+def test_a_later_sample_of_a_version_counts_at_most_a_hundred_times_the_average() -> None:
+    # 1 + (100 - 1) / 2; deployed: 1 + (10 - 1) / 2
+    assert averaged(VERSION, 1, 1e9).avg == 50.5
+    assert averaged(Rules.deployed().version_average, 1, 1e9).avg == 5.5
+
+
+def test_an_average_of_zero_caps_nothing() -> None:
+    # 0 + (8 - 0) / 2
+    assert averaged(HOST, 0, 8).avg == 4
+
+
+def test_variance_of_even_samples_is_that_of_the_samples() -> None:
+    # mean 4, deviations -2, 0, 2: squares add up to 8; 8 / 3
+    average = with_variance(HOST, 2, 4, 6)
+    assert (average.avg, average.q) == (about(4), about(8))
+    assert average.var == about(8 / 3)
+
+
+def test_variance_of_later_samples_has_the_weight() -> None:
+    # d = 6 - 4 = 2; avg 4 + 0.01 × 2; var 1 + 0.01 × (2² - 1); q stays
+    average = AverageWithVariance(10, 4.0, 1.0, 10.0)
+    average.add(6.0, HOST)
+    assert average == AverageWithVariance(11, about(4.02), about(1.03), 10.0)
+
+
+@pytest.mark.parametrize("sample", [nan, inf, -inf, -1.0, -1e-300, 1e304, SAMPLE_LIMIT])
+def test_what_is_no_sample_changes_nothing(sample: float) -> None:
+    average = averaged(HOST, 3)
+    average.add(sample, HOST)
+    assert average == Average(1, 3)
+    spread = with_variance(HOST, 3)
+    spread.add(sample, HOST)
+    assert spread == AverageWithVariance(1, 3, 0.0, 0.0)
+
+
+@given(st.lists(st.floats(), max_size=60))
+def test_averages_stay_finite_whatever_comes(samples: list[float]) -> None:
+    average, spread = averaged(HOST, *samples), with_variance(HOST, *samples)
+    taken = [sample for sample in samples if 0 <= sample < SAMPLE_LIMIT]
+    assert average.n == spread.n == len(taken)
+    assert average.avg == spread.avg
+    if average.avg is not None and spread.var is not None:
+        assert 0 <= average.avg <= max(taken) * (1 + 1e-9)
+        assert isfinite(spread.var)
+        assert spread.var >= 0
+
+
+@given(st.lists(st.floats(1, 5), min_size=1, max_size=10))
+def test_even_samples_give_mean_and_variance(samples: list[float]) -> None:
+    average = with_variance(HOST, *samples)
+    mean = sum(samples) / len(samples)
+    assert average.avg == about(mean)
+    assert average.var == about(sum((s - mean) ** 2 for s in samples) / len(samples), abs=1e-9)
+
+
+@given(st.floats(0.1, 10), st.lists(st.floats(0, 1e9), min_size=1, max_size=5))
+def test_huge_samples_raise_a_settled_average_little(avg: float, samples: list[float]) -> None:
+    average = Average(50, avg)
+    for sample in samples:
+        average.add(sample, HOST)
+    # each sample at most ten times the average, with weight 0.01: at most × 1.09
+    assert average.avg is not None
+    assert average.avg <= avg * 1.09 ** len(samples) * (1 + 1e-12)

@@ -1,0 +1,138 @@
+"""What a workunit is granted from its claims, by the published rules, and what late results get."""
+
+from __future__ import annotations
+
+from math import nan
+
+import pytest
+
+from credit.engine.decisions import count_only_invalid, decide_late, decide_set
+from credit.engine.explanation import ClaimRule, GrantRule, grant_rule_of
+from credit.engine.facts import ResultFacts
+from credit.engine.grants import MAX_CREDIT, due
+from credit.engine.rules import Rules
+from tests.support.credit_engine_facts import (
+    CREDIT_OF_EST,
+    EST,
+    NOW,
+    about,
+    app,
+    decide,
+    record,
+    result,
+    version,
+    workunit,
+)
+
+RUN_TIMES = (1000.0, 3000.0)
+
+
+def normal(elapsed_secs: float) -> ResultFacts:
+    """A result whose claim is not approximate: its run time in units of 1,000 s is its claim in estimates."""
+    return result(record(1000, 1.0), version(1000, 1.0, 1.0), elapsed_secs)
+
+
+def approximate(elapsed_secs: float) -> ResultFacts:
+    return result(record(), version(), elapsed_secs)
+
+
+def test_a_single_claim_is_granted_approximate_or_not() -> None:
+    for single in (normal(3000.0), approximate(3000.0)):
+        granted = decide(app(), single).grant
+        assert granted.credit == about(3 * CREDIT_OF_EST)
+        assert granted.rule is GrantRule.SINGLE_CLAIM
+
+
+def test_replicas_get_the_mean_of_claims_that_are_not_approximate() -> None:
+    # (1 + 3) / 2; the approximate 50 does not count
+    granted = decide(app(), normal(1000.0), approximate(50_000.0), normal(3000.0)).grant
+    assert granted.credit == about(2 * CREDIT_OF_EST)
+    assert granted.rule is GrantRule.MEAN_OF_NORMAL
+
+
+def test_one_normal_claim_among_replicas_is_granted() -> None:
+    assert decide(app(), normal(3000.0), approximate(1000.0)).grant.credit == about(3 * CREDIT_OF_EST)
+
+
+@pytest.mark.parametrize(("min_avg_pfc", "expected"), [(None, 1.0), (2.5, 2.5)])
+def test_replicas_with_approximate_claims_only_get_the_default(min_avg_pfc: float | None, expected: float) -> None:
+    granted = decide(app(min_avg_pfc=min_avg_pfc), approximate(9000.0), approximate(7000.0)).grant
+    assert granted.credit == about(expected * CREDIT_OF_EST)
+    assert granted.rule is GrantRule.DEFAULT
+
+
+def test_one_valid_result_of_a_quorum_of_two_is_replicated() -> None:
+    # The others may have come late: an approximate claim alone must not set the grant.
+    granted = decide(app(), approximate(9000.0), job=workunit(min_quorum=2)).grant
+    assert granted.rule is GrantRule.DEFAULT
+
+
+def test_an_app_cuts_grants_to_its_maximum() -> None:
+    facts = app(Rules.published().with_limits(max_granted_credit=5))
+    granted = decide(facts, normal(3000.0)).grant
+    assert (granted.credit, granted.is_cut) == (5, True)
+    assert grant_rule_of(granted.code) == (GrantRule.SINGLE_CLAIM, True)
+    granted = decide(facts, normal(1000.0)).grant
+    assert (granted.credit, granted.is_cut) == (about(CREDIT_OF_EST), False)
+    assert grant_rule_of(granted.code) == (GrantRule.SINGLE_CLAIM, False)
+
+
+def test_no_grant_is_beyond_what_can_be_stored() -> None:
+    job = workunit(fpops_est=1e25, fpops_bound=1e30)
+    assert decide(app(min_avg_pfc=1e29), approximate(0.0), job=job).grant.credit == MAX_CREDIT
+
+
+def test_a_claim_that_is_no_number_grants_nothing() -> None:
+    decision = decide(app(), result(record(), version(1, 1.0, nan)))
+    assert decision.grant.credit == 0
+
+
+def test_late_results_get_the_grant_of_their_workunit_and_feed_the_averages() -> None:
+    host, ran = record(), version()
+    late = result(host, ran, 9000.0)
+    decision = decide_late(app(), workunit(), [late], [], 7.5, NOW)
+    assert (decision.grant.credit, decision.grant.rule) == (7.5, GrantRule.LATE_GETS_CANONICAL)
+    assert (host.pfc.avg, ran.samples, host.consecutive_valid) == (9.0, [9.0], 1)
+    assert ran.grants == [(late.sent_at, 7.5)]
+
+
+def test_a_versions_recent_average_is_of_what_was_granted() -> None:
+    ran = version()
+    first, second = result(record(), ran, 9000.0), result(record(), ran, 100.0)
+    decide(app(), first, second)
+    assert ran.grants == [(first.sent_at, about(CREDIT_OF_EST))] * 2
+
+
+def test_wrong_results_are_counted_and_claim_nothing() -> None:
+    wrong = record(consecutive_valid=5)
+    decision = decide_set(app(), workunit(), [normal(1000.0)], [wrong, None], NOW)
+    assert len(decision.claims) == 1
+    assert (wrong.consecutive_valid, wrong.error_rate, wrong.pfc.n) == (0, about(0.2), 0)
+    count_only_invalid(app(), [wrong, None])
+    assert wrong.error_rate == about(0.3)
+
+
+def test_validity_is_counted_before_claims() -> None:
+    # Its probation is over by this very result, so it has its factor already.
+    host = record(1000, 1.0, scale_probation=True, host_scale_time=NOW - 1)
+    [claim] = decide(app(host_scale_check=True), result(host, version(1000, 3.0, 1.0))).claims
+    assert (claim.host_scale, claim.is_approximate) == (3.0, False)
+
+
+def test_deployed_rules_count_a_first_set_after_its_claims_and_a_late_result_before() -> None:
+    facts = app(Rules.deployed(), host_scale_check=True)
+    ran = version(1000, 3.0, 1.0)
+    job = workunit(target_nresults=2)
+    [claim] = decide_set(facts, job, [result(record(1000, 1.0, consecutive_valid=9), ran)], [], NOW).claims
+    assert (claim.on_probation, claim.host_scale) == (True, None)
+    late = result(record(1000, 1.0, consecutive_valid=9), ran)
+    [claim] = decide_late(facts, job, [late], [], 1.0, NOW).claims
+    assert (claim.on_probation, claim.host_scale) == (False, 3.0)
+
+
+def test_the_cheat_of_one_replica_does_not_touch_the_other() -> None:
+    honest = normal(1000.0)
+    decision = decide(app(min_avg_pfc=1.0), honest, approximate(1e300))
+    assert [claim.claim_rule for claim in decision.claims] == [ClaimRule.VERSION_AND_HOST, ClaimRule.ABOVE_BOUND]
+    assert due(decision.grant, honest) == about(CREDIT_OF_EST)
+    assert decision.claims[1].claimed_pfc == EST

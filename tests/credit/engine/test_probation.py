@@ -1,0 +1,156 @@
+"""What successes and failures do to a host's record: probation, error rate, jobs per day."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from credit.engine.facts import HostVersionFacts
+from credit.engine.probation import (
+    count_cheat,
+    count_crash,
+    count_error,
+    count_invalid,
+    count_sent,
+    count_success,
+    count_valid,
+    is_on_probation,
+    jobs_left_today,
+    most_jobs_per_day,
+    must_replicate,
+)
+from credit.engine.rules import Rules
+from tests.support.credit_engine_facts import DAY, NOW, WEEK
+
+RULES = Rules.published()
+MONDAY, TUESDAY = date(2027, 1, 18), date(2027, 1, 19)
+
+
+def test_a_new_record_is_on_probation() -> None:
+    assert is_on_probation(HostVersionFacts(), NOW)
+
+
+def test_the_first_job_of_a_spell_sets_its_end_and_later_ones_do_not_move_it() -> None:
+    record = HostVersionFacts()
+    count_sent(record, NOW, WEEK, MONDAY)
+    count_sent(record, NOW + DAY, WEEK, TUESDAY)
+    assert record.host_scale_time == NOW + WEEK
+
+
+@pytest.mark.parametrize(("later", "ends"), [(-1.0, False), (0.0, False), (1.0, True)])
+def test_probation_ends_with_a_valid_result_after_its_time(later: float, ends: bool) -> None:
+    record = HostVersionFacts(host_scale_time=NOW)
+    count_valid(record, NOW + later, RULES)
+    assert record.scale_probation is not ends
+
+
+def test_probation_does_not_end_before_a_job_was_sent() -> None:
+    record = HostVersionFacts()
+    count_valid(record, NOW, RULES)
+    assert record.scale_probation
+
+
+def test_an_error_starts_a_new_spell() -> None:
+    record = HostVersionFacts(scale_probation=False, host_scale_time=NOW - DAY, consecutive_valid=8)
+    count_error(record, NOW, WEEK, RULES)
+    assert (record.scale_probation, record.host_scale_time, record.consecutive_valid) == (True, NOW + WEEK, 0)
+
+
+def test_after_a_cheat_the_next_job_sent_dates_the_spell() -> None:
+    record = HostVersionFacts(scale_probation=False, host_scale_time=NOW - DAY, error_rate=0.0)
+    count_cheat(record, RULES)
+    count_valid(record, NOW + DAY, RULES)
+    assert record.scale_probation
+    count_sent(record, NOW + 2 * DAY, WEEK, MONDAY)
+    assert record.host_scale_time == NOW + 2 * DAY + WEEK
+
+
+def test_the_error_rate_starts_at_a_tenth_and_falls_by_a_twentieth_when_valid() -> None:
+    record = HostVersionFacts()
+    assert record.error_rate == RULES.initial_error_rate
+    count_valid(record, NOW, RULES)
+    assert record.error_rate == pytest.approx(0.095)
+
+
+def test_the_error_rate_rises_by_a_tenth_up_to_one() -> None:
+    record = HostVersionFacts()
+    count_invalid(record, RULES)
+    assert record.error_rate == pytest.approx(0.2)
+    for _ in range(20):
+        count_error(record, NOW, WEEK, RULES)
+    assert record.error_rate == 1
+
+
+def test_single_results_need_an_error_rate_below_a_twentieth() -> None:
+    # 0.1 × 0.95^13 = 0.0513…, × 0.95^14 = 0.0487…
+    record = HostVersionFacts()
+    for _ in range(13):
+        count_valid(record, NOW, RULES)
+    assert must_replicate(record, RULES)
+    count_valid(record, NOW, RULES)
+    assert not must_replicate(record, RULES)
+    assert must_replicate(HostVersionFacts(error_rate=0.05), RULES)
+    assert must_replicate(None, RULES)
+
+
+def test_the_quota_starts_at_the_apps_times_the_instances() -> None:
+    most = most_jobs_per_day(100, 4)
+    assert jobs_left_today(HostVersionFacts(), most, MONDAY) == 400
+    assert most_jobs_per_day(100, 0) == 1
+
+
+def test_a_crash_takes_one_job_a_day_and_a_success_doubles() -> None:
+    record = HostVersionFacts()
+    count_crash(record, 400)
+    assert record.max_jobs_per_day == 399
+    count_success(record, 400)
+    assert record.max_jobs_per_day == 400
+    record.max_jobs_per_day = 3
+    count_success(record, 400)
+    assert record.max_jobs_per_day == 6
+
+
+def test_the_quota_stays_at_least_one() -> None:
+    record = HostVersionFacts(max_jobs_per_day=2)
+    for _ in range(5):
+        count_crash(record, 400)
+    assert record.max_jobs_per_day == 1
+
+
+def test_a_quota_above_what_the_app_allows_now_comes_down() -> None:
+    record = HostVersionFacts(max_jobs_per_day=5000)
+    assert jobs_left_today(record, 400, MONDAY) == 400
+    count_crash(record, 400)
+    assert record.max_jobs_per_day == 399
+
+
+def test_jobs_of_the_day_start_anew_at_midnight() -> None:
+    record = HostVersionFacts(max_jobs_per_day=3)
+    for _ in range(3):
+        count_sent(record, NOW, WEEK, MONDAY)
+    assert jobs_left_today(record, 400, MONDAY) == 0
+    assert jobs_left_today(record, 400, TUESDAY) == 3
+    count_sent(record, NOW, WEEK, TUESDAY)
+    assert (record.n_jobs_today, jobs_left_today(record, 400, TUESDAY)) == (1, 2)
+
+
+def test_validity_does_not_move_the_published_quota() -> None:
+    record = HostVersionFacts(max_jobs_per_day=600)
+    count_valid(record, NOW, RULES)
+    count_invalid(record, RULES)
+    assert record.max_jobs_per_day == 600
+
+
+@pytest.mark.parametrize(("quota", "expected"), [(499, 499), (500, 500), (501, 500)])
+def test_deployed_an_invalid_result_takes_one_above_the_quota(quota: int, expected: int) -> None:
+    record = HostVersionFacts(max_jobs_per_day=quota, consecutive_valid=7)
+    count_invalid(record, Rules.deployed())
+    assert (record.max_jobs_per_day, record.consecutive_valid) == (expected, 0)
+
+
+@pytest.mark.parametrize(("is_unreplicated", "expected"), [(False, 8), (True, 7)])
+def test_deployed_single_results_of_a_replicated_app_bring_no_trust(is_unreplicated: bool, expected: int) -> None:
+    record = HostVersionFacts(max_jobs_per_day=1, consecutive_valid=7)
+    count_valid(record, NOW, Rules.deployed(), is_unreplicated)
+    assert (record.max_jobs_per_day, record.consecutive_valid) == (2, expected)

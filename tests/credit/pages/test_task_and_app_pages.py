@@ -1,0 +1,187 @@
+"""A volunteer's tasks, the page of one, workunits and apps: what they say, and to whom."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from credit.engine.explanation import ClaimRule, GrantRule
+from credit.models import App, Outcome, Result, ServerState, UserCredit, ValidateState, Workunit
+from credit.pages.task_reads import PAGE_TASKS
+from portal.models import Host, User
+from tests.support.credit_factories import NOON, make_app, make_result, make_success, make_version, make_workunit
+from tests.support.page_text import text_of
+
+
+@pytest.fixture
+def signed_in(client: Client, alice: User) -> Client:
+    client.force_login(alice)
+    return client
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    return make_app("alpine", user_friendly_name="Alpine glaciers")
+
+
+@pytest.fixture
+def granted(app: App, studio: Host) -> Result:
+    """3,000 s at 4 GFLOPS = 1.2e13 FLOPs, × 0.5 × 2 = 1.2e13 FLOPs × 200 / 86400e9 = 27.78 credits."""
+    version = make_version(app)
+    credit = 1.2e13 * 200 / 86400e9
+    return make_success(
+        make_workunit(app, fpops_est=1e13, canonical_credit=credit),
+        studio,
+        app_version=version,
+        validate_state=ValidateState.VALID,
+        claim_rule=ClaimRule.VERSION_AND_HOST,
+        raw_pfc=1.2e13,
+        claimed_pfc=1.2e13,
+        claimed_credit=credit,
+        is_approximate=False,
+        version_scale=0.5,
+        host_scale=2.0,
+        on_probation=False,
+        version_pfc_n=412,
+        version_pfc_avg=1.31,
+        host_pfc_n=12,
+        host_pfc_avg=0.655,
+        grant_rule=GrantRule.MEAN_OF_NORMAL,
+        granted_credit=credit,
+        granted_at=NOON,
+    )
+
+
+def test_without_tasks_the_page_says_how_to_get_some(signed_in: Client) -> None:
+    text = text_of(signed_in.get(reverse("tasks")))
+    assert "No task yet" in text
+    assert "Connect a computer" in text
+
+
+def test_a_granted_task_is_listed_with_its_state_and_credit(signed_in: Client, alice: User, granted: Result) -> None:
+    UserCredit.objects.create(user=alice, total_credit=27.78, expavg_credit=2.5)
+    text = text_of(signed_in.get(reverse("tasks")))
+    assert f"{granted.name} valid Alpine glaciers" in text
+    assert "27.8" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "word"),
+    [
+        ({"server_state": ServerState.IN_PROGRESS}, "progress", "in progress"),
+        ({"server_state": ServerState.OVER, "outcome": Outcome.CLIENT_ERROR, "exit_status": 3}, "error", "error"),
+        ({"server_state": ServerState.OVER, "outcome": Outcome.NO_REPLY}, "error", "no reply"),
+    ],
+)
+def test_each_state_has_its_list(
+    signed_in: Client, app: App, studio: Host, fields: dict[str, int], state: str, word: str
+) -> None:
+    far = NOON + dt.timedelta(days=36_500)
+    task = make_result(make_workunit(app), studio, **{"deadline_at": far, **fields})
+    assert f"{task.name} {word}" in text_of(signed_in.get(reverse("tasks"), {"state": state}))
+    for other in {"progress", "pending", "valid", "invalid", "error"} - {state}:
+        assert task.name not in text_of(signed_in.get(reverse("tasks"), {"state": other}))
+
+
+def test_the_ladder_shows_each_factor_and_the_grant(signed_in: Client, granted: Result) -> None:
+    text = text_of(signed_in.get(reverse("task", args=[granted.pk])))
+    assert "Why this credit" in text
+    for number in ("3000", "0.5", "412", "0.655", "27.78"):
+        assert number in text
+
+
+def test_an_exit_code_is_told_in_words(signed_in: Client, app: App, studio: Host) -> None:
+    task = make_result(
+        make_workunit(app), studio, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR, exit_status=196
+    )
+    assert "it used more disk space than it may" in text_of(signed_in.get(reverse("task", args=[task.pk])))
+
+
+def test_wingmen_stay_nameless(signed_in: Client, granted: Result, bob: User) -> None:
+    other = Host.objects.create(owner=bob, domain_name="bobs-secret-box")
+    theirs = make_success(granted.workunit, other, name="theirs_1")
+    for page in (reverse("task", args=[granted.pk]), reverse("workunit", args=[granted.workunit_id])):
+        body = signed_in.get(page).content.decode()
+        assert "theirs_1" in body
+        assert "another volunteer’s" in body
+        assert "bobs-secret-box" not in body
+        assert bob.email not in body
+        assert reverse("task", args=[theirs.pk]) not in body
+
+
+def test_outputs_that_could_not_be_checked_are_said_to_all_and_why_to_operators_only(
+    client: Client, granted: Result, alice: User, operator: User
+) -> None:
+    why = "IntegrityError: Failing row contains (secret)"
+    Workunit.objects.update(need_validate=True, validate_fault=why, validate_after=NOON)
+    page = reverse("workunit", args=[granted.workunit_id])
+    for who, is_told in ((alice, False), (operator, True)):
+        client.force_login(who)
+        text = text_of(client.get(page))
+        assert "The outputs could not be checked." in text
+        assert ("secret" in text) is is_told
+    listed = client.get("/admin/credit/workunit/", {"validate_fault__isempty": "0"})
+    assert granted.workunit.name in listed.content.decode()
+    assert client.get("/admin/credit/workunit/", {"validate_fault__isempty": "1"}).context["cl"].result_count == 0
+    Workunit.objects.update(need_validate=False)
+    assert "could not be checked" not in text_of(client.get(page))
+
+
+def test_somebody_elses_task_does_not_exist_but_for_operators(
+    client: Client, granted: Result, bob: User, operator: User
+) -> None:
+    pages = [reverse("task", args=[granted.pk]), reverse("workunit", args=[granted.workunit_id])]
+    for who, status in ((bob, 404), (operator, 200)):
+        client.force_login(who)
+        assert [client.get(page).status_code for page in pages] == [status, status]
+
+
+def test_recent_average_credit_is_that_of_today_however_old_the_last_grant_is(
+    signed_in: Client, alice: User, app: App
+) -> None:
+    # Two weeks are two half-lives: 400 / 4 and 640 / 4.
+    last = timezone.now() - dt.timedelta(days=14)
+    make_version(app, expavg_credit=640, expavg_at=last)
+    UserCredit.objects.create(user=alice, total_credit=5000, expavg_credit=400, expavg_at=last)
+    assert "Recent average 100 a day" in text_of(signed_in.get(reverse("tasks")))
+    versions = text_of(signed_in.get(reverse("app", args=[app.name])))
+    assert "160" in versions and "640" not in versions
+
+
+@pytest.mark.parametrize("query", [{"state": "odd"}, {"host": "x"}, {"before": "9" * 30}, {"app": "none"}])
+def test_an_address_that_makes_no_sense_is_not_found(signed_in: Client, query: dict[str, str]) -> None:
+    assert signed_in.get(reverse("tasks"), query).status_code == 404
+
+
+def test_the_list_is_paged_and_asks_as_often_whatever_its_length(
+    signed_in: Client, app: App, studio: Host, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    tasks = [make_success(make_workunit(app), studio) for _ in range(PAGE_TASKS + 3)]
+    with django_assert_max_num_queries(10):
+        first = signed_in.get(reverse("tasks"))
+    assert tasks[-1].name in text_of(first)
+    assert tasks[0].name not in text_of(first)
+    rest = signed_in.get(reverse("tasks"), {"before": tasks[3].pk}, headers={"HX-Target": "more-tasks"})
+    assert [task.name in text_of(rest) for task in tasks[:4]] == [True, True, True, False]
+    assert b"<html" not in rest.content
+
+
+def test_the_page_of_an_app_tells_versions_apart(signed_in: Client, app: App, granted: Result) -> None:
+    assert granted.app_version is not None
+    type(granted.app_version).objects.filter(pk=granted.app_version.pk).update(
+        pfc_n=412, pfc_avg=1.31, pfc_scale=0.92, total_credit=98_765.4, ngranted=431
+    )
+    text = text_of(signed_in.get(reverse("app", args=["alpine"])))
+    # 27.78 credits in 3000 s: 27.78 × 3600 / 3000 = 33.3 an hour
+    assert "412 1.31 0.92 27.8 33.3 0 % of 1" in text
+    assert "98 765 for 431" in " ".join(text.split())
+
+
+def test_apps_are_listed(signed_in: Client, app: App) -> None:
+    assert "Alpine glaciers CreditNew" in text_of(signed_in.get(reverse("apps")))
+    assert signed_in.get(reverse("app", args=["none"])).status_code == 404

@@ -1,0 +1,91 @@
+"""check_credit finds what does not add up."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db.models import F
+
+from credit.models import App, AppVersion, HostCredit, Result, UserCredit, Workunit
+from credit.statistics import check
+from portal.models import Host, User
+from tests.support.credit_factories import make_app, make_version
+from tests.support.validator_runs import differences, done, validate, volunteers
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def app() -> App:
+    """With two workunits, of two results each, that were validated."""
+    app = make_app()
+    version = make_version(app)
+    hosts = volunteers(2)
+    for _ in range(2):
+        done(app, version, *hosts)
+    validate(app)
+    return app
+
+
+def test_what_the_validator_leaves_is_consistent(app: App) -> None:
+    out = StringIO()
+    call_command("check_credit", stdout=out)
+    assert out.getvalue() == "Validated credit is consistent.\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "found"),
+    [
+        (UserCredit, {"total_credit": F("total_credit") + 0.001}, "user {pk}: has"),
+        (HostCredit, {"total_credit": 0}, "host {pk}: has 0"),
+        (Result, {"granted_credit": None, "granted_at": None}, "result {pk}: it is valid, but was not granted"),
+        (Result, {"granted_credit": F("granted_credit") * 2}, "result {pk}: it is valid, but was not granted"),
+        (Result, {"validate_state": 2}, "result {pk}: it was granted credit, but is not valid"),
+        (Result, {"raw_pfc": F("raw_pfc") * 1.001}, "result {pk}: claimed 12000000000000.0 FLOPs, but its numbers"),
+        (Result, {"claimed_credit": 1}, "result {pk}: claimed"),
+        (Workunit, {"canonical_credit": 3}, "workunit {pk}: its canonical result was granted other credit"),
+        (Workunit, {"canonical_result": None, "assimilate_state": 0, "canonical_credit": None}, "it is valid, but"),
+        (AppVersion, {"total_credit": F("total_credit") * 1.001}, "version {pk}: has"),
+        (AppVersion, {"ngranted": 3}, "for 3 results, but its results make"),
+    ],
+)
+def test_a_planted_difference_is_found(app: App, model: type, change: dict[str, object], found: str) -> None:
+    row = model.objects.order_by("pk").first()  # type: ignore[attr-defined]  # any of our models
+    model.objects.filter(pk=row.pk).update(**change)  # type: ignore[attr-defined]
+    lines = differences()
+    assert any(found.format(pk=row.pk) in line for line in lines), lines
+    with pytest.raises(CommandError, match="differences") as caught:
+        call_command("check_credit", stdout=StringIO())
+    assert caught.value.returncode == 1
+
+
+def test_a_canonical_result_has_to_be_the_workunits_own(app: App) -> None:
+    one, two = Workunit.objects.order_by("pk")
+    Workunit.objects.filter(pk=one.pk).update(canonical_result=two.canonical_result)
+    assert differences() == [f"workunit {one.pk}: its canonical result is none of its own"]
+
+
+def test_a_version_keeps_its_total_when_a_volunteer_leaves(app: App) -> None:
+    before = AppVersion.objects.values_list("total_credit", "ngranted").get()
+    User.objects.all()[:1].get().delete()
+    assert UserCredit.objects.count() == HostCredit.objects.count() == 1
+    assert AppVersion.objects.values_list("total_credit", "ngranted").get() == before
+    assert before[1] == 4
+    assert differences() == []
+
+
+def test_results_kept_elsewhere_count(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host.objects.order_by("pk")[0]
+    UserCredit.objects.filter(user=host.owner_id).update(total_credit=F("total_credit") + 5)
+    HostCredit.objects.filter(host=host).update(total_credit=F("total_credit") + 5)
+    version = AppVersion.objects.get()
+    AppVersion.objects.update(total_credit=F("total_credit") + 5, ngranted=F("ngranted") + 1)
+    assert len(differences()) == 3
+    kept = (
+        f"SELECT {host.owner_id} AS user_id, {host.pk} AS host_id, {version.pk} AS app_version_id,"
+        " 5::float8 AS granted_credit, 2::float8 AS partial_credit"
+    )
+    monkeypatch.setattr(check, "archives", [kept])
+    assert differences() == []

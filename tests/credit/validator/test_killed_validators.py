@@ -1,0 +1,170 @@
+"""Four validators of one app at once, killed at random moments and started again: nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection, connections
+from django.db.models import Count, Sum
+
+from credit.laboratory.population import KINDS
+from credit.laboratory.simulation import World, make_computers, release_versions
+from credit.models import App, AppVersion, HostAppVersion, HostCredit, Result, UserCredit, Workunit
+from credit.statistics import check as statistics_check
+from credit.validator.passes import run_pass
+from tests.support.credit_factories import NOON, make_app
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NJOBS = 600
+NVALIDATORS = 4
+KILLS = 5
+WAIT_SECS = 120.0
+
+# Passes until nothing waits, each of few workunits, so that there are many to be killed in.
+VALIDATOR = """
+import datetime as dt, sys, django
+django.setup()
+from django.db import connection
+from credit.validator.passes import run_pass
+from credit.models import Workunit
+print("ready", flush=True)
+app_id, now = int(sys.argv[1]), dt.datetime.fromisoformat(sys.argv[2])
+while Workunit.objects.filter(app=app_id, need_validate=True).exists():
+    run_pass(app_id, now, 5)
+"""
+
+
+def world(app: App) -> World:
+    dice = random.Random(5)
+    computers = make_computers(dice, 24, anonymous_part=0.2)
+    made = World(app, KINDS, release_versions(app), computers, dice)
+    made.report(NJOBS, NOON - dt.timedelta(days=1), NOON)
+    return made
+
+
+def environment() -> dict[str, str]:
+    """For processes that work on the test's database."""
+    at = connections["default"].settings_dict
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+        "DATABASE_URL": f"postgresql://{at['USER']}:{at['PASSWORD']}@/{at['NAME']}?host={at['HOST'] or 'localhost'}"
+        + (f"&port={at['PORT']}" if at["PORT"] else ""),
+        "CACHE_URL": str(settings.CACHES["default"]["LOCATION"]),
+        "BROKER_URL": str(settings.BROKER_URL),
+        "VAR_DIR": str(settings.VAR_DIR),
+    }
+
+
+def start(app: App) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", VALIDATOR, str(app.pk), NOON.isoformat()]
+    return subprocess.Popen(command, env=environment(), cwd=settings.BASE_DIR, stdout=subprocess.PIPE)
+
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    """By SIGKILL, wherever it is."""
+    process.kill()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def samples() -> list[Any]:
+    """Of each version: samples and grants; of each host's records: samples, and valid results in a row."""
+    records = HostAppVersion.objects.order_by("host", "app_version", "processor_type")
+    return [
+        list(AppVersion.objects.order_by("pk").values_list("pk", "pfc_n", "ngranted")),
+        list(records.values_list("host", "app_version", "processor_type", "pfc_n", "et_n", "consecutive_valid")),
+    ]
+
+
+def forget() -> None:
+    """As before any validation."""
+    Workunit.objects.update(
+        need_validate=True, canonical_result=None, canonical_credit=None, assimilate_state=0, transition_at=None
+    )
+    Result.objects.update(validate_state=0, granted_credit=None, granted_at=None, grant_rule=None, claim_rule=None)
+    HostAppVersion.objects.update(
+        **{"pfc_n": 0, "pfc_avg": None, "et_n": 0, "et_avg": None, "et_var": None, "et_q": 0},
+        **{"turnaround_n": 0, "turnaround_avg": None, "turnaround_var": None, "turnaround_q": 0},
+        **{"consecutive_valid": 0, "error_rate": 0.1, "scale_probation": True},
+    )
+    AppVersion.objects.update(pfc_n=0, pfc_avg=None, expavg_credit=0, expavg_at=None, total_credit=0, ngranted=0)
+    UserCredit.objects.all().delete()
+    HostCredit.objects.all().delete()
+
+
+def test_four_validators_killed_at_random_decide_everything_once() -> None:
+    app = make_app()
+    world(app)
+    # What one validator makes of it, undisturbed.
+    while run_pass(app.pk, NOON, 500).nworkunits:
+        pass
+    alone = samples()
+    forget()
+
+    dice = random.Random(time.time_ns())
+    running = [start(app) for _ in range(NVALIDATORS)]
+    kills = killed_at_work = 0
+    deadline = time.monotonic() + WAIT_SECS
+    try:
+        while kills < KILLS or (is_waiting() and time.monotonic() < deadline):
+            place = kills % NVALIDATORS
+            victim = running[place]
+            if kills < KILLS:
+                assert victim.stdout is not None
+                victim.stdout.readline()  # until it is at work, or has ended
+                time.sleep(dice.uniform(0, 0.1))
+                killed_at_work += is_waiting()
+                finish(victim)
+                kills += 1
+                running[place] = start(app)
+            else:
+                time.sleep(0.05)
+    finally:
+        for process in running:
+            finish(process)
+    assert killed_at_work >= 2
+    check(alone)
+
+
+def is_waiting() -> bool:
+    return Workunit.objects.filter(need_validate=True).exists()
+
+
+def check(alone: list[Any]) -> None:
+    assert Workunit.objects.filter(need_validate=True).count() == 0
+    decided = Workunit.objects.filter(canonical_result__isnull=False).count()
+    assert decided == NJOBS
+    # Each result was granted once: the statistics have as many samples as with one validator.
+    assert samples() == alone
+    granted = Result.objects.aggregate(credit=Sum("granted_credit"), count=Count("granted_credit"))
+    assert granted["count"] == 2 * NJOBS
+    for table in (UserCredit, HostCredit):
+        total = table.objects.aggregate(credit=Sum("total_credit"))["credit"]
+        assert total == pytest.approx(granted["credit"], rel=1e-9)
+    assert list(statistics_check.differences()) == []
+    connection.close()
+
+
+def test_the_order_of_validators_changes_no_total_where_claims_do_not_depend_on_it() -> None:
+    app = make_app(credit_system="actual_flops")
+    world(app)
+    Result.objects.update(fpops_cumulative=1e13)
+    totals = []
+    for limit in (50, 600):
+        while run_pass(app.pk, NOON, limit).nworkunits:
+            pass
+        totals.append(dict(UserCredit.objects.values_list("user", "total_credit")))
+        forget()
+    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+    assert sum(totals[0].values()) == pytest.approx(2 * NJOBS * 1e13 * 200 / 86400e9)

@@ -1,0 +1,371 @@
+"""A validator's pass in the database: what is decided, granted and kept, and in which order."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.db import connection
+
+from credit.models import (
+    App,
+    AppVersion,
+    AssimilateState,
+    Comparison,
+    CreditSystem,
+    HostAppVersion,
+    HostCredit,
+    Outcome,
+    ProcessorType,
+    Result,
+    UserCredit,
+    ValidateState,
+    Workunit,
+)
+from credit.pages.explanation import stored_explanation, workunit_facts
+from credit.pages.explanation_texts import recomputed_credit
+from portal.benchmarks.statements import statements
+from portal.models import Host
+from scheduler.lifecycle import transitioner
+from tests.support.credit_factories import make_app, make_version
+from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate, volunteers
+
+pytestmark = pytest.mark.django_db
+
+# 1e13 FLOPs are 1e13 * 200 / 86400e9 = 23.148… credits: the default, without least average.
+DEFAULT = EST * 200 / 86400e9
+
+
+@pytest.fixture
+def app() -> App:
+    return make_app()
+
+
+@pytest.fixture
+def version(app: App) -> AppVersion:
+    return make_version(app)
+
+
+@pytest.fixture
+def hosts(db: None) -> list[Host]:
+    return volunteers(4)
+
+
+def states(workunit: Workunit) -> list[int]:
+    return list(workunit.results.order_by("pk").values_list("validate_state", flat=True))
+
+
+def test_results_that_agree_are_granted_and_the_workunit_goes_on(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    workunit = done(app, version, *hosts[:2])
+    made = validate(app)
+    assert (made.nworkunits, made.ndecided, made.nvalid, made.ninvalid) == (1, 1, 2, 0)
+    assert made.credit == pytest.approx(2 * DEFAULT)
+    workunit.refresh_from_db()
+    first = workunit.results.order_by("pk")[0]
+    assert workunit.canonical_result == first
+    # Nothing is normalised yet, so both claims are approximate, and the default is granted.
+    assert workunit.canonical_credit == first.granted_credit == pytest.approx(DEFAULT)
+    # The transitioner, who looks at it next, makes it ready to be assimilated.
+    assert (workunit.need_validate, workunit.transition_at) == (False, LATER)
+    assert first.granted_at == LATER
+    transitioner.run(LATER)
+    workunit.refresh_from_db()
+    assert workunit.assimilate_state == AssimilateState.READY
+    assert states(workunit) == [ValidateState.VALID] * 2
+    assert differences() == []
+
+
+def test_totals_and_recent_averages_move_by_what_is_granted(app: App, version: AppVersion, hosts: list[Host]) -> None:
+    done(app, version, *hosts[:2])
+    done(app, version, hosts[0], hosts[2])
+    validate(app)
+    credit = UserCredit.objects.get(user=hosts[0].owner_id)
+    assert credit.total_credit == pytest.approx(2 * DEFAULT)
+    # The first grant is spread over the 2 h since the job was sent, the second is at the same moment: ln 2 / 7 of it.
+    assert credit.expavg_credit == pytest.approx(DEFAULT * 12 + DEFAULT * 0.6931471805599453 / 7)
+    assert credit.expavg_at == LATER
+    assert HostCredit.objects.get(host=hosts[2]).total_credit == pytest.approx(DEFAULT)
+    version.refresh_from_db()
+    # Four grants: one spread over 2 h, three at the same moment.
+    assert version.expavg_credit == pytest.approx(DEFAULT * 12 + 3 * DEFAULT * 0.6931471805599453 / 7)
+
+
+def test_averages_of_host_and_version_get_a_sample_for_each_result(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    done(app, version, *hosts[:2])
+    done(app, version, hosts[0], hosts[2], elapsed_secs=3500.0)
+    validate(app)
+    kept = HostAppVersion.objects.get(host=hosts[0])
+    # 1.2 and 1.4 times the estimate
+    assert (kept.pfc_n, kept.pfc_avg) == pytest.approx((2, 1.3))
+    assert (kept.et_n, kept.et_avg) == pytest.approx((2, 3250 / EST))
+    assert (kept.turnaround_n, kept.turnaround_avg) == pytest.approx((2, 3600))
+    assert (kept.consecutive_valid, kept.error_rate) == pytest.approx((2, 0.1 * 0.95**2))
+    version.refresh_from_db()
+    assert (version.pfc_n, version.pfc_avg) == pytest.approx((4, 1.3))
+
+
+def test_claims_of_a_workunit_use_the_averages_from_before_it(app: App, hosts: list[Host]) -> None:
+    version = make_version(app, pfc_n=100, pfc_avg=1.2, pfc_scale=1.0)
+    record(hosts[0], version, pfc_n=10, pfc_avg=2.4)
+    first = done(app, version, hosts[0], min_quorum=1)
+    second = done(app, version, hosts[0], min_quorum=1)
+    validate(app)
+    one, two = first.results.get(), second.results.get()
+    # The host is at 2.4 with 10 samples, the version at 1.2: half of 12e12 FLOPs.
+    assert (one.host_pfc_n, one.host_pfc_avg, one.host_scale) == pytest.approx((10, 2.4, 0.5))
+    assert one.granted_credit == pytest.approx(6e12 * 200 / 86400e9)
+    # The 11th sample counts 0.01: 2.4 + 0.01 * (1.2 - 2.4) = 2.388. The version's average stays within the pass.
+    assert (two.host_pfc_n, two.host_pfc_avg, two.version_pfc_n) == pytest.approx((11, 2.388, 100))
+    assert not two.is_approximate
+
+
+def test_a_wrong_result_is_invalid_and_gets_nothing(app: App, version: AppVersion, hosts: list[Host]) -> None:
+    workunit = done(app, version, *hosts[:2])
+    report(workunit, version, hosts[2], output_digest=WRONG)
+    record(hosts[2], version, consecutive_valid=7, error_rate=0.3)
+    validate(app)
+    assert states(workunit) == [1, 1, 2]
+    wrong = workunit.results.get(host=hosts[2])
+    assert (wrong.granted_credit, wrong.claim_rule, wrong.granted_at) == (None, None, None)
+    assert UserCredit.objects.get(user=hosts[2].owner_id).total_credit == 0
+    kept = HostAppVersion.objects.get(host=hosts[2])
+    assert (kept.consecutive_valid, kept.error_rate, kept.pfc_n) == pytest.approx((0, 0.4, 0))
+    assert differences() == []
+
+
+def test_results_that_disagree_ask_for_another_one_which_decides(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    workunit = done(app, version, hosts[0])
+    report(workunit, version, hosts[1], output_digest=WRONG)
+    Workunit.objects.update(min_quorum=2, target_nresults=2)
+    assert validate(app).ninconclusive == 2
+    workunit.refresh_from_db()
+    assert (workunit.canonical_result, workunit.need_validate, workunit.transition_at) == (None, False, LATER)
+    assert states(workunit) == [ValidateState.INCONCLUSIVE] * 2
+    assert HostAppVersion.objects.filter(consecutive_valid__gt=0).count() == 0
+    report(workunit, version, hosts[2])
+    Workunit.objects.update(need_validate=True)
+    validate(app)
+    assert states(workunit) == [1, 2, 1]
+    assert differences() == []
+
+
+def test_a_single_success_of_a_quorum_of_two_is_left_as_it_is(app: App, version: AppVersion, hosts: list[Host]) -> None:
+    workunit = done(app, version, hosts[0], min_quorum=2)
+    validate(app)
+    workunit.refresh_from_db()
+    assert (states(workunit), workunit.need_validate, workunit.canonical_result) == ([0], False, None)
+
+
+def test_a_late_valid_result_gets_the_grant_and_a_wrong_one_nothing(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    workunit = done(app, version, *hosts[:2])
+    validate(app)
+    workunit.refresh_from_db()
+    before = workunit.canonical_credit
+    report(workunit, version, hosts[2], elapsed_secs=3500.0)
+    report(workunit, version, hosts[3], output_digest=WRONG)
+    Workunit.objects.update(need_validate=True, assimilate_state=AssimilateState.DONE)
+    version.refresh_from_db()
+    samples = version.pfc_n
+    made = validate(app, LATER + dt.timedelta(hours=1))
+    assert (made.nvalid, made.ninvalid, made.ndecided) == (1, 1, 0)
+    workunit.refresh_from_db()
+    assert states(workunit) == [1, 1, 1, 2]
+    late = workunit.results.get(host=hosts[2])
+    assert workunit.canonical_credit == before == late.granted_credit
+    assert late.claimed_credit != before
+    assert workunit.assimilate_state == AssimilateState.DONE
+    # Its claim feeds the statistics.
+    version.refresh_from_db()
+    assert version.pfc_n == samples + 1
+    assert differences() == []
+
+
+def test_trickles_have_had_part_of_the_grant(app: App, version: AppVersion, hosts: list[Host]) -> None:
+    workunit = done(app, version, *hosts[:2])
+    part = workunit.results.order_by("pk")[0]
+    part.partial_credit, part.partial_elapsed_secs = 10.0, 1000.0
+    part.save()
+    UserCredit.objects.create(user=hosts[0].owner, total_credit=10)
+    HostCredit.objects.create(host=hosts[0], total_credit=10)
+    AppVersion.objects.update(total_credit=10)
+    made = validate(app)
+    assert made.credit == pytest.approx(2 * DEFAULT - 10)
+    assert UserCredit.objects.get(user=hosts[0].owner_id).total_credit == pytest.approx(DEFAULT)
+    assert differences() == []
+
+
+def test_missing_records_are_made_and_a_new_version_inherits_the_newest_older_one(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    middle, new = make_version(app, 101), make_version(app, 102)
+    other_class = make_version(app, 101, plan_class="mt")
+    record(hosts[0], version, pfc_n=3, pfc_avg=9.0)
+    record(hosts[0], middle, pfc_n=4, pfc_avg=1.5, consecutive_valid=5, error_rate=0.02)
+    record(hosts[1], other_class, pfc_n=7, pfc_avg=9.0)
+    done(app, new, *hosts[:2])
+    validate(app)
+    heir = HostAppVersion.objects.get(host=hosts[0], app_version=new)
+    # 4 samples of 1.5 on average and one of 1.2: 7.2 / 5
+    assert (heir.pfc_n, heir.pfc_avg, heir.consecutive_valid) == pytest.approx((5, 1.44, 6))
+    fresh = HostAppVersion.objects.get(host=hosts[1], app_version=new)
+    assert (fresh.pfc_n, fresh.pfc_avg, fresh.consecutive_valid) == pytest.approx((1, 1.2, 1))
+    assert HostAppVersion.objects.get(host=hosts[0], app_version=middle).pfc_n == 4
+
+
+def test_anonymous_platform_has_a_record_for_each_type_of_processor(app: App, hosts: list[Host]) -> None:
+    done(app, None, *hosts[:2])
+    done(app, None, hosts[0], hosts[2], processor_type=ProcessorType.NVIDIA)
+    validate(app)
+    kept = HostAppVersion.objects.filter(host=hosts[0], app=app, app_version=None)
+    assert sorted(kept.values_list("processor_type", "pfc_n")) == [("CPU", 1), ("NVIDIA", 1)]
+    assert set(Result.objects.values_list("claim_rule", flat=True)) == {5}
+
+
+def test_results_of_erased_owners_and_computers_are_granted_to_nobody(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    workunit = done(app, version, *hosts[:2])
+    workunit.results.filter(host=hosts[0]).update(host=None, user=None)
+    made = validate(app)
+    assert made.nvalid == 2
+    assert UserCredit.objects.count() == HostCredit.objects.count() == 1
+    assert differences() == []
+
+
+@pytest.mark.parametrize("elapsed", [float("nan"), float("inf"), -1.0, 1e304, 0.0, None])
+def test_impossible_run_times_are_decided_all_the_same(
+    elapsed: float | None, app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    workunit = done(app, version, *hosts[:2], elapsed_secs=elapsed)
+    validate(app)
+    workunit.refresh_from_db()
+    assert workunit.canonical_credit == pytest.approx(DEFAULT)
+    version.refresh_from_db()
+    assert (version.pfc_n, version.pfc_avg) == (0, None)
+    assert differences() == []
+
+
+def test_outputs_that_are_not_known_fail_their_own_check(app: App, version: AppVersion, hosts: list[Host]) -> None:
+    workunit = done(app, version, hosts[0], min_quorum=1, output_digest=None)
+    validate(app)
+    workunit.refresh_from_db()
+    result = workunit.results.get()
+    assert (result.outcome, result.validate_state) == (Outcome.VALIDATE_ERROR, ValidateState.INIT)
+    assert (workunit.canonical_result, workunit.transition_at, workunit.need_validate) == (None, LATER, False)
+
+
+def raising(first: object, second: object) -> bool:
+    """A project's function with a mistake that the database notices."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 / 0")
+    return True
+
+
+def test_a_comparison_that_raises_judges_nobody_says_so_and_is_tried_again(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(comparison=Comparison.CUSTOM, comparison_function=f"{__name__}.raising")
+    workunit = done(app, version, *hosts[:2])
+    made = validate(app)
+    assert (made.nfaults, made.nvalid, made.ninvalid) == (1, 0, 0)
+    workunit.refresh_from_db()
+    assert states(workunit) == [ValidateState.INIT] * 2
+    assert workunit.need_validate
+    assert "division by zero" in workunit.validate_fault or "cannot be imported" in workunit.validate_fault
+    assert validate(app).nworkunits == 0
+    App.objects.update(comparison=Comparison.BITWISE)
+    assert validate(app, LATER + dt.timedelta(hours=2)).nvalid == 2
+    workunit.refresh_from_db()
+    assert (workunit.validate_fault, workunit.validate_after) == ("", None)
+
+
+def test_a_pass_leaves_other_apps_alone_and_takes_the_first_ones_first(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    other = make_app("other")
+    strange = done(other, make_version(other), *hosts[:2])
+    workunits = [done(app, version, *hosts[:2]) for _ in range(3)]
+    assert validate(app, limit=2).nworkunits == 2
+    waiting = set(Workunit.objects.filter(need_validate=True))
+    assert waiting == {strange, workunits[2]}
+
+
+def test_a_pass_over_nothing_new_changes_nothing(app: App, version: AppVersion, hosts: list[Host]) -> None:
+    done(app, version, *hosts[:2])
+    validate(app)
+    tables = (Workunit, Result, HostAppVersion, AppVersion, UserCredit, HostCredit)
+    before = [list(table.objects.order_by("pk").values()) for table in tables]
+    assert validate(app).nworkunits == 0
+    assert [list(table.objects.order_by("pk").values()) for table in tables] == before
+    # Somebody asks for a workunit that is decided: nothing is granted twice.
+    Workunit.objects.update(need_validate=True, transition_at=None)
+    made = validate(app)
+    assert (made.nworkunits, made.nresults, made.credit) == (1, 0, 0)
+    after = [list(table.objects.order_by("pk").values()) for table in tables[1:]]
+    assert after == before[1:]
+
+
+def test_every_stored_claim_can_be_computed_again(app: App, hosts: list[Host]) -> None:
+    version = make_version(app, pfc_n=100, pfc_avg=1.2, pfc_scale=0.7)
+    App.objects.update(min_avg_pfc=0.8)
+    record(hosts[0], version, pfc_n=10, pfc_avg=2.4)
+    for elapsed in (3000.0, 0.0, 1e300, 123.456):
+        done(app, version, hosts[0], hosts[1], elapsed_secs=elapsed)
+        done(app, None, hosts[0], hosts[1], elapsed_secs=elapsed)
+    validate(app)
+    rules = set()
+    for result in Result.objects.select_related("workunit"):
+        claim = stored_explanation(result)
+        assert claim is not None
+        rules.add(claim.claim_rule)
+        assert recomputed_credit(claim, workunit_facts(result.workunit)) == pytest.approx(
+            result.claimed_credit, rel=1e-12
+        )
+    # Above the bound, no run time, anonymous default, version and host, version only
+    assert rules == {2, 4, 5, 11, 12}
+    assert differences() == []
+
+
+@pytest.mark.parametrize("system", [CreditSystem.PEAK_FLOPS, CreditSystem.ACTUAL_FLOPS, CreditSystem.FIXED])
+def test_the_other_credit_systems_grant_by_their_own_count(
+    system: str, app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(credit_system=system, fixed_credit=5.0, actual_flops_scale=2.0)
+    workunit = done(app, version, *hosts[:2], cpu_secs=2000.0, fpops_cumulative=9e12)
+    validate(app)
+    workunit.refresh_from_db()
+    expected = {
+        CreditSystem.PEAK_FLOPS: 4e9 * 2000 * 200 / 86400e9,
+        CreditSystem.ACTUAL_FLOPS: 2 * 9e12 * 200 / 86400e9,
+        CreditSystem.FIXED: 5.0,
+    }
+    assert workunit.canonical_credit == pytest.approx(expected[CreditSystem(system)])
+    assert differences() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_number_of_statements_does_not_depend_on_the_number_of_workunits(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    def workunits(number: int) -> None:
+        for n in range(number):
+            done(app, version, hosts[n % 4], hosts[(n + 1) % 4])
+
+    # Records are made once, and statements prepared.
+    workunits(8)
+    validate(app)
+    counts = []
+    for number in (4, 60):
+        workunits(number)
+        counts.append(statements(lambda: validate(app)))
+    assert counts[0] == counts[1] <= 25
+    # A pass that finds nothing: begin, a setting, the look for work, commit.
+    assert statements(lambda: validate(app)) == 4

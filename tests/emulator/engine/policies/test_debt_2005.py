@@ -1,0 +1,234 @@
+"""The policy of 2005: its arithmetic to the number, its three conditions to fetch, its order of choice."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.engine.policies.debt_2005 import Debt2005, need_to_get_work, settle_debts
+from emulator.engine.run import run
+from emulator.engine.scenario import DAY_SECS, Attach, Detach, Project, Scenario
+from emulator.engine.timeline.reasons import Reason
+from emulator.engine.timeline.results import Kind, Result
+from emulator.files.presets import preset
+from tests.support.emulated_client import HOUR_SECS, client_of, cpu_app, give, project, scenario, with_jobs
+
+MINUTE_SECS = 60.0
+HALVES = {0: 0.5, 1: 0.5}
+
+
+def starts(result: Result) -> list[tuple[float, int, Reason]]:
+    """(time, project, reason) of each start of a job."""
+    decisions = result.decisions
+    return [
+        (at, of, Reason(reason))
+        for at, of, kind, reason in zip(
+            decisions.at_secs, decisions.project, decisions.kind, decisions.reason, strict=True
+        )
+        if kind == Kind.RUN
+    ]
+
+
+def test_the_texts_example_of_25_and_15_minutes_to_the_number() -> None:
+    debts = settle_debts({}, {0: 0.75, 1: 0.25}, {0: 25 * MINUTE_SECS, 1: 15 * MINUTE_SECS})
+    # A accrues 0.75 * 40 = 30 and pays 25 ("20 minutes" in the text is a slip); B accrues 10 and pays 15.
+    assert debts == {0: 5 * MINUTE_SECS, 1: -5 * MINUTE_SECS}
+
+
+def test_debts_are_never_forgotten() -> None:
+    debts = settle_debts({0: 1000.0, 1: -1000.0}, HALVES, {0: 600.0})
+    # 1000 + 300 - 600, and -1000 + 300.
+    assert debts == {0: 700.0, 1: -700.0}
+
+
+def test_a_period_without_work_leaves_debts_alone() -> None:
+    assert settle_debts({0: 7.0, 1: -7.0}, HALVES, {}) == {0: 7.0, 1: -7.0}
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e6), st.floats(0.01, 100), st.floats(-1e6, 1e6)), min_size=1, max_size=20),
+)
+def test_the_sum_of_debts_stays_as_it_was(rows: list[tuple[float, float, float]]) -> None:
+    total = sum(share for _, share, _ in rows)
+    before = {index: debt for index, (_, _, debt) in enumerate(rows)}
+    fractions = {index: share / total for index, (_, share, _) in enumerate(rows)}
+    after = settle_debts(before, fractions, {index: work for index, (work, _, _) in enumerate(rows)})
+    assert sum(after.values()) == pytest.approx(sum(before.values()), abs=1e-5)
+
+
+# need_to_get_work. The least buffer is 100 s on 2 CPUs, so 200 s of work are needed, 100 of each of two projects.
+
+
+def test_enough_work_in_enough_tasks_of_all_projects_is_enough() -> None:
+    need = need_to_get_work([(0, 100), (1, 100)], HALVES, 2, 100)
+    assert not need
+    assert (need.busy_cpus, need.spare_secs, need.reason) == (2, 0, Reason.NONE)
+
+
+def test_condition_1_alone_too_little_work() -> None:
+    need = need_to_get_work([(0, 95), (1, 95)], HALVES, 2, 100)  # 190 < 200
+    assert (need.buffer_short, need.project_short, need.few_tasks) == (True, False, False)
+    assert (need.lack_secs, need.reason) == (10, Reason.FETCH_BUFFER)
+
+
+def test_condition_2_alone_one_project_has_too_little() -> None:
+    # 300 + 50 s are enough and fill two CPUs; with A counted for 100 s at most, 150 are not.
+    need = need_to_get_work([(0, 100), (0, 100), (0, 100), (1, 50)], HALVES, 2, 100)
+    assert (need.buffer_short, need.project_short, need.few_tasks) == (False, True, False)
+    assert need.reason == Reason.FETCH_PROJECT_SHORT
+
+
+def test_condition_3_alone_fewer_tasks_than_cpus() -> None:
+    need = need_to_get_work([(0, 1000)], {0: 1.0}, 2, 100)
+    assert (need.buffer_short, need.project_short, need.few_tasks) == (False, False, True)
+    assert (need.busy_cpus, need.reason) == (1, Reason.FETCH_FEW_TASKS)
+
+
+def test_a_job_of_months_counts_for_its_projects_share_at_most() -> None:
+    need = need_to_get_work([(0, 1e7)], HALVES, 1, 100)
+    assert need.project_short
+    assert not need.buffer_short
+
+
+def test_short_results_are_packed_into_one_cpus_bin_longest_first() -> None:
+    # 60 + 50 fill one CPU, 50 + 40 + 10 the second; without the 10 it has 90.
+    results = [(0, 10.0), (0, 40.0), (0, 50.0), (0, 50.0), (0, 60.0)]
+    assert need_to_get_work(results, {0: 1.0}, 2, 100).busy_cpus == 2
+    assert need_to_get_work(results[1:], {0: 1.0}, 2, 100).busy_cpus == 1
+
+
+def text_says(results: list[tuple[int, float]], shares: dict[int, float], cpus: int, min_secs: float) -> bool:
+    """The pseudocode of need_to_get_work(), word by word, with the slip in its last line mended."""
+    num_cpus_busy, work_secs_for_one_cpu, total_work_secs = 0, 0.0, 0.0
+    avail_work_secs = dict.fromkeys(shares, 0.0)
+    for index, result_work_secs in sorted(results, key=lambda result: -result[1]):
+        work_secs_for_one_cpu += result_work_secs
+        avail_work_secs[index] += result_work_secs
+        if work_secs_for_one_cpu >= min_secs:
+            work_secs_for_one_cpu = 0.0
+            num_cpus_busy += 1
+    for index, share in shares.items():
+        total_work_secs += min(avail_work_secs[index], share * min_secs * cpus)
+    return num_cpus_busy < cpus or total_work_secs < min_secs * cpus
+
+
+@given(
+    # Whole numbers and shares of a power of two: the text's sums and ours are then exact.
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 400).map(float)), max_size=12),
+    st.integers(1, 4),
+)
+def test_one_of_the_three_conditions_is_true_exactly_when_the_text_says_so(
+    results: list[tuple[int, float]], cpus: int
+) -> None:
+    shares = {0: 0.5, 1: 0.25, 2: 0.25}
+    assert bool(need_to_get_work(results, shares, cpus, 128)) == text_says(results, shares, cpus, 128)
+
+
+# Whom to ask, and for how much.
+
+
+def test_the_project_that_is_shortest_of_its_cap_is_asked_up_to_its_share_of_the_whole_buffer() -> None:
+    what = scenario(project("A", 50, cpu_app()), project("B", 50, cpu_app(), debt_secs=-10.0))
+    client = client_of(what)
+    policy = Debt2005(what)
+    policy.begin(client)
+    give(client, 0, hours=1.0)
+    request = policy.fetch(0.0).request
+    assert request is not None
+    # Neither has its 0.5 * 0.1 days = 1.2 h; A has 1 h of it and B nothing, so B is asked though it is owed less.
+    assert (request.project.name, request.reason) == ("B", Reason.FETCH_BUFFER)
+    assert request.secs == [0.5 * 0.6 * DAY_SECS]
+    assert request.delays_secs is None
+
+
+def test_of_two_equally_short_projects_the_one_owed_most_is_asked() -> None:
+    what = scenario(project("A", 50, cpu_app()), project("B", 50, cpu_app(), debt_secs=1.0))
+    policy = Debt2005(what)
+    policy.begin(client_of(what))
+    request = policy.fetch(0.0).request
+    assert request is not None
+    assert request.project.name == "B"
+
+
+def test_a_project_that_may_not_be_contacted_yet_is_not_asked() -> None:
+    what = scenario(project("A", 50, cpu_app()), project("B", 50, cpu_app()))
+    client = client_of(what)
+    policy = Debt2005(what)
+    policy.begin(client)
+    for known in client.projects:
+        known.rpc_allowed_secs = 500.0 + 100.0 * known.index
+    fetch = policy.fetch(0.0)
+    assert (fetch.request, fetch.look_again_secs) == (None, 500.0)
+
+
+def test_a_full_buffer_asks_for_nothing() -> None:
+    what = scenario(project("A", 50, cpu_app()), project("B", 50, cpu_app()))
+    client = client_of(what)
+    policy = Debt2005(what)
+    policy.begin(client)
+    for index in (0, 1):
+        give(client, index, hours=8.0)
+    assert policy.fetch(0.0).request is None
+
+
+# Which results run.
+
+
+def test_a_cpu_that_is_free_within_a_period_goes_by_what_was_really_done() -> None:
+    """ "Minus the amount of work that has already been done this time period"."""
+    a, b = project("A", 50, cpu_app(0.25), debt_secs=0.6 * HOUR_SECS), project("B", 50, cpu_app(4.0))
+    what = with_jobs(scenario(a, b), A=(0.25,) * 6, B=(4.0,))
+    begun = starts(run(what, Debt2005(what), 1.0))
+    quarter = 0.25 * HOUR_SECS
+    # A is owed 0.6 h. Expected to take the whole hour it would be at -0.4 and B next; really it is at 0.35, 0.1 and
+    # then -0.15 h, so B's turn comes after three quarters.
+    assert begun[:4] == [
+        (0.0, 0, Reason.DEBT_NEW),
+        (quarter, 0, Reason.DEBT_MID_PERIOD),
+        (2 * quarter, 0, Reason.DEBT_MID_PERIOD),
+        (3 * quarter, 1, Reason.DEBT_MID_PERIOD),
+    ]
+
+
+def test_at_the_beginning_of_a_period_each_chosen_result_lowers_its_projects_expected_debt() -> None:
+    # A is owed 1.5 h: one CPU's hour leaves 0.5, still more than B's 0; the second -0.5, so B has the third.
+    a, b = project("A", 50, cpu_app(9.0), debt_secs=1.5 * HOUR_SECS), project("B", 50, cpu_app(9.0))
+    what = with_jobs(scenario(a, b, cpus=3), A=(9.0,) * 3, B=(9.0,) * 3)
+    assert [of for at, of, _ in starts(run(what, Debt2005(what), 0.01)) if at < 1] == [0, 0, 1]
+
+
+def test_a_preempted_result_goes_on_before_a_new_one_starts() -> None:
+    result = run(preset("document-two-processors").scenario, Debt2005(preset("document-two-processors").scenario), 5.0)
+    reasons = [reason for _, of, reason in starts(result) if of == 0]
+    # A's second result is preempted for B and resumed: about once in each two hours of five days.
+    assert reasons.count(Reason.DEBT_RESUMED) > 20
+
+
+def test_gpu_jobs_are_neither_asked_for_nor_run() -> None:
+    what = preset("document-gpu-and-cpu").scenario
+    a, b = run(what, Debt2005(what), 5.0).projects
+    assert (a.jobs, a.rpcs) == (0, 0)
+    assert b.instance_secs[0] == pytest.approx(5 * DAY_SECS, rel=0.001)
+    assert b.instance_secs[1] == 0
+
+
+def test_who_comes_later_is_owed_nothing_and_who_left_is_forgotten() -> None:
+    a, b = project("A", 50, cpu_app()), project("B", 50, cpu_app(), debt_secs=5.0)
+    c = Project("C", 50, (cpu_app(),), attached=False)
+    events = (Attach(1 * DAY_SECS, "C"), Detach(1 * DAY_SECS, "B"))
+    what = Scenario(scenario(a, b).host, (a, b, c), events=events)
+    policy = Debt2005(what)
+    result = run(what, policy, 3.0)
+    # From the second day on A and C share the CPU: A 0.5 + 1 days, B 0.5, C 1; an hour's period either way.
+    used_days = [row.instance_secs[0] / DAY_SECS for row in result.projects]
+    assert used_days == pytest.approx([1.5, 0.5, 1.0], abs=2 / 24)
+
+
+def test_a_run_keeps_the_sum_of_debts_at_zero() -> None:
+    what = preset("s4_shares_60_30_10").scenario
+    policy = Debt2005(what)
+    result = run(what, policy, 20.0)
+    assert result.timeline is not None
+    # Shares are honoured: no debt is larger than some periods' work of 4 CPUs.
+    last = [levels[-1] for levels in result.timeline.levels.standing]
+    assert sum(last) == pytest.approx(0, abs=1e-3)
+    assert max(abs(debt) for debt in last) < 4 * 4 * HOUR_SECS

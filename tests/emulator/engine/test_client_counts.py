@@ -1,0 +1,64 @@
+"""What the client keeps beside its projects' lists, to look at less, agrees with the lists."""
+
+from __future__ import annotations
+
+from emulator.engine.client import Client
+from emulator.engine.policies.rr_simulation import Forecast
+from emulator.engine.policy import Choice
+from emulator.engine.scenario import DAY_SECS, ChangeBuffer
+from emulator.engine.timeline.reasons import Reason
+from tests.support.emulated_client import HOUR_SECS, client_of, cpu_app, give, gpu_app, project, scenario
+
+
+def agrees(client: Client) -> bool:
+    kinds = range(len(client.kinds))
+    with_jobs = [[p for p in client.projects if p.begun[kind] or p.waiting[kind]] for kind in kinds]
+    return (
+        client.with_jobs == with_jobs
+        and client.contested == (max(map(len, with_jobs)) > 1)
+        and all(p.unfinished == sum(map(len, (*p.begun, *p.waiting))) for p in client.projects)
+        and all(
+            list(p.waiting_estimates[kind]) == [job.estimate_secs for job in p.waiting[kind]]
+            for p in client.projects
+            for kind in kinds
+        )
+    )
+
+
+def test_who_has_jobs_is_known_as_they_come_start_end_and_are_dropped() -> None:
+    client = client_of(scenario(project("A", 1, cpu_app(), gpu_app()), project("B", 1, cpu_app()), cpus=2, gpu=True))
+    assert agrees(client)
+    second = give(client, 1, 2.0)
+    first, later, on_gpu = give(client, 0, 1.0), give(client, 0, 3.0), give(client, 0, 1.0, app=1)
+    assert agrees(client)
+    assert [p.name for p in client.with_jobs[0]] == ["A", "B"]  # by index, though B's came first
+    client.apply(Choice([later, on_gpu], [Reason.CPU_PRIORITY] * 2, 0.0), 0.0)  # not the one that came first
+    assert agrees(client)
+    client.apply(Choice(client.running, [Reason.CPU_PRIORITY], 0.0, added=second), 0.0)
+    assert client.running == [later, on_gpu, second]
+    assert agrees(client)
+    client.finish(second, 2 * HOUR_SECS)
+    assert not client.contested
+    assert agrees(client)
+    client.drop(client.all_projects[0], 2 * HOUR_SECS, Reason.DETACHED)
+    assert first.done
+    assert client.with_jobs == [[], []]
+    assert agrees(client)
+
+
+def test_safety_is_remembered_until_a_job_comes_or_the_buffer_changes() -> None:
+    client = client_of(scenario(project("A", 1, cpu_app())))
+    forecast = Forecast(client, lambda p: 0.0, lambda p: 0.0)
+    give(client, 0, 24.0)
+    assert not forecast.danger(0.0)
+    # Due in 10 days. Dealt to one CPU, 24 hours of work are done 24 hours (the longest job) and a second later at
+    # most; another second is kept off for rounding.
+    assert client.safe_until_secs == 10 * DAY_SECS - 48 * HOUR_SECS - 2.0
+    assert not forecast.danger(client.safe_until_secs - 1.0)
+    assert forecast.danger(client.safe_until_secs + 2.0)  # it has not run
+    give(client, 0, 24.0 * 9)
+    assert client.safe_until_secs == 0.0
+    assert forecast.danger(0.0)
+    client.safe_until_secs = 1.0
+    client.set_buffer(ChangeBuffer(0.0, 1.0, 1.0))
+    assert client.safe_until_secs == 0.0

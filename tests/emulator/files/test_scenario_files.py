@@ -1,0 +1,249 @@
+"""A client's files make a scenario; what cannot be used is refused with the file, the line and the tag."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.engine.scenario import Availability, Normal, Processor, ScenarioError, StartJob, Version
+from emulator.files.client_state import GPU_EFFICIENCY
+from emulator.files.presets import FOLDER
+from emulator.files.scenario import read_folder, read_upload, url_folder
+from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError
+
+REAL_CLIENT = Path(__file__).parents[2] / "data" / "emulator" / "real_client"
+
+HOST = b"<host_info><p_ncpus>4</p_ncpus><p_fpops>1e9</p_fpops></host_info>\n"
+PROJECT = b"<project><master_url>http://a.example/</master_url><project_name>A</project_name></project>\n"
+APP = b"<app><name>a</name></app>\n"
+VERSION = b"<app_version><app_name>a</app_name><version_num>1</version_num><flops>2e9</flops></app_version>\n"
+NVIDIA = b"<coprocs><coproc_cuda><count>2</count><peak_flops>1e13</peak_flops></coproc_cuda></coprocs>"
+GPU_HOST = HOST.replace(b"</host_info>", NVIDIA + b"</host_info>")
+GPU_VERSION = VERSION.replace(b"</app_version>", b"<coproc><type>CUDA</type><count>0.5</count></coproc></app_version>")
+NOISE = (b"<app>", b"</project>", b"-", b"&#0;", b"1e400")
+
+
+def state(*parts: bytes) -> dict[str, bytes]:
+    """The files of a state file made of those parts."""
+    return {"client_state.xml": b"<client_state>\n" + b"".join(parts) + b"</client_state>\n"}
+
+
+def error_of(files: dict[str, bytes]) -> ScenarioFileError:
+    """The error that those files are refused with."""
+    with pytest.raises(ScenarioFileError) as caught:
+        read_upload(files)
+    return caught.value
+
+
+def test_the_state_of_a_real_client_is_read_with_its_jobs_and_settings() -> None:
+    scenario = read_folder(REAL_CLIENT)
+    # A coprocessor that the client was told of in cc_config.xml; it counts with a fifth of its peak.
+    assert scenario.host.processors == (
+        Processor("CPU", 1, 1e9),
+        Processor("miner_asic", 1, 5e12, GPU_EFFICIENCY),
+    )
+    assert scenario.host.connected == Availability(1.0)  # the client wrote -1, "unknown"
+    prime, fish = scenario.projects
+    assert (prime.name, fish.name) == ("Prime count", "Fish & chips@home")  # not escaped in the file
+    assert prime.standing.rec == 0.008819
+    assert (prime.no_new_tasks, fish.no_new_tasks) == (False, True)
+    assert not prime.uses_dcf
+    assert [job.project for job in scenario.jobs] == ["Prime count"] * 3 + ["Fish & chips@home"]
+    # Jobs begin anew with their whole time limit: report_deadline 4000000000 - received_time 1795267142.447394.
+    latency_secs = 4000000000 - 1795267142.447394
+    assert scenario.jobs[0] == StartJob("Prime count", "primes", 3e11, 3e11, latency_secs, 0)
+    (app,) = prime.apps
+    assert (app.size, app.latency_bound_secs) == (Normal(3e11), latency_secs)  # as of its first job
+    assert scenario.preferences.work_buf_min_days == 0.001
+    assert scenario.preferences.report_at_once
+    assert scenario.notes == ()
+
+
+def test_tags_that_only_an_emulator_knows_are_read() -> None:
+    scenario = read_folder(FOLDER / "s5_sporadic_project")
+    a, b = scenario.projects
+    assert b.available == Availability(0.3, 43200)
+    assert a.apps[0].size == Normal(7.2e12, 7.2e11)
+    assert a.apps[0].estimate == Normal(7.2e12)  # what a server estimates does not vary
+    assert a.apps[0].latency_bound_secs == 604800
+
+
+def test_a_folder_or_its_state_file_are_the_same() -> None:
+    assert read_folder(FOLDER / "s2_gpu_example1") == read_folder(FOLDER / "s2_gpu_example1" / "client_state.xml")
+
+
+def test_a_version_without_a_speed_has_that_of_what_it_occupies() -> None:
+    version = GPU_VERSION.replace(b"<flops>2e9</flops>", b"<avg_ncpus>0.5</avg_ncpus>")
+    (project,) = read_upload(state(GPU_HOST, PROJECT, APP, version)).projects
+    # 0.5 CPU of 1e9 and 0.5 GPU of 1e13 * 0.2; "CUDA" is an early client's word for NVIDIA.
+    assert project.apps[0].versions == (Version(0.5e9 + 1e12, 0.5, "NVIDIA", 0.5),)
+
+
+def test_what_this_computer_cannot_run_is_left_out_and_said() -> None:
+    other = PROJECT.replace(b">A<", b">B<") + APP + VERSION
+    scenario = read_upload(state(HOST, PROJECT, APP, GPU_VERSION, other))
+    assert [project.name for project in scenario.projects] == ["B"]
+    assert scenario.notes == (
+        "A: a is left out, it has no version for this computer",
+        "A is left out: it has no application that this computer can run",
+    )
+
+
+def test_projects_of_one_name_are_told_apart_by_their_address() -> None:
+    second = PROJECT.replace(b"a.example", b"b.example")
+    scenario = read_upload(state(HOST, PROJECT, APP, VERSION, second, APP, VERSION))
+    assert [project.name for project in scenario.projects] == ["A (http://a.example/)", "A (http://b.example/)"]
+
+
+def test_finished_jobs_are_left_out() -> None:
+    workunit = b"<workunit><name>w</name><app_name>a</app_name><rsc_fpops_est>1e12</rsc_fpops_est></workunit>\n"
+    result = b"<result><wu_name>w</wu_name><version_num>1</version_num><state>%d</state>"
+    result += b"<received_time>100</received_time><report_deadline>400</report_deadline></result>\n"
+    scenario = read_upload(state(HOST, PROJECT, APP, VERSION, workunit, result % 2, result % 5))
+    assert scenario.jobs == (StartJob("A", "a", 1e12, 1e12, 300.0),)
+    assert scenario.notes == ("A: finished jobs in the file are left out",)
+
+
+def test_the_override_wins_over_the_preferences_tag_by_tag() -> None:
+    files = state(HOST, PROJECT, APP, VERSION) | {
+        "global_prefs.xml": b"<global_preferences><work_buf_min_days>1</work_buf_min_days>"
+        b"<cpu_scheduling_period_minutes>30</cpu_scheduling_period_minutes></global_preferences>",
+        "global_prefs_override.xml": b"<global_preferences><work_buf_min_days>2</work_buf_min_days>"
+        b"</global_preferences>",
+    }
+    preferences = read_upload(files).preferences
+    assert (preferences.work_buf_min_days, preferences.period_secs) == (2, 1800)
+
+
+def test_the_preferences_of_the_computers_venue_are_taken() -> None:
+    files = state(HOST, PROJECT, APP, VERSION, b"<host_venue>work</host_venue>\n") | {
+        "global_prefs.xml": b"<global_preferences><work_buf_min_days>1</work_buf_min_days>"
+        b'<venue name="work"><work_buf_min_days>3</work_buf_min_days></venue></global_preferences>'
+    }
+    assert read_upload(files).preferences.work_buf_min_days == 3
+
+
+def test_cc_config_limits_cpus_and_excludes_gpus() -> None:
+    config = b"<cc_config><options><ncpus>2</ncpus><exclude_gpu><url>http://a.example</url></exclude_gpu></options></cc_config>"
+    files = state(GPU_HOST, PROJECT, APP, VERSION, GPU_VERSION) | {"cc_config.xml": config}
+    scenario = read_upload(files)
+    assert scenario.host.processors[0].instances == 2
+    assert [version.kind for version in scenario.projects[0].apps[0].versions] == ["CPU"]
+
+
+def test_an_app_config_changes_usage_and_limits_of_the_project_in_whose_folder_it_is() -> None:
+    config = (
+        b"<app_config><app><name>a</name><max_concurrent>3</max_concurrent><gpu_versions><gpu_usage>0.25</gpu_usage>"
+        b"<cpu_usage>0.1</cpu_usage></gpu_versions></app><project_max_concurrent>5</project_max_concurrent></app_config>"
+    )
+    second = PROJECT.replace(b"a.example", b"b.example/c").replace(b">A<", b">B<")
+    files = state(GPU_HOST, PROJECT, APP, GPU_VERSION, second, APP, GPU_VERSION)
+    a, b = read_upload({**files, "projects/b.example_c/app_config.xml": config}).projects
+    assert (a.max_concurrent, a.apps[0].max_concurrent) == (0, 0)
+    assert (b.max_concurrent, b.apps[0].max_concurrent) == (5, 3)
+    assert (b.apps[0].versions[0].gpus, b.apps[0].versions[0].cpus) == (0.25, 0.1)
+    # Without a folder it is for all that have its applications.
+    a, b = read_upload({**files, "app_config.xml": config}).projects
+    assert a.max_concurrent == b.max_concurrent == 5
+
+
+def test_an_app_config_for_nobody_is_said() -> None:
+    config = b"<app_config><app><name>other</name><max_concurrent>3</max_concurrent></app></app_config>"
+    files = state(HOST, PROJECT, APP, VERSION) | {"app_config.xml": config}
+    assert read_upload(files).notes == ("app_config.xml has no effect: no project has all its applications",)
+
+
+def test_a_projects_folder_is_named_as_the_client_names_it() -> None:
+    assert url_folder("https://example.org/some project/") == "example.org_some_project"
+
+
+def test_an_error_names_the_file_the_line_and_the_tag() -> None:
+    error = error_of(
+        state(HOST, b"<project>\n<master_url>u</master_url>\n<resource_share>much</resource_share>\n</project>\n")
+    )
+    assert (error.file, error.line, error.tag) == ("client_state.xml", 5, "resource_share")
+    assert str(error) == "client_state.xml, line 5, <resource_share>: not a decimal number from 0 to 1e+09"
+
+
+@pytest.mark.parametrize("number", [b"nan", b"inf", b"-1", b"1e304", b"1_000", b"0x10", b"", b"1 2"])
+@pytest.mark.parametrize(
+    ("before", "after", "tag"),
+    [
+        (b"<host_info><p_ncpus>4</p_ncpus><p_fpops>", b"</p_fpops></host_info>", "p_fpops"),
+        (HOST + b"<time_stats><on_frac>", b"</on_frac></time_stats>", "on_frac"),
+        (HOST + PROJECT + b"<app><name>a</name><latency_bound>", b"</latency_bound></app>", "latency_bound"),
+        (HOST + PROJECT + b"<app><name>a</name><fpops><mean>", b"</mean></fpops></app>", "mean"),
+        (HOST + PROJECT + APP + b"<app_version><app_name>a</app_name><flops>", b"</flops></app_version>", "flops"),
+        (HOST + PROJECT + b"<workunit><name>w</name><rsc_fpops_est>", b"</rsc_fpops_est></workunit>", "rsc_fpops_est"),
+    ],
+)
+def test_what_is_no_number_in_range_is_refused(before: bytes, after: bytes, tag: str, number: bytes) -> None:
+    assert error_of(state(before, number, after)).tag == tag
+
+
+@pytest.mark.parametrize(
+    ("files", "tag", "line", "words"),
+    [
+        ({}, "", 0, "missing"),
+        ({"client_state.xml": b""}, "client_state", 1, "does not begin"),
+        ({"client_state.xml": b"<global_preferences/>"}, "client_state", 1, "does not begin"),
+        ({"client_state.xml": b"<client_state>\n" + HOST + PROJECT}, "client_state", 1, "cut short"),
+        (state(HOST), "project", 0, "no project"),
+        (state(PROJECT), "host_info", 0, "missing"),
+        (state(HOST, APP), "app", 3, "before the first <project>"),
+        (state(HOST, PROJECT), "project", 3, "no project has an application"),
+        (state(HOST, PROJECT, VERSION), "app_name", 4, "no application of this name"),
+        (state(HOST, PROJECT, b"<result><wu_name>w</wu_name></result>"), "wu_name", 4, "no workunit"),
+        (state(HOST, b"<project>\n", PROJECT), "project", 4, "begins again inside itself"),
+        (state(HOST, PROJECT) | {"notes.txt": b""}, "", 0, "unknown file"),
+        (state(HOST, PROJECT, APP, VERSION) | {"cc_config.xml": b"no"}, "cc_config", 1, "does not begin"),
+        (state(HOST, PROJECT, APP, VERSION.replace(b"2e9", b"1e18")), "flops", 5, "less than a millisecond"),
+    ],
+)
+def test_files_that_make_no_scenario_are_refused(files: dict[str, bytes], tag: str, line: int, words: str) -> None:
+    error = error_of(files)
+    assert (error.tag, error.line) == (tag, line)
+    assert words in error.why
+
+
+def test_entities_are_refused_and_never_expanded() -> None:
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>\n<client_state></client_state>'
+    error = error_of({"client_state.xml": bomb})
+    assert (error.tag, error.line) == ("!DOCTYPE", 1)
+
+
+def test_deep_nesting_is_refused() -> None:
+    deep = b"<x>" * 5000 + b"</x>" * 5000
+    assert "deeper than 32 levels" in error_of(state(HOST, deep)).why
+
+
+def test_too_large_a_file_is_refused_without_being_read() -> None:
+    error = error_of({"client_state.xml": b"<client_state>" + b" " * STATE_BYTES_MAX})
+    assert error.why == "the file is larger than 16 MiB"
+
+
+@pytest.mark.parametrize("part", [PROJECT, APP, b"<result><wu_name>w</wu_name></result>\n"])
+def test_huge_lists_are_refused(part: bytes) -> None:
+    workunit = b"<workunit><name>w</name><app_name>a</app_name></workunit>\n"
+    different = b"".join(part.replace(b">a<", b">a%d<" % number) for number in range(20_100))
+    assert "more than" in error_of(state(HOST, PROJECT, workunit, different)).why
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_no_damage_to_a_file_crashes_the_reader(data: st.DataObject) -> None:
+    whole = (FOLDER / "s2_gpu_example1" / "client_state.xml").read_bytes()
+    start = data.draw(st.integers(0, len(whole)))
+    length = data.draw(st.integers(0, 200))
+    noise = data.draw(
+        st.one_of(st.binary(max_size=40), st.sampled_from([b"<app>", b"</project>", b"-", b"&#0;", b"1e400"]))
+    )
+    damaged = whole[:start] + noise + whole[start + length :]
+    try:
+        scenario = read_upload({"client_state.xml": damaged})
+    except ScenarioError as error:
+        assert isinstance(error, ScenarioFileError)
+        assert error.file == "client_state.xml"
+    else:
+        assert scenario.projects

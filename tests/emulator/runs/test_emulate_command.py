@@ -1,0 +1,65 @@
+"""`manage.py emulate`, run as scripts run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from emulator.files.presets import FOLDER
+
+ROOT = Path(__file__).parents[3]
+
+
+def emulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command in an environment without any server's address."""
+    servers = ("DATABASE_URL", "BROKER_URL", "CACHE_URL", "VAR_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in servers}
+    return subprocess.run(
+        [sys.executable, "manage.py", "emulate", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_it_prints_the_figures_as_json() -> None:
+    done = emulate(str(FOLDER / "s1_two_equal_cpu"), "--policy", "rec", "--days", "3", "--seed", "5", "--json")
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert list(printed) == ["figures_of_merit", "projects", "cpu_secs"]
+    figures = ["wasted", "idle", "share_violation", "share_violation_normalised", "monotony", "rpcs_per_job"]
+    assert list(printed["figures_of_merit"]) == figures
+    assert set(printed["projects"]) == {"A", "B"}
+    assert list(printed["projects"]["A"]) == ["share", "got_fraction", "jobs", "late"]
+    assert printed["projects"]["A"]["share"] == 0.5
+    assert printed["cpu_secs"] > 0
+
+
+def test_it_reads_a_state_file_alone_with_quirks_and_explains() -> None:
+    state = FOLDER / "s2_gpu_example1" / "client_state.xml"
+    done = emulate(str(state), "--policy", "ltd", "--quirks", "boinc", "--days", "1", "--explain", "4")
+    assert done.returncode == 0, done.stderr
+    assert "share_violation_normalised" in done.stdout
+    assert "is asked: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([str(FOLDER / "no such folder")], "client_state.xml"),
+        ([str(FOLDER / "s1_two_equal_cpu"), "--days", "nan"], "--days"),
+        ([str(FOLDER / "s1_two_equal_cpu"), "--half-life", "-1"], "--half-life"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: list[str], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        call_command("emulate", *arguments)

@@ -1,0 +1,496 @@
+"""Use cases on the event loop: what waits goes to the database together, and each gets its own, or its own fault."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import close_old_connections, connection
+from psycopg_pool import PoolTimeout
+
+from portal.clients import batching, plain
+from portal.clients.batching import Batching
+from portal.clients.factory import connection_params
+from portal.clients.wants import (
+    APART,
+    Busy,
+    Call,
+    Fetch,
+    Once,
+    Query,
+    Row,
+    Statement,
+    Step,
+    Steps,
+    Transaction,
+    Turn,
+    in_thread,
+)
+from portal.models import User
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATIENCE_SECS = 20
+Result = TypeVar("Result")
+
+ADD = Statement("SELECT n, n + 1, count(*) OVER () FROM unnest(%(numbers)s::integer[]) n")
+INVERT = Statement("SELECT n, 12 / n, count(*) OVER () FROM unnest(%(numbers)s::integer[]) n")
+RENAME = Statement("UPDATE portal_user SET name = %(name)s::text WHERE id = %(id)s::bigint RETURNING name")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calculate(Query):
+    """Of a number: the result, and how many were in its batch. A left-out number is done by itself."""
+
+    number: int
+    statement: Statement = ADD
+    whose: Hashable = None
+    slow: bool = False
+    left_out: bool = False
+    is_write: ClassVar[bool] = False
+
+    @property
+    def kind(self) -> Hashable:
+        return self.statement
+
+    @property
+    def owner(self) -> Hashable:
+        return self.whose
+
+    @property
+    def is_slow(self) -> bool:
+        return self.slow
+
+    @staticmethod
+    def steps(several: Sequence[Calculate], *, apart: bool) -> Sequence[Step]:
+        return [Step(several[0].statement, {"numbers": [each.number for each in several]})]
+
+    @staticmethod
+    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
+        by_number = {number: (result, nbatch) for number, result, nbatch in rows}
+        return [APART if each.left_out and len(several) > 1 else by_number.get(each.number, APART) for each in several]
+
+
+class Rename(Calculate):
+    """Of the user with this number."""
+
+    is_write: ClassVar[bool] = True
+
+    @staticmethod
+    def steps(several: Sequence[Calculate], *, apart: bool) -> Sequence[Step]:
+        (rename,) = several
+        return [Step(RENAME, {"id": rename.number, "name": "renamed"})]
+
+    @staticmethod
+    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
+        return [name for (name,) in rows] or [APART]
+
+
+def once(query: Query) -> Steps[Any]:
+    return (yield query)
+
+
+def on_loop(work: Callable[[Batching], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        made = Batching(connection_params(), close_old_connections)
+        try:
+            return await work(made)
+        finally:
+            await made.close()
+
+    return asyncio.run(run())
+
+
+def all_at_once(*steps: Steps[Any]) -> list[Any]:
+    """What each returns, or the exception that it raises."""
+    return on_loop(lambda made: asyncio.gather(*map(made.run, steps), return_exceptions=True))
+
+
+def test_what_is_wanted_at_the_same_time_is_one_statement() -> None:
+    found = all_at_once(*[once(Calculate(number)) for number in range(5)])
+    assert found == [(number + 1, 5) for number in range(5)]
+
+
+def test_who_comes_alone_is_served_at_once() -> None:
+    assert all_at_once(once(Calculate(1))) == [(2, 1)]
+
+
+def test_what_comes_while_the_connection_is_busy_goes_together_next() -> None:
+    async def work(made: Batching) -> list[Any]:
+        first = asyncio.create_task(made.run(once(Calculate(1))))
+        while made._reads._nfree:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the first batch is taken
+        others = [asyncio.create_task(made.run(once(Calculate(number)))) for number in (2, 3)]
+        return [await each for each in (first, *others)]
+
+    assert on_loop(work) == [(2, 1), (3, 2), (4, 2)]
+
+
+def test_queries_of_different_kinds_are_different_batches() -> None:
+    found = all_at_once(once(Calculate(1)), once(Calculate(2, INVERT)), once(Calculate(3)))
+    assert found == [(2, 2), (6, 1), (4, 2)]
+
+
+def test_a_batch_has_one_query_of_each_owner() -> None:
+    found = all_at_once(*[once(Calculate(number, whose="alice")) for number in (1, 2)], once(Calculate(3)))
+    assert [nbatch for _, nbatch in found] == [2, 1, 2]
+
+
+def test_a_batch_has_no_more_than_the_most() -> None:
+    found = all_at_once(*[once(Calculate(number)) for number in range(batching.MOST + 1)])
+    assert [nbatch for _, nbatch in found] == [batching.MOST] * batching.MOST + [1]
+
+
+def test_a_fault_is_its_own_requests_alone() -> None:
+    first, failed, third = all_at_once(*[once(Calculate(number, INVERT)) for number in (1, 0, 3)])
+    assert (first, third) == ((12, 1), (4, 1))
+    assert isinstance(failed, psycopg.errors.DivisionByZero)
+
+
+def test_a_fault_in_preparing_a_batch_is_its_own_requests_alone() -> None:
+    beyond = 10**400
+    first, failed = all_at_once(once(Calculate(1)), once(Calculate(beyond)))
+    assert first == (2, 1)
+    assert isinstance(failed, psycopg.Error)
+
+
+def test_what_a_batch_leaves_out_is_done_by_itself() -> None:
+    found = all_at_once(once(Calculate(1)), once(Calculate(2, left_out=True)))
+    assert found == [(2, 2), (3, 1)]
+
+
+def test_what_cannot_be_done_by_itself_either_is_none() -> None:
+    assert all_at_once(once(Rename(0))) == [None]
+
+
+def test_a_slow_query_keeps_nobody_waiting() -> None:
+    found = all_at_once(once(Calculate(1, slow=True)), once(Calculate(2)), once(Calculate(3)))
+    assert found == [(2, 1), (3, 2), (4, 2)]
+
+
+def test_after_a_restart_of_the_database_nobody_sees_a_fault() -> None:
+    async def work(made: Batching) -> list[Any]:
+        found = [await made.run(once(Calculate(1)))]
+        found.append(await made.run(once(Calculate(1, slow=True))))
+        await asyncio.to_thread(_end_all_connections)
+        found += await asyncio.gather(*[made.run(once(Calculate(number, slow=number > 3))) for number in range(7)])
+        return found
+
+    found = on_loop(work)
+    assert [result for result, _ in found] == [2, 2, 1, 2, 3, 4, 5, 6, 7]
+
+
+def _end_all_connections() -> None:
+    parameters = connection_params()
+    with psycopg.connect(**parameters) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'cobblestone-clients' AND pid <> pg_backend_pid()"
+            " AND datname = current_database()"
+        )
+
+
+def test_without_a_database_all_who_wait_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "CONNECT_SECS", 0.5)
+
+    async def work() -> list[Any]:
+        made = Batching({"host": "127.0.0.1", "port": 1, "dbname": "none"})
+        try:
+            return await asyncio.gather(*[made.run(once(Calculate(n))) for n in range(3)], return_exceptions=True)
+        finally:
+            await made.close()
+
+    assert [type(error) for error in asyncio.run(work())] == [PoolTimeout] * 3
+
+
+ECHO = Statement("SELECT %(text)s::text")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Echo(Query):
+    """A text, sent and received in each of some statements."""
+
+    text: str
+    nsteps: int
+    is_write: ClassVar[bool] = False
+
+    @property
+    def kind(self) -> Hashable:
+        return Echo
+
+    @staticmethod
+    def steps(several: Sequence[Echo], *, apart: bool) -> Sequence[Step]:
+        return [Step(ECHO, {"text": several[0].text})] * several[0].nsteps
+
+    @staticmethod
+    def found(several: Sequence[Echo], rows: Sequence[Row]) -> Sequence[Any]:
+        return [text for (text,) in rows]
+
+
+@pytest.mark.parametrize("nsteps", [1, 4])
+def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps: int) -> None:
+    text = "0123456789abcdef" * 500_000  # 8 MB
+
+    async def work(made: Batching) -> list[Any]:
+        long = asyncio.create_task(made.run(once(Echo(text, nsteps))))
+        turns = 0
+        while not long.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return [await long, turns, await made.run(once(Calculate(1)))]
+
+    found, turns, after = on_loop(work)
+    assert found == text
+    assert turns > 10  # the loop was not held up
+    assert after == (2, 1)
+
+
+def test_an_idle_connection_that_the_database_ends_does_not_keep_the_loop_busy() -> None:
+    async def work(made: Batching) -> tuple[int, Any]:
+        await made.run(once(Calculate(1)))
+        (kept,) = made._reads._kept
+        await asyncio.to_thread(_end_all_connections)
+        async with asyncio.timeout(PATIENCE_SECS):
+            while kept._is_watched:
+                await asyncio.sleep(0.01)
+        return len(made._reads._kept), await made.run(once(Calculate(1)))
+
+    assert on_loop(work) == (1, (2, 1))
+
+
+def renames_then(user: User, error: Exception | None) -> Steps[str]:
+    name: str = yield Rename(user.pk)
+    (rows,) = [
+        (yield Fetch([Step(Statement("SELECT name FROM portal_user WHERE id = %(id)s::bigint"), {"id": user.pk})]))
+    ]
+    assert rows == [(name,)]  # it sees what it has written
+    if error:
+        raise error
+    return name
+
+
+def in_transaction(steps: Steps[Any]) -> Steps[Any]:
+    return (yield Transaction(steps))
+
+
+@pytest.mark.parametrize("driver", ["loop", "plain"])
+def test_a_transaction_is_done_whole_or_not_at_all(alice: User, bob: User, driver: str) -> None:
+    def run(steps: Steps[Any]) -> Any:
+        return all_at_once(steps)[0] if driver == "loop" else _plainly(steps)
+
+    assert run(in_transaction(renames_then(alice, None))) == "renamed"
+    assert isinstance(run(in_transaction(renames_then(bob, ValueError()))), ValueError)
+    assert list(User.objects.order_by("pk").values_list("name", flat=True)) == ["renamed", "Bob"]
+
+
+def _plainly(steps: Steps[Any]) -> Any:
+    try:
+        return plain.run(steps)
+    except Exception as error:
+        return error
+
+
+def test_several_statements_are_one_transaction(alice: User) -> None:
+    failing = Fetch([Step(RENAME, {"id": alice.pk, "name": "x"}), Step(INVERT, {"numbers": [0]})])
+
+    def steps() -> Steps[Any]:
+        return (yield failing)
+
+    (error,) = all_at_once(steps())
+    assert isinstance(error, psycopg.errors.DivisionByZero)
+    assert isinstance(_plainly(steps()), Exception)
+    alice.refresh_from_db()
+    assert alice.name == "Alice"
+
+
+def test_a_call_runs_in_a_thread_and_gives_djangos_connection_back(alice: User) -> None:
+    def look() -> tuple[int, int]:
+        return User.objects.count(), threading.get_ident()
+
+    ((nusers, thread),) = all_at_once(in_thread(look))
+    assert nusers == 1
+    assert thread != threading.get_ident()
+
+
+def test_too_many_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "CALLS_WAITING", 2)
+    goes_on = threading.Event()
+
+    async def work(made: Batching) -> list[Any]:
+        under_way = [asyncio.create_task(made.run(in_thread(goes_on.wait, PATIENCE_SECS))) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await made.run(in_thread(goes_on.wait, PATIENCE_SECS))
+        # Who needs no thread goes on.
+        found = [await made.run(once(Calculate(1)))]
+        goes_on.set()
+        return found + await asyncio.gather(*under_way)
+
+    assert on_loop(work) == [(2, 1), True, True]
+
+
+def test_what_is_wanted_once_is_done_once() -> None:
+    calls: list[int] = []
+
+    def call() -> int:
+        calls.append(1)
+        return len(calls)
+
+    def steps() -> Steps[Any]:
+        return (yield Once("same", lambda: in_thread(call)))
+
+    assert all_at_once(steps(), steps(), steps()) == [1, 1, 1]
+    assert all_at_once(steps()) == [2]
+
+
+def test_one_request_of_a_host_comes_after_the_other() -> None:
+    under_way: list[str] = []
+
+    def steps(key: str) -> Steps[list[str]]:
+        yield Turn(key)
+        under_way.append(key)
+        yield Calculate(1)
+        seen = list(under_way)
+        under_way.remove(key)
+        return seen
+
+    first, second, other = all_at_once(steps("a"), steps("a"), steps("b"))
+    assert first.count("a") == second.count("a") == 1
+    assert sorted(first) == ["a", "b"]
+    assert other.count("b") == 1
+
+
+def test_a_request_that_is_cancelled_lets_go_of_its_turn_and_of_what_it_holds() -> None:
+    closed: list[bool] = []
+
+    def waits() -> Steps[None]:
+        try:
+            yield Turn("a")
+            yield Call(lambda: goes_on.wait(PATIENCE_SECS))
+        finally:
+            closed.append(True)
+
+    goes_on = threading.Event()
+
+    def next_one() -> Steps[str]:
+        yield Turn("a")
+        return "its turn"
+
+    async def work(made: Batching) -> Any:
+        first = asyncio.create_task(made.run(waits()))
+        await asyncio.sleep(0.05)
+        second = asyncio.create_task(made.run(next_one()))
+        await asyncio.sleep(0)
+        first.cancel()
+        try:
+            return await asyncio.wait_for(second, PATIENCE_SECS)
+        finally:
+            goes_on.set()
+
+    assert on_loop(work) == "its turn"
+    assert closed == [True]
+
+
+def test_a_lock_that_others_hold_keeps_up_only_who_needs_it(alice: User) -> None:
+    with psycopg.connect(**connection_params()) as other:
+        other.execute("SELECT 1 FROM portal_user WHERE id = %s FOR UPDATE", [alice.pk])
+        own = other.info.backend_pid
+
+        async def work(made: Batching) -> list[Any]:
+            held = asyncio.create_task(made.run(once(Rename(alice.pk, slow=True))))
+            await asyncio.to_thread(wait_until, lambda: _is_waited_for(own), "somebody to wait", PATIENCE_SECS)
+            found = await asyncio.gather(*[made.run(once(Calculate(number))) for number in range(3)])
+            other.rollback()
+            return [*found, await held]
+
+        assert on_loop(work) == [(1, 3), (2, 3), (3, 3), "renamed"]
+
+
+def _is_waited_for(pid: int) -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", [pid])
+            return bool(cursor.fetchone()[0])
+    finally:
+        connection.close()
+
+
+INSERT = Statement("INSERT INTO batching_child SELECT unnest(%(values)s::integer[]) RETURNING parent")
+NOTHING = Statement("SELECT 1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Insert(Query):
+    """A row that must have a parent when the transaction is committed; in one statement or in two."""
+
+    parent: int
+    nsteps: int
+    is_write: ClassVar[bool] = True
+
+    @property
+    def kind(self) -> Hashable:
+        return self.nsteps
+
+    @staticmethod
+    def steps(several: Sequence[Insert], *, apart: bool) -> Sequence[Step]:
+        insert = Step(INSERT, {"values": [each.parent for each in several]})
+        return [Step(NOTHING, {}), insert] if several[0].nsteps == 2 else [insert]
+
+    @staticmethod
+    def found(several: Sequence[Insert], rows: Sequence[Row]) -> Sequence[Any]:
+        return [parent for (parent,) in rows]
+
+
+@pytest.fixture
+def parents() -> Iterator[None]:
+    """Numbers below 100 are parents."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE batching_parent (id integer PRIMARY KEY)")
+        cursor.execute("INSERT INTO batching_parent SELECT generate_series(0, 99)")
+        cursor.execute(
+            "CREATE TABLE batching_child (parent integer REFERENCES batching_parent DEFERRABLE INITIALLY DEFERRED)"
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE batching_child, batching_parent")
+
+
+@pytest.mark.parametrize("nsteps", [1, 2])
+def test_what_fails_at_the_commit_is_its_own_requests_alone(nsteps: int, parents: None) -> None:
+    async def work(made: Batching) -> list[Any]:
+        found: list[Any] = []
+        for first in range(0, 60, 4):
+            batch = [Insert(first, nsteps), Insert(first + 1, nsteps), Insert(first + 2, 3 - nsteps)]
+            if first % 12 == 0:
+                batch.insert(1, Insert(100 + first, nsteps))
+            found += await asyncio.gather(*[made.run(once(each)) for each in batch], return_exceptions=True)
+        return found
+
+    found = on_loop(work)
+    expected = [first + number for first in range(0, 60, 4) for number in range(3)]
+    assert [each for each in found if isinstance(each, int)] == expected
+    failed = [each for each in found if not isinstance(each, int)]
+    assert [type(each) for each in failed] == [psycopg.errors.ForeignKeyViolation] * 5
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT parent FROM batching_child ORDER BY parent")
+        assert [parent for (parent,) in cursor.fetchall()] == expected
+
+
+def test_no_queue_is_changed_across_an_await() -> None:
+    """``self.queue += await …`` reads the queue, lets others change it, and then undoes what they did."""
+    files = sorted(Path(settings.BASE_DIR, "portal", "clients").glob("*.py"))
+    assert len(files) > 5
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            # A name is the function's own; an attribute is there for others too.
+            if isinstance(node, ast.AugAssign) and not isinstance(node.target, ast.Name):
+                assert not any(isinstance(inner, ast.Await) for inner in ast.walk(node.value)), (file, node.lineno)

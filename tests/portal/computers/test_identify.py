@@ -1,0 +1,178 @@
+"""Which computer is this? The rules, one by one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from portal.computers.identify import Appearance, recognise
+from portal.models import Host, User
+from portal.wire.scanner import ProtocolError
+
+NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+STUDIO = Appearance(
+    token=None,
+    host_cpid="a" * 32,
+    domain_name="studio",
+    os_name="Linux Debian",
+    p_vendor="GenuineIntel",
+    p_model="Core i5",
+)
+
+
+def seen(user: User, what: Appearance = STUDIO, now: dt.datetime = NOW) -> Host:
+    with transaction.atomic():
+        return recognise(user.pk, what, now)[0]
+
+
+def test_an_unknown_computer_gets_a_record_of_what_it_says(alice: User) -> None:
+    with transaction.atomic():
+        host, is_new = recognise(alice.pk, STUDIO, NOW)
+    assert is_new
+    host.refresh_from_db()
+    assert (host.owner, host.domain_name, host.host_cpid) == (alice, "studio", "a" * 32)
+    assert (host.os_name, host.p_vendor, host.p_model) == ("Linux Debian", "GenuineIntel", "Core i5")
+    assert host.created_at == host.last_contact_at == NOW
+    assert len(host.token) == 32
+
+
+def test_the_token_decides_whatever_else_changed(alice: User) -> None:
+    host = seen(alice)
+    everything_else = Appearance(host.token, "b" * 32, "renamed", "Microsoft Windows 11", "AuthenticAMD", "Ryzen")
+    assert seen(alice, everything_else) == host
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"domain_name": "renamed"},
+        {"host_cpid": "b" * 32},
+        {"domain_name": ""},
+        {"host_cpid": ""},
+        {"token": "f" * 32},
+    ],
+)
+def test_without_token_the_same_machine_with_the_same_id_or_name_is_known(changed: dict[str, str], alice: User) -> None:
+    host = seen(alice)
+    assert seen(alice, replace(STUDIO, **changed)) == host
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"domain_name": "cellar", "host_cpid": "b" * 32},
+        {"os_name": "Microsoft Windows 11"},
+        {"p_vendor": "AuthenticAMD"},
+        {"p_model": "Core i7"},
+        {"os_name": ""},
+        {"p_model": ""},
+        {"domain_name": "", "host_cpid": ""},
+    ],
+)
+def test_another_machine_is_new_though_it_may_share_the_id_or_the_name(changed: dict[str, str], alice: User) -> None:
+    host = seen(alice)
+    assert seen(alice, replace(STUDIO, **changed)) != host
+
+
+def test_two_computers_that_share_an_id_and_nothing_else_stay_two(alice: User) -> None:
+    laptop = replace(STUDIO, domain_name="laptop", os_name="Microsoft Windows 11", p_model="Core i7")
+    studio, other = seen(alice), seen(alice, laptop)
+    assert studio != other
+    assert (seen(alice), seen(alice, laptop)) == (studio, other)
+
+
+def test_names_and_ids_that_are_empty_make_nobody_alike(alice: User) -> None:
+    nameless = replace(STUDIO, domain_name="", host_cpid="")
+    assert seen(alice, nameless) != seen(alice, nameless)
+
+
+def test_the_closest_likeness_wins_before_the_newest(alice: User) -> None:
+    both = seen(alice)
+    same_id = Host.objects.create(
+        owner=alice,
+        domain_name="other",
+        host_cpid=STUDIO.host_cpid,
+        os_name=STUDIO.os_name,
+        p_vendor=STUDIO.p_vendor,
+        p_model=STUDIO.p_model,
+        last_contact_at=NOW + dt.timedelta(days=9),
+    )
+    same_name = Host.objects.create(
+        owner=alice,
+        domain_name="studio",
+        host_cpid="c" * 32,
+        os_name=STUDIO.os_name,
+        p_vendor=STUDIO.p_vendor,
+        p_model=STUDIO.p_model,
+        last_contact_at=NOW + dt.timedelta(days=10),
+    )
+    assert seen(alice) == both
+    both.delete()
+    assert seen(alice) == same_id
+    same_id.delete()
+    assert seen(alice) == same_name
+
+
+def test_among_equals_the_one_that_was_here_last_is_meant(alice: User) -> None:
+    hosts = [
+        Host.objects.create(
+            owner=alice,
+            domain_name="studio",
+            host_cpid=STUDIO.host_cpid,
+            os_name=STUDIO.os_name,
+            p_vendor=STUDIO.p_vendor,
+            p_model=STUDIO.p_model,
+            last_contact_at=NOW + dt.timedelta(days=days),
+        )
+        for days in (1, 3, 2)
+    ]
+    assert seen(alice) == hosts[1]
+
+
+def test_another_owners_computer_is_never_meant(alice: User, bob: User) -> None:
+    hers = seen(alice)
+    assert seen(bob, replace(STUDIO, token=hers.token)).owner == bob
+    assert seen(bob).owner == bob
+    assert Host.objects.filter(owner=alice).count() == Host.objects.filter(owner=bob).count() == 1
+
+
+def test_a_merged_record_leads_to_the_one_in_use(alice: User) -> None:
+    first = seen(alice)
+    second, third = (
+        Host.objects.create(owner=alice, domain_name=name, os_name="x", p_model="y") for name in ("second", "third")
+    )
+    Host.objects.filter(pk=first.pk).update(merged_into=second)
+    assert seen(alice, replace(STUDIO, token=first.token)) == second
+    Host.objects.filter(pk=second.pk).update(merged_into=third)
+    assert seen(alice, replace(STUDIO, token=first.token)) == third
+    # By its looks a merged record is not found: it is not in use.
+    assert seen(alice) not in (first, second, third)
+
+
+def test_a_retired_computer_is_known_again(alice: User) -> None:
+    host = seen(alice)
+    Host.objects.filter(pk=host.pk).update(retired_at=timezone.now())
+    assert seen(alice) == host
+    assert seen(alice, replace(STUDIO, token=host.token)) == host
+
+
+@pytest.mark.django_db(transaction=True)
+def test_outside_a_transaction_it_does_not_work(alice: User) -> None:
+    with pytest.raises(RuntimeError, match="transaction"):
+        recognise(alice.pk, STUDIO, NOW)
+    assert not Host.objects.exists()
+
+
+def test_an_account_has_a_limited_number_of_computers(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portal.computers.identify.MAX_HOSTS", 2)
+    nameless = Appearance(None, "", "", "", "", "")
+    for _ in range(2):
+        seen(alice, nameless)
+    with pytest.raises(ProtocolError, match="has 2 computers, which is the limit"):
+        seen(alice, nameless)
+    assert alice.hosts.count() == 2

@@ -1,0 +1,153 @@
+"""Settings that cannot work together are found before a client or a volunteer finds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core.checks import CheckMessage
+from pytest_django import Settings
+
+from portal.ops import checks
+from portal.wire import signing
+
+
+def ids(found: list[CheckMessage]) -> list[str | None]:
+    return [message.id for message in found]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://portal.example.org/",
+        "http://127.0.0.1:8000/",
+        "https://example.org/boinc/am/",
+        "http://a-b.example.org/",
+    ],
+)
+def test_a_canonical_address_is_accepted(settings: Settings, url: str) -> None:
+    settings.SITE_URL = url
+    settings.ALLOWED_HOSTS = ["*"]
+    assert checks.check_site_url(None) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "portal.example.org/",  # no scheme
+        "ftp://portal.example.org/",
+        "https://portal.example.org",  # no slash at the end
+        "https://Portal.example.org/",  # clients turn the host into lower case
+        "http://localhost:8000/",  # clients refuse a host without a dot
+        "https://portal.example.org//am/",
+        "https://portal.example.org/?x=1/",
+        "https://user@portal.example.org/",
+        "",
+    ],
+)
+def test_an_address_that_clients_change_or_refuse_is_an_error(settings: Settings, url: str) -> None:
+    settings.SITE_URL = url
+    settings.ALLOWED_HOSTS = ["*"]
+    assert ids(checks.check_site_url(None)) == ["cobblestone.E001"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "found"),
+    [
+        (["portal.example.org"], []),
+        ([".example.org"], []),
+        (["*"], []),
+        (["example.org"], ["cobblestone.E002"]),
+        ([], ["cobblestone.E002"]),
+    ],
+)
+def test_the_sites_own_host_must_be_allowed(settings: Settings, allowed: list[str], found: list[str]) -> None:
+    settings.SITE_URL = "https://portal.example.org/"
+    settings.ALLOWED_HOSTS = allowed
+    assert ids(checks.check_site_url(None)) == found
+
+
+def test_the_contact_after_an_attachment_comes_no_later_than_others(settings: Settings) -> None:
+    settings.AM_REPEAT_SECS, settings.AM_REPEAT_SECS_AFTER_ATTACH = 600, 600
+    assert checks.check_repeat_intervals(None) == []
+    settings.AM_REPEAT_SECS_AFTER_ATTACH = 601
+    assert ids(checks.check_repeat_intervals(None)) == ["cobblestone.E003"]
+
+
+@pytest.fixture
+def key_files(settings: Settings, tmp_path: Path) -> tuple[Path, Path]:
+    """A pair of signing keys, in the files that the settings name."""
+    key = signing.generate_key()
+    private, public = tmp_path / "private", tmp_path / "public"
+    private.write_text(signing.private_key_text(key))
+    public.write_text(signing.public_key_text(key))
+    settings.AM_SIGNING_KEY, settings.AM_SIGNING_KEY_PUBLIC = private, public
+    return private, public
+
+
+def test_a_pair_of_signing_keys_is_accepted(key_files: tuple[Path, Path]) -> None:
+    assert checks.check_signing_keys(None) == []
+
+
+def test_the_private_key_may_be_kept_elsewhere(key_files: tuple[Path, Path]) -> None:
+    key_files[0].unlink()
+    assert checks.check_signing_keys(None) == []
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("content", [b"", b"1024\nxyz\n.\n", b"\xff\xfe", b"2048\n" + b"0" * 64 + b"\n.\n"])
+def test_a_file_that_holds_no_key_is_an_error(key_files: tuple[Path, Path], which: int, content: bytes) -> None:
+    key_files[which].write_bytes(content)
+    assert ids(checks.check_signing_keys(None)) == ["cobblestone.E004"]
+
+
+def test_keys_of_two_pairs_are_an_error(key_files: tuple[Path, Path]) -> None:
+    key_files[1].write_text(signing.public_key_text(signing.generate_key()))
+    assert ids(checks.check_signing_keys(None)) == ["cobblestone.E005"]
+
+
+def test_too_many_threads_for_the_pool_are_told(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.DB_POOL_MAX = 8
+    monkeypatch.setenv("GRANIAN_BLOCKING_THREADS", "64")
+    assert checks.check_pool(None) == []
+    settings.DB_POOL_MAX = 7
+    assert ids(checks.check_pool(None)) == ["cobblestone.W006"]
+
+
+def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key_files: tuple[Path, Path]) -> None:
+    settings.SITE_URL = "https://portal.example.org/"
+    settings.SECRET_KEY, settings.ACCOUNT_KEY_SECRET = "s" * 32, "a" * 32
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.SECURE_SSL_REDIRECT = settings.BEHIND_PROXY = True
+    assert [*checks.check_production(None), *checks.check_services(None)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("SITE_URL", "http://portal.example.org/", "cobblestone.W007"),
+        ("ACCOUNT_KEY_SECRET", "a" * 31, "cobblestone.W008"),
+        ("SECRET_KEY", "a" * 32, "cobblestone.W009"),
+        ("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend", "cobblestone.W010"),
+        ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
+        ("BEHIND_PROXY", False, "cobblestone.W012"),
+    ],
+)
+def test_what_suits_ones_own_machine_only_is_told(
+    settings: Settings, key_files: tuple[Path, Path], name: str, value: object, found: str
+) -> None:
+    test_a_production_site_has_nothing_to_complain_about(settings, key_files)
+    setattr(settings, name, value)
+    assert ids([*checks.check_production(None), *checks.check_services(None)]) == [found]
+
+
+def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
+    settings.SITE_URL = "http://localhost/"
+    settings.SECRET_KEY = settings.ACCOUNT_KEY_SECRET = "short"
+    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+    settings.AM_SIGNING_KEY_PUBLIC = tmp_path / "none"
+    settings.SECURE_SSL_REDIRECT = True
+    found = [*checks.check_site_url(None), *checks.check_production(None), *checks.check_services(None)]
+    # An address without a dot, no TLS, no proxy, a short secret that is used twice, no mail, no key.
+    assert len(found) == 7
+    assert all(message.hint for message in found)

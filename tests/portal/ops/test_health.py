@@ -1,0 +1,99 @@
+"""Load balancers learn whether a process lives and whether it can serve."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from pytest_django import Settings
+
+from portal.ops import health
+
+ROOT = Path(__file__).resolve().parents[3]
+ASK_READYZ = """
+import django; django.setup()
+from django.test import Client
+reply = Client().get("/readyz")
+print(reply.status_code, reply.content.decode())
+"""
+
+
+def test_a_living_process_says_so_under_any_host_name_and_without_the_database(client: Client) -> None:
+    # The test has no access to the database: a query would fail it.
+    reply = client.get("/healthz", headers={"host": "10.0.0.7"})
+    assert (reply.status_code, reply.content) == (200, b"ok\n")
+    assert not reply.cookies
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_site_whose_parts_work_is_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_migrated", False)
+    reply = client.get("/readyz", headers={"host": "10.0.0.7"})
+    assert reply.status_code == 200
+    assert reply.json() == {
+        "ready": True,
+        "parts": {"database": "ok", "cache": "ok", "migrations": "ok"},
+    }
+
+
+@pytest.mark.django_db
+def test_a_migration_that_is_not_applied_makes_the_site_unready(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_migrated", False)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'accounting'")
+    reply = client.get("/readyz")
+    assert reply.status_code == 503
+    assert reply.json()["parts"] == {"database": "ok", "cache": "ok", "migrations": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "failed"),
+    [
+        ("DATABASE_URL", "postgresql://nobody@/none?host=/nonexistent", {"database", "migrations"}),
+        ("CACHE_URL", "redis://127.0.0.1:1/0", {"cache"}),
+    ],
+)
+def test_a_server_that_is_down_is_named_and_nothing_else_is_told(
+    settings: Settings, name: str, url: str, failed: set[str]
+) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ASK_READYZ],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "DATABASE_URL": settings.DATABASE_URL,
+            "BROKER_URL": "redis://127.0.0.1:1/0",
+            "CACHE_URL": settings.CACHE_URL,
+            name: url,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    status, _, body = run.stdout.partition(" ")
+    assert status == "503", run.stderr
+    for part in ("database", "cache"):
+        assert (f'"{part}": "failed"' in body) == (part in failed)
+    assert url not in body
+    assert "readiness.failed" in run.stderr
+
+
+def test_a_cache_that_forgets_is_not_ready(settings: Settings) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+    assert cache.get("anything") is None
+    with pytest.raises(health.NotReady, match="does not keep"):
+        health._check_cache()
+
+
+def test_a_probe_is_a_get(client: Client) -> None:
+    assert client.post("/healthz").status_code == 405
+    assert client.head("/healthz").status_code == 200

@@ -1,0 +1,413 @@
+"""Who may do what: every address of the site, as its owner, another volunteer, an operator and a stranger.
+
+A new address needs a line in `MATRIX`, else a test here fails; a view that changes something needs one for POST. The
+answers are those of `World`: Alice owns what the addresses are about, Bob is another volunteer, the operator is staff.
+Whatever is answered to anybody but Alice, nothing of hers may be in it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.db import transaction
+from django.http import HttpResponseBase
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
+from accounting.rpc import account_keys, catalogue
+from credit.models import Batch
+from emulator.files.presets import two_processors_75_25
+from emulator.models import Experiment, Run, RunState
+from emulator.runs import experiments
+from portal.models import ApiToken, ClientKey, Host, User
+from portal.ops.mail_choices import Mail
+from portal.ops.mails import unsubscribe_url
+from portal.people.api_tokens import issue_token
+from tests.support.credit_factories import make_app, make_result, make_workunit
+
+LOGIN: Final = "login"
+"""Sent to the sign-in page."""
+ON: Final = "on"
+"""Sent on to another page, as after a form."""
+
+Answer = int | str
+WHO: Final = ("owner", "other", "staff", "stranger")
+
+
+@dataclass(frozen=True)
+class Line:
+    """An address (``route`` as in the URLconf), how it is asked, and the answer to each of the four."""
+
+    route: str
+    owner: Answer
+    other: Answer
+    staff: Answer
+    stranger: Answer
+    path: str = ""
+    method: str = "GET"
+    data: Mapping[str, str] = field(default_factory=dict)
+    # Whether an operator may find Alice's name in it
+    staff_sees: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path or self.route or '/'}"
+
+
+def own(route: str, path: str = "", answer: Answer = 200, **more: Any) -> Line:
+    """A page that everybody has of their own, and strangers have to sign in for."""
+    return Line(route, answer, answer, answer, LOGIN, path, **more)
+
+
+def act(route: str, path: str = "", answer: Answer = ON, **more: Any) -> Line:
+    """A form about oneself."""
+    return Line(route, answer, answer, answer, LOGIN, path, "POST", **more)
+
+
+def mine(route: str, path: str, answer: Answer = 200, **more: Any) -> Line:
+    """A page about a thing that has an owner: for everybody else there is no such thing."""
+    return Line(route, answer, 404, 404, LOGIN, path, **more)
+
+
+def act_on(route: str, path: str, answer: Answer = ON, **more: Any) -> Line:
+    """A form about a thing that has an owner."""
+    return mine(route, path, answer, method="POST", **more)
+
+
+def public(route: str, path: str = "", answer: Answer = 200, **more: Any) -> Line:
+    """The same for everybody."""
+    return Line(route, answer, answer, answer, answer, path, **more)
+
+
+def by_token(route: str, path: str = "") -> Line:
+    """The REST API: by token, for one's own data."""
+    return Line(route, 200, 200, 200, 401, path)
+
+
+def guest(route: str, path: str = "") -> Line:
+    """A page for who is not signed in; who is, goes home."""
+    return Line(route, ON, ON, ON, 200, path)
+
+
+PORTAL: Final = [
+    public("healthz"),
+    public("readyz"),
+    # The bearer of the token, or whoever asks from this machine, as tests do.
+    public("metrics"),
+    own("account/email/"),
+    act("account/email/", data={"action_add": "", "email": "x@example.org", "password": "wrong"}, answer=200),
+    own("account/profile/"),
+    act("account/profile/", data={"name": "N"}),
+    own("account/keys/"),
+    Line("account/keys/<int:pk>/revoke/", 405, 405, 405, 405, "account/keys/{key}/revoke/"),
+    act_on("account/keys/<int:pk>/revoke/", "account/keys/{key}/revoke/"),
+    act("account/keys/revoke/"),
+    own("account/tokens/"),
+    act("account/tokens/", data={"name": "x", "scopes": "read:hosts"}, answer=200),
+    act_on("account/tokens/<int:pk>/revoke/", "account/tokens/{token}/revoke/"),
+    act_on("account/tokens/<int:pk>/replace/", "account/tokens/{token}/replace/", answer=200),
+]
+ALLAUTH: Final = [
+    guest("account/login/"),
+    Line("account/logout/", 200, 200, 200, ON),
+    public("account/inactive/"),
+    guest("account/signup/"),
+    own("account/reauthenticate/"),
+    public("account/confirm-email/"),
+    own("account/password/change/"),
+    own("account/password/set/", answer=ON),
+    public("account/password/reset/"),
+    own("account/login/code/confirm/", answer=ON),
+    public("account/^confirm-email/(?P<key>[-:\\w]+)/$", "account/confirm-email/x/"),
+    public("account/password/reset/key/done/"),
+    public("account/^password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$", "account/password/reset/key/1-x-y/"),
+    public("account/password/reset/done/"),
+    own("account/2fa/"),
+    own("account/2fa/authenticate/", answer=ON),
+    own("account/2fa/reauthenticate/", answer=ON),
+    # Asks for the password once more.
+    own("account/2fa/totp/activate/", answer=ON),
+    own("account/2fa/totp/deactivate/", answer=404),
+    own("account/2fa/recovery-codes/", answer=404),
+    own("account/2fa/recovery-codes/generate/", answer=ON),
+    own("account/2fa/recovery-codes/download/", answer=404),
+    own("account/sessions/"),
+]
+ACCOUNT_MANAGER: Final = [
+    public("get_project_config.php"),
+    public("lookup_account.php"),
+    public("create_account.php"),
+    public("notices.rss"),
+    public("rpc.php", method="POST"),
+    public("api/v1/"),
+    public("api/v1/schema/"),
+    by_token("api/v1/days/", "api/v1/days/?from=2026-01-01&to=2026-01-31"),
+    by_token("api/v1/sums/", "api/v1/sums/?from=2026-01-01&to=2026-01-31"),
+    by_token("api/v1/hosts/"),
+    Line("api/v1/hosts/<int:pk>/", 200, 404, 404, 401, "api/v1/hosts/{host}/"),
+    by_token("api/v1/projects/"),
+    by_token("api/v1/projects/<int:pk>/", "api/v1/projects/{project}/"),
+    by_token("api/v1/notes/"),
+    Line("", ON, ON, ON, 200),
+    own("home/"),
+    own("connect/"),
+    Line("connect/status/", 200, 200, 200, 403),
+    own("history/"),
+    own("history/days/<str:text>/", "history/days/2026-01-01/"),
+    own("history/history.csv"),
+    own("history/history.json"),
+    own("account/preferences/"),
+    act("account/preferences/", data={"preset": "usual"}),
+    act("account/preferences/shown/"),
+    own("account/email-preferences/"),
+    act("account/email-preferences/", data={"silent_days": "3"}),
+    # The address is signed and says whose mails end: whoever has it can do that, and sees nothing.
+    public("mails/end/<str:token>/", "{leave}"),
+    public("mails/end/<str:token>/", "{leave}", method="POST"),
+    own("account/data/"),
+    act("account/data/copy/"),
+    mine("account/data/<int:pk>.zip", "account/data/{copy}.zip"),
+    own("account/delete/"),
+    act("account/delete/", data={"password": "wrong"}, answer=422),
+    own("computers/"),
+    mine("computers/<int:pk>/", "computers/{host}/"),
+    act_on("computers/<int:pk>/settings/", "computers/{host}/settings/", data={"name": "N"}),
+    act_on("computers/<int:pk>/projects/", "computers/{host}/projects/"),
+    act_on("computers/<int:pk>/retire/", "computers/{host}/retire/"),
+    act_on("computers/<int:pk>/unretire/", "computers/{host}/unretire/"),
+    mine("computers/<int:pk>/merge/", "computers/{host}/merge/"),
+    mine("computers/<int:pk>/merge/", "computers/{host}/merge/?with={second}"),
+    act_on("computers/<int:pk>/merge/", "computers/{host}/merge/", data={"with": "{second}"}),
+    own("projects/"),
+    act("projects/"),
+    own("projects/keywords/"),
+    act("projects/keywords/"),
+    own("projects/<int:pk>/", "projects/{project}/"),
+]
+PROJECT: Final = [
+    public("project/"),
+    public("project/scheduler", method="POST"),
+    public("project/get_project_config.php"),
+    public("project/file_upload_handler", method="POST"),
+    public("project/download/<str:name>", "project/download/none", answer=404),
+    public("project/lookup_account.php"),
+    public("project/create_account.php"),
+]
+# Alice and Bob may both submit jobs; operators see everybody's.
+BATCHES: Final = [
+    own("project/batches/", staff_sees=True),
+    Line("project/batches/<int:pk>/", 200, 404, 200, LOGIN, "project/batches/{batch}/", staff_sees=True),
+    Line("project/batches/<int:pk>/cancel/", ON, 404, ON, LOGIN, "project/batches/{batch}/cancel/", "POST"),
+    # No outputs are there yet.
+    mine("project/batches/<int:pk>/outputs/<int:output_id>/", "project/batches/{batch}/outputs/1/", 404),
+    by_token("api/v1/batches/"),
+    Line("api/v1/batches/<int:pk>/", 200, 404, 200, 401, "api/v1/batches/{batch}/"),
+    Line("api/v1/batches/<int:pk>/cancel/", 200, 404, 200, 401, "api/v1/batches/{batch}/cancel/", "POST"),
+    Line("api/v1/batches/<int:pk>/retire/", 200, 404, 200, 401, "api/v1/batches/{batch}/retire/", "POST"),
+    Line("api/v1/batches/<int:pk>/outputs/", 200, 404, 200, 401, "api/v1/batches/{batch}/outputs/"),
+    Line("api/v1/batches/<int:pk>/outputs/<int:output>/", 404, 404, 404, 401, "api/v1/batches/{batch}/outputs/1/"),
+]
+CREDIT: Final = [
+    own("tasks/archived/"),
+    # One that is there: tests/scheduler/lifecycle/test_finished_workunits.py.
+    own("tasks/archived/<int:pk>/", "tasks/archived/1/", answer=404),
+    own("tasks/"),
+    # Operators look after the project's tasks, whoever's computer has them.
+    Line("tasks/<int:pk>/", 200, 404, 200, LOGIN, "tasks/{task}/"),
+    Line("workunits/<int:pk>/", 200, 404, 200, LOGIN, "workunits/{workunit}/"),
+    own("apps/"),
+    own("apps/<str:name>/", "apps/alpine/"),
+]
+RUN: Final = "emulator/<str:key>/runs/<int:number>/"
+EMULATOR: Final = [
+    own("emulator/"),
+    act("emulator/new/form/", answer=400),
+    act("emulator/new/files/", answer=400),
+    act("emulator/new/example/<slug:key>/", "emulator/new/example/none/", answer=404),
+    act_on("emulator/new/computer/<int:pk>/", "emulator/new/computer/{host}/"),
+    mine("emulator/<int:pk>/", "emulator/{experiment}/"),
+    act_on("emulator/<int:pk>/change/", "emulator/{experiment}/change/"),
+    act_on("emulator/<int:pk>/cancel/", "emulator/{experiment}/cancel/"),
+    act_on("emulator/<int:pk>/share/", "emulator/{experiment}/share/"),
+    act_on("emulator/<int:pk>/delete/", "emulator/{experiment}/delete/"),
+    # Shared by its owner with whoever has the address
+    public("emulator/shared/<str:key>/", "emulator/shared/{shared}/"),
+    public("emulator/shared/<str:key>/", "emulator/shared/none/", answer=404),
+    *(
+        line
+        for what, there in {"": 200, "window/": 404, "table/<slug:what>/": 404, "result.json": 404}.items()
+        for line in (
+            # A failed run has no timeline, and nobody is told whether a run is there that is not theirs.
+            Line(
+                f"{RUN}{what}",
+                there,
+                404,
+                404,
+                404,
+                f"emulator/{{experiment}}/runs/1/{what.replace('<slug:what>', 'blocks')}",
+            ),
+            public(f"{RUN}{what}", f"emulator/{{shared}}/runs/1/{what.replace('<slug:what>', 'blocks')}", answer=there),
+        )
+    ),
+    public(f"{RUN}<slug:what>.csv", "emulator/{experiment}/runs/1/jobs.csv", answer=404),
+]
+MATRIX: Final = [*PORTAL, *ALLAUTH, *ACCOUNT_MANAGER, *PROJECT, *BATCHES, *CREDIT, *EMULATOR]
+
+SECRETS: Final = (b"alices-own-computer", b"alice@example.org", b"Alice the owner")
+
+
+@dataclass
+class World:
+    """What the addresses are about, and a browser for each of the four."""
+
+    ids: dict[str, str]
+    clients: dict[str, Client]
+
+
+@pytest.fixture
+def world(alice: User, bob: User, operator: User) -> World:
+    """Alice has one of everything."""
+    User.objects.filter(pk=alice.pk).update(name="Alice the owner")
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
+    catalogue.forget()
+    project = Project.objects.create(
+        name="Alpha", master_url="https://alpha.example.org/", shared_account_key=account_keys.encrypt("1_key")
+    )
+    machine = {"os_name": "Linux", "p_vendor": "Intel", "p_model": "Core i5", "ncpus": 4}
+    host = Host.objects.create(owner=alice, domain_name="alices-own-computer", **machine)
+    second = Host.objects.create(
+        owner=alice,
+        domain_name="alices-own-computer before",
+        created_at=timezone.now() - dt.timedelta(days=2),
+        last_contact_at=timezone.now() - dt.timedelta(days=1),
+        **machine,
+    )
+    HostLedger.objects.create(host=host)
+    HostProject.objects.create(host=host, project=project, listed=True)
+    now = timezone.now()
+    Note.objects.create(host=host, kind="reset", day=now.date(), first_at=now, last_at=now)
+    AccountSettings.objects.create(user=alice, keywords_yes=[1])
+    key = ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32, hint="alices")
+    copy = DataCopy.objects.create(user=alice, state=DataCopy.State.READY, size_bytes=5)
+    DataCopyPart.objects.create(copy=copy, number=0, content=b"alice")
+    app = make_app()
+    task = make_result(make_workunit(app), host)
+    batch = Batch.objects.create(app=app, owner=alice, name="sweep")
+    submit = Permission.objects.get(codename="add_batch")
+    for each in (alice, bob):
+        each.user_permissions.add(submit)
+    experiment, shared = (_experiment(alice, token) for token in (None, "f" * 32))
+    clients = {"stranger": Client(raise_request_exception=False)}
+    for who, user in {"owner": alice, "other": bob, "staff": operator}.items():
+        token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
+        clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
+        clients[who].force_login(user)
+    ids = {
+        "host": host.pk,
+        "second": second.pk,
+        "project": project.pk,
+        "key": key.pk,
+        "token": ApiToken.objects.get(user=alice).pk,
+        "copy": copy.pk,
+        "batch": batch.pk,
+        "task": task.pk,
+        "workunit": task.workunit_id,
+        "experiment": experiment.pk,
+        "shared": shared.share_token,
+        "leave": unsubscribe_url(alice.pk, Mail.SILENCE).removeprefix(settings.SITE_URL),
+    }
+    return World({name: str(value) for name, value in ids.items()}, clients)
+
+
+def _experiment(owner: User, share_token: str | None) -> Experiment:
+    """One whose only run failed."""
+    found = experiments.create(owner, "t", "", two_processors_75_25(), 1)
+    Run.objects.create(experiment=found, number=1, variant="v", policy="rec", state=RunState.FAILED, fault="f")
+    Experiment.objects.filter(pk=found.pk).update(share_token=share_token, started_at=timezone.now())
+    found.refresh_from_db()
+    return found
+
+
+def ask(world: World, line: Line, who: str) -> HttpResponseBase:
+    path = "/" + (line.path or line.route).format(**world.ids)
+    if line.method == "GET":
+        return world.clients[who].get(path)
+    return world.clients[who].post(path, {name: text.format(**world.ids) for name, text in line.data.items()})
+
+
+def answer_of(response: HttpResponseBase) -> Answer:
+    if response.status_code == 302:
+        return LOGIN if response.headers["Location"].startswith("/account/login/") else ON
+    return response.status_code
+
+
+def body_of(response: HttpResponseBase) -> bytes:
+    chunks: Iterator[bytes] = iter(response)
+    return b"".join(chunks)
+
+
+@pytest.mark.parametrize("line", MATRIX, ids=str)
+def test_everybody_gets_what_the_matrix_says(world: World, line: Line) -> None:
+    answers = {}
+    for who in WHO:
+        # Each of the four finds the world as it was.
+        with transaction.atomic():
+            response = ask(world, line, who)
+            answers[who] = answer_of(response)
+            body = body_of(response)
+            transaction.set_rollback(True)
+        if who != "owner" and not (who == "staff" and line.staff_sees):
+            assert [secret for secret in SECRETS if secret in body] == [], f"{who} sees what is Alice's"
+    assert answers == {who: getattr(line, who) for who in WHO}
+
+
+# --- no address is left out -----------------------------------------------------------------------------------
+
+
+def routes(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for pattern in patterns:
+        route = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, route)
+        else:
+            yield route, pattern
+
+
+def test_every_address_has_a_line() -> None:
+    there = {route for route, _ in routes(get_resolver().url_patterns) if not route.startswith("admin/")}
+    assert there - {line.route for line in MATRIX} == set(), "add lines to MATRIX"
+    assert {line.route for line in MATRIX} - there == set(), "lines of addresses that are gone"
+
+
+ADMIN_PATHS: Final = ["admin/", "admin/portal/user/", "admin/portal/host/", "admin/accounting/project/add/"]
+
+
+@pytest.mark.parametrize("path", ADMIN_PATHS)
+def test_operators_pages_are_for_operators(world: World, path: str) -> None:
+    line = Line(path, 0, 0, 0, 0)
+    assert answer_of(ask(world, line, "staff")) == 200
+    for who in ("owner", "other", "stranger"):
+        assert ask(world, line, who).status_code in (302, 403), who
+
+
+def test_no_operators_page_opens_for_anybody_else(world: World) -> None:
+    """Whatever the address is about: who may not is sent away before anything is looked up."""
+    opened = []
+    for route, pattern in routes(get_resolver().url_patterns):
+        if not route.startswith("admin/") or pattern.name in ("login", "logout", "jsi18n"):
+            continue
+        path = "/" + route.replace("<path:object_id>", "1").replace("<int:content_type_id>", "1")
+        path = path.replace("<path:object_id>", "1").replace("(?P<url>.*)$", "x/").replace("<id>", "1")
+        for who in ("other", "stranger"):
+            status = world.clients[who].get(path).status_code
+            if status == 200:
+                opened.append((who, path))
+    assert opened == []

@@ -1,0 +1,393 @@
+"""The rules of sending, as tables: amounts wanted, plan classes, choice of version, limits, weights of apps."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.facts import HostVersionFacts
+from credit.engine.peak_flops import Ceilings
+from credit.engine.rules import Rules
+from scheduler.engine.facts import AppFacts, Choice, Computer, Job, PlanClass, RecordKey, Usage, Version
+from scheduler.engine.needs import Needs
+from scheduler.engine.reasons import Reason
+from scheduler.engine.request import CPU, ClientVersion, Gpu, Wish
+from scheduler.engine.selection import Filling, Limits, jobs_wanted, shares
+from scheduler.engine.versions import choose, choose_own, newest, usage_of
+
+TODAY = dt.date(2026, 11, 20)
+LINUX = "x86_64-pc-linux-gnu"
+ROOMY = Limits(20, 20, 20)
+NVIDIA = Gpu("NVIDIA", 2, 1e13, 8 * 10**9, driver=53504, capability=806, has_opencl=True)
+# Four processors of 4 GFLOPS
+PC = Computer(ncpus=4, p_fpops=4e9, gpus={})
+GPU_PC = replace(PC, gpus={"NVIDIA": NVIDIA})
+APP = AppFacts(1, "alpine", 1.0, 100, Rules.published())
+CPU_VERSION = Version(10, 1, LINUX, 100, "", CPU, 1.0, 0.0)
+GPU_VERSION = Version(11, 1, LINUX, 100, "cuda", "NVIDIA", 0.5, 1.0)
+
+
+def job(number: int = 1, *, fpops: float = 7.2e12, workunit: int | None = None, **fields: int) -> Job:
+    """An hour on a version of 2 GFLOPS (half of the peak), 100 MB of memory and disk, a week's time."""
+    said = {"memory_bytes": 10**8, "disk_bytes": 10**8, "delay_bound_secs": 7 * 86400, "min_quorum": 2, **fields}
+    return Job(number, workunit or number, 1, f"job_{number}", fpops, 1e16, **said)
+
+
+def cpu_choice(flops: float = 2e9) -> Choice:
+    return Choice(RecordKey(1, 10, CPU), Usage(1.0, 0.0, 4e9), flops, CPU_VERSION)
+
+
+def gpu_choice(flops: float = 1e12) -> Choice:
+    return Choice(RecordKey(1, 11, "NVIDIA"), Usage(0.5, 1.0, 1e13), flops, GPU_VERSION)
+
+
+def filling(
+    wishes: dict[str, Wish],
+    *choices: Choice,
+    computer: Computer = GPU_PC,
+    app: AppFacts = APP,
+    records: dict[RecordKey, HostVersionFacts] | None = None,
+    limits: Limits = ROOMY,
+    in_progress: int = 0,
+    disk_bytes: float | None = None,
+) -> Filling:
+    by_type = {choice.processor_type: choice for choice in choices}
+    return Filling(
+        Needs(wishes, computer),
+        computer,
+        {1: by_type},
+        {1: app},
+        records or {},
+        limits,
+        TODAY,
+        {False: in_progress, True: 0},
+        disk_bytes,
+    )
+
+
+def sent_types(fill: Filling, jobs: Sequence[Job]) -> list[str]:
+    for each in jobs:
+        fill.offer(each)
+    return [each.choice.processor_type for each in fill.sent]
+
+
+@pytest.mark.parametrize(
+    ("wish", "njobs"),
+    [
+        # Seconds: an hour each, so the third job passes 2 h + 1 s.
+        (Wish(7201, 0), 3),
+        (Wish(7200, 0), 2),
+        # Instances: four idle processors want four jobs, however long those run.
+        (Wish(0, 4), 4),
+        # Either of them: two hours are reached before four processors are filled, and the other way round.
+        (Wish(7200, 4), 4),
+        (Wish(5 * 3600, 1), 5),
+        (Wish(1, 0), 1),
+        (Wish(0, 0.25), 1),
+        (Wish(0, 0), 0),
+    ],
+)
+def test_jobs_are_sent_while_seconds_or_instances_are_wanted(wish: Wish, njobs: int) -> None:
+    fill = filling({CPU: wish}, cpu_choice())
+    assert sent_types(fill, [job(n) for n in range(1, 9)]) == [CPU] * njobs
+
+
+def test_time_that_a_computer_does_not_compute_makes_jobs_longer() -> None:
+    # Half of the time, an hour's job takes two: one is enough for 7,200 s.
+    fill = filling({CPU: Wish(7200)}, cpu_choice(), computer=replace(PC, cpu_availability=0.5))
+    assert sent_types(fill, [job(1), job(2)]) == [CPU]
+
+
+def test_a_version_of_many_processors_uses_up_as_many_seconds_and_instances() -> None:
+    wide = Choice(RecordKey(1, 10, CPU), Usage(4.0, 0.0, 16e9), 8e9, CPU_VERSION)
+    # 7.2e12 / 8e9 = 900 s on 4 processors are 3,600 processor-seconds.
+    fill = filling({CPU: Wish(3601, 4)}, wide)
+    assert sent_types(fill, [job(1), job(2), job(3)]) == [CPU] * 2
+
+
+def test_the_gpu_version_is_dropped_for_another_when_no_more_gpu_work_is_wanted() -> None:
+    fill = filling({CPU: Wish(0, 2), "NVIDIA": Wish(0, 1)}, cpu_choice(), gpu_choice())
+    assert sent_types(fill, [job(n) for n in range(1, 6)]) == ["NVIDIA", CPU, CPU]
+
+
+def test_types_that_are_not_wanted_get_nothing() -> None:
+    fill = filling({CPU: Wish(0, 0), "NVIDIA": Wish(100, 0)}, cpu_choice())
+    assert sent_types(fill, [job(1)]) == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "bound_secs", "fits"),
+    [
+        (Wish(1, 0, 0), 3600, True),
+        (Wish(1, 0, 0), 3599, False),
+        # It cannot start before half an hour from now.
+        (Wish(1, 0, 1800), 5400, True),
+        (Wish(1, 0, 1800), 5399, False),
+    ],
+)
+def test_a_job_must_be_done_before_its_deadline(wish: Wish, bound_secs: int, fits: bool) -> None:
+    fill = filling({CPU: wish}, cpu_choice())
+    assert fill.offer(job(delay_bound_secs=bound_secs)) is fits
+    assert (Reason.DEADLINE in fill.reasons) is not fits
+
+
+def test_each_job_makes_the_next_begin_later() -> None:
+    # Four processors, an hour each: after four jobs the next begins in an hour and ends in two.
+    fill = filling({CPU: Wish(1e6)}, cpu_choice())
+    assert sent_types(fill, [job(n, delay_bound_secs=2 * 3600 - 1) for n in range(1, 9)]) == [CPU] * 4
+
+
+def test_on_idle_processors_jobs_begin_at_once() -> None:
+    # Four processors, all idle, an hour each, due in 1.2 hours: the first four begin now, a fifth in an hour.
+    fill = filling({CPU: Wish(1e6, 4)}, cpu_choice())
+    assert sent_types(fill, [job(n, delay_bound_secs=4320) for n in range(1, 9)]) == [CPU] * 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"memory_bytes": 2 * 10**9}, Reason.MEMORY),
+        ({"disk_bytes": 2 * 10**9}, Reason.DISK),
+    ],
+)
+def test_what_does_not_fit_says_why(fields: dict[str, int], reason: Reason) -> None:
+    fill = filling({CPU: Wish(1)}, cpu_choice(), computer=replace(PC, ram_bytes=1e9), disk_bytes=1e9)
+    assert not fill.offer(job(**fields))
+    assert fill.reasons == {reason}
+
+
+def test_disk_is_used_up_by_the_jobs_of_the_reply() -> None:
+    fill = filling({CPU: Wish(1e6)}, cpu_choice(), disk_bytes=2.5e8)
+    assert sent_types(fill, [job(n) for n in range(1, 5)]) == [CPU] * 2
+
+
+def test_one_copy_of_a_workunit_per_reply_unless_the_app_allows_more() -> None:
+    twins = [job(1, workunit=7), job(2, workunit=7)]
+    assert len(sent_types(filling({CPU: Wish(1e6)}, cpu_choice()), twins)) == 1
+    alone = filling({CPU: Wish(1e6)}, cpu_choice(), app=replace(APP, one_result_per_user=False))
+    assert len(sent_types(alone, twins)) == 2
+
+
+@pytest.mark.parametrize(
+    ("in_progress", "limits", "njobs"),
+    [
+        # 2 for each of 4 processors, 5 of them there
+        (5, Limits(2, 2, 20), 3),
+        (8, Limits(2, 2, 20), 0),
+        (0, Limits(20, 20, 2), 2),
+    ],
+)
+def test_limits_of_jobs_at_once_and_in_a_reply(in_progress: int, limits: Limits, njobs: int) -> None:
+    fill = filling({CPU: Wish(1e6)}, cpu_choice(), limits=limits, in_progress=in_progress)
+    assert len(sent_types(fill, [job(n) for n in range(1, 9)])) == njobs
+    assert Reason.IN_PROGRESS in fill.reasons
+
+
+def test_gpu_jobs_have_a_limit_of_their_own() -> None:
+    # Two GPUs, one job each
+    fill = filling({"NVIDIA": Wish(1e6)}, gpu_choice(), limits=Limits(1, 1, 20), in_progress=4)
+    assert len(sent_types(fill, [job(n) for n in range(1, 9)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("record", "njobs"),
+    [
+        # 100 a day for each of 4 processors, unless the record says less
+        (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=1, jobs_day=TODAY), 2),
+        (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=3, jobs_day=TODAY), 0),
+        # Yesterday's do not count.
+        (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=3, jobs_day=TODAY - dt.timedelta(days=1)), 3),
+        # Another request of this computer was sent jobs just after midnight.
+        (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=3, jobs_day=TODAY + dt.timedelta(days=1)), 0),
+        # Counted while the server's clock was a year ahead
+        (HostVersionFacts(max_jobs_per_day=3, n_jobs_today=3, jobs_day=TODAY + dt.timedelta(days=365)), 3),
+        (HostVersionFacts(max_jobs_per_day=0, n_jobs_today=398, jobs_day=TODAY), 2),
+    ],
+)
+def test_the_quota_of_the_day_is_of_a_version_on_a_computer(record: HostVersionFacts, njobs: int) -> None:
+    fill = filling({CPU: Wish(1e6)}, cpu_choice(), records={RecordKey(1, 10, CPU): record})
+    assert len(sent_types(fill, [job(n) for n in range(1, 9)])) == njobs
+    assert Reason.QUOTA in fill.reasons
+
+
+@pytest.mark.parametrize(
+    ("error_rate", "min_quorum", "is_adaptive", "replicates"),
+    [
+        (0.05, 1, True, True),
+        (0.049, 1, True, False),
+        (0.05, 2, True, False),
+        (0.05, 1, False, False),
+    ],
+)
+def test_a_single_result_is_replicated_for_computers_with_errors(
+    error_rate: float, min_quorum: int, is_adaptive: bool, replicates: bool
+) -> None:
+    records = {RecordKey(1, 10, CPU): HostVersionFacts(error_rate=error_rate)}
+    fill = filling({CPU: Wish(1)}, cpu_choice(), app=replace(APP, is_adaptive=is_adaptive), records=records)
+    assert fill.offer(job(min_quorum=min_quorum))
+    assert fill.sent[0].must_replicate is replicates
+
+
+def test_a_computer_that_never_ran_the_version_is_not_trusted() -> None:
+    fill = filling({CPU: Wish(1)}, cpu_choice(), app=replace(APP, is_adaptive=True))
+    assert fill.offer(job(min_quorum=1))
+    assert fill.sent[0].must_replicate
+
+
+@pytest.mark.parametrize(
+    ("plan_class", "computer", "usage"),
+    [
+        # peak: 1 × 4e9
+        (None, PC, Usage(1.0, 0.0, 4e9)),
+        (PlanClass("mt", CPU, max_ncpus=8), PC, Usage(4.0, 0.0, 16e9)),
+        (PlanClass("mt", CPU, max_ncpus=2), PC, Usage(2.0, 0.0, 8e9)),
+        (PlanClass("mt", CPU, min_ncpus=8), PC, None),
+        (PlanClass("avx", CPU, cpu_features=frozenset({"avx2"})), PC, None),
+        (
+            PlanClass("avx", CPU, cpu_features=frozenset({"avx2"})),
+            replace(PC, features=frozenset({"sse", "avx2"})),
+            Usage(1.0, 0.0, 4e9),
+        ),
+    ],
+)
+def test_plan_classes_of_processors(plan_class: PlanClass | None, computer: Computer, usage: Usage | None) -> None:
+    assert usage_of(CPU_VERSION, plan_class, computer, Ceilings()) == usage
+
+
+@pytest.mark.parametrize(
+    ("plan_class", "usage"),
+    [
+        # 0.5 × 4e9 + 1 × 1e13
+        (None, Usage(0.5, 1.0, 1.0002e13)),
+        # 0.2 × 4e9 + 0.5 × 1e13
+        (PlanClass("cuda", "NVIDIA", avg_ncpus=0.2, gpu_usage=0.5), Usage(0.2, 0.5, 5.0008e12)),
+        (PlanClass("cuda", "NVIDIA", gpu_usage=3), None),
+        (PlanClass("cuda", "NVIDIA", gpu_usage=1, min_gpu_ram_bytes=9 * 10**9), None),
+        (PlanClass("cuda", "NVIDIA", gpu_usage=1, min_driver=53505), None),
+        (PlanClass("cuda", "NVIDIA", gpu_usage=1, min_capability=900), None),
+    ],
+)
+def test_plan_classes_of_gpus(plan_class: PlanClass | None, usage: Usage | None) -> None:
+    assert usage_of(GPU_VERSION, plan_class, GPU_PC, Ceilings()) == usage
+
+
+def test_opencl_may_be_needed() -> None:
+    plan_class = PlanClass("opencl", "NVIDIA", gpu_usage=1, needs_opencl=True)
+    without = replace(PC, gpus={"NVIDIA": replace(NVIDIA, has_opencl=False)})
+    assert usage_of(GPU_VERSION, plan_class, GPU_PC, Ceilings()) is not None
+    assert usage_of(GPU_VERSION, plan_class, without, Ceilings()) is None
+    assert usage_of(GPU_VERSION, plan_class, PC, Ceilings()) is None
+
+
+def test_claims_are_cut_to_the_ceilings_before_the_peak_is_reckoned() -> None:
+    cheat = replace(PC, ncpus=4, p_fpops=1e18)
+    usage = usage_of(CPU_VERSION, None, cheat, Ceilings(max_cpu_flops=200e9))
+    assert usage is not None
+    assert usage.peak_flops == 200e9
+
+
+def test_the_newest_version_of_a_platform_and_plan_class_counts() -> None:
+    versions = [
+        CPU_VERSION,
+        replace(CPU_VERSION, id=20, version_num=101),
+        replace(CPU_VERSION, id=21, version_num=102, is_deprecated=True),
+        replace(CPU_VERSION, id=22, version_num=103, platform="windows_x86_64"),
+        GPU_VERSION,
+    ]
+    assert {version.id for version in newest(versions, (LINUX,))} == {20, 11}
+
+
+def et(n: int, secs_per_flop: float) -> HostVersionFacts:
+    return HostVersionFacts(et=AverageWithVariance(n, secs_per_flop))
+
+
+@pytest.mark.parametrize(
+    ("record", "pfc", "flops"),
+    [
+        # Half of the peak at first
+        (None, Average(), 2e9),
+        (et(9, 1e-9), Average(), 2e9),
+        # Ten run times are known: 1 / 1e-9
+        (et(10, 1e-9), Average(), 1e9),
+        # The version's: 4e9 / 4
+        (None, Average(100, 4.0), 1e9),
+        (None, Average(99, 4.0), 2e9),
+        # Never above the peak
+        (et(10, 1e-12), Average(), 4e9),
+    ],
+)
+def test_speed_is_that_of_the_host_else_of_the_version_else_a_part_of_the_peak(
+    record: HostVersionFacts | None, pfc: Average, flops: float
+) -> None:
+    records = {RecordKey(1, 10, CPU): record} if record else {}
+    choices, _ = choose(APP, [replace(CPU_VERSION, pfc=pfc)], {}, PC, [CPU], records, TODAY, Ceilings())
+    assert choices[CPU].flops == pytest.approx(flops, rel=1e-12)
+
+
+def test_the_fastest_version_is_chosen_and_the_next_best_when_its_quota_is_used_up() -> None:
+    fast = replace(CPU_VERSION, id=20, plan_class="fast")
+    records = {RecordKey(1, 20, CPU): et(10, 1e-9 / 3)}
+    choices, reasons = choose(APP, [CPU_VERSION, fast], {}, PC, [CPU], records, TODAY, Ceilings())
+    assert choices[CPU].key.version_id == 20
+    assert reasons == set()
+    records[RecordKey(1, 20, CPU)].max_jobs_per_day = 1
+    records[RecordKey(1, 20, CPU)].n_jobs_today = 1
+    records[RecordKey(1, 20, CPU)].jobs_day = TODAY
+    choices, reasons = choose(APP, [CPU_VERSION, fast], {}, PC, [CPU], records, TODAY, Ceilings())
+    assert choices[CPU].key.version_id == 10
+    assert reasons == {Reason.QUOTA}
+
+
+def test_versions_of_types_that_are_not_wanted_are_skipped() -> None:
+    choices, reasons = choose(APP, [CPU_VERSION, GPU_VERSION], {}, GPU_PC, ["NVIDIA"], {}, TODAY, Ceilings())
+    assert choices.keys() == {"NVIDIA"}
+    assert reasons == {Reason.NO_TYPE}
+
+
+def test_the_programs_of_the_client_itself() -> None:
+    own = [
+        ClientVersion("alpine", 101, LINUX, "", 1.0, 2.5e9),
+        ClientVersion("alpine", 101, LINUX, "cuda", 0.5, 5e12, "NVIDIA", 1.0),
+        ClientVersion("other", 101, LINUX, "", 1.0, 9e9),
+    ]
+    choices, _ = choose_own(APP, own, GPU_PC, [CPU, "NVIDIA"], {}, TODAY, Ceilings())
+    assert {type_: choice.flops for type_, choice in choices.items()} == {CPU: 2.5e9, "NVIDIA": 5e12}
+    assert {choice.key for choice in choices.values()} == {RecordKey(1, 0, CPU), RecordKey(1, 0, "NVIDIA")}
+    # Once enough is known of them, what they say does not count: 1 / 5e-10
+    records = {RecordKey(1, 0, CPU): et(10, 5e-10)}
+    choices, _ = choose_own(APP, own, GPU_PC, [CPU], records, TODAY, Ceilings())
+    assert choices[CPU].flops == pytest.approx(2e9, rel=1e-12)
+
+
+def test_apps_get_jobs_by_their_weights() -> None:
+    apps = [replace(APP, id=1, weight=3, typical_fpops=1e12), replace(APP, id=2, weight=1, typical_fpops=1e12)]
+    draw = random.Random(5)
+    got = {1: 0, 2: 0}
+    for _ in range(2000):
+        for app_id, count in shares(apps, 2, draw).items():
+            got[app_id] += count
+    assert sum(got.values()) == 4000
+    # 3,000 expected; the standard deviation is 27.
+    assert 2900 < got[1] < 3100
+
+
+def test_apps_without_weight_or_without_jobs_get_none() -> None:
+    empty, idle = replace(APP, id=1), replace(APP, id=2, weight=0, typical_fpops=1e12)
+    busy = replace(APP, id=3, typical_fpops=1e12)
+    assert shares([empty, idle, busy], 5, random.Random(1)) == {3: 5}
+    assert shares([empty, idle], 5, random.Random(1)) == {1: 5}
+    assert shares([idle], 5, random.Random(1)) == {}
+
+
+@pytest.mark.parametrize(
+    ("wish", "njobs"),
+    [(Wish(7200, 0), 2), (Wish(0, 4), 4), (Wish(1, 0), 1), (Wish(1e9, 0), 20), (Wish(0, 0), 0)],
+)
+def test_as_many_jobs_are_picked_as_the_usual_ones_fill(wish: Wish, njobs: int) -> None:
+    app = replace(APP, typical_fpops=7.2e12)
+    assert jobs_wanted(filling({CPU: wish}, cpu_choice(), app=app), [app]).get(CPU, 0) == njobs

@@ -1,0 +1,392 @@
+"""The upload handler: captured requests, resuming, what is refused and why, and what is left after each."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import shutil
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.http import UnreadablePostError
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from credit.models import FileDeleteState, Outcome, ServerState, WorkunitError
+from portal.clients import plain
+from portal.clients.bodies import CutOff, TooSlow
+from portal.clients.messages import ClientRequest
+from portal.clients.wants import Call, ReadBody
+from portal.models import Host
+from portal.wire.scanner import ProtocolError
+from scheduler.engine.outputs import expected_and_received
+from scheduler.files import receive, upload_handler
+from scheduler.models import Upload
+from scheduler.wire.uploads import parse_head
+from tests.support.upload_requests import (
+    ADDRESS,
+    asked_of,
+    captured,
+    certified,
+    make_task,
+    post,
+    post_cut,
+    read_reply,
+    size_query,
+    upload_body,
+)
+
+pytestmark = pytest.mark.django_db
+
+CONTENT = bytes(range(256)) * 100  # 25,600 bytes
+
+
+def stored(name: str) -> bytes:
+    upload = Upload.objects.get(name=name)
+    assert upload.completed_at is not None
+    with default_storage.open(upload.path) as file:
+        content: bytes = file.read()
+    return content
+
+
+def left_over(settings: Settings) -> list[Path]:
+    """What lies in the folder for files on their way."""
+    return [path for path in Path(settings.UPLOADS_DIR).rglob("*") if path.is_file()]
+
+
+# --- as captured from a real client -----------------------------------------------------------------------------------
+
+
+def test_a_captured_upload_is_stored(studio: Host, settings: Settings) -> None:
+    make_task("lab_calc_wu_1_0_r1", studio)
+    reply = Client().post(ADDRESS, certified(captured("request_17_bytes")), content_type="text/xml")
+    assert reply.content == captured("reply_ok")
+    assert stored("lab_calc_wu_1_0_r1_0") == b"result 52.072956\n"
+    assert left_over(settings) == []
+
+
+def test_a_captured_upload_with_the_certificate_of_another_server_is_refused(studio: Host) -> None:
+    make_task("lab_calc_wu_1_0_r1", studio)
+    assert post(captured("request_17_bytes")) == "-1 The certificate of this file is not one of this project's."
+    assert not Upload.objects.exists()
+
+
+def test_an_empty_file_is_uploaded_too(studio: Host) -> None:
+    make_task("lab_finish_wu_0_0_r0", studio)
+    assert post(certified(captured("request_empty_file"))) == "0"
+    assert stored("lab_finish_wu_0_0_r0_0") == b""
+
+
+def test_a_captured_size_query_before_anything_came(studio: Host) -> None:
+    make_task("lab_big_wu_3_0_r3", studio, max_nbytes=3_000_000)
+    reply = Client().post(ADDRESS, captured("request_get_file_size"), content_type="text/xml")
+    assert reply.content == captured("reply_file_size")
+
+
+def test_a_captured_resume_finds_its_first_part(studio: Host, settings: Settings) -> None:
+    # Captured: 2,500,000 bytes of "x", broken off after 1,199,300; the head of the second request, with its MD5.
+    name, content = "lab_big_wu_0_0_r0_0", b"x" * 2_500_000
+    make_task("lab_big_wu_0_0_r0", studio, max_nbytes=3_000_000)
+    head = certified(captured("request_resume_first_1200_bytes")).partition(b"<data>\n")[0] + b"<data>\n"
+    md5 = "3c4964c1096b98908df136eb84fdd165"
+    partial = receive._path(name)
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(content[:1_199_300])
+    assert hashlib.md5(content, usedforsecurity=False).hexdigest() == md5
+    assert post(size_query(name)) == "0 1199300"
+    assert post(head + content[1_199_300:]) == "0"
+    assert stored(name) == content
+    assert left_over(settings) == []
+
+
+# --- resuming ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_upload_goes_on_where_it_stopped(studio: Host) -> None:
+    make_task("t", studio)
+    whole = upload_body("t_0", CONTENT)
+    assert post_cut(whole, 20_000) == "1 The upload ended before the file did."
+    assert Upload.objects.get().received_nbytes == 5_600
+    assert post(size_query("t_0")) == "0 5600"
+    assert post(upload_body("t_0", CONTENT, offset=5_600)) == "0"
+    assert stored("t_0") == CONTENT
+    assert post(size_query("t_0")) == "0 25600"
+
+
+def test_a_part_may_be_sent_again_from_an_earlier_byte(studio: Host) -> None:
+    make_task("t", studio)
+    whole = upload_body("t_0", CONTENT)
+    post_cut(whole, 600)
+    assert post(upload_body("t_0", CONTENT, offset=100)) == "0"
+    assert stored("t_0") == CONTENT
+
+
+def test_a_part_that_begins_behind_what_is_here_waits(studio: Host) -> None:
+    make_task("t", studio)
+    assert post(upload_body("t_0", CONTENT, offset=1)).startswith("1 The upload begins at byte 1, but only 0 bytes")
+    assert post(upload_body("t_0", CONTENT)) == "0"
+
+
+def test_a_complete_file_is_acknowledged_again_and_stays(studio: Host) -> None:
+    make_task("t", studio)
+    body = upload_body("t_0", CONTENT)
+    assert [post(body), post(body), post(upload_body("t_0", CONTENT, offset=25_600))] == ["0", "0", "0"]
+    assert post(upload_body("t_0", b"another")) == "-1 Another file has been uploaded under this name."
+    assert stored("t_0") == CONTENT
+    assert Upload.objects.count() == 1
+
+
+def test_another_content_under_the_name_begins_anew(studio: Host) -> None:
+    # The client went back to a checkpoint and computed the file once more before the first had come whole.
+    make_task("t", studio)
+    whole = upload_body("t_0", CONTENT)
+    post_cut(whole, 1)
+    assert post(upload_body("t_0", b"second")) == "0"
+    assert stored("t_0") == b"second"
+
+
+@pytest.mark.parametrize("error", [CutOff(), TooSlow(), UnreadablePostError()])
+def test_what_came_until_the_client_was_gone_or_too_slow_is_kept(studio: Host, error: OSError) -> None:
+    make_task("t", studio)
+    whole = upload_body("t_0", CONTENT)
+    body = BytesIO(whole[:-5_600])
+
+    def read(nbytes: int) -> bytes:
+        if part := body.read(nbytes):
+            return part
+        raise error
+
+    reply = plain.run(upload_handler.answer(ClientRequest("POST", ADDRESS, "", b"", len(whole), "")), read)
+    assert read_reply(reply.body) == "1 The upload was interrupted."
+    assert Upload.objects.get().received_nbytes == 20_000
+    assert post(upload_body("t_0", CONTENT, offset=20_000)) == "0"
+
+
+def test_a_cancelled_upload_lets_go_of_its_file_and_leaves_what_came(studio: Host) -> None:
+    make_task("t", studio)
+    steps = receive.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT[:100])
+    want = next(steps)
+    while isinstance(want, Call):
+        want = steps.send(want.function())
+    assert isinstance(want, ReadBody)
+    assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is going on."
+    steps.close()
+    assert post(size_query("t_0")) == "0 100"
+    assert post(upload_body("t_0", CONTENT, offset=100)) == "0"
+
+
+def test_an_upload_cancelled_while_a_thread_is_at_work_keeps_its_file_until_that_is_done(
+    studio: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_task("t", studio)
+    steps = receive.receive(asked_of(upload_body("t_0", CONTENT)), b"")
+    begin = next(steps)
+    disk_usage = shutil.disk_usage
+
+    def cancel(path: Path) -> Any:
+        steps.close()
+        assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is going on."
+        return disk_usage(path)
+
+    monkeypatch.setattr(shutil, "disk_usage", cancel)
+    begin.function()
+    monkeypatch.undo()
+    assert post(upload_body("t_0", CONTENT)) == "0"
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_md5_is_refused_for_good(studio: Host, settings: Settings) -> None:
+    make_task("t", studio)
+    assert post(upload_body("t_0", CONTENT, md5="0" * 32)) == "-1 The file does not have the announced MD5."
+    assert [path.stat().st_size for path in left_over(settings)] == [0]
+    assert not default_storage.exists("outputs")
+
+
+def test_a_wrong_md5_after_a_resume_starts_from_the_beginning(studio: Host) -> None:
+    make_task("t", studio)
+    md5 = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
+    damaged = upload_body("t_0", b"!" * 25_600, md5=md5)
+    post_cut(damaged, 10_000)
+    assert post(upload_body("t_0", CONTENT, offset=15_600)).startswith("1 The parts do not make up the file")
+    assert post(size_query("t_0")) == "0 0"
+    assert post(upload_body("t_0", CONTENT)) == "0"
+
+
+def test_more_than_the_limit_is_refused_before_it_is_read(studio: Host) -> None:
+    make_task("t", studio, max_nbytes=1000)
+    assert post(upload_body("t_0", b"x" * 1000, max_nbytes=1000)) == "0"
+    make_task("u", studio, max_nbytes=1000)
+    refused = post(upload_body("u_0", b"x" * 1001, max_nbytes=1000))
+    assert refused == "-1 The file has 1001 bytes; the limit is 1000."
+    assert not Upload.objects.filter(name="u_0").exists()
+
+
+def test_an_oversize_body_is_refused(studio: Host) -> None:
+    make_task("t", studio)
+    body = upload_body("t_0", CONTENT, nbytes=25_599) + b"more"
+    assert post(body) == "-1 data: 25604 bytes, where nbytes − offset is 25599"
+    assert not Upload.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["unknown_0", "t_1", "t_00", "t", "../../etc/passwd_0", "..%2Ft_0", "t_0/../t_0", "/t_0", "t\ufffd_0"]
+)
+def test_a_name_that_nobody_was_given_is_refused(studio: Host, settings: Settings, name: str) -> None:
+    make_task("t", studio)
+    expected = "-1 This file is not one that this project waits for."
+    assert post(upload_body(name, b"x")) == expected
+    assert post(size_query(name)) == expected
+    assert left_over(settings) == []
+
+
+def test_an_unsent_task_has_no_files_to_deliver(studio: Host) -> None:
+    make_task("t", None)
+    assert post(upload_body("t_0", b"x")) == "-1 This file is not one that this project waits for."
+
+
+OVER = {"server_state": ServerState.OVER}
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_taken"),
+    [
+        ({}, True),
+        ({**OVER, "outcome": Outcome.NO_REPLY}, True),  # late, but may still count
+        ({**OVER, "outcome": Outcome.NO_REPLY, "file_delete_state": FileDeleteState.DONE}, False),
+        ({**OVER, "outcome": Outcome.CLIENT_ERROR}, False),
+        ({**OVER, "outcome": Outcome.CLIENT_DETACHED}, True),  # taken for lost, but may still count
+    ],
+)
+def test_a_task_that_is_over_delivers_nothing_more(studio: Host, fields: dict[str, Any], is_taken: bool) -> None:
+    make_task("t", studio, **fields)
+    expected = "0" if is_taken else "-1 The task of this file is over: it is not needed any more."
+    assert post(upload_body("t_0", b"x")) == expected
+
+
+def test_a_cancelled_workunit_takes_no_files(studio: Host) -> None:
+    task = make_task("t", studio)
+    task.workunit.error_mask = WorkunitError.CANCELLED
+    task.workunit.save()
+    assert post(upload_body("t_0", b"x")).startswith("-1 The task of this file is over")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"<nbytes>5</nbytes>", b"", "nbytes: missing"),
+        (b"<nbytes>5</nbytes>", b"<nbytes>-1</nbytes>", "nbytes: not an integer from 0 to"),
+        (b"<nbytes>5</nbytes>", b"<nbytes>1e304</nbytes>", "nbytes: not an integer from 0 to"),
+        (b"<nbytes>5</nbytes>", b"<nbytes>nan</nbytes>", "nbytes: not an integer from 0 to"),
+        (b"<offset>0</offset>", b"<offset>6</offset>", "offset: not an integer from 0 to 5"),
+        (b"<max_nbytes>100000</max_nbytes>", b"", "max_nbytes: missing"),
+        (b"<md5_cksum>", b"<md5_cksum>zz", "md5_cksum: longer than 32 characters"),
+        (b"<data>\n", b"<data>" + b"x" * 20_000, "data: does not begin within 16384 bytes"),
+        (b"<name>", b"<name>" + b"n" * 200, "name: longer than 160 characters"),
+    ],
+)
+def test_a_message_without_sense_is_refused_by_its_field(studio: Host, old: bytes, new: bytes, message: str) -> None:
+    make_task("t", studio)
+    body = upload_body("t_0", b"hello")
+    assert old in body
+    assert post(body.replace(old, new)).startswith(f"-1 {message}")
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_make_the_parser_fail(noise: bytes) -> None:
+    head = upload_body("t_0", b"")
+    for message in (noise, head[: len(noise)] + noise, head.replace(b"<nbytes>0", b"<nbytes>" + noise)):
+        try:
+            parse_head(message.partition(b"<data>\n")[0])
+        except ProtocolError as error:
+            assert error.field
+
+
+def test_other_methods_and_chunks_are_refused() -> None:
+    client = Client()
+    assert client.get(ADDRESS).status_code == 405
+    assert client.generic("POST", ADDRESS, b"", HTTP_TRANSFER_ENCODING="chunked").status_code == 411
+
+
+def test_a_client_that_is_refused_may_send_to_the_end() -> None:
+    body = BytesIO(upload_body("t_0", bytes(1_000_000)))
+    sent: dict[str, Any] = {"wsgi.input": body, "CONTENT_LENGTH": str(len(body.getvalue()))}
+    assert read_reply(Client().generic("POST", ADDRESS, **sent).content).startswith("-1 This file is not one")
+    assert body.read() == b""
+
+
+# --- trouble on our side ----------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_lets_the_client_try_again(studio: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_task("t", studio)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1, 1, receive.SPARE_NBYTES))
+    assert post(upload_body("t_0", CONTENT)) == "1 The disk of this project is full. Your client will try again."
+    monkeypatch.undo()
+    assert post(upload_body("t_0", CONTENT)) == "0"
+
+
+def test_a_disk_that_fills_up_in_mid_upload_keeps_what_was_written(studio: Host) -> None:
+    make_task("t", studio)
+
+    def read(_: int) -> bytes:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(receive.UploadError, match="full") as caught:
+        plain.run(receive.receive(asked_of(upload_body("t_0", CONTENT)), CONTENT[:100]), read)
+    assert caught.value.status == 1
+    assert receive.received_nbytes("t_0") == 100
+
+
+def test_two_uploads_of_one_file_do_not_mix(studio: Host) -> None:
+    make_task("t", studio)
+    path = receive._path("t_0")
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        assert post(upload_body("t_0", CONTENT)) == "1 Another upload of this file is going on."
+    assert post(upload_body("t_0", CONTENT)) == "0"
+    assert stored("t_0") == CONTENT
+
+
+def test_an_upload_killed_before_its_row_was_written_is_taken_once_more(studio: Host) -> None:
+    make_task("t", studio)
+    assert post(upload_body("t_0", CONTENT)) == "0"
+    Upload.objects.update(completed_at=None, path="")
+    assert post(upload_body("t_0", CONTENT)) == "0"
+    folder = Path(default_storage.path(Upload.objects.get().path)).parent
+    assert [path.name for path in folder.iterdir()] == ["t_0"]
+
+
+# --- what a result delivered ------------------------------------------------------------------------------------------
+
+
+def test_a_result_is_complete_when_all_files_but_optional_ones_are_here(studio: Host) -> None:
+    task = make_task("t", studio, nfiles=3)
+    files = [*task.workunit.output_files[:2], {"open_name": "log", "max_nbytes": 9, "optional": True}]
+    post(upload_body("t_1", b"one"))
+    found = expected_and_received(files, "t", task.uploads.all())
+    assert (found.is_complete, found.missing) == (False, ["t_0"])
+    post(upload_body("t_0", b"zero"))
+    found = expected_and_received(files, "t", task.uploads.all())
+    assert found.is_complete
+    assert [output["name"] for output in found.outputs] == ["t_0", "t_1"]
+
+
+def test_results_with_equal_files_have_equal_digests(studio: Host) -> None:
+    first, second, third = (make_task(name, studio, nfiles=2) for name in "abc")
+    for name in ("a_0", "b_0", "c_1"):
+        post(upload_body(name, b"zero"))
+    for name in ("a_1", "b_1", "c_0"):
+        post(upload_body(name, b"one"))
+    files = first.workunit.output_files
+    digests = [expected_and_received(files, task.name, task.uploads.all()).digest for task in (first, second, third)]
+    assert digests[0] == digests[1] != digests[2]
+    assert len(digests[0]) == 16

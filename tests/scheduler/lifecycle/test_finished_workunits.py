@@ -1,0 +1,348 @@
+"""What follows a decision: assimilation, deleted files, the archive, and a batch that is followed to its end."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+
+from credit.models import (
+    App,
+    AssimilateState,
+    Batch,
+    FileDeleteState,
+    Outcome,
+    Result,
+    ServerState,
+    ValidateState,
+    Workunit,
+    WorkunitError,
+)
+from portal.models import Host, User
+from scheduler.engine.outputs import expected_and_received
+from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner
+from scheduler.lifecycle.assimilator import Finished
+from scheduler.models import ArchivedTask, ArchivedWorkunit, KeptOutput, SetAside, Step, StoredFile, Upload
+from scheduler.submission import batches
+from scheduler.submission.submit import submit
+from tests.support.credit_factories import NOON, make_app
+from tests.support.upload_requests import post, upload_body
+
+pytestmark = pytest.mark.django_db
+
+DAY = dt.timedelta(days=1)
+MINUTE = dt.timedelta(minutes=1)
+DEFAULTS: dict[str, Any] = {
+    "fpops_est": 1e12,
+    "output_files": [{"open_name": "out", "max_nbytes": 1000}, {"open_name": "log", "max_nbytes": 9, "optional": True}],
+    "input_files": [{"open_name": "in", "content": "1 2\n"}],
+}
+taken: list[Finished] = []
+
+
+def take(finished: Finished) -> None:
+    taken.append(finished)
+
+
+def take_no_failures(finished: Finished) -> None:
+    if finished.canonical is None:
+        raise ValueError("cannot be used")
+
+
+@pytest.fixture
+def batch(db: None, alice: User) -> Batch:
+    return submit(make_app(), DEFAULTS, [{}, {}], owner=alice, name="Pairs", now=NOON)[0]
+
+
+def send_and_report(result: Result, host: Host, content: bytes = b"42\n", outcome: Outcome = Outcome.SUCCESS) -> None:
+    """What scheduler and upload handler do with a result, by their own means where they are ours."""
+    result.server_state, result.host, result.user = ServerState.IN_PROGRESS, host, host.owner
+    result.sent_at, result.deadline_at = NOON, NOON + 7 * DAY
+    result.save()
+    if outcome == Outcome.SUCCESS:
+        assert post(upload_body(f"{result.name}_0", content, max_nbytes=1000)) == "0"
+    received = expected_and_received(result.workunit.output_files, result.name, result.uploads.all())
+    result.server_state, result.outcome, result.received_at = ServerState.OVER, outcome, NOON
+    result.outputs, result.output_digest, result.stderr_text = received.outputs, received.digest, "many words"
+    result.save()
+    Workunit.objects.filter(pk=result.workunit_id).update(transition_at=NOON)
+
+
+def validate(workunit: Workunit) -> None:
+    """The verdict of a validator: all successes are valid, the first is canonical."""
+    results = workunit.results.filter(outcome=Outcome.SUCCESS)
+    results.update(validate_state=ValidateState.VALID, granted_credit=2.5, granted_at=NOON)
+    canonical = results.order_by("id").first()
+    Workunit.objects.filter(pk=workunit.pk).update(
+        canonical_result=canonical, need_validate=False, transition_at=NOON, canonical_credit=2.5
+    )
+
+
+def finish(batch: Batch, host: Host) -> None:
+    """Every workunit of the batch is computed, validated and passed on."""
+    for workunit in batch.workunits.all():
+        for result in workunit.results.all():
+            send_and_report(result, host)
+        transitioner.run(NOON)
+        validate(workunit)
+    transitioner.run(NOON)
+
+
+def test_a_batch_goes_from_submission_to_its_outputs(batch: Batch, studio: Host, tmp_path: Path) -> None:
+    [progress] = batches.read_progress([batch])
+    assert progress == batches.Progress(nworkunits=2, nunsent=4)
+    finish(batch, studio)
+    assert assimilator.run(NOON) == 2
+    [progress] = batches.read_progress([batch])
+    assert progress == batches.Progress(nworkunits=2, ndone=2, nfinished=2, nover=4, noutputs=2)
+    assert progress.is_finished
+    out = StringIO()
+    call_command("batch", batch.pk, "--fetch", tmp_path, stdout=out)
+    assert out.getvalue().splitlines()[1] == f"2 files copied to {tmp_path}."
+    fetched = sorted(tmp_path.rglob("out"))
+    assert [path.parent.name for path in fetched] == [f"alpine_{batch.pk}_0", f"alpine_{batch.pk}_1"]
+    assert {path.read_text() for path in fetched} == {"42\n"}
+
+
+def test_only_the_kept_outputs_stay(batch: Batch, studio: Host) -> None:
+    finish(batch, studio)
+    [stored] = StoredFile.objects.all()
+    assimilator.run(NOON)
+    transitioner.run(NOON)
+    assert file_deleter.run(NOON) == 2
+    kept = set(KeptOutput.objects.values_list("path", flat=True))
+    uploaded = set(Upload.objects.values_list("path", flat=True))
+    assert (len(kept), len(uploaded)) == (2, 4)
+    assert {path for path in uploaded if default_storage.exists(path)} == kept
+    stored.refresh_from_db()
+    assert stored.deleted_at == NOON
+    assert not default_storage.exists(stored.path)
+    assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
+    assert set(Result.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
+    assert file_deleter.run(NOON) == 0
+
+
+def test_inputs_stay_as_long_as_one_job_of_their_batch_needs_them(batch: Batch, studio: Host) -> None:
+    first = batch.workunits.order_by("id")[0]
+    for result in first.results.all():
+        send_and_report(result, studio)
+    validate(first)
+    transitioner.run(NOON)
+    assimilator.run(NOON)
+    transitioner.run(NOON)
+    assert file_deleter.run(NOON) == 1
+    [stored] = StoredFile.objects.all()
+    assert stored.deleted_at is None
+
+
+def test_a_file_that_cannot_be_deleted_marks_its_workunit_only(
+    batch: Batch, studio: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish(batch, studio)
+    assimilator.run(NOON)
+    transitioner.run(NOON)
+    bad = Upload.objects.exclude(path__in=KeptOutput.objects.values("path")).order_by("id")[0]
+    default_storage.delete(bad.path)
+    Path(default_storage.path(bad.path), "not_empty").mkdir(parents=True)  # as good as undeletable
+    file_deleter.run(NOON)
+    states = dict(Workunit.objects.values_list("pk", "file_delete_state"))
+    assert states[bad.result.workunit_id] == FileDeleteState.ERROR
+    assert sorted(states.values()) == [FileDeleteState.DONE, FileDeleteState.ERROR]
+    assert "could not be deleted" in SetAside.objects.get(workunit=bad.result.workunit).fault
+    # Later it can be.
+    Path(default_storage.path(bad.path), "not_empty").rmdir()
+    assert file_deleter.run(NOON + 9 * MINUTE) == 0
+    assert file_deleter.run(NOON + 10 * MINUTE) == 1
+    assert not default_storage.exists(bad.path)
+    assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
+    assert not SetAside.objects.exists()
+
+
+def test_what_failed_before_workunits_were_set_aside_is_tried_again_after_the_migration(
+    batch: Batch, studio: Host
+) -> None:
+    finish(batch, studio)
+    assimilator.run(NOON)
+    transitioner.run(NOON)
+    Workunit.objects.update(file_delete_state=FileDeleteState.ERROR)
+    assert file_deleter.run(NOON) == 0
+    migration = importlib.import_module("scheduler.migrations.0008_failed_deletions_tried_again")
+    for _ in range(2):
+        with connection.cursor() as cursor:
+            cursor.execute(migration.SET_ASIDE)
+    assert file_deleter.run(timezone.now() + MINUTE) == 2
+    assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
+    assert not SetAside.objects.exists()
+
+
+def test_an_app_takes_its_results_itself(studio: Host, alice: User) -> None:
+    taken.clear()
+    app = make_app(assimilation_function="tests.scheduler.lifecycle.test_finished_workunits.take")
+    batch = submit(app, DEFAULTS, [{}], owner=alice, now=NOON)[0]
+    finish(batch, studio)
+    assert assimilator.run(NOON) == 1
+    [finished] = taken
+    assert finished.canonical is not None
+    assert finished.canonical.outputs[0]["nbytes"] == 3
+    assert finished.batch == batch
+    assert not KeptOutput.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "function", ["tests.scheduler.lifecycle.test_finished_workunits.take_no_failures", "no.such.function"]
+)
+def test_a_function_that_fails_is_tried_again_and_holds_up_nobody(studio: Host, function: str) -> None:
+    app = make_app(assimilation_function=function)
+    batch = submit(app, DEFAULTS, [{}, {}], owner=None, now=NOON)[0]
+    failed, good = batch.workunits.order_by("id")
+    Workunit.objects.filter(pk=failed.pk).update(error_mask=WorkunitError.TOO_MANY_TOTAL_RESULTS, transition_at=NOON)
+    for result in good.results.all():
+        send_and_report(result, studio)
+    validate(good)
+    transitioner.run(NOON)
+    exists = function.startswith("tests.")
+    assert assimilator.run(NOON) == exists
+    failed.refresh_from_db()
+    assert failed.assimilate_state == AssimilateState.READY
+    aside = SetAside.objects.get()
+    assert (aside.workunit, aside.step, aside.retry_at) == (failed, Step.ASSIMILATE, NOON + 10 * MINUTE)
+    assert ("cannot be used" if exists else "No module named 'no'") in aside.fault
+    # Repaired: whoever made no trouble goes at once, the other one when its time has come.
+    App.objects.update(assimilation_function="")
+    assert assimilator.run(NOON + 9 * MINUTE) == 1 - exists
+    assert assimilator.run(NOON + 10 * MINUTE) == 1
+    assert not SetAside.objects.exists()
+
+
+def test_a_cancelled_batch_ends_and_keeps_what_was_done(batch: Batch, studio: Host) -> None:
+    first, second = batch.workunits.order_by("id")
+    for result in first.results.all():
+        send_and_report(result, studio)
+    validate(first)
+    out, unsent = second.results.order_by("id")
+    Result.objects.filter(pk=out.pk).update(
+        server_state=ServerState.IN_PROGRESS, host=studio, sent_at=NOON, deadline_at=NOON + DAY
+    )
+    assert batches.cancel(batch, NOON) == 1
+    unsent.refresh_from_db()
+    assert unsent.outcome == Outcome.DIDNT_NEED  # before anybody asks for work again
+    assert batches.cancel(batch, NOON + DAY) == 0
+    transitioner.run(NOON)
+    for row in (batch, second, unsent, out):
+        row.refresh_from_db()
+    assert (batch.cancelled_at, second.error_mask) == (NOON, WorkunitError.CANCELLED)
+    assert (unsent.outcome, out.server_state) == (Outcome.DIDNT_NEED, ServerState.IN_PROGRESS)
+    assert assimilator.run(NOON) == 2
+    assert post(upload_body(f"{out.name}_0", b"x", max_nbytes=1000)).startswith("-1 The task of this file is over")
+    [progress] = batches.read_progress([batch])
+    assert (progress.ndone, progress.nfailed, progress.noutputs, progress.is_finished) == (1, 1, 1, True)
+
+
+def test_a_batch_is_retired_only_when_it_is_finished(batch: Batch, studio: Host) -> None:
+    with pytest.raises(CommandError, match="still has jobs to do"):
+        call_command("batch", batch.pk, "--retire", stdout=StringIO())
+    finish(batch, studio)
+    assimilator.run(NOON)
+    paths = list(KeptOutput.objects.values_list("path", flat=True))
+    assert batches.retire(batch) == 2
+    assert not any(default_storage.exists(path) for path in paths)
+    assert batches.retire(batch) == 0
+
+
+# --- the archive ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def done(batch: Batch, studio: Host) -> Batch:
+    """A batch with its files deleted, ready to be purged in a month."""
+    finish(batch, studio)
+    assimilator.run(NOON)
+    transitioner.run(NOON)
+    file_deleter.run(NOON)
+    return batch
+
+
+def test_tasks_are_archived_whole_after_the_grace_period(done: Batch, studio: Host, alice: User) -> None:
+    before = list(Result.objects.select_related("workunit", "app", "host").order_by("-id"))
+    assert purge.run(NOON + 30 * DAY) == 0
+    assert purge.run(NOON + 30 * DAY + dt.timedelta(seconds=1)) == 2
+    assert not Workunit.objects.exists() and not Result.objects.exists() and not Upload.objects.exists()
+    archived = purge.read_archived(alice, before=None, limit=10)
+    dropped = {"stderr_text", "outputs", "output_digest"}
+    for old, new in zip(before, archived, strict=True):
+        for field in Result._meta.concrete_fields:
+            if field.name not in dropped:
+                assert getattr(new, field.attname) == getattr(old, field.attname), field.name
+        assert (new.workunit.name, new.workunit.fpops_est, new.app, new.host) == (
+            old.workunit.name, old.workunit.fpops_est, old.app, studio
+        )  # fmt: skip
+    assert [task.pk for task in purge.read_archived(alice, before=archived[1].pk, limit=1)] == [archived[2].pk]
+    [progress] = batches.read_progress([done])
+    assert (progress.ndone, progress.nfinished, progress.noutputs) == (2, 2, 2)
+
+
+def test_an_archived_task_is_its_owners_alone(done: Batch, alice: User, bob: User, operator: User) -> None:
+    purge.run(NOON + 31 * DAY)
+    pk = ArchivedTask.objects.order_by("pk")[0].pk
+    assert purge.read_archived(bob, before=None, limit=10) == []
+    assert purge.read_archived_task(bob, pk) is None
+    for user in (alice, operator):
+        task = purge.read_archived_task(user, pk)
+        assert task is not None and task.granted_credit == 2.5
+    alice.delete()
+    assert ArchivedTask.objects.filter(user=None, host=None).count() == 4
+
+
+def test_pages_show_archived_tasks_to_their_owner(done: Batch, client: Client, alice: User, bob: User) -> None:
+    purge.run(NOON + 31 * DAY)
+    task = ArchivedTask.objects.order_by("pk")[0]
+    name, address = task.facts["name"], f"/tasks/archived/{task.pk}/"
+    client.force_login(alice)
+    listed = client.get("/tasks/archived/").content.decode()
+    assert name in listed and address in listed
+    page = client.get(address).content.decode()
+    assert name in page and task.workunit.name in page
+    assert client.get("/tasks/archived/?before=1").status_code == 200
+    assert client.get("/tasks/archived/?before=x").status_code == 404
+    client.force_login(bob)
+    assert name not in client.get("/tasks/archived/").content.decode()
+    assert client.get(address).status_code == 404
+
+
+def test_what_can_still_change_is_not_purged(done: Batch, studio: Host, settings: Settings) -> None:
+    settings.JOBS_KEPT_DAYS = 0
+    first, second = Workunit.objects.order_by("id")
+    Result.objects.filter(workunit=first).update(
+        server_state=ServerState.IN_PROGRESS, outcome=0, validate_state=0, deadline_at=NOON + 99 * DAY
+    )
+    Workunit.objects.filter(pk=second.pk).update(transition_at=NOON)
+    assert purge.run(NOON + DAY) == 0
+    Workunit.objects.filter(pk=second.pk).update(transition_at=None)
+    assert purge.run(NOON + DAY) == 1
+    assert [row.name for row in ArchivedWorkunit.objects.all()] == [second.name]
+
+
+def test_statements_do_not_depend_on_the_number_of_workunits(studio: Host) -> None:
+    app = make_app()
+    counts = []
+    for njobs in (1, 8):
+        batch = submit(app, DEFAULTS, [{}] * njobs, owner=None, now=NOON)[0]
+        finish(batch, studio)
+        with CaptureQueriesContext(connection) as captured:
+            assimilator.run(NOON)
+            transitioner.run(NOON)
+            file_deleter.run(NOON)
+            assert purge.run(NOON + 31 * DAY) == njobs
+        counts.append(len(captured))
+    assert counts[0] == counts[1]

@@ -1,0 +1,177 @@
+"""docs/states.md: every legal state of a result is taken by the tables, all others are not, and every line of the
+list of transitions happens, by the part of the site that the list names."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from credit.models import AssimilateState, FileDeleteState, Outcome, Result, ServerState, ValidateState, Workunit
+from portal.models import Host
+from scheduler.engine import transitions
+from scheduler.lifecycle import transitioner
+from tests.support.credit_factories import NOON, make_app, make_workunit
+
+pytestmark = pytest.mark.django_db
+
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "states.md").read_text()
+WEEK_LATER = NOON + dt.timedelta(days=7)
+State = tuple[int, int, int]
+
+# The words of the list of transitions.
+WORDS: dict[str, State | None] = {
+    "(none)": None,
+    "unsent": (2, 0, 0),
+    "in progress": (4, 0, 0),
+    "success, unchecked": (5, 1, 0),
+    "valid": (5, 1, 1),
+    "invalid": (5, 1, 2),
+    "not checked": (5, 1, 3),
+    "inconclusive": (5, 1, 4),
+    "too late": (5, 1, 5),
+    "could not be sent": (5, 2, 0),
+    "error": (5, 3, 0),
+    "no reply": (5, 4, 0),
+    "not needed": (5, 5, 0),
+    "validate error": (5, 6, 0),
+    "abandoned": (5, 7, 0),
+}
+
+
+def listed_states() -> set[State]:
+    """The first table: numbers at the beginning of the first three cells."""
+    rows = re.findall(r"^\| (\d) [^|]*\| (\d)[^|]*\| (\d)[^|]*\|", TEXT, re.MULTILINE)
+    return {(int(a), int(b), int(c)) for a, b, c in rows}
+
+
+def listed_transitions() -> list[tuple[str, str, str]]:
+    """(from, to, who) of the second table."""
+    table = TEXT.partition("### What changes a result")[2].partition("Nothing else does.")[0]
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)
+    return [row for row in rows if row[0] not in ("from", "---")]
+
+
+def columns(state: State, host: Host) -> dict[str, Any]:
+    """What a result in this state has besides."""
+    server_state, outcome, validate_state = state
+    fields: dict[str, Any] = {"server_state": server_state, "outcome": outcome, "validate_state": validate_state}
+    if server_state != ServerState.UNSENT:
+        fields |= {"host": host, "user_id": host.owner_id, "sent_at": NOON, "deadline_at": NOON + dt.timedelta(days=1)}
+    if outcome == Outcome.SUCCESS:
+        fields |= {"received_at": NOON}
+    return fields
+
+
+def put(workunit: Workunit, state: State, host: Host) -> Result:
+    """A result of the workunit in this state."""
+    name = f"{workunit.name}_{workunit.results.count()}"
+    return Result.objects.create(workunit=workunit, app=workunit.app, name=name, **columns(state, host))
+
+
+def test_the_document_lists_what_the_code_knows() -> None:
+    assert listed_states() == {state for state in WORDS.values() if state is not None}
+    assert {state for state, *_ in listed_states()} == set(ServerState.values)
+    assert {outcome for _, outcome, _ in listed_states()} == set(Outcome.values)
+    assert {checked for *_, checked in listed_states()} == set(ValidateState.values)
+    for before, after, who in listed_transitions():
+        assert before in WORDS and after in WORDS, (before, after)
+        assert set(who.split(", ")) <= {
+            "submission", "transitioner", "scheduler", "validator", "cancelling", "hourly task",
+        }  # fmt: skip
+
+
+def test_rules_and_tables_have_the_same_numbers() -> None:
+    for name in ("UNSENT", "IN_PROGRESS", "OVER"):
+        assert getattr(transitions, name) == ServerState[name]
+    for name in ("SUCCESS", "COULD_NOT_SEND", "CLIENT_ERROR", "NO_REPLY", "DIDNT_NEED", "VALIDATE_ERROR"):
+        assert getattr(transitions, name) == Outcome[name]
+    for name in ("VALID", "INVALID", "NO_CHECK", "INCONCLUSIVE", "TOO_LATE"):
+        assert getattr(transitions, name) == ValidateState[name]
+    for enum in (AssimilateState, FileDeleteState):
+        assert (transitions.INIT, transitions.READY, transitions.DONE) == (enum.INIT, enum.READY, enum.DONE)
+
+
+def test_the_tables_take_legal_states_and_no_others(studio: Host) -> None:
+    workunit = make_workunit(make_app())
+    taken = set()
+    for number, state in enumerate(itertools.product(range(8), range(9), range(7))):
+        try:
+            with transaction.atomic():
+                Result.objects.create(workunit=workunit, app=workunit.app, name=f"r_{number}", **columns(state, studio))
+            taken.add(state)
+        except IntegrityError:
+            continue
+    assert taken == listed_states()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"server_state": 2, "sent_at": NOON},
+        {"server_state": 4, "outcome": 0, "sent_at": NOON},  # no deadline
+        {"server_state": 5, "outcome": 1},  # never received
+    ],
+)
+def test_the_tables_refuse_states_without_what_belongs_to_them(broken: dict[str, Any]) -> None:
+    workunit = make_workunit(make_app())
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Result.objects.create(workunit=workunit, app=workunit.app, name="broken", **broken)
+
+
+def test_a_workunit_is_not_assimilated_without_result_or_reason() -> None:
+    workunit = make_workunit(make_app())
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Workunit.objects.filter(pk=workunit.pk).update(assimilate_state=AssimilateState.READY)
+
+
+def transitioner_case(before: State, after: State, host: Host) -> tuple[Workunit, Result]:
+    """A workunit on which the transitioner has to take a result from the one state to the other."""
+    fields: dict[str, Any] = {"transition_at": NOON}
+    if after == WORDS["too late"]:
+        fields |= {"file_delete_state": FileDeleteState.DONE, "error_mask": 0}
+    elif after in (WORDS["not checked"], WORDS["not needed"]):
+        fields["error_mask"] = 16
+    workunit = make_workunit(make_app(), **fields)
+    result = put(workunit, before, host)
+    if after == WORDS["too late"]:
+        canonical = put(workunit, (5, 1, 1), host)
+        Workunit.objects.filter(pk=workunit.pk).update(canonical_result=canonical)
+    return workunit, result
+
+
+BY_TRANSITIONER = [(a, b) for a, b, who in listed_transitions() if "transitioner" in who]
+
+
+@pytest.mark.parametrize(("before", "after"), BY_TRANSITIONER)
+def test_the_transitioner_makes_each_of_its_transitions(before: str, after: str, studio: Host) -> None:
+    wanted, old = WORDS[after], WORDS[before]
+    assert wanted is not None
+    if old is None:
+        workunit = make_workunit(make_app(), transition_at=NOON)
+        transitioner.run(NOON)
+        found = workunit.results.all()
+    else:
+        workunit, result = transitioner_case(old, wanted, studio)
+        transitioner.run(WEEK_LATER)
+        found = workunit.results.filter(pk=result.pk)
+    assert {(r.server_state, r.outcome, r.validate_state) for r in found} == {wanted}
+
+
+@pytest.mark.parametrize("before", sorted(listed_states()))
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_the_transitioner_makes_no_others(before: State, is_decided: bool, studio: Host) -> None:
+    """From every state, in an open and in a cancelled workunit, an hour and a week later: only what is listed."""
+    names = {state: word for word, state in WORDS.items()}
+    allowed = {WORDS[b] for a, b in BY_TRANSITIONER if a == names[before]} | {before}
+    workunit = make_workunit(make_app(), transition_at=NOON, error_mask=16 if is_decided else 0)
+    result = put(workunit, before, studio)
+    for now in (NOON, WEEK_LATER):
+        transitioner.run(now)
+        result.refresh_from_db()
+        assert (result.server_state, result.outcome, result.validate_state) in allowed

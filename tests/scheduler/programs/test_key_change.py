@@ -1,0 +1,317 @@
+"""A new code-signing key: who changes it, what clients with older ones are told, and what is signed anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from credit.models import App
+from portal.models import User
+from portal.wire import signing
+from scheduler.files import keys
+from scheduler.models import KeyChange, StoredFile, VersionFile
+from scheduler.programs import catalogue
+from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.scheduler_clients import Computer, computer_of, known_apps, messages, names
+
+pytestmark = pytest.mark.django_db
+MD5 = "0123456789abcdef" * 2
+
+
+@pytest.fixture(autouse=True)
+def own_keys(tmp_path: Path, settings: Settings) -> Path:
+    """A pair that no other test has, as it is changed here."""
+    folder = tmp_path / "own_keys"
+    settings.CODE_SIGNING_KEY = folder / "private"
+    settings.CODE_SIGNING_KEY_PUBLIC = folder / "public"
+    keys.make_if_missing()
+    return folder
+
+
+@pytest.fixture
+def app(own_keys: Path) -> App:
+    """An app whose program is signed, and two jobs of it."""
+    app = make_app()
+    version = make_version(app)
+    file = StoredFile.objects.create(name="program_1", path="p", nbytes=1, md5=MD5, signature=signed(MD5))
+    VersionFile.objects.create(app_version=version, file=file, is_main_program=True)
+    for _ in range(2):
+        make_result(make_workunit(app, fpops_est=7.2e12, fpops_bound=1e16))
+    return app
+
+
+def signed(md5: str) -> str:
+    return signing.sign_md5(md5, signing.parse_private_key(settings.CODE_SIGNING_KEY.read_text()))
+
+
+def change(*options: Any) -> str:
+    out = StringIO()
+    call_command("change_code_signing_key", *options, stdout=out)
+    catalogue.forget()
+    return out.getvalue()
+
+
+def key_in(reply: str) -> str:
+    found = re.search(r"<code_sign_key>\n(.*?)\n</code_sign_key>", reply, re.DOTALL)
+    return found[1] if found else ""
+
+
+class Client(Computer):
+    """A client that keeps the key as the real one does: the first that it is told, then only signed ones."""
+
+    held = ""
+    refused = 0
+
+    def ask(self, *args: Any, **kwargs: Any) -> str:
+        reply = super().ask(*args, code_sign_key=f"\n{self.held}\n" if self.held else None, **kwargs)
+        told = key_in(reply)
+        signature = re.search(r"<code_sign_key_signature>(.*?)</code_sign_key_signature>", reply, re.DOTALL)
+        if told and self.held:
+            is_right = signature and signing.verify(told.encode(), signature[1], signing.parse_public_key(self.held))
+            self.refused += not is_right
+            told = told if is_right else self.held
+        self.held = told or self.held
+        # Every program of the reply must be signed with what is held now.
+        for text in re.findall(r"<file_signature>(.*?)</file_signature>", reply, re.DOTALL):
+            self.refused += not signing.verify_md5(MD5, text, signing.parse_public_key(self.held))
+        return reply
+
+
+@pytest.fixture
+def client(app: App, alice: User) -> Client:
+    return Client(computer_of(alice).key)
+
+
+def test_a_client_follows_the_key_and_gets_jobs_that_suit_it_at_once(client: Client) -> None:
+    client.ask()
+    first = client.held
+    assert change() == "The key is changed; programs signed with it: 1. Clients follow as they ask.\n"
+    reply = client.ask(secs=1)
+    assert (client.held, client.refused) == (keys.code_signing_key_text(), 0)
+    assert client.held != first
+    assert len(names(reply, "result")) == 1
+    assert key_in(client.ask()) == ""
+
+
+def test_a_client_that_missed_two_changes_is_led_from_key_to_key_and_gets_jobs_only_then(client: Client) -> None:
+    client.ask()
+    change()
+    second = keys.code_signing_key_text()
+    change()
+    reply = client.ask(secs=1)
+    assert (client.held, names(reply, "result")) == (second, [])
+    assert messages(reply)[0].startswith("No jobs sent: this project's code-signing key has changed more than once")
+    reply = client.ask(secs=1)
+    assert (client.held, len(names(reply, "result"))) == (keys.code_signing_key_text(), 1)
+    assert client.refused == 0
+
+
+def test_what_a_client_may_be_fetching_gets_its_new_signature_with_the_key(client: Client) -> None:
+    client.ask(secs=1)
+    change()
+    reply = client.ask()
+    assert names(reply, "result") == []
+    assert names(reply, "file_info") == ["program_1"]
+    assert client.refused == 0
+    assert names(client.ask(), "file_info") == []
+
+
+def test_a_client_with_a_strange_key_gets_no_jobs_and_is_told_why(client: Client) -> None:
+    client.held = strange = signing.public_key_text(signing.generate_key()).strip()
+    reply = client.ask(secs=1)
+    assert (client.held, names(reply, "result")) == (strange, [])
+    assert "Remove the project in BOINC and add it again." in messages(reply)[0]
+
+
+def test_a_key_that_another_process_told_a_moment_ago_is_no_strange_one(client: Client) -> None:
+    client.ask(secs=1)
+    kept = known_apps()
+    # Without the hook after the commit, as in a process that did not make the change.
+    call_command("change_code_signing_key", stdout=StringIO())
+    assert known_apps() is kept
+    client.held = keys.code_signing_key_text()
+    reply = client.ask(secs=1)
+    assert (len(names(reply, "result")), client.refused, messages(reply)) == (1, 0, [])
+
+
+def test_the_programs_of_an_app_info_file_need_no_key(app: App, alice: User) -> None:
+    client = Client(computer_of(alice).key, platform="anonymous")
+    client.held = signing.public_key_text(signing.generate_key()).strip()
+    version = (
+        f"<app_version><app_name>{app.name}</app_name><version_num>1</version_num><flops>1e9</flops></app_version>"
+    )
+    reply = client.ask(secs=1, extra=version.replace("<flops>", "<avg_ncpus>1</avg_ncpus><flops>"))
+    assert (len(names(reply, "result")), messages(reply)) == (1, [])
+
+
+def test_the_old_keys_are_kept_and_a_server_with_the_old_public_file_follows(
+    app: App, own_keys: Path, settings: Settings
+) -> None:
+    old = (own_keys / "public").read_text()
+    change()
+    assert (own_keys / "public").read_text().strip() == keys.code_signing_key_text() != old.strip()
+    kept = sorted(path.name for path in own_keys.iterdir())
+    assert [name.split("-")[0] for name in kept] == ["private", "private.old", "public", "public.old"]
+    settings.CODE_SIGNING_KEY_PUBLIC = next(own_keys.glob("public.old-*"))
+    assert keys.code_signing_key_text() == (own_keys / "public").read_text().strip()
+    assert (own_keys / "private").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_change_that_was_cut_off_after_the_database_is_ended_by_a_second_run(app: App, own_keys: Path) -> None:
+    change("--list")
+    (own_keys / "list").write_text(change("--list"))
+    change("--sign", own_keys / "list", own_keys / "carried")
+    change("--take", own_keys / "carried")
+    assert change() == "The key is changed; programs signed with it: 0. Clients follow as they ask.\n"
+    assert KeyChange.objects.count() == 1
+    assert keys.sign_code(b"x") is not None
+    assert keys.is_signed(b"x", keys.sign_code(b"x") or "")
+
+
+def test_the_new_key_is_on_the_disk_before_any_client_is_told(
+    app: App, own_keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, int]] = []
+
+    def fsync(fd: int, really: Callable[[int], None] = os.fsync) -> None:
+        really(fd)
+        synced.append((Path(f"/proc/self/fd/{fd}").readlink().name, KeyChange.objects.count()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    change()
+    assert synced == [
+        ("private.next.part", 0), ("own_keys", 0),
+        ("own_keys", 1), ("public.part", 1), ("own_keys", 1), ("own_keys", 1),
+    ]  # fmt: skip
+    assert not list(own_keys.glob("*.part"))
+
+
+def test_a_key_that_was_only_half_written_holds_nothing_up(app: App, own_keys: Path) -> None:
+    (own_keys / "private.next.part").write_text("1024\n00")
+    assert "programs signed with it: 1." in change()
+
+
+def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
+    app: App, own_keys: Path, settings: Settings, tmp_path: Path
+) -> None:
+    listed = change("--list")
+    key = "".join(keys.code_signing_key_text().split())[:-1]
+    assert listed == f"key {key}\nprogram_1 {MD5} {''.join(signed(MD5).split())[:-1]}\n"
+    (tmp_path / "list").write_text(listed)
+    change("--sign", tmp_path / "list", tmp_path / "carried")
+    settings.CODE_SIGNING_KEY = tmp_path / "not here"
+    with pytest.raises(CommandError, match="is not on this machine"):
+        change()
+    assert "programs signed with it: 1." in change("--take", tmp_path / "carried")
+    assert "programs signed with it: 0." in change("--take", tmp_path / "carried")
+    assert keys.is_signed_md5(MD5, StoredFile.objects.get().signature)
+    settings.CODE_SIGNING_KEY = own_keys / "private"
+    (tmp_path / "new list").write_text(change("--list"))
+    with pytest.raises(CommandError, match=r"private.next already: adopt it"):
+        change("--sign", tmp_path / "new list", tmp_path / "carried")
+    for _ in range(2):
+        change("--adopt", tmp_path / "new list")
+        assert keys.is_signed(b"x", keys.sign_code(b"x") or "")
+
+
+def test_a_key_that_the_site_has_not_taken_is_not_adopted(app: App, own_keys: Path, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(change("--list"))
+    change("--sign", tmp_path / "list", tmp_path / "carried")
+    (tmp_path / "carried" / "program_1.sig").unlink()
+    with pytest.raises(CommandError, match="is not signed: it was released meanwhile"):
+        change("--take", tmp_path / "carried")
+    before = {path.name: path.read_text() for path in own_keys.iterdir()}
+    with pytest.raises(CommandError, match="the site had not taken the next key"):
+        change("--adopt", tmp_path / "list")
+    assert {path.name: path.read_text() for path in own_keys.iterdir()} == before
+    change("--sign", tmp_path / "list", tmp_path / "carried")
+    assert "programs signed with it: 1." in change("--take", tmp_path / "carried")
+
+
+def test_nothing_is_signed_with_a_key_that_is_not_in_force(app: App, own_keys: Path, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(change("--list"))
+    (own_keys / "private").replace(own_keys / "private.old-1")
+    (own_keys / "private").write_text(signing.private_key_text(signing.generate_key()))
+    with pytest.raises(CommandError, match=r"private.old-1 still is. Move .* Nothing was signed"):
+        change("--sign", tmp_path / "list", tmp_path / "carried")
+    (own_keys / "private.old-1").unlink()
+    with pytest.raises(CommandError, match="does not belong to the key in force at the site"):
+        change("--sign", tmp_path / "list", tmp_path / "carried")
+    with pytest.raises(CommandError, match=r"Neither .* belongs to the key in force"):
+        change("--adopt", tmp_path / "list")
+    (tmp_path / "list").write_text(f"program_1 {MD5} {'ab' * 128}\n")
+    with pytest.raises(CommandError, match="list: The list does not begin with the key in force"):
+        change("--sign", tmp_path / "list", tmp_path / "carried")
+    assert not (tmp_path / "carried").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"evil {'66' * 16} {{}}", "evil: the present key has not signed the MD5 6666"),
+        (f"evil {MD5} {'ab' * 128}", "evil: the present key has not signed"),
+        (f"evil {MD5} 00", "evil: signature: it has 2 hexadecimal digits"),
+        (f"evil {MD5}", "is not a name, an MD5 and a signature"),
+        (f"../evil {MD5} {{}}", "'../evil' is not the name of a program file"),
+    ],
+)
+def test_what_the_old_key_has_not_signed_is_not_signed_by_the_new_one(
+    app: App, own_keys: Path, tmp_path: Path, line: str, said: str
+) -> None:
+    signature = "".join(signed(MD5).split())[:-1]
+    (tmp_path / "list").write_text(change("--list") + line.format(signature) + "\n")
+    with pytest.raises(CommandError, match=said):
+        change("--sign", tmp_path / "list", tmp_path / "carried")
+    assert not (tmp_path / "carried").exists()
+    assert not (own_keys / "private.next").exists()
+
+
+def test_a_file_that_came_past_the_key_stops_the_change_on_one_machine_too(app: App) -> None:
+    before = keys.code_signing_key_text()
+    StoredFile.objects.update(md5="66" * 16)
+    with pytest.raises(CommandError, match="program_1: the present key has not signed"):
+        change()
+    assert keys.code_signing_key_text() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("new_key_signature", "ab" * 128, "not signed by the one in force"),
+        ("program_1.sig", "ab" * 128, "not the new key's signature of this file"),
+        ("program_1.sig", None, "is not signed: it was released meanwhile"),
+        ("new_key_public", "1024\n00\n.\n", "public key"),
+    ],
+)
+def test_wrong_or_missing_signatures_change_nothing(
+    app: App, tmp_path: Path, name: str, text: str | None, said: str
+) -> None:
+    (tmp_path / "list").write_text(change("--list"))
+    change("--sign", tmp_path / "list", tmp_path / "carried")
+    file = tmp_path / "carried" / name
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text)
+    before = keys.code_signing_key_text()
+    with pytest.raises(CommandError, match=said):
+        change("--take", tmp_path / "carried")
+    assert keys.code_signing_key_text() == before
+    assert keys.is_signed_md5(MD5, StoredFile.objects.get().signature)
+
+
+def test_an_old_key_does_not_come_back(app: App, own_keys: Path, tmp_path: Path) -> None:
+    change()
+    (tmp_path / "list").write_text(change("--list"))
+    next(own_keys.glob("private.old-*")).replace(own_keys / "private.next")
+    with pytest.raises(CommandError, match="was the project's before"):
+        change()

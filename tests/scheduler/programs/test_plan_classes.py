@@ -1,0 +1,124 @@
+"""Plan classes as operators make them: what the admin refuses, what a release asks of them, and who gets versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from credit.models import App, AppVersion
+from portal.models import User
+from scheduler.models import PlanClass
+from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.scheduler_clients import computer_of, gpu, messages, names
+
+pytestmark = pytest.mark.django_db
+ADD = "/admin/scheduler/planclass/add/"
+CUDA: dict[str, Any] = {
+    "name": "cuda",
+    "processor_type": "NVIDIA",
+    "avg_ncpus": 0.2,
+    "max_ncpus": 1,
+    "gpu_usage": 1,
+    "min_ncpus": 0,
+    "cpu_features": "",
+    "min_gpu_ram_bytes": 2**30,
+    "min_driver_version": 53000,
+    "min_compute_capability": 705,
+}
+
+
+@pytest.fixture
+def desk(client: Client, operator: User) -> Client:
+    """The browser of somebody who runs the site."""
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    app = make_app()
+    make_result(make_workunit(app, fpops_est=1e13, fpops_bound=1e16))
+    return app
+
+
+def errors(desk: Client, path: str = ADD, **fields: Any) -> dict[str, list[str]]:
+    response = desk.post(path, {**CUDA, **fields})
+    return {} if response.status_code == 302 else dict(response.context["adminform"].form.errors)
+
+
+def test_a_class_made_in_the_admin_decides_who_gets_its_versions(desk: Client, app: App, alice: User) -> None:
+    assert errors(desk) == {}
+    make_version(app, plan_class="cuda", processor_type="NVIDIA", gpu_usage=1)
+    old = computer_of(alice, coprocs=gpu(secs=100, drvVersion=47000))
+    assert "need other processors, drivers or more graphics memory" in messages(old.ask())[0]
+    new = computer_of(alice, coprocs=gpu(secs=100))
+    reply = new.ask()
+    assert len(names(reply, "result")) == 1
+    # What the class says is what the client is told to keep free.
+    assert "<avg_ncpus>0.2</avg_ncpus>" in reply
+    assert "<plan_class>cuda</plan_class>" in reply
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"processor_type": "CPU"}, "gpu_usage"),
+        ({"processor_type": "CPU", "gpu_usage": 0, "avg_ncpus": 0}, "avg_ncpus"),
+        ({"avg_ncpus": "nan"}, "avg_ncpus"),
+        ({"avg_ncpus": -1}, "avg_ncpus"),
+        ({"avg_ncpus": 1e304}, "avg_ncpus"),
+        ({"gpu_usage": 65}, "gpu_usage"),
+        ({"max_ncpus": 0}, "max_ncpus"),
+        ({"min_gpu_ram_bytes": -1}, "min_gpu_ram_bytes"),
+        ({"min_gpu_ram_bytes": 2**51}, "min_gpu_ram_bytes"),
+        ({"name": "../cuda"}, "name"),
+        ({"processor_type": "TPU"}, "processor_type"),
+    ],
+)
+def test_a_class_without_sense_is_refused_by_its_field(desk: Client, fields: dict[str, Any], field: str) -> None:
+    assert list(errors(desk, **fields)) == [field]
+    assert not PlanClass.objects.exists()
+
+
+def test_what_uses_nothing_cannot_be_stored_at_all(app: App) -> None:
+    with pytest.raises(IntegrityError, match="planclass_uses_something"), transaction.atomic():
+        PlanClass.objects.create(name="none", avg_ncpus=0)
+    with pytest.raises(IntegrityError, match="appversion_uses_something"), transaction.atomic():
+        make_version(app, avg_ncpus=0)
+    make_version(app, avg_ncpus=0, processor_type="NVIDIA", gpu_usage=1)
+
+
+def test_a_version_in_the_admin_cannot_be_made_to_use_nothing(desk: Client, app: App) -> None:
+    version = make_version(app)
+    path = f"/admin/credit/appversion/{version.pk}/change/"
+    response = desk.post(path, {"avg_ncpus": 0, "gpu_usage": 0, "min_gpu_ram_bytes": 0})
+    assert "could never be sent" in response.context["adminform"].form.errors["avg_ncpus"][0]
+    assert AppVersion.objects.get().avg_ncpus == 1
+
+
+def test_a_class_that_versions_have_keeps_its_name_and_type(desk: Client, app: App) -> None:
+    plan = PlanClass.objects.create(**CUDA)
+    path = f"/admin/scheduler/planclass/{plan.pk}/change/"
+    assert errors(desk, path, processor_type="ATI") == {}
+    assert errors(desk, path) == {}
+    make_version(app, plan_class="cuda", processor_type="NVIDIA", gpu_usage=1)
+    assert list(errors(desk, path, processor_type="ATI", name="other")) == ["processor_type"]
+    assert desk.post(path.replace("change", "delete"), {"post": "yes"}).status_code == 403
+    plan.refresh_from_db()
+    assert (plan.name, plan.processor_type) == ("cuda", "NVIDIA")
+
+
+def test_a_version_is_not_released_for_another_type_than_its_class(tmp_path: Path) -> None:
+    PlanClass.objects.create(**CUDA)
+    (tmp_path / "main.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "version.toml").write_text(
+        'app = "alpine"\nversion_num = 1\nplatform = "p"\nplan_class = "cuda"\n'
+        '[[files]]\npath = "main.sh"\nmain_program = true\n'
+    )
+    with pytest.raises(CommandError, match="processor_type: CPU, but plan class cuda is for NVIDIA"):
+        call_command("release_app_version", tmp_path)

@@ -1,0 +1,216 @@
+"""Requests that come at the same time are read and written in one go, and answered as each would be by itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connections, transaction
+
+from credit.models import HostAppVersion, Result, ServerState
+from portal.clients import batching
+from portal.clients.wants import Query, Step, Steps
+from portal.models import Host, User
+from scheduler.programs import catalogue
+from scheduler.rpc import store
+from scheduler.rpc.store import Reading
+from scheduler.rpc.write import Writing
+from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.scheduler_clients import Computer, at_once, computer_of, fill_ready_jobs, key_of
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATIENCE_SECS = 20
+FLEET = 5
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch) -> list[Computer]:
+    """Known computers of different people, and enough ready jobs for all."""
+    monkeypatch.setattr(catalogue, "KEPT_SECS", 600.0)
+    app = make_app(max_jobs_per_day_init=1000)
+    make_version(app)
+    for _ in range(4 * FLEET):
+        make_result(make_workunit(app, output_files=[]))
+    people = [User.objects.create_user(f"cruncher{number}@example.org") for number in range(FLEET)]
+    computers = [computer_of(person) for person in people]
+    for computer in computers:
+        computer.ask(0, 1)
+    fill_ready_jobs()
+    return computers
+
+
+def batches_of(
+    query: type[Reading | Writing], monkeypatch: pytest.MonkeyPatch, before: Callable[[int], None] = lambda _: None
+) -> list[list[Any]]:
+    """The batches that are carried out from now on; ``before`` each is called with its number."""
+    seen: list[list[Any]] = []
+    really_steps: Callable[..., Sequence[Step]] = query.steps
+
+    def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step]:
+        before(len(seen))
+        seen.append(list(several))
+        return really_steps(several, apart=apart)
+
+    monkeypatch.setattr(query, "steps", staticmethod(steps))
+    return seen
+
+
+def hosts(batches: list[list[Writing]]) -> list[list[int]]:
+    return [sorted(each.host_id for each in batch) for batch in batches]
+
+
+def all_ask_at_once(fleet: Sequence[Computer]) -> None:
+    """Each for two jobs."""
+    replies = at_once(*[computer.asks(0, 2) for computer in fleet])
+    assert all(isinstance(reply, str) for reply in replies), replies
+
+
+def sent(computer: Computer) -> list[str]:
+    found = Result.objects.filter(host=computer.hostid, server_state=ServerState.IN_PROGRESS)
+    return list(found.order_by("id").values_list("name", flat=True))
+
+
+def elsewhere(work: Callable[[], object]) -> None:
+    """In a thread with a connection of its own."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(PATIENCE_SECS)
+
+
+def test_requests_that_come_at_once_are_written_in_one_go(
+    fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, written = batches_of(Reading, monkeypatch), batches_of(Writing, monkeypatch)
+    all_ask_at_once(fleet)
+    assert [len(batch) for batch in read] == [FLEET]
+    assert hosts(written) == [sorted(computer.hostid for computer in fleet)]
+    for computer in fleet:
+        # One of the first contact, and two now; its own and nobody else's.
+        assert len(computer.jobs) == 3
+        assert sorted(sent(computer)) == sorted(computer.jobs)
+
+
+def test_if_one_of_them_is_outdated_only_that_one_is_answered_anew(
+    fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = fleet[2].hostid
+
+    def change(nbefore: int) -> None:
+        if not nbefore:
+            elsewhere(lambda: Host.objects.filter(pk=changed).update(venue="home"))
+
+    written = batches_of(Writing, monkeypatch, change)
+    all_ask_at_once(fleet)
+    assert hosts(written) == [sorted(computer.hostid for computer in fleet), [changed]]
+    for computer in fleet:
+        assert len(computer.jobs) == 3
+        assert sorted(sent(computer)) == sorted(computer.jobs)
+    assert Host.objects.get(pk=changed).venue == "home"
+
+
+def test_if_a_job_is_not_to_be_had_only_who_was_given_it_is_answered_anew(
+    fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Result.objects.filter(server_state=ServerState.UNSENT).earliest("id")
+    Result.objects.filter(pk=first.pk).update(server_state=ServerState.OVER, outcome=5)
+    written = batches_of(Writing, monkeypatch)
+    all_ask_at_once(fleet)
+    assert [len(batch) for batch in written] == [FLEET, 1]
+    assert hosts(written)[1] == [fleet[0].hostid]
+    for computer in fleet:
+        assert len(computer.jobs) == 3
+        assert sorted(sent(computer)) == sorted(computer.jobs)
+
+
+def test_two_computers_of_one_person_are_written_one_after_the_other(
+    fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a statement sends it does not see itself: it would send a person two copies of a workunit."""
+    owner = Host.objects.get(pk=fleet[1].hostid).owner
+    second = computer_of(owner)
+    second.ask(0, 1)
+    fill_ready_jobs()
+    written = batches_of(Writing, monkeypatch)
+    all_ask_at_once([fleet[0], fleet[1], second])
+    assert hosts(written) == [sorted([fleet[0].hostid, fleet[1].hostid]), [second.hostid]]
+    workunits = Result.objects.filter(user=owner).values_list("workunit", flat=True)
+    assert len(workunits) == len(set(workunits)) == 6
+
+
+@contextmanager
+def while_locked(lock: Callable[[], object], fleet: Sequence[Computer]) -> Iterator[Future[None]]:
+    """All ask while these rows are locked by another transaction; all but the first are answered meanwhile."""
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            lock()
+            asked = threads.submit(all_ask_at_once, fleet)
+            wait_until(lambda: all(len(each.jobs) == 3 for each in fleet[1:]), "the others", PATIENCE_SECS, 0.01)
+            assert len(fleet[0].jobs) == 1
+            yield asked
+            transaction.set_rollback(True)
+        asked.result(PATIENCE_SECS)
+    assert [len(computer.jobs) for computer in fleet] == [3] * len(fleet)
+
+
+def test_who_writes_a_computer_for_a_while_keeps_no_other_computers_waiting(fleet: list[Computer]) -> None:
+    with while_locked(lambda: Host.objects.select_for_update().get(pk=fleet[0].hostid), fleet) as asked:
+        assert not asked.done()
+
+
+def test_who_writes_an_account_for_a_while_keeps_nobody_elses_requests_waiting(fleet: list[Computer]) -> None:
+    """A job refers to its owner's account, which cannot be while that is locked: to be deleted, say."""
+    with while_locked(lambda: User.objects.select_for_update().get(hosts=fleet[0].hostid), fleet) as asked:
+        assert not asked.done()
+
+
+def test_what_may_wait_for_a_lock_keeps_nobody_else_waiting(fleet: list[Computer]) -> None:
+    """The first job of a spell of probation is noted in a record that a validator has locked."""
+    record = HostAppVersion.objects.get(host=fleet[0].hostid)
+    HostAppVersion.objects.filter(pk=record.pk).update(scale_probation=True, host_scale_at=None)
+    with while_locked(lambda: HostAppVersion.objects.select_for_update().get(pk=record.pk), fleet) as asked:
+        assert not asked.done()
+    record.refresh_from_db()
+    assert record.host_scale_at is not None
+
+
+def test_who_names_very_many_jobs_is_read_apart(fleet: list[Computer], monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet[1].jobs += [f"unknown_{number}" for number in range(store.FEW_NAMES)]
+    read = batches_of(Reading, monkeypatch)
+    all_ask_at_once(fleet)
+    assert sorted(len(batch) for batch in read) == [1, FLEET - 1]
+    assert [len(sent(computer)) for computer in fleet] == [3] * FLEET
+
+
+def test_more_new_computers_at_once_than_there_are_threads_or_connections() -> None:
+    make_version(make_app())
+    nnew = batching.THREADS + batching.APART_CONNECTIONS + 4
+    newcomers = [Computer(key_of(User.objects.create_user(f"new{n}@example.org"))) for n in range(nnew)]
+    replies = at_once(*[computer.asks(0, 0) for computer in newcomers])
+    assert [f"<hostid>{computer.hostid}</hostid>" in reply for computer, reply in zip(newcomers, replies, strict=True)]
+    assert Host.objects.count() == nnew
+
+
+def test_a_fault_is_its_own_requests_alone(fleet: list[Computer]) -> None:
+    def wanted(query: Query) -> Steps[Any]:
+        return (yield query)
+
+    asker = {"key_hash": "0" * 64, "host_id": 1, "reported": [], "preferences_at": 0.0}
+    # No JSON can say the first name, and PostgreSQL takes the second for no text.
+    readings = [store.Reading(asker | {"names": names}) for names in (["\ud800"], [], ["\0"])]
+    unsaid, found, refused, reply = at_once(*map(wanted, readings), fleet[0].asks(0, 2))
+    assert isinstance(unsaid, TypeError)
+    assert found is None  # nobody has this key
+    assert "Unicode" in str(refused)
+    assert len(fleet[0].jobs) == 3 and "<scheduler_reply>" in reply

@@ -1,0 +1,276 @@
+"""Submitting jobs: what is written, in how many statements, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg.errors import UniqueViolation
+
+from credit.models import App, Batch, Result, ServerState, Workunit
+from portal.models import User
+from scheduler.examples import demo
+from scheduler.files.store import store_file
+from scheduler.models import StoredFile
+from scheduler.submission.submit import submit
+from scheduler.wire.job_fields import JobError, parse_jobs
+from tests.support.credit_factories import NOON, make_app
+
+pytestmark = pytest.mark.django_db
+
+DEFAULTS: dict[str, Any] = {"fpops_est": 1e12, "output_files": [{"open_name": "out", "max_nbytes": 1000}]}
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    return make_app()
+
+
+def send(app: App, jobs: Any, defaults: Any = DEFAULTS, **options: Any) -> Batch:
+    return submit(app, defaults, jobs, **{"owner": None, "now": NOON, **options})[0]
+
+
+def test_a_job_has_the_defaults_and_its_own_fields(app: App) -> None:
+    own = {"command_line": "--seed 1", "fpops_est": 2e12, "min_quorum": 3, "target_nresults": 4, "priority": -5}
+    batch = send(app, [own, {}])
+    first, second = batch.workunits.order_by("id")
+    assert (first.name, second.name) == (f"alpine_{batch.pk}_0", f"alpine_{batch.pk}_1")
+    assert (first.command_line, first.fpops_est, first.fpops_bound) == ("--seed 1", 2e12, 2e14)
+    assert (first.min_quorum, first.target_nresults, first.results.count()) == (3, 4, 4)
+    assert (second.fpops_est, second.min_quorum, second.results.count()) == (1e12, 2, 2)
+    assert second.output_files == [{"open_name": "out", "max_nbytes": 1000, "optional": False}]
+    assert {r.priority for r in first.results.all()} == {-5}
+    assert {r.server_state for r in Result.objects.all()} == {ServerState.UNSENT}
+
+
+def test_what_is_copied_is_as_django_would_write_it(app: App) -> None:
+    [copied] = send(app, [{}]).workunits.all()
+    single = Workunit.objects.create(
+        app=app, name="by_hand", fpops_est=1e12, fpops_bound=1e14, output_files=copied.output_files, created_at=NOON
+    )
+    single.refresh_from_db()
+    different = {
+        field.name
+        for field in Workunit._meta.concrete_fields
+        if getattr(copied, field.attname) != getattr(single, field.attname)
+    }
+    assert different == {"id", "name", "batch"}
+
+
+def test_ten_thousand_jobs_take_as_many_statements_as_one(app: App) -> None:
+    counts = []
+    for count in (1, 10_000):
+        with CaptureQueriesContext(connection) as captured:
+            batch = send(app, [{"command_line": str(n)} for n in range(count)])
+        counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
+        assert batch.workunits.count() == count
+        assert Result.objects.filter(workunit__batch=batch).count() == 2 * count
+    # The batch, the stored files named, the new workunits' ids, their results; the COPY is not counted.
+    assert counts == [4, 4]
+
+
+def test_fifty_inputs_of_their_own_take_as_many_statements_as_two(app: App) -> None:
+    counts = []
+    for count in (2, 50):
+        with CaptureQueriesContext(connection) as captured:
+            batch = send(app, [{"input_files": [{"open_name": "in", "content": f"{n}\n"}]} for n in range(count)])
+        counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
+        for number, workunit in enumerate(batch.workunits.order_by("id")):
+            [said] = workunit.input_files
+            file = batch.files.get(name=said["name"])
+            with default_storage.open(file.path) as content:
+                assert content.read() == f"{number}\n".encode()
+            assert (said["nbytes"], said["md5"]) == (file.nbytes, file.md5)
+        assert batch.files.count() == count
+    # As without any, and one for all of the files.
+    assert counts == [5, 5]
+
+
+def test_a_submission_that_fails_leaves_no_files(app: App) -> None:
+    job = {"input_files": [{"open_name": "in", "content": "1\n"}]}
+    batch = send(app, [job])
+    kept = batch.files.get().path
+    # Names are unique: the next batch's workunit has this one already.
+    Workunit.objects.create(app=app, name=f"alpine_{batch.pk + 1}_0", fpops_est=1e12, fpops_bound=1e14)
+    with pytest.raises(UniqueViolation, match="workunit_name"):
+        send(app, [job])
+    assert default_storage.exists(kept)
+    folder = Path(default_storage.path("files"))
+    assert not list(folder.glob(f"*/alpine_{batch.pk + 1}_in_*"))
+    assert StoredFile.objects.count() == 1
+
+
+def test_a_repeated_request_finds_its_batch(app: App, alice: User, bob: User) -> None:
+    first, is_new = submit(app, DEFAULTS, [{}], owner=alice, request_id="r1", now=NOON)
+    again, is_new_again = submit(app, DEFAULTS, [{}], owner=alice, request_id="r1", now=NOON)
+    assert (again, is_new, is_new_again) == (first, True, False)
+    assert Workunit.objects.count() == 1
+    for njobs, owner in ((2, alice), (1, bob)):
+        with pytest.raises(JobError, match="request_id: was used for another submission"):
+            submit(app, DEFAULTS, [{}] * njobs, owner=owner, request_id="r1", now=NOON)
+
+
+def test_inputs_are_stored_files_or_contents_of_the_batch(app: App) -> None:
+    shared = store_file("table.csv", ContentFile(b"1,2\n"))
+    jobs: list[Any] = [
+        {"input_files": [{"open_name": "in", "content": text}, {"open_name": "table", "name": "table.csv"}]}
+        for text in ("a\n", "b\n", "a\n")
+    ]
+    batch = send(app, jobs)
+    inputs = [workunit.input_files for workunit in batch.workunits.order_by("id")]
+    assert inputs[0] == inputs[2] != inputs[1]
+    assert inputs[0][1] == {"name": "table.csv", "open_name": "table", "nbytes": 4, "md5": shared.md5}
+    own = StoredFile.objects.get(name=inputs[1][0]["name"])
+    assert (own.batch, shared.batch) == (batch, None)
+    with default_storage.open(own.path) as file:
+        assert file.read() == b"b\n"
+    assert StoredFile.objects.count() == 3
+
+
+def test_an_app_that_trusts_reliable_computers_sends_single_results() -> None:
+    batch = send(make_app(adaptive_replication=True), [{}])
+    assert [(w.min_quorum, w.results.count()) for w in batch.workunits.all()] == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("job", "field", "message"),
+    [
+        ({"fpops_est": float("nan")}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": float("inf")}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": 1e304}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": 10**400}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": -1}, "fpops_est", "not a number from 1"),
+        ({"fpops_est": True}, "fpops_est", "not a number from 1"),
+        ({"fpops_bound": 1e9}, "fpops_bound", "1e+09 is less than fpops_est, 1e+12"),
+        ({"min_quorum": 3, "target_nresults": 2}, "target_nresults", "2 is less than min_quorum, 3"),
+        ({"target_nresults": 11}, "max_total_results", "10 is less than target_nresults, 11"),
+        ({"max_total_results": 101}, "max_total_results", "not a whole number from 1 to 100"),
+        ({"max_success_results": 1}, "max_success_results", "1 is less than min_quorum, 2"),
+        ({"max_error_results": 0}, "max_error_results", "not a whole number from 1 to 100"),
+        ({"delay_bound_secs": 0}, "delay_bound_secs", "not a whole number from 1"),
+        ({"delay_bound_secs": 1.5}, "delay_bound_secs", "not a whole number from 1"),
+        ({"memory_bound_bytes": -1}, "memory_bound_bytes", "not a whole number from 0"),
+        ({"priority": 40_000}, "priority", "not a whole number from -30000"),
+        ({"command_line": "a\0b"}, "command_line", "not a line of at most 2000"),
+        ({"command_line": "x" * 2001}, "command_line", "not a line of at most 2000"),
+        ({"speed": 1}, "speed", "unknown. Known: fpops_est"),
+        ({"input_files": [{"open_name": "../in", "name": "t"}]}, "input_files[0].open_name", "not a name of at"),
+        ({"input_files": [{"open_name": "in"}]}, "input_files[0]", "give either"),
+        ({"input_files": [{}] * 101}, "input_files", "not a list of at most 100 files"),
+        ({"output_files": [{"open_name": "out"}]}, "output_files[0].max_nbytes", "not a whole number from 1"),
+        ({"output_files": [{"open_name": "o", "max_nbytes": 2**41}]}, "output_files[0].max_nbytes", "not a whole"),
+        ({"output_files": ["out"]}, "output_files[0]", "not a table of max_nbytes, open_name, optional"),
+    ],
+)
+def test_a_job_without_sense_is_refused_by_its_field(app: App, job: dict[str, Any], field: str, message: str) -> None:
+    with pytest.raises(JobError) as caught:
+        send(app, [{}, job])
+    assert caught.value.field == f"jobs[1].{field}"
+    assert caught.value.message.startswith(message)
+    assert not Batch.objects.exists()
+
+
+def test_a_stored_file_that_is_not_there_is_named(app: App) -> None:
+    with pytest.raises(JobError, match=r"there is no stored file table\.csv"):
+        send(app, [{"input_files": [{"open_name": "in", "name": "table.csv"}]}])
+    assert not Batch.objects.exists()
+
+
+def test_sizes_and_kinds_of_submissions_are_limited(app: App) -> None:
+    unusable: list[Any] = [[], {}, None, "jobs", [{}] * 100_001]
+    for jobs in unusable:
+        with pytest.raises(JobError, match="jobs: a list of 1 to 100000 jobs"):
+            send(app, jobs)
+    app.is_deprecated = True
+    with pytest.raises(JobError, match="alpine takes no more jobs"):
+        send(app, [{}])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["fpops_est", "min_quorum", "input_files", "output_files", "command_line", "priority"])
+
+
+@given(JSON | st.dictionaries(NAMES, JSON), st.lists(JSON | st.dictionaries(NAMES, JSON), max_size=3))
+def test_no_submission_makes_the_reading_fail(defaults: Any, jobs: Any) -> None:
+    try:
+        parse_jobs(defaults, jobs, {"min_quorum": 1, "max_total_results": 1, "max_success_results": 1})
+    except JobError as error:
+        assert error.field and error.message
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: Any) -> str:
+    out = StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_the_command_submits_once_per_request_id(app: App, alice: User, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps({"defaults": DEFAULTS, "jobs": [{"command_line": "--from {n}00"}]}))
+    arguments = ("submit_jobs", "alpine", file, "--copies", "3", "--request-id", "x", "--owner", alice.email)
+    said = command(*arguments)
+    batch = Batch.objects.get()
+    assert said == f"Batch {batch.pk}: 3 jobs.\n"
+    assert command(*arguments) == f"Batch {batch.pk}: 3 jobs, submitted before.\n"
+    assert [w.command_line for w in batch.workunits.order_by("id")] == ["--from 000", "--from 100", "--from 200"]
+    assert batch.owner == alice
+    assert "3 workunits, 0 done, 0 failed, 3 open; results: 6 unsent, 0 out" in command("batch", batch.pk)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("alpine", "missing.json"), "No such file"),
+        (("beta", "{file}"), "There is no app beta"),
+        (("alpine", "{file}", "--owner", "x@example.org"), "There is no account x@example.org"),
+        (("alpine", "{file}"), "jobs: a list of"),
+    ],
+)
+def test_the_command_refuses_in_a_sentence(app: App, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    file = tmp_path / "jobs.json"
+    file.write_text('{"jobs": []}')
+    with pytest.raises(CommandError, match=message):
+        command("submit_jobs", *(argument.replace("{file}", str(file)) for argument in arguments))
+
+
+def test_a_file_is_stored_once_and_never_changes(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text("1\n")
+    for _ in range(2):
+        assert command("store_file", file) == "table.csv: 2 bytes, MD5 b026324c6904b2a9cb4b88d6d61c81d1.\n"
+    file.write_text("2\n")
+    with pytest.raises(CommandError, match="stored before, with other content"):
+        command("store_file", file)
+
+
+# --- the demo ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_keeps_a_few_jobs_waiting_each_with_its_own_numbers() -> None:
+    assert demo.top_up(NOON) == 0  # nothing is released
+    demo.release_examples()
+    assert [demo.top_up(NOON), demo.top_up(NOON)] == [10, 0]
+    Result.objects.update(server_state=ServerState.OVER, outcome=5)
+    assert demo.top_up(NOON + dt.timedelta(minutes=1)) == 10
+    lines = list(Workunit.objects.order_by("id").values_list("command_line", flat=True))
+    assert lines[0] == "1000000000000 2000000"
+    assert lines[-1] == "1000038000000 2000000"  # 10^12 + 19 × 2 × 10^6
+    assert len(set(lines)) == 20

@@ -1,0 +1,163 @@
+"""The real, unmodified BOINC client of the system, started in a fresh directory for one test.
+
+It talks to loopback addresses only, measures nothing and suspends for nobody (BOINC protocol, test setup that
+works). It runs under the guard, so that neither it nor its jobs outlive the test.
+"""
+
+import re
+import secrets
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support import process_guard
+from tests.support.wait import free_port, wait_until
+
+BOINC = "/usr/bin/boinc"
+BOINCCMD = "/usr/bin/boinccmd"
+# All that a client's environment holds, besides its home: no proxy, nothing of the person who runs the tests.
+BASE_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+OPTIONS = ("--no_gpus", "--no_info_fetch", "--allow_multiple_clients", "--skip_cpu_benchmarks")
+CC_CONFIG = """\
+<cc_config>
+  <log_flags><sched_op_debug>1</sched_op_debug><task_debug>1</task_debug></log_flags>
+  <options>
+    <ncpus>1</ncpus>
+    <no_gpus>1</no_gpus>
+    <no_alt_platform>1</no_alt_platform>
+    <no_info_fetch>1</no_info_fetch>
+    <dont_contact_ref_site>1</dont_contact_ref_site>
+    <skip_cpu_benchmarks>1</skip_cpu_benchmarks>
+    <report_results_immediately>1</report_results_immediately>
+  </options>
+</cc_config>
+"""
+# Addresses of BOINC's own servers, replaced by a loopback port where nobody listens.
+NVC_CONFIG = """\
+<nvc_config>
+  <client_version_check_url>http://127.0.0.1:9/</client_version_check_url>
+  <client_download_url>http://127.0.0.1:9/</client_download_url>
+  <network_test_url>http://127.0.0.1:9/</network_test_url>
+</nvc_config>
+"""
+# Other load on the machine must not suspend jobs.
+GLOBAL_PREFERENCES = """\
+<global_preferences>
+  <run_if_user_active>1</run_if_user_active>
+  <suspend_cpu_usage>0</suspend_cpu_usage>
+  <work_buf_min_days>0.001</work_buf_min_days>
+  <work_buf_additional_days>0</work_buf_additional_days>
+</global_preferences>
+"""
+
+
+class BoincClient:
+    """A running client; use it as a context manager. `directory` must be empty or not exist."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._port = free_port()
+        self._password = secrets.token_hex(8)
+        self._environment = BASE_ENVIRONMENT | {"HOME": str(directory)}
+        self._log_file = directory / "client.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for name, text in {
+            "cc_config.xml": CC_CONFIG,
+            "nvc_config.xml": NVC_CONFIG,
+            "global_prefs_override.xml": GLOBAL_PREFERENCES,
+            "gui_rpc_auth.cfg": self._password,
+        }.items():
+            (self.directory / name).write_text(text)
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the client, again if it was stopped, and wait until it answers."""
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                process_guard.command(
+                    [BOINC, "--dir", str(self.directory), "--gui_rpc_port", str(self._port), *OPTIONS]
+                ),
+                cwd=self.directory,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the test, which then stops the client
+            )
+        try:
+            wait_until(self._answers, "the BOINC client to answer", 30)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the client and its jobs; by its guard's process id, so that no other client is touched."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        self._process.wait(timeout=process_guard.STOP_SECS + 10)
+        self._process = None
+
+    def command(self, *arguments: str, timeout_secs: float = 30) -> str:
+        """Run `boinccmd` and return what it printed; AssertionError if it has not ended in time.
+
+        It ends with 0 even where the account manager refused, so the text is what counts.
+        """
+        try:
+            run = subprocess.run(
+                [BOINCCMD, "--host", f"127.0.0.1:{self._port}", "--passwd", self._password, *arguments],
+                cwd=self.directory,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=timeout_secs,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(
+                f"boinccmd {arguments[:2]} has not ended after {timeout_secs:g} s\n{self.log()}"
+            ) from error
+        return run.stdout.decode(errors="replace")
+
+    def attach_manager(self, url: str, login: str, password: str) -> str:
+        """Attach to an account manager and return boinccmd's answer."""
+        return self.command("--acct_mgr", "attach", url, login, password, timeout_secs=60)
+
+    def sync_manager(self) -> str:
+        """Let the client call its account manager now and return boinccmd's answer."""
+        return self.command("--acct_mgr", "sync", timeout_secs=60)
+
+    def project_urls(self) -> list[str]:
+        """Return the master URLs of the attached projects, in the client's order."""
+        return re.findall(r"^\s*master URL: (\S+)$", self.command("--get_project_status"), re.MULTILINE)
+
+    def resource_shares(self) -> dict[str, float]:
+        """Return the resource share in force for each attached project, by master URL."""
+        status = self.command("--get_project_status")
+        found = re.findall(r"^\s*master URL: (\S+)$.*?^\s*resource share: (\S+)$", status, re.MULTILINE | re.DOTALL)
+        return {url: float(share) for url, share in found}
+
+    def log(self) -> str:
+        """Return everything that the client has logged."""
+        return self._log_file.read_text(errors="replace")
+
+    def manager_request(self) -> str:
+        """Return the newest request to the account manager, as the client keeps it in its directory."""
+        return (self.directory / "acct_mgr_request.xml").read_text(errors="replace")
+
+    def _answers(self) -> bool:
+        if self._process is not None and self._process.poll() is not None:
+            raise AssertionError(f"the BOINC client ended at once\n{self.log()}")
+        return "domain name" in self.command("--get_host_info")

@@ -1,0 +1,73 @@
+"""A real client in a state of one's choice, to ask a policy what it would do."""
+
+from dataclasses import replace
+
+from emulator.engine.client import Client
+from emulator.engine.quirks import Quirks
+from emulator.engine.scenario import (
+    CPU,
+    DAY_SECS,
+    App,
+    Host,
+    Normal,
+    Processor,
+    Project,
+    Scenario,
+    Standing,
+    StartJob,
+    Version,
+)
+from emulator.engine.state import Job
+from emulator.engine.timeline.recorder import Log
+
+HOUR_SECS = 3600.0
+GPU = "NVIDIA"
+
+
+def cpu_app(hours: float = 1.0, name: str = "cpu") -> App:
+    """Jobs of so many hours on one CPU of 1 GFLOPS, with ten days' time."""
+    size = Normal(hours * HOUR_SECS * 1e9)
+    return App(name, (Version(1e9),), size, size, 10 * DAY_SECS)
+
+
+def gpu_app(hours: float = 1.0) -> App:
+    """Jobs of so many hours on one GPU of 2 GFLOPS."""
+    size = Normal(hours * HOUR_SECS * 2e9)
+    return App("gpu", (Version(2e9, cpus=0.01, gpu=GPU, gpus=1.0),), size, size, 10 * DAY_SECS)
+
+
+def project(name: str, share: float, *apps: App, debt_secs: float = 0.0, ltd_secs: float = 0.0) -> Project:
+    """A project with a debt of 2005, or a long-term debt for the CPU, to begin with."""
+    return Project(name, share, apps, standing=Standing(ltd_secs=((CPU, ltd_secs),), debt_secs=debt_secs))
+
+
+def scenario(*projects: Project, cpus: int = 1, gpu: bool = False) -> Scenario:
+    """Those projects on a computer of so many CPUs, perhaps with a GPU; the buffer is 0.1 + 0.5 days."""
+    processors = [Processor(CPU, cpus, 1e9)]
+    if gpu:
+        processors.append(Processor(GPU, 1, 2e9))
+    return Scenario(Host(tuple(processors)), projects)
+
+
+def with_jobs(what: Scenario, **hours: tuple[float, ...]) -> Scenario:
+    """The scenario with CPU jobs that are there at the start: by project, how many hours each takes."""
+    jobs = tuple(
+        StartJob(name, "cpu", each * HOUR_SECS * 1e9, each * HOUR_SECS * 1e9, 10 * DAY_SECS)
+        for name, lengths in hours.items()
+        for each in lengths
+    )
+    return replace(what, jobs=jobs)
+
+
+def client_of(what: Scenario) -> Client:
+    """The client at its start, without the scenario's jobs."""
+    return Client(what, 1, Quirks(), None, Log(0.0, 0.0))
+
+
+def give(client: Client, project: int, hours: float, app: int = 0) -> Job:
+    """The project's server has sent a job that takes so long."""
+    offer = client.all_projects[project].apps[app].offers[0]
+    flop = hours * HOUR_SECS * offer.flops
+    job = client.server.job(offer, flop, flop, 0.0, 10 * DAY_SECS)
+    client.arrive(job)
+    return job

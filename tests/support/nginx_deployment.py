@@ -1,0 +1,177 @@
+"""The site as production runs it, for tests: its two web services behind Debian's nginx, by the files in deploy/.
+
+Only addresses, folders and times differ from those files, and TLS is left out. Nothing outlives the test: all of it
+runs under the guard.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from tests.support import process_guard
+from tests.support.site_process import CHECKOUT, environment
+from tests.support.wait import free_port, wait_until
+
+NGINX: Final = "/usr/sbin/nginx"
+DEPLOY: Final = CHECKOUT / "deploy"
+ADDRESS_HEADER: Final = "X-Test-Address"
+"""A client that sends it is taken for one at that address: an IPv6 address, say, that this machine has not."""
+# What Debian's nginx.conf and docs/deploy.md have, for one process that writes below the test's folder.
+_MAIN: Final = """\
+{user}daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/nginx.log info;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/bodies;
+    proxy_temp_path {folder}/replies;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    set_real_ip_from 127.0.0.1;
+    real_ip_header {address_header};
+    include {folder}/site.conf;
+}}
+"""
+
+
+class Program:
+    """A program that serves on a loopback port of its own, and may be stopped and started again."""
+
+    def __init__(self, command: list[str], url: str, log_file: Path, environment: Mapping[str, str]) -> None:
+        self.url = url
+        self._command = command
+        self._environment = environment
+        self._log_file = log_file
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                process_guard.command(self._command),
+                cwd=CHECKOUT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the test, which then stops it
+            )
+        try:
+            wait_until(self._answers, f"{self.url} to answer", 60, poll_secs=0.1)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End it as systemd does, by SIGTERM."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=process_guard.STOP_SECS + 10)
+            self._process = None
+
+    def log(self) -> str:
+        """Everything that it has logged since its first start."""
+        return self._log_file.read_text(errors="replace")
+
+    def _answers(self) -> bool:
+        if self._process is not None and self._process.poll() is not None:
+            raise AssertionError(f"it ended at once: {self._command}\n{self.log()}")
+        try:
+            with urllib.request.urlopen(f"{self.url}healthz", timeout=10) as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False
+
+
+class Deployment:
+    """nginx, Django's pages and the clients' event loop; a context manager. ``var_dir`` must have been prepared.
+
+    ``times``: what of nginx.conf is to be replaced by what, for tests that wait for its deadlines; other named values
+    are settings of both services.
+    """
+
+    def __init__(self, var_dir: Path, folder: Path, times: Mapping[str, str] | None = None, **settings: str) -> None:
+        ports = {name: free_port() for name in ("nginx", "cobblestone-web", "cobblestone-clients")}
+        self.url = f"http://127.0.0.1:{ports['nginx']}/"
+        self.address = ("127.0.0.1", ports["nginx"])
+        self.files_dir = folder / "files"
+        defaults = {
+            "SITE_URL": self.url,
+            "BEHIND_PROXY": "1",
+            "DOWNLOAD_ACCEL_PREFIX": "/stored/",
+            "FILES_DIR": str(self.files_dir),
+            "UPLOADS_DIR": str(folder / "uploads"),
+            "GRANIAN_WORKERS": "1",
+            "GRANIAN_BLOCKING_THREADS": "8",
+        }
+        variables = environment(var_dir, **(defaults | settings))
+        self.web, self.clients = (
+            Program(_command(name, port), f"http://127.0.0.1:{port}/", folder / f"{name}.log", variables)
+            for name, port in ports.items()
+            if name != "nginx"
+        )
+        self._write(folder, ports, times or {})
+        nginx = [NGINX, "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")]
+        self.nginx = Program(nginx, self.url, folder / "nginx.log", os.environ)
+
+    def __enter__(self) -> Self:
+        started: list[Program] = []
+        try:
+            for program in (self.web, self.clients, self.nginx):
+                program.start()
+                started.append(program)
+        except BaseException:
+            for program in reversed(started):
+                program.stop()
+            raise
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        for program in (self.nginx, self.clients, self.web):
+            program.stop()
+
+    def _write(self, folder: Path, ports: Mapping[str, int], times: Mapping[str, str]) -> None:
+        user = "user root;\n" if os.geteuid() == 0 else ""  # else others may not read the test's folder
+        main = _MAIN.format(user=user, folder=folder, address_header=ADDRESS_HEADER)
+        (folder / "nginx.conf").write_text(main)
+        text = (DEPLOY / "nginx.conf").read_text()
+        text = re.sub(r"server \{\n    listen 80;.*?\n\}\n", "", text, flags=re.DOTALL)
+        text = re.sub(r"    (listen \[::\]|ssl_).*\n", "", text)
+        replaced = {
+            "listen 443 ssl;": f"listen 127.0.0.1:{ports['nginx']};",
+            "server_name portal.example.org;": "server_name 127.0.0.1;",
+            "127.0.0.1:8000": f"127.0.0.1:{ports['cobblestone-web']}",
+            "127.0.0.1:8001": f"127.0.0.1:{ports['cobblestone-clients']}",
+            "/var/log/nginx/cobblestone.log": str(folder / "nginx.log"),
+            "/var/lib/cobblestone/files/": f"{self.files_dir}/",
+            **times,
+        }
+        for old, new in replaced.items():
+            assert old in text, old
+            text = text.replace(old, new)
+        (folder / "site.conf").write_text(text)
+
+
+def _command(unit: str, port: int) -> list[str]:
+    """How the unit starts its server, with this Python and on this port."""
+    found = re.search(r"^ExecStart=\S+/granian (.*)$", (DEPLOY / f"{unit}.service").read_text(), re.M)
+    assert found
+    options = re.sub(r"--port \d+", f"--port {port}", found[1])
+    return [sys.executable, "-m", "granian", *options.split()]

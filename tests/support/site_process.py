@@ -1,0 +1,154 @@
+"""The real site for one test: its web server as a process of its own, on the test's database.
+
+It is started as production starts it (granian, hashed static files, a signing key in a file); only its
+e-mails go to files. Nothing of it outlives the test: it runs under the guard.
+"""
+
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit, urlunsplit
+
+from django.conf import settings
+from django.db import connection
+
+from portal.wire import signing
+from tests.support import process_guard
+from tests.support.wait import free_port, wait_until
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# As in the Procfile.
+WEB_SERVER = (
+    *(sys.executable, "-m", "granian", "--interface", "asgi", "--runtime-mode", "st", "--loop", "uvloop"),
+    *("--http", "1", "--no-ws", "--backlog", "4096", "--backpressure", "8192"),
+    *("--respawn-failed-workers", "--workers-kill-timeout", "5"),
+    *("--http1-header-read-timeout", "20000", "--http1-buffer-size", "65536"),
+)
+
+
+def database_url() -> str:
+    """Return the URL of the test's database: the configured one with the test's name."""
+    parts = urlsplit(settings.DATABASE_URL)
+    return urlunsplit(parts._replace(path="/" + str(connection.settings_dict["NAME"])))
+
+
+def environment(var_dir: Path, **more: str) -> dict[str, str]:
+    """Return the environment of the site's processes: the test's servers and secrets, files in `var_dir`."""
+    return os.environ | {
+        "VAR_DIR": str(var_dir),
+        "DATABASE_URL": database_url(),
+        "BROKER_URL": settings.BROKER_URL,
+        "CACHE_URL": str(settings.CACHES["default"]["LOCATION"]),  # of this test process alone
+        "SECRET_KEY": settings.SECRET_KEY,
+        "ACCOUNT_KEY_SECRET": settings.ACCOUNT_KEY_SECRET,
+        "AM_SIGNING_KEY": str(var_dir / "am_signing_private"),
+        "AM_SIGNING_KEY_PUBLIC": str(var_dir / "am_signing_public"),
+        "EMAIL_URL": f"filemail:///{var_dir / 'mail'}",
+        "STATICFILES_STORAGE": "whitenoise.storage.ManifestStaticFilesStorage",
+        **more,
+    }
+
+
+def prepare(var_dir: Path) -> None:
+    """Write a signing key and the static files into `var_dir`, once for all sites of a test run."""
+    key = signing.generate_key()
+    (var_dir / "am_signing_private").write_text(signing.private_key_text(key))
+    (var_dir / "am_signing_public").write_text(signing.public_key_text(key))
+    subprocess.run(
+        [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"],
+        cwd=CHECKOUT,
+        env=environment(var_dir),
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+
+
+class Site:
+    """A running site; use it as a context manager. `var_dir` must have been prepared."""
+
+    def __init__(self, var_dir: Path, log_file: Path, **settings_by_name: str) -> None:
+        # Processes that answer requests; granian reads them from its environment.
+        settings_by_name.setdefault("GRANIAN_WORKERS", "1")
+        self._port = free_port()
+        self.url = f"http://127.0.0.1:{self._port}/"
+        self.signing_key = signing.parse_private_key((var_dir / "am_signing_private").read_text())
+        self._mail_dir = var_dir / "mail"
+        self._log_file = log_file
+        self.environment = environment(var_dir, SITE_URL=self.url, **settings_by_name)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        with self._log_file.open("wb") as log:
+            self._process = subprocess.Popen(
+                process_guard.command([*WEB_SERVER, "--port", str(self._port), "portal.asgi:application"]),
+                cwd=CHECKOUT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the test, which then stops the site
+            )
+        try:
+            wait_until(self._answers, "the site to answer", 60)
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def log(self) -> str:
+        """Return everything that the site has logged."""
+        return self._log_file.read_text(errors="replace")
+
+    def mails_to(self, address: str) -> list[Message]:
+        """Return the e-mails that the site has sent to that address, oldest first."""
+        files = sorted(self._mail_dir.glob("*.log"), key=lambda file: file.stat().st_mtime)
+        separator = b"\n" + b"-" * 79 + b"\n"  # of Django's file backend
+        mails = [
+            message_from_bytes(text.lstrip())
+            for file in files
+            for text in file.read_bytes().split(separator)
+            if text.strip()
+        ]
+        return [mail for mail in mails if address in str(mail["To"])]
+
+    def worker_pids(self) -> list[int]:
+        """Return the processes that answer requests: below the guard is granian's own, and below that are these."""
+        assert self._process is not None
+        return [pid for server in _children(self._process.pid) for pid in _children(server)]
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=process_guard.STOP_SECS + 10)
+            self._process = None
+
+    def _answers(self) -> bool:
+        if self._process is not None and self._process.poll() is not None:
+            raise AssertionError(f"the site ended at once\n{self.log()}")
+        try:
+            with urllib.request.urlopen(self.url, timeout=10) as reply:
+                return bool(reply.status == 200)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"the site answers {error.code}\n{self.log()}") from error
+        except OSError:
+            return False
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        lists = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:
+        return []  # it has just ended
+    return [int(child) for text in lists for child in text.split()]
