@@ -6,14 +6,16 @@ import datetime as dt
 from contextlib import suppress
 
 from celery import shared_task
-from django.conf import settings
 from django.utils import timezone
 
 from accounting.account_data import copies, erasure
+from accounting.account_data.tasks import make_data_copy
 from accounting.choosing import standings
 from accounting.ledger import partitions, rollup
 from accounting.mails import send
 from portal.ops.mails import MailServerDown
+
+__all__ = ["make_data_copy"]  # Celery looks for tasks here only
 
 
 @shared_task
@@ -27,11 +29,6 @@ def create_partitions() -> None:
 def roll_up() -> None:
     rollup.roll_up(timezone.now())
     standings.refresh(timezone.now())
-
-
-@shared_task
-def make_data_copy(copy_id: int) -> None:
-    copies.make_copy(copy_id, settings.SITE_NAME)
 
 
 @shared_task

@@ -8,10 +8,10 @@ class PortalConfig(AppConfig):
     verbose_name = "People and computers"
 
     def ready(self) -> None:
-        # Registers the system checks and what happens at a login, and makes this process send its tasks through our
-        # Celery application.
+        # Registers the system checks, what happens at a login and the counting of tasks, and has this process send
+        # its tasks through our Celery application.
         from portal import celery
-        from portal.ops import checks
+        from portal.ops import checks, metrics
         from portal.people import login_events
 
-        del celery, checks, login_events
+        del celery, checks, login_events, metrics

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 from celery import Celery, Task
-from celery.signals import task_failure, task_postrun, task_prerun, task_success
+from celery.signals import task_postrun, task_prerun
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 app = Celery("cobblestone")
@@ -23,20 +23,3 @@ def _name_task(task_id: str, task: Task[Any, Any], **_: object) -> None:
 @task_postrun.connect
 def _forget_task(**_: object) -> None:
     structlog.contextvars.clear_contextvars()
-
-
-@task_success.connect
-def _count_success(sender: Task[Any, Any], **_: object) -> None:
-    _count(sender.name, succeeded=True)
-
-
-@task_failure.connect
-def _count_failure(sender: Task[Any, Any], **_: object) -> None:
-    _count(sender.name, succeeded=False)
-
-
-def _count(task: str, succeeded: bool) -> None:
-    # Imports the cache, which needs the settings; this module is imported before they are.
-    from portal.ops import metrics
-
-    metrics.count_task(task, succeeded)

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from kombu.exceptions import OperationalError
 
 from accounting.account_data import copies
+from accounting.account_data.tasks import make_data_copy
 from accounting.models import DataCopy
-from accounting.tasks import make_data_copy
 from portal.models import User
 from portal.people.access import signed_in
 from portal.people.deletion import GRACE, OperatorsStay, ask_deletion

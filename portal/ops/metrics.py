@@ -15,6 +15,8 @@ from typing import Any
 
 import structlog
 from amqp.exceptions import ChannelError
+from celery import Task
+from celery.signals import task_failure, task_success
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import (
@@ -61,6 +63,16 @@ def count_page(view: str, status: int, elapsed_secs: float) -> None:
     """Count one answered request of a person or a script; ``view`` is the name of a view, so there are few."""
     _pages.labels(view, str(status)).inc()
     _page_secs.observe(elapsed_secs)
+
+
+@task_success.connect
+def _count_success(sender: Task[Any, Any], **_: object) -> None:
+    count_task(sender.name, succeeded=True)
+
+
+@task_failure.connect
+def _count_failure(sender: Task[Any, Any], **_: object) -> None:
+    count_task(sender.name, succeeded=False)
 
 
 def count_task(task: str, succeeded: bool) -> None:

@@ -131,6 +131,16 @@ class Choice:
         return self.usage.gpus if self.processor_type != "CPU" else self.usage.ncpus
 
 
+@dataclass(slots=True)
+class JobDetails:
+    """What of a workunit only the reply needs."""
+
+    workunit_name: str
+    command_line: str
+    input_files: list[dict[str, Any]]
+    output_files: list[dict[str, Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A result that may be sent, with what its workunit says. ``details``: what only the reply needs."""
@@ -146,6 +156,25 @@ class Job:
     delay_bound_secs: int
     min_quorum: int
     details: Any = None
+
+
+@dataclass(slots=True)
+class Ask:
+    """What jobs of an app are looked for: at most so many, and only those that can suit.
+
+    ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``begin_id``: from where in the queue
+    on.
+    """
+
+    app_id: int
+    most: int
+    flops: float
+    delay_secs: float
+    memory_bytes: float
+    disk_bytes: float
+    one_per_user: bool
+    rank: int
+    begin_id: int
 
 
 Records = dict[RecordKey, HostVersionFacts]

@@ -19,11 +19,10 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 from portal.clients.wants import Once, Steps
-from scheduler.engine.facts import Job
+from scheduler.engine.facts import Ask, Job
 from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
 from scheduler.ready_jobs import fill as ready_jobs_fill
 from scheduler.ready_jobs.fill import JobAtHand, Place
-from scheduler.rpc.store import Ask
 
 RENT_SECS: Final = 2 * KEPT_SECS
 """For how long no other process lays out the jobs; they are here no longer than the catalogue is kept."""

@@ -35,7 +35,7 @@ from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.engine import versions
-from scheduler.engine.facts import Choice, Job, RecordKey
+from scheduler.engine.facts import Ask, Choice, Job, JobDetails, RecordKey
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.files import addresses, keys
 from scheduler.programs import catalogue
@@ -45,7 +45,7 @@ from scheduler.ready_jobs.job_cache import Hand
 from scheduler.rpc import dispatch, host_record, identify, preferences, reports, store, trickles
 from scheduler.rpc import write as rpc_write
 from scheduler.rpc.dispatch import Dispatch
-from scheduler.rpc.store import Account, Ask, Diagnosis, JobsOfDay, KnownHost, Waiting
+from scheduler.rpc.store import Account, Diagnosis, JobsOfDay, KnownHost, Waiting
 from scheduler.rpc.write import Changes
 from scheduler.wire import replies
 from scheduler.wire.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
@@ -359,7 +359,7 @@ def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
 def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) -> JobCard:
     what = choice.version or choice.client_version
     assert what is not None  # one or the other
-    details: store.JobDetails = job.details
+    details: JobDetails = job.details
     return JobCard(
         result_name=job.name,
         workunit_name=details.workunit_name,

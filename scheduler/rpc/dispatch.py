@@ -19,14 +19,14 @@ from credit.engine.peak_flops import Ceilings
 from portal.clients.settings_cache import once
 from scheduler.engine import selection as filling
 from scheduler.engine import versions
-from scheduler.engine.facts import AppFacts, Choice, Computer, RecordKey, Records, Usage, Version
+from scheduler.engine.facts import AppFacts, Ask, Choice, Computer, RecordKey, Records, Usage, Version
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Filling, Limits
 from scheduler.engine.versions import Choices
 from scheduler.programs.catalogue import BEFORE_ALL, Catalogue
-from scheduler.rpc.store import Account, Ask, KnownResult, Waiting
+from scheduler.rpc.store import Account, KnownResult, Waiting
 
 NO_LIMIT: Final = 1e300
 

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Final
 
 from portal.clients.wants import Statement
+from scheduler.ready_jobs.sql import RANK
 
 WINDOW: Final = 200
 """Waiting jobs that are looked at, per app, from the head of the queue and, if that is not enough, from a random place:
@@ -102,8 +103,6 @@ v AS MATERIALIZED (
 SELECT ARRAY(SELECT id FROM done), ({_RECORDS} FROM v)
 """)
 
-# The order of the queue, with the id: the index of unsent results has it, so a place in the queue is found at once.
-RANK: Final = "(priority * -1)"
 # Copies of a workunit lie side by side in the queue: only the first of them is looked at, as one person gets one. Who
 # has which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
 # whatever statistics say.

@@ -18,7 +18,7 @@ import orjson
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from portal.clients.wants import Query, Row, Step, Steps, fetch
-from scheduler.engine.facts import Job, RecordKey, Records
+from scheduler.engine.facts import Ask, Job, JobDetails, RecordKey, Records
 from scheduler.rpc import sql as rpc_sql
 
 
@@ -125,16 +125,6 @@ class Account:
     jobs_of_day: JobsOfDay = field(default_factory=JobsOfDay)
     preferences_at: float = 0.0
     preferences: str = ""
-
-
-@dataclass(slots=True)
-class JobDetails:
-    """What of a workunit only the reply needs."""
-
-    workunit_name: str
-    command_line: str
-    input_files: list[dict[str, Any]]
-    output_files: list[dict[str, Any]]
 
 
 FEW_NAMES: Final = 200
@@ -317,25 +307,6 @@ def report(
     values = {"rows": orjson.dumps(rows).decode(), "host_id": str(host_id), "now": now.isoformat()}
     [(counted, records)] = yield from fetch(Step(rpc_sql.REPORT, values))
     return set(counted), _records(records, jobs)
-
-
-@dataclass(slots=True)
-class Ask:
-    """What jobs of an app are looked for: at most so many, and only those that can suit.
-
-    ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``begin_id``: from where in the queue
-    on.
-    """
-
-    app_id: int
-    most: int
-    flops: float
-    delay_secs: float
-    memory_bytes: float
-    disk_bytes: float
-    one_per_user: bool
-    rank: int
-    begin_id: int
 
 
 def _asks(asks: Sequence[Ask]) -> str:

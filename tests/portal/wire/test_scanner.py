@@ -332,7 +332,10 @@ def test_booleans_are_empty_or_whole_numbers() -> None:
         as_bool("b", b"yes")
 
 
-@pytest.mark.parametrize("module", [portal.wire.scanner, portal.wire.hardware, accounting.wire.requests, scheduler.wire.requests])
+SCANNING = [portal.wire.scanner, portal.wire.hardware, accounting.wire.requests, scheduler.wire.requests]
+
+
+@pytest.mark.parametrize("module", SCANNING)
 def test_no_pattern_repeats_a_group_possessively(module: ModuleType) -> None:
     """Python 3.11.2 lets such a pattern match less than there is: a project of a request, say, was not seen."""
     patterns = [value.pattern for value in vars(module).values() if isinstance(value, re.Pattern)]

@@ -20,18 +20,18 @@ from credit.models import App, Result, ServerState, Workunit
 from portal.clients import plain
 from portal.clients.wants import Once
 from portal.models import User
-from scheduler.engine.facts import Job
+from scheduler.engine.facts import Ask, Job
 from scheduler.lifecycle import host_merge
 from scheduler.models import HostRecord, ShelfBlock
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import BEFORE_ALL
 from scheduler.ready_jobs import fill, job_cache
-from scheduler.ready_jobs.fill import BLOCK, JobAtHand, Place
+from scheduler.ready_jobs.fill import JobAtHand, Place
 from scheduler.ready_jobs.job_cache import LAID_OUT_NEAR_END, Hand, Shelf
+from scheduler.ready_jobs.sql import BLOCK
 from scheduler.rpc import answer as rpc_answer
 from scheduler.rpc import store
 from scheduler.rpc.dispatch import NO_LIMIT
-from scheduler.rpc.store import Ask
 from scheduler.rpc.write import Writing
 from scheduler.wire.requests import parse_request
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
