@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,12 +48,18 @@ MOST: Final = 32
 READERS: Final = 1
 WRITERS: Final = 1
 APART_CONNECTIONS: Final = 4
+BATCH_SECS: Final = 45.0
+"""For a batch: longer than the database's own limit for a statement, which a server that has stopped does not keep."""
 APART_WAITING: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
 CONNECT_SECS: Final = 10.0
 THREADS: Final = 8
 CALLS_WAITING: Final = 200
 """Slow calls under way or waiting for a thread at most; more are refused."""
+
+
+_STATEMENT_IS_STALE: Final = (psycopg.errors.FeatureNotSupported, psycopg.errors.InvalidSqlStatementName)
+"""After a migration a statement that was prepared before may return other types, or may be gone."""
 
 
 class _Lane:
@@ -137,15 +144,23 @@ class _Lane:
     async def _carry_out(self, connection: BatchConnection, batch: list[tuple[Query, asyncio.Future[Any]]]) -> None:
         queries = [query for query, _ in batch]
         try:
-            rows = await connection.fetch(type(queries[0]).steps(queries, apart=False))
+            async with asyncio.timeout(BATCH_SECS):
+                rows = await connection.fetch(type(queries[0]).steps(queries, apart=False))
             found: Sequence[Any] = type(queries[0]).found(queries, rows)
             outcomes = list(zip(batch, found, strict=True))
-        except Exception:
+        except Exception as error:
             # Of whatever kind, it may be one query's alone.
             outcomes = [(each, APART) for each in batch]
-            if not connection.is_clean:
+            if isinstance(error, _STATEMENT_IS_STALE) or not connection.is_clean:
                 await connection.release().close()
-        self._kept.append(connection)
+        except BaseException:
+            # The loop is ending.
+            for _, future in batch:
+                future.cancel()
+            await connection.release().close()
+            raise
+        finally:
+            self._kept.append(connection)
         for (query, future), its in outcomes:
             if its is APART:
                 self._start(self._again(query, future))
@@ -153,6 +168,8 @@ class _Lane:
                 future.set_result(its)
 
     async def _again(self, query: Query, future: asyncio.Future[Any]) -> None:
+        if future.done():
+            return  # its request has ended
         try:
             found = await self._do_apart(query)
         except Exception as error:
@@ -179,7 +196,7 @@ class Batching:
         self._writes = _Lane(WRITERS, self._lanes_pool, self._do_apart)
         self._threads = ThreadPoolExecutor(THREADS, "slow-call")
         self._thread_ended = thread_ended
-        self._ncalls = 0
+        self._calls = threading.BoundedSemaphore(CALLS_WAITING)
         self._held: dict[Hashable, asyncio.Future[None]] = {}
         self._shared: dict[Hashable, asyncio.Future[Any]] = {}
         self._is_open = False
@@ -191,6 +208,8 @@ class Batching:
             max_size=size,
             max_waiting=APART_WAITING,
             timeout=CONNECT_SECS,
+            # Else the pool waits longer after each attempt, and clients were refused long after an outage has ended.
+            reconnect_timeout=CONNECT_SECS,
             open=False,
         )
 
@@ -268,15 +287,13 @@ class Batching:
             return await _drive(steps, partial(_wanted_in_transaction, connection))
 
     async def _call(self, function: Callable[[], Any]) -> Any:
-        if self._ncalls >= CALLS_WAITING:
+        if not self._calls.acquire(blocking=False):
             raise Busy
-        self._ncalls += 1
-        try:
-            # Log lines in the thread carry the request's id.
-            context = contextvars.copy_context()
-            return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, self._called, function)
-        finally:
-            self._ncalls -= 1
+        # Log lines in the thread carry the request's id.
+        future = self._threads.submit(contextvars.copy_context().run, self._called, function)
+        # Not when the request ends, which may be before its thread does.
+        future.add_done_callback(lambda _: self._calls.release())
+        return await asyncio.wrap_future(future)
 
     def _called(self, function: Callable[[], Any]) -> Any:
         try:

@@ -19,6 +19,7 @@ from portal.clients.wants import Row, Statement, Step
 Connection = psycopg.AsyncConnection[Row]
 Found = TypeVar("Found")
 
+_LOST: Final = "the connection was lost"
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
@@ -35,6 +36,10 @@ async def fetch(connection: Connection, steps: Sequence[Step]) -> Sequence[Row]:
 async def _execute(connection: Connection, step: Step) -> psycopg.AsyncRawCursor[Row]:
     cursor = psycopg.AsyncRawCursor(connection)
     return await cursor.execute(step.statement.text, step.statement.values(step.params), prepare=True)
+
+
+def _failed(results: Sequence[pq.abc.PGresult]) -> pq.abc.PGresult | None:
+    return next((each for each in results if each.status not in _DONE), None)
 
 
 class BatchConnection:
@@ -77,20 +82,22 @@ class BatchConnection:
         if len(steps) == 1:
             pgconn.send_query_prepared(self._names[steps[0].statement], texts[0])
             await self._flush()
-            (result,) = await self._wait(fetch_many(pgconn))
+            result = await self._result()
         else:
             pgconn.enter_pipeline_mode()
             for step, each in zip(steps, texts, strict=True):
                 pgconn.send_query_prepared(self._names[step.statement], each)
             pgconn.pipeline_sync()
             await self._flush()
-            results = [(await self._wait(fetch_many(pgconn)))[0] for _ in steps]
+            results = [await self._result() for _ in steps]
             # The transaction is committed only now, and deferred constraints are checked.
             while (end := await self._wait(fetch_one(pgconn))) is None or end.status != pq.ExecStatus.PIPELINE_SYNC:
-                results += [end] if end is not None else []
+                if end is not None:
+                    results.append(end)
+                elif pgconn.status != pq.ConnStatus.OK:
+                    raise psycopg.OperationalError(_LOST)
             pgconn.exit_pipeline_mode()
-            failed = (each for each in results if each.status not in _DONE)
-            result = next(failed, results[len(steps) - 1])
+            result = _failed(results) or results[len(steps) - 1]
         self._check(result)
         transformer.set_pgresult(result)
         return transformer.load_rows(0, result.ntuples, tuple)
@@ -100,9 +107,15 @@ class BatchConnection:
             name = b"clients_%d" % len(self._names)
             self._pgconn.send_prepare(name, statement.text)
             await self._flush()
-            (result,) = await self._wait(fetch_many(self._pgconn))
-            self._check(result)
+            self._check(await self._result())
             self._names[statement] = name
+
+    async def _result(self) -> pq.abc.PGresult:
+        results = await self._wait(fetch_many(self._pgconn))
+        if not results:
+            raise psycopg.OperationalError(_LOST)
+        # After a statement's rows may come an error of its commit.
+        return _failed(results) or results[0]
 
     def _check(self, result: pq.abc.PGresult) -> None:
         if result.status not in _DONE:
@@ -127,6 +140,8 @@ class BatchConnection:
             while True:
                 await self._socket_event()
                 results.send(Ready.R)
+                # There is more to come, or the socket has an error, after which libuv does not watch it any more.
+                self._unwatch()
         except StopIteration as end:
             found: Found = end.value
             return found

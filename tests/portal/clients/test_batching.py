@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
+import signal
 import threading
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 import psycopg
 import pytest
+import uvloop
 from django.conf import settings
 from django.db import close_old_connections, connection
 from psycopg_pool import PoolTimeout
@@ -234,6 +237,82 @@ class Echo(Query):
     @staticmethod
     def found(several: Sequence[Echo], rows: Sequence[Row]) -> Sequence[Any]:
         return [text for (text,) in rows]
+
+
+def test_a_connection_that_is_ended_under_a_query_holds_up_nobody() -> None:
+    """With the loop that is used in production: it does not watch a socket any more that has had an error."""
+
+    async def work() -> None:
+        made = Batching(connection_params())
+        with psycopg.connect(**connection_params(), autocommit=True) as other:
+            for _ in range(5):
+                await made.run(once(Calculate(1)))
+                (kept,) = made._reads._kept
+                server = kept.connection.info.backend_pid
+                os.kill(server, signal.SIGSTOP)
+                other.execute("SELECT pg_terminate_backend(%s)", [server])
+                asked = [asyncio.create_task(made.run(once(Calculate(number)))) for number in range(5)]
+                while kept._ready is None:
+                    await asyncio.sleep(0)
+                # It says that it ends, and closes the connection with the query unread: the socket has an error.
+                os.kill(server, signal.SIGCONT)
+                async with asyncio.timeout(PATIENCE_SECS):
+                    found = await asyncio.gather(*asked)
+                assert [result for result, _ in found] == [1, 2, 3, 4, 5]
+        await made.close()
+
+    uvloop.run(work())
+
+
+def test_a_server_that_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "BATCH_SECS", 0.5)
+
+    async def work(made: Batching) -> Any:
+        await made.run(once(Calculate(1)))
+        (kept,) = made._reads._kept
+        stopped = kept.connection.info.backend_pid
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            # By itself, on another connection.
+            return await asyncio.wait_for(made.run(once(Calculate(2))), PATIENCE_SECS)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+
+    assert on_loop(work) == (3, 1)
+
+
+def test_a_statement_that_a_migration_has_made_stale_is_prepared_anew() -> None:
+    table = Statement("SELECT * FROM batching_stale, unnest(%(numbers)s::integer[]) n")
+
+    def change(sql: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+        connection.close()
+
+    async def work(made: Batching) -> list[Any]:
+        nbatches = []
+        for sql in ("CREATE TABLE batching_stale AS SELECT 7 AS n, 1 AS result", None):
+            if sql:
+                await asyncio.to_thread(change, sql)
+            else:
+                await asyncio.to_thread(change, "ALTER TABLE batching_stale ADD COLUMN more text")
+                await made.run(once(Columns(1, table)))  # fails as a batch, and is done by itself
+            (columns,) = [await made.run(once(Columns(1, table)))]
+            nbatches.append((columns, len(made._reads._kept[0]._names)))
+        return nbatches
+
+    try:
+        assert on_loop(work) == [(3, 1), (4, 1)]
+    finally:
+        change("DROP TABLE IF EXISTS batching_stale")
+
+
+class Columns(Calculate):
+    """How many columns the statement's row has."""
+
+    @staticmethod
+    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
+        return [len(rows[0])] * len(several)
 
 
 @pytest.mark.parametrize("nsteps", [1, 4])
