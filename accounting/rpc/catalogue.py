@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
-import time
 from dataclasses import dataclass, field
+from typing import Final
 
 import structlog
 from django.conf import settings
@@ -15,12 +14,12 @@ from django.utils import timezone
 from accounting.engine.choice.facts import ProjectFacts, Trouble, TroubleKind
 from accounting.models import Announcement, Project
 from accounting.rpc import account_keys
-from portal.clients.wants import Once, Steps, in_thread
+from portal.clients.timed_cache import TimedCache
 
 log = structlog.get_logger("catalogue")
 
-# After a change in the admin, other processes follow within this time.
-KEPT_SECS = 5.0
+KEPT_SECS: Final = 5.0
+"""After a change in the admin, other processes follow within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,55 +56,6 @@ class Catalogue:
         object.__setattr__(self, "with_own_keys", own)
         lacking = (p.id for p in projects if p not in own and p.shared_account_key is None)
         object.__setattr__(self, "without_account", frozenset(lacking))
-
-
-_kept: tuple[float, Catalogue] | None = None
-# One thread reads; the others go on with what there is, or wait if there is nothing.
-_reading = threading.Lock()
-_changes = 0
-
-
-def current() -> Catalogue:
-    """The catalogue, at most ``KEPT_SECS`` old, and the time that it takes one thread to read it."""
-    kept = _kept
-    if kept is not None and time.monotonic() - kept[0] <= KEPT_SECS:
-        return kept[1]
-    if not _reading.acquire(blocking=kept is None):
-        assert kept is not None
-        return kept[1]
-    try:
-        # Whoever waited finds what the other one read.
-        if _kept is not None and _kept is not kept:
-            return _kept[1]
-        return _read()
-    finally:
-        _reading.release()
-
-
-def fresh() -> Steps[Catalogue]:
-    """The same for the clients' use cases: only whoever has to read it again yields."""
-    kept = _kept
-    if kept is not None and (time.monotonic() - kept[0] <= KEPT_SECS or _reading.locked()):
-        return kept[1]
-    found: Catalogue = yield Once("projects", lambda: in_thread(current))
-    return found
-
-
-def _read() -> Catalogue:
-    global _kept
-    changes = _changes
-    read = (time.monotonic(), _load())
-    # What was changed in the meantime may not be in it.
-    if changes == _changes:
-        _kept = read
-    return read[1]
-
-
-def forget() -> None:
-    """Read the projects again at the next request; called by whatever changes one."""
-    global _kept, _changes
-    _changes += 1
-    _kept = None
 
 
 def with_facts(projects: QuerySet[Project]) -> QuerySet[Project]:
@@ -164,3 +114,9 @@ def _readable(project: Project) -> str | None:
     except account_keys.UnreadableAccountKey as error:
         log.error("account key unreadable", project=project.name, reason=str(error))
         return None
+
+
+cache: Final = TimedCache("projects", lambda: _load(), KEPT_SECS)
+fresh: Final = cache.fresh
+current: Final = cache.current
+forget: Final = cache.forget

@@ -5,7 +5,6 @@ A handful of statements per reading, whatever the number of jobs that wait.
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -15,7 +14,8 @@ from django.db import connection
 from credit.engine.averages import Average
 from credit.models import App, AppVersion, ProcessorType
 from credit.statistics.facts import rules_of
-from portal.clients.wants import Once, Steps, in_thread
+from portal.clients.timed_cache import TimedCache
+from portal.clients.wants import Steps, in_thread
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.files import addresses, keys
 from scheduler.models import PlanClass as PlanClassRow
@@ -31,8 +31,6 @@ from scheduler.wire.replies import (
 
 KEPT_SECS: Final = 5.0
 """After a release or a change in the admin, other processes follow within this time."""
-WAIT_SECS: Final = 2.0
-"""For another request that reads it."""
 LOOKED_AT: Final = 100
 """Waiting jobs by which the usual size of an app's jobs is estimated."""
 
@@ -96,61 +94,16 @@ class Catalogue:
             self.heads[app_id] = head
 
 
-_kept: Catalogue | None = None
-_renewed: Catalogue | None = None
-_nforgotten = 0
-_reading = threading.Lock()
-
-
-def current() -> Steps[Catalogue]:
-    """The catalogue, ``KEPT_SECS`` old, and a little more while one request reads it again for all."""
-    global _renewed
-    kept = _kept
-    age_secs = float("inf") if kept is None else time.monotonic() - kept.read_at
-    # After a pause, or at first, all have to wait for it.
-    if kept is not None and (age_secs <= KEPT_SECS or (kept is _renewed and age_secs <= 2 * KEPT_SECS)):
-        return kept
-    _renewed = kept
-    # By the number, who comes after a change does not get what was read before it.
-    found: Catalogue = yield Once(("catalogue", _nforgotten), lambda: in_thread(_read_again, kept))
-    return found
-
-
-def _read_again(before: Catalogue | None) -> Catalogue:
-    """Read it, unless another thread did just before."""
-    global _kept
-    is_ours = _reading.acquire(timeout=WAIT_SECS)
-    try:
-        while True:
-            found, nforgotten = _kept, _nforgotten
-            if found is not None and found is not before:
-                return found
-            found = _load()
-            if nforgotten == _nforgotten:
-                _kept = found
-                return found
-    finally:
-        if is_ours:
-            _reading.release()
-
-
 def suiting(held_key: str) -> Steps[Catalogue]:
-    """The same for a client that holds this key: read again if it is the project's since a moment ago.
+    """The catalogue for a client that holds this key: read again if it is the project's since a moment ago.
 
     Another process may have told the client; here it would be sent away as one with a stranger's key.
     """
-    kept = yield from current()
+    kept = yield from fresh()
     if not kept.code_keys.knows(held_key) and (yield from in_thread(keys.was_changed_to, held_key)):
         forget()
-        kept = yield from current()
+        kept = yield from fresh()
     return kept
-
-
-def forget() -> None:
-    """Read it again at the next request; called by whatever changes an app or a version."""
-    global _kept, _nforgotten
-    _nforgotten += 1
-    _kept = None
 
 
 def _load() -> Catalogue:
@@ -254,3 +207,8 @@ def _plan_class(row: PlanClassRow) -> PlanClass:
         avg_ncpus=row.avg_ncpus,
         gpu_usage=row.gpu_usage,
     )
+
+
+cache: Final = TimedCache("programs", lambda: _load(), KEPT_SECS)
+fresh: Final = cache.fresh
+forget: Final = cache.forget

@@ -41,7 +41,7 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
 
 def project_config(_request: ClientRequest) -> Steps[ClientReply]:
     """What the BOINC Manager asks when somebody chooses this project."""
-    known = yield from catalogue.current()
+    known = yield from catalogue.fresh()
     elements = site_config() | {
         "master_url": settings.PROJECT_URL,
         "web_rpc_url_base": settings.PROJECT_URL,

@@ -223,7 +223,7 @@ def one_by_one(*cases: Steps[Any]) -> list[Any]:
 
 def known_apps() -> catalogue.Catalogue:
     """What the scheduler knows of apps just now."""
-    return plain.run(catalogue.current())
+    return plain.run(catalogue.fresh())
 
 
 def fill_ready_jobs() -> None:

@@ -69,7 +69,9 @@ def test_while_one_reads_anew_the_others_go_on_with_what_there_was(
     old = catalogue.current()
     slow.go_on.clear()
     slow.begun.clear()
-    monkeypatch.setattr(catalogue, "KEPT_SECS", -1.0)
+    kept = catalogue.cache._kept
+    assert kept is not None
+    monkeypatch.setattr(catalogue.cache, "_kept", kept._replace(read_at=kept.read_at - catalogue.KEPT_SECS - 1))
     found: list[catalogue.Catalogue] = []
     reader = in_threads(1, found)
     slow.begun.wait(10)

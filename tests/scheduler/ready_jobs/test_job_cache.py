@@ -8,7 +8,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -407,13 +406,15 @@ def test_an_app_without_ready_jobs_gets_its_share(app: App, alice: User) -> None
 def test_a_catalogue_is_used_a_moment_longer_while_another_request_reads_it_but_not_after_a_pause(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = replace(known_apps(), read_at=time.monotonic() - catalogue.KEPT_SECS - 1)
-    monkeypatch.setattr(catalogue, "_kept", kept)
-    assert isinstance(next(catalogue.current()), Once)
-    assert known_apps() is kept
-    kept = replace(kept, read_at=time.monotonic() - 2 * catalogue.KEPT_SECS - 1)
-    monkeypatch.setattr(catalogue, "_kept", kept)
-    assert known_apps().read_at > kept.read_at
+    cache = catalogue.cache
+    known = known_apps()
+    kept = cache._kept
+    assert kept is not None
+    monkeypatch.setattr(cache, "_kept", kept._replace(read_at=time.monotonic() - cache.kept_secs - 1))
+    assert isinstance(next(catalogue.fresh()), Once)
+    assert known_apps() is known
+    monkeypatch.setattr(cache, "_kept", kept._replace(read_at=time.monotonic() - 2 * cache.kept_secs - 1))
+    assert known_apps() is not known
 
 
 def test_a_request_that_is_given_up_lets_go_of_its_jobs(app: App, alice: User) -> None:

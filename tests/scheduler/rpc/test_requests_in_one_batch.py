@@ -31,7 +31,7 @@ FLEET = 5
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch) -> list[Computer]:
     """Known computers of different people, and enough ready jobs for all."""
-    monkeypatch.setattr(catalogue, "KEPT_SECS", 600.0)
+    monkeypatch.setattr(catalogue.cache, "kept_secs", 600.0)
     app = make_app(max_jobs_per_day_init=1000)
     make_version(app)
     for _ in range(4 * FLEET):

@@ -1,0 +1,80 @@
+"""What every client's request needs and what takes long to read: kept in this process for some seconds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from portal.clients.wants import Once, Steps, in_thread
+
+Value = TypeVar("Value")
+WAIT_SECS: Final = 2.0
+"""For another request that reads it; then a request reads by itself."""
+
+
+class _Kept(NamedTuple, Generic[Value]):
+    value: Value
+    read_at: float
+
+
+class TimedCache(Generic[Value]):
+    """A value that is read again when it is ``kept_secs`` old, by one request for all.
+
+    While one reads, the others go on with what there is, for as long again; after a pause, or at first, all wait.
+    ``load`` may block.
+    """
+
+    def __init__(self, name: str, load: Callable[[], Value], kept_secs: float) -> None:
+        self._name: Final = name
+        self._load: Final = load
+        self.kept_secs = kept_secs
+        self._kept: _Kept[Value] | None = None
+        self._being_renewed: _Kept[Value] | None = None
+        self._nforgotten = 0
+        self._reading: Final = threading.Lock()
+
+    def fresh(self) -> Steps[Value]:
+        """The value, for the use cases of clients: only who has to read it again yields."""
+        kept = self._kept
+        if kept is not None and self._may_be_used(kept):
+            return kept.value
+        self._being_renewed = kept
+        # By the number, who comes after a change does not get what was read before it.
+        found: Value = yield Once((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
+        return found
+
+    def current(self) -> Value:
+        """The value, for whoever may block."""
+        kept = self._kept
+        if kept is not None and self._may_be_used(kept):
+            return kept.value
+        self._being_renewed = kept
+        return self._read_again(kept)
+
+    def forget(self) -> None:
+        """Have it read again at the next request: what it is made from has changed."""
+        self._nforgotten += 1
+        self._kept = None
+
+    def _may_be_used(self, kept: _Kept[Value]) -> bool:
+        age_secs = time.monotonic() - kept.read_at
+        return age_secs <= self.kept_secs or (kept is self._being_renewed and age_secs <= 2 * self.kept_secs)
+
+    def _read_again(self, before: _Kept[Value] | None) -> Value:
+        """Read it, unless another thread did just before."""
+        is_ours = self._reading.acquire(timeout=WAIT_SECS)
+        try:
+            while True:
+                kept, nforgotten = self._kept, self._nforgotten
+                if kept is not None and kept is not before:
+                    return kept.value
+                read = _Kept(read_at=time.monotonic(), value=self._load())
+                # What was changed in the meantime may not be in it.
+                if nforgotten == self._nforgotten:
+                    self._kept = read
+                    return read.value
+        finally:
+            if is_ours:
+                self._reading.release()
