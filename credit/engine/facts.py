@@ -19,9 +19,9 @@ from credit.engine.rules import Rules
 class CreditSystem(StrEnum):
     """The document's three systems, and a fixed amount."""
 
+    CREDITNEW = "creditnew"
     PEAK_FLOPS = "peak_flops"
     ACTUAL_FLOPS = "actual_flops"
-    CREDITNEW = "creditnew"
     FIXED = "fixed"
 
 
@@ -32,8 +32,14 @@ class ReplicaRule(StrEnum):
     MINIMUM = "minimum"
 
 
-CPU = "CPU"
-"""The processor type of versions that use no GPU; others: NVIDIA, ATI, intel_gpu, apple_gpu."""
+class ProcessorType(StrEnum):
+    """What a version computes on, by BOINC's names; never guessed from a plan class."""
+
+    CPU = "CPU"
+    NVIDIA = "NVIDIA"
+    ATI = "ATI"
+    INTEL = "intel_gpu"
+    APPLE = "apple_gpu"
 
 
 @dataclass(slots=True)
@@ -69,7 +75,7 @@ class VersionFacts:
     id: int
     pfc: Average = field(default_factory=Average)
     pfc_scale: float | None = None
-    processor_type: str = CPU
+    processor_type: str = ProcessorType.CPU
     samples: list[float] = field(default_factory=list)
     grants: list[tuple[float, float]] = field(default_factory=list)
     # For the feeder only
@@ -81,7 +87,7 @@ class VersionFacts:
 
     @property
     def is_gpu(self) -> bool:
-        return self.processor_type != CPU
+        return self.processor_type != ProcessorType.CPU
 
 
 @dataclass(slots=True)

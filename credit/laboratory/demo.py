@@ -9,7 +9,8 @@ import datetime as dt
 from random import Random
 from typing import Any, Final
 
-from credit.laboratory.population import CPU, KINDS, LINUX, WINDOWS, Cheat, Computer
+from credit.engine.facts import ProcessorType
+from credit.laboratory.population import KINDS, LINUX, WINDOWS, Cheat, Computer
 from credit.laboratory.simulation import World, make_computers, release_versions, run
 from credit.models import App
 from portal.models import Host, User
@@ -46,7 +47,7 @@ def make_history(owner: User, now: dt.datetime) -> int:
 
 def _computer(host: Host) -> Computer:
     """As the simulation knows it; a system that the app has no version for counts as Linux."""
-    types = {kind.processor_type for kind in KINDS if kind.processor_type != CPU}
+    types = {kind.processor_type for kind in KINDS if kind.processor_type != ProcessorType.CPU}
     gpu: dict[str, Any] = next((c for c in host.coprocs if c.get("type") in types), {})
     platform = host.platform_name if host.platform_name == WINDOWS else LINUX
     return Computer(

@@ -12,8 +12,9 @@ from enum import StrEnum
 from random import Random
 from typing import Final
 
+from credit.engine.facts import ProcessorType
+
 LINUX, WINDOWS = "x86_64-pc-linux-gnu", "windows_x86_64"
-CPU, NVIDIA, ATI = "CPU", "NVIDIA", "ATI"
 BOUND_FACTOR: Final = 100.0
 """A workunit's bound over its estimate; GPU versions take ten times a CPU's peak FLOPs."""
 LONG_JOB: Final = 1.5
@@ -34,22 +35,22 @@ class VersionKind:
     """A program: where it runs, what it uses, and which part of its devices' peak it makes use of."""
 
     platform: str
-    processor_type: str = CPU
+    processor_type: str = ProcessorType.CPU
     plan_class: str = ""
     efficiency: float = 0.5
     avg_ncpus: float = 1.0
 
     @property
     def gpu_usage(self) -> float:
-        return 0.0 if self.processor_type == CPU else 1.0
+        return 0.0 if self.processor_type == ProcessorType.CPU else 1.0
 
 
 KINDS: Final = (
     VersionKind(LINUX, efficiency=0.52),
     VersionKind(WINDOWS, efficiency=0.44),
-    VersionKind(LINUX, NVIDIA, "cuda", 0.11, 0.1),
-    VersionKind(WINDOWS, NVIDIA, "cuda", 0.09, 0.1),
-    VersionKind(WINDOWS, ATI, "opencl_ati", 0.07, 0.2),
+    VersionKind(LINUX, ProcessorType.NVIDIA, "cuda", 0.11, 0.1),
+    VersionKind(WINDOWS, ProcessorType.NVIDIA, "cuda", 0.09, 0.1),
+    VersionKind(WINDOWS, ProcessorType.ATI, "opencl_ati", 0.07, 0.2),
     VersionKind(LINUX, plan_class="mt", efficiency=0.38, avg_ncpus=4),
 )
 
@@ -76,7 +77,7 @@ class Computer:
             place
             for place, kind in enumerate(kinds)
             if kind.platform == self.platform
-            and kind.processor_type in (CPU, self.gpu_type)
+            and kind.processor_type in (ProcessorType.CPU, self.gpu_type)
             and kind.avg_ncpus <= self.ncpus
         ]
 
@@ -114,7 +115,8 @@ def make_computer(dice: Random, host_id: int, user_id: int, *, anonymous_part: f
         is_anonymous=dice.random() < anonymous_part,
     )
     if dice.random() < 1 / 3:
-        computer.gpu_type = NVIDIA if platform == LINUX else dice.choice((NVIDIA, ATI))
+        types = (ProcessorType.NVIDIA, ProcessorType.ATI)
+        computer.gpu_type = ProcessorType.NVIDIA if platform == LINUX else dice.choice(types)
         computer.gpu_flops = dice.lognormvariate(29.6, 0.5)  # about 7 TFLOPS
     for cheat, part in cheats.items():
         if dice.random() < part:

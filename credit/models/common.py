@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from django.core.validators import RegexValidator
@@ -27,8 +28,9 @@ def within(table: str, column: str, low: float, high: float) -> CheckConstraint:
     )
 
 
-def one_of(table: str, column: str, choices: type[TextChoices]) -> CheckConstraint:
-    return CheckConstraint(condition=Q(**{f"{column}__in": choices.values}), name=f"{table}_{column}_known")
+def one_of(table: str, column: str, choices: type[StrEnum] | type[TextChoices]) -> CheckConstraint:
+    """The column is one of the enum's values."""
+    return CheckConstraint(condition=Q(**{f"{column}__in": list(choices)}), name=f"{table}_{column}_known")
 
 
 def has_samples(table: str, *averages: str) -> CheckConstraint:

@@ -8,8 +8,9 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 
 from credit.engine.averages import SAMPLE_LIMIT
+from credit.engine.facts import ProcessorType
 from credit.engine.rules import LIMITS
-from credit.models.apps import App, AppVersion, ProcessorType
+from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.common import has_samples, one_of, within
 from portal.models import Host
 
@@ -35,7 +36,7 @@ class HostAppVersion(models.Model):
     app = models.ForeignKey(App, models.CASCADE, db_index=False)
     # NULL: anonymous platform, and then processor_type says which of its records it is
     app_version = models.ForeignKey(AppVersion, models.CASCADE, null=True, blank=True, db_index=False)
-    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
 
     pfc_n = models.BigIntegerField(default=0)
     pfc_avg = models.FloatField("average of PFC / estimate", null=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import Max
 
-from credit.models import App, AppVersion, ProcessorType
+from credit.models import PROCESSOR_TYPES, App, AppVersion, ProcessorType
 from credit.pages.task_reads import recent_credit
 
 RECENT_WORKUNITS: Final = 5000
@@ -51,7 +51,7 @@ class VersionRow:
 
     @property
     def type_label(self) -> str:
-        return str(ProcessorType(self.processor_type).label)
+        return PROCESSOR_TYPES[ProcessorType(self.processor_type)]
 
 
 def read_apps() -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from django.db.models import Q, QuerySet
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from credit.models import (
+    WORKUNIT_ERRORS,
     App,
     AppVersion,
     Outcome,
@@ -24,7 +25,6 @@ from credit.models import (
     UserCredit,
     ValidateState,
     Workunit,
-    WorkunitError,
 )
 from credit.pages.state_texts import StateText, reason_text, state_text
 from portal.models import Host, User
@@ -184,7 +184,7 @@ def _replicas(workunit_id: int, user: User, now: dt.datetime) -> list[TaskRow]:
 
 
 def _errors(workunit: Workunit) -> list[str]:
-    return [str(error.label) for error in WorkunitError if workunit.error_mask & error]
+    return [text for error, text in WORKUNIT_ERRORS.items() if workunit.error_mask & error]
 
 
 def version_name(version: AppVersion | None, processor_type: str) -> str:

@@ -34,8 +34,6 @@ from credit.replay.traces import ANONYMOUS_BASE, Row, Trace, TraceEvent, TracePh
 from credit.validator.passes import run_pass
 from portal.models import Host, User
 
-_VALID: Final = 1
-_INVALID: Final = 2
 _AGREED: Final = b"all that agree: "
 _ANONYMOUS: Final = {
     -1: ProcessorType.APPLE,
@@ -230,7 +228,7 @@ class _Drain:
 
     def make_workunit(self, event: TraceEvent) -> Workunit:
         # There a majority of the quorum decides, here all of it; the deployed formulas do not ask for the quorum.
-        nvalid = sum(result.state_after == _VALID for result in event.results)
+        nvalid = sum(result.state_after == ValidateState.VALID for result in event.results)
         min_quorum = min(event.min_quorum, nvalid) if event.canonical_after and nvalid else event.min_quorum
         workunit = Workunit.objects.create(
             app=self.app,
@@ -258,7 +256,8 @@ class _Drain:
         anonymous = result.app_version_id < 0
         is_known = anonymous or version is not None
         kept_host = self.hosts[result.host_id] if is_known and self.has_record(result) else None
-        digest = {_VALID: _AGREED, _INVALID: None}.get(result.state_after, f"{result.id:016}".encode())
+        digests: dict[int, bytes | None] = {ValidateState.VALID: _AGREED, ValidateState.INVALID: None}
+        digest = digests.get(result.state_after, f"{result.id:016}".encode())
         return Result.objects.create(
             workunit=workunit,
             app=self.app,
@@ -303,7 +302,7 @@ class _Drain:
     def compare_result(self, result: TraceResult, row: Result, is_behind: bool) -> None:
         comparison = self.done.comparison
         # There a result that failed its own check is invalid too; here it is an error like others.
-        state = _INVALID if row.outcome == Outcome.VALIDATE_ERROR else row.validate_state
+        state = ValidateState.INVALID if row.outcome == Outcome.VALIDATE_ERROR else row.validate_state
         comparison.word("verdict", str(state), str(result.state_after))
         mode = None if row.claimed_pfc is None else "approx" if row.is_approximate else "normal"
         if not is_behind:

@@ -9,6 +9,7 @@ from django.db import connection
 
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
+from credit.engine.states import ValidateState
 
 TOLERANCE: Final = 1e-9
 """Relative: sums of floats in another order differ in their last digits."""
@@ -44,23 +45,24 @@ SELECT c.id, c.total_credit, c.ngranted, coalesce(e.credit, 0), coalesce(e.count
 """
 _CANONICAL: Final = f"""
 SELECT w.id, CASE WHEN r.id IS NULL OR r.workunit_id <> w.id THEN 'its canonical result is none of its own'
-                  WHEN r.validate_state <> 1 THEN 'its canonical result is not valid'
+                  WHEN r.validate_state <> {ValidateState.VALID.value} THEN 'its canonical result is not valid'
                   ELSE 'its canonical result was granted other credit than the workunit has' END
   FROM credit_workunit w LEFT JOIN credit_result r ON r.id = w.canonical_result_id
  WHERE w.canonical_result_id IS NOT NULL
-   AND (r.id IS NULL OR r.workunit_id <> w.id OR r.validate_state <> 1
+   AND (r.id IS NULL OR r.workunit_id <> w.id OR r.validate_state <> {ValidateState.VALID.value}
         OR abs(coalesce(r.granted_credit, -1) - coalesce(w.canonical_credit, -1))
            > {ROUNDED} * greatest(w.canonical_credit, 1))
  ORDER BY 1
 """
 _VALID: Final = f"""
-SELECT r.id, CASE WHEN r.validate_state = 1 THEN 'it is valid, but was not granted its workunit''s credit'
+SELECT r.id, CASE WHEN r.validate_state = {ValidateState.VALID.value}
+                  THEN 'it is valid, but was not granted its workunit''s credit'
                   ELSE 'it was granted credit, but is not valid' END
   FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
- WHERE (r.validate_state = 1
+ WHERE (r.validate_state = {ValidateState.VALID.value}
         AND (r.granted_credit IS NULL OR r.granted_at IS NULL OR w.canonical_credit IS NULL
              OR abs(r.granted_credit - w.canonical_credit) > {ROUNDED} * greatest(w.canonical_credit, 1)))
-    OR (r.validate_state <> 1 AND r.granted_credit IS NOT NULL)
+    OR (r.validate_state <> {ValidateState.VALID.value} AND r.granted_credit IS NOT NULL)
  ORDER BY 1
 """
 _CLAIMS: Final = f"""

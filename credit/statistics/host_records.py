@@ -59,7 +59,7 @@ def create_missing(
     app_id: int, records: Sequence[tuple[int, int, int]], users: Sequence[int], hosts: Sequence[int]
 ) -> None:
     """Make the records of (host, version or 0, type of processor by its place from 1) and accounts that are missing."""
-    types = ProcessorType.values
+    types = list(ProcessorType)
     with transaction.atomic(), connection.cursor() as cursor:
         if records:
             columns = [list(column) for column in zip(*records, strict=True)]

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db import DatabaseError, transaction
 
-from credit.engine.quorum import VALID, Equal, Verdict, judge, judge_late, judge_too_late
+from credit.engine.quorum import Equal, Verdict, judge, judge_late, judge_too_late
+from credit.engine.states import ValidateState
 from credit.models import App, Comparison, Result
 from credit.validator.comparison import DIGEST_BYTES, ComparisonError, agree, comparer_of, delivered, needs_files
 from credit.validator.reads import Results, Workunits
@@ -17,7 +18,7 @@ from credit.validator.reads import Results, Workunits
 @cache
 def _agreed(count: int) -> Verdict:
     """The usual verdict, once for all."""
-    return Verdict([VALID] * count, 0)
+    return Verdict([ValidateState.VALID] * count, 0)
 
 
 class Judging:

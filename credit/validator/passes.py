@@ -23,8 +23,9 @@ from credit.engine.decisions import Decision, count_only_invalid, decide_late, d
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
 from credit.engine.grants import due
-from credit.engine.quorum import INCONCLUSIVE, INIT, INVALID, VALID, Verdict
-from credit.models import App, AppVersion, Outcome, Result, ValidateState, VersionAverage, Workunit
+from credit.engine.quorum import Verdict
+from credit.engine.states import Outcome, ValidateState
+from credit.models import App, AppVersion, Result, VersionAverage, Workunit
 from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
 from credit.validator import writes
@@ -280,10 +281,10 @@ class _Pass:
             credit = self.add_set(workunit, begin, verdict, changes)
             canonical.append(None if credit is None or verdict.canonical is None else begin + verdict.canonical)
             credits.append(credit)
-        state_counts = np.bincount(changes.states, minlength=INCONCLUSIVE + 1)
-        self.report.nvalid += int(state_counts[VALID])
-        self.report.ninvalid += int(state_counts[INVALID])
-        self.report.ninconclusive += int(state_counts[INCONCLUSIVE])
+        state_counts = np.bincount(changes.states, minlength=len(ValidateState))
+        self.report.nvalid += int(state_counts[ValidateState.VALID])
+        self.report.ninvalid += int(state_counts[ValidateState.INVALID])
+        self.report.ninconclusive += int(state_counts[ValidateState.INCONCLUSIVE])
         self.report.ndecided += sum(place is not None for place in canonical)
         changed = results.id[np.asarray(changes.places, np.int64)]
         writes.send_results(send, changed, changes.states, changes.rules, changes.credits, changes.claims, self.now_us)
@@ -294,19 +295,19 @@ class _Pass:
         """A first decision; the credit of the workunit, None if there is no canonical result yet."""
         states = verdict.states
         facts = self.facts
-        valid = [begin + n for n, state in enumerate(states) if state == VALID]
-        invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == INVALID]
+        valid = [begin + n for n, state in enumerate(states) if state == ValidateState.VALID]
+        invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == ValidateState.INVALID]
         if not valid:
             count_only_invalid(self.app_facts, invalid)
             for n, state in enumerate(states):
-                if state != INIT:
+                if state != ValidateState.INIT:
                     changes.add(begin + n, state)
             return None
         decision = decide_set(self.app_facts, workunit, [facts[place] for place in valid], invalid, self.now)
         self.grant(valid, decision, changes)
         if invalid:
             for n, state in enumerate(states):
-                if state != VALID:
+                if state != ValidateState.VALID:
                     changes.add(begin + n, state)
         return decision.grant.credit
 
@@ -320,12 +321,12 @@ class _Pass:
         changes: _Changes,
     ) -> None:
         """Results of a decided workunit; by the deployed rules each by itself."""
-        news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != VALID]
+        news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != ValidateState.VALID]
         groups = [[n] for n in news] if self.app_facts.rules.is_deployed else [news]
         credit = 0.0 if canonical_credit != canonical_credit else canonical_credit
         for group in groups:
-            valid = [begin + n for n in group if verdict.states[n] == VALID]
-            wrong = [begin + n for n in group if verdict.states[n] == INVALID]
+            valid = [begin + n for n in group if verdict.states[n] == ValidateState.VALID]
+            wrong = [begin + n for n in group if verdict.states[n] == ValidateState.INVALID]
             decision = decide_late(
                 self.app_facts,
                 workunit,
@@ -336,13 +337,13 @@ class _Pass:
             )
             self.grant(valid, decision, changes)
             for n in group:
-                if verdict.states[n] != VALID:
+                if verdict.states[n] != ValidateState.VALID:
                     changes.add(begin + n, verdict.states[n])
 
     def grant(self, places: Sequence[int], decision: Decision, changes: _Changes) -> None:
         count = len(places)
         changes.places += places
-        changes.states += [VALID] * count
+        changes.states += [ValidateState.VALID] * count
         changes.rules += [decision.grant.code] * count
         changes.credits += [decision.grant.credit] * count
         changes.claims += decision.claims

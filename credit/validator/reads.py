@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from credit.models import ProcessorType
+from credit.engine.facts import ProcessorType
+from credit.engine.states import Outcome, ValidateState
 from credit.validator.binary import Column, Statement, decode, decode_bytes
 
-TYPES: Final = tuple(ProcessorType.values)
+TYPES: Final = tuple(type_.value for type_ in ProcessorType)
 _TYPE_PLACES: Final = f"array_position(ARRAY{list(TYPES)}::varchar[], {{}})::int2"
 
 # The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
@@ -32,6 +33,9 @@ SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(mi
 )
 
 # Results that count: reported as a success, and not found wrong already.
+_UNDECIDED_OR_VALID: Final = ", ".join(
+    str(state.value) for state in (ValidateState.INIT, ValidateState.VALID, ValidateState.INCONCLUSIVE)
+)
 _RESULTS: Final = Statement(
     f"""SELECT array_agg(id), array_agg(workunit_id), array_agg(coalesce(host_id, 0)), array_agg(coalesce(user_id, 0)),
        array_agg(coalesce(app_version_id, 0)), array_agg({_TYPE_PLACES.format("processor_type")}),
@@ -42,7 +46,8 @@ _RESULTS: Final = Statement(
        array_agg(is_runtime_outlier), array_agg(partial_elapsed_secs), array_agg(partial_credit),
        array_agg(output_digest)
   FROM credit_result
- WHERE workunit_id = ANY ($1) AND outcome = 1 AND validate_state IN (0, 1, 4)""",
+ WHERE workunit_id = ANY ($1) AND outcome = {Outcome.SUCCESS.value}
+   AND validate_state IN ({_UNDECIDED_OR_VALID})""",
     "int8[]",
 )
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from credit.laboratory.population import KINDS, Cheat, Computer, make_report
-from credit.models import App, AppVersionSnapshot, HostAppVersion, Outcome, Result, Workunit
+from credit.models import App, AppVersionSnapshot, HostAppVersion, Outcome, Result, ValidateState, Workunit
 from tests.support.validator_runs import differences
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def test_jobs_are_validated_and_normalised_on_the_way() -> None:
     told = simulate("--hosts", "12", "--jobs", "600", "--validate", "--cheat", "wrong=0.2", "--cheat", "pick=0.2")
     assert told.startswith("600 workunits with")
     assert Workunit.objects.filter(canonical_result__isnull=False).count() == 600
-    assert Result.objects.filter(validate_state=2).count() > 0
+    assert Result.objects.filter(validate_state=ValidateState.INVALID).count() > 0
     assert Result.objects.filter(outcome=Outcome.CLIENT_ERROR).count() > 0
     app = App.objects.get()
     assert app.min_avg_pfc is not None

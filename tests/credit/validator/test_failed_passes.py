@@ -194,8 +194,8 @@ ODD: Final[list[dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("system", CreditSystem.values)
-@pytest.mark.parametrize("rule_set", RuleSet.values)
+@pytest.mark.parametrize("system", list(CreditSystem))
+@pytest.mark.parametrize("rule_set", list(RuleSet))
 def test_numbers_that_no_computer_has_leave_nothing_undecided_and_the_books_hold(
     rule_set: str, system: str, app: App, hosts: list[Host]
 ) -> None:

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.db.models import Count, Sum
 
+from credit.engine.states import AssimilateState, ValidateState
 from credit.laboratory.population import KINDS
 from credit.laboratory.simulation import World, make_computers, release_versions
 from credit.models import App, AppVersion, HostAppVersion, HostCredit, Result, UserCredit, Workunit
@@ -90,9 +91,15 @@ def samples() -> list[Any]:
 def forget() -> None:
     """As before any validation."""
     Workunit.objects.update(
-        need_validate=True, canonical_result=None, canonical_credit=None, assimilate_state=0, transition_at=None
+        need_validate=True,
+        canonical_result=None,
+        canonical_credit=None,
+        assimilate_state=AssimilateState.INIT,
+        transition_at=None,
     )
-    Result.objects.update(validate_state=0, granted_credit=None, granted_at=None, grant_rule=None, claim_rule=None)
+    Result.objects.update(
+        validate_state=ValidateState.INIT, granted_credit=None, granted_at=None, grant_rule=None, claim_rule=None
+    )
     HostAppVersion.objects.update(
         **{"pfc_n": 0, "pfc_avg": None, "et_n": 0, "et_avg": None, "et_var": None, "et_q": 0},
         **{"turnaround_n": 0, "turnaround_avg": None, "turnaround_var": None, "turnaround_q": 0},
