@@ -151,7 +151,7 @@ class Statement:
 
 
 @contextmanager
-def queued(*statements: Statement) -> Iterator[Callable[..., None]]:
+def pipelined(*statements: Statement) -> Iterator[Callable[..., None]]:
     """Statements to be sent one after the other while the server works on those before: ``send(statement, *values)``.
 
     Only these statements may be used inside. At the end all have been done, or the first error is raised.

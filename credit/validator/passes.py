@@ -28,9 +28,9 @@ from credit.engine.states import Outcome, ValidateState
 from credit.models import App, AppVersion, Result, VersionAverage, Workunit
 from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
-from credit.validator import writes
+from credit.validator import sql, writes
+from credit.validator.binary import pipelined
 from credit.validator.check_set import Judging
-from credit.validator.facts import records_of, result_facts
 from credit.validator.reads import (
     Results,
     Workunits,
@@ -40,6 +40,8 @@ from credit.validator.reads import (
     lock_users,
     lock_workunits,
     read_results,
+    records_of,
+    result_facts,
 )
 
 log = structlog.get_logger(__name__)
@@ -223,9 +225,15 @@ class _Pass:
         return verdicts
 
     def write(self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None]) -> None:
-        statements = (writes.RESULTS, writes.WORKUNITS, writes.RECORDS, writes.USERS, writes.HOSTS)
+        statements = (
+            sql.UPDATE_RESULTS,
+            sql.UPDATE_WORKUNITS,
+            sql.UPDATE_RECORDS,
+            sql.UPDATE_USERS,
+            sql.UPDATE_HOSTS,
+        )
         rules = self.app_facts.rules
-        with writes.writing(*statements) as send:
+        with pipelined(*statements) as send:
             cuts = [int(part * len(workunits.id)) for part in PIECES]
             for begin, end in pairwise(cuts):
                 self.decide_piece(send, workunits, results, verdicts, range(begin, end))
@@ -233,8 +241,8 @@ class _Pass:
             granted = np.asarray(self.granted, np.int64)
             due_, sent = np.asarray(self.due), results.sent_at[granted] / 1e6
             for statement, accounts, owners in (
-                (writes.USERS, self.users, results.user_id),
-                (writes.HOSTS, self.hosts, results.host_id),
+                (sql.UPDATE_USERS, self.users, results.user_id),
+                (sql.UPDATE_HOSTS, self.hosts, results.host_id),
             ):
                 writes.send_accounts(send, statement, accounts, owners[granted], due_, sent, self.now, rules)
         self.report.credit = sum(self.due)
@@ -289,7 +297,7 @@ class _Pass:
         changed = results.id[np.asarray(changes.places, np.int64)]
         writes.send_results(send, changed, changes.states, changes.rules, changes.credits, changes.claims, self.now_us)
         result_ids = [None if place is None else int(results.id[place]) for place in canonical]
-        send(writes.WORKUNITS, workunits.id[np.asarray(ids, np.int64)], result_ids, credits, self.now_us)
+        send(sql.UPDATE_WORKUNITS, workunits.id[np.asarray(ids, np.int64)], result_ids, credits, self.now_us)
 
     def add_set(self, workunit: WorkunitFacts, begin: int, verdict: Verdict, changes: _Changes) -> float | None:
         """A first decision; the credit of the workunit, None if there is no canonical result yet."""
