@@ -14,4 +14,4 @@ class CreditConfig(AppConfig):
         from portal.ops.metrics import app_collectors
 
         app_collectors.append(Passes())
-        merge_followers.append(merge.follow)
+        merge_followers.append(merge.merge_host)

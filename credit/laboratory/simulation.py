@@ -17,6 +17,7 @@ from typing import Any, Final
 from django.db import connection, models, transaction
 from psycopg.types.json import Jsonb
 
+from credit.laboratory import sql
 from credit.laboratory.population import (
     BOUND_FACTOR,
     KINDS,
@@ -28,7 +29,7 @@ from credit.laboratory.population import (
     make_job,
     make_report,
 )
-from credit.models import App, AppVersion, Outcome, Platform, ProcessorType, Result, ServerState, Workunit
+from credit.models import App, AppVersion, Outcome, Platform, Result, ServerState, Workunit
 from credit.statistics.feeder import feed
 from credit.validator.passes import run_pass
 from portal.models import Host, User
@@ -63,7 +64,7 @@ class World:
         with transaction.atomic():
             return _insert(self, jobs, begin, end)
 
-    def ask_again(self, now: dt.datetime) -> int:
+    def add_replicas(self, now: dt.datetime) -> int:
         """One more result for each workunit whose results disagree, as the transitioner would; how many."""
         undecided = Workunit.objects.filter(
             app=self.app, canonical_result=None, need_validate=False, transition_at__lte=now, name__startswith="sim_"
@@ -78,7 +79,7 @@ class World:
         with transaction.atomic():
             _copy(Result, rows)
             again = [workunit.pk for workunit in workunits]
-            _know_hosts(again)
+            _create_host_records(again)
             Workunit.objects.filter(pk__in=again).update(need_validate=True, transition_at=None)
         return len(rows)
 
@@ -177,7 +178,7 @@ def _insert(world: World, jobs: Sequence[Job], begin: dt.datetime, end: dt.datet
             results.append(_result(world, id_, replica, next(result_ids), report, sent_at, end))
     _copy(Workunit, workunits)
     _copy(Result, results)
-    _know_hosts(ids)
+    _create_host_records(ids)
     world.njobs += len(jobs)
     return len(results)
 
@@ -241,34 +242,11 @@ def _adapted(field_: models.Field[Any, Any], value: Any) -> Any:
     return "" if value is models.NOT_PROVIDED or hasattr(value, "resolve_expression") else value
 
 
-_KNOW: Final = f"""
-INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, pfc_n, et_n, et_q, turnaround_n,
-       turnaround_q, consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day)
-SELECT r.host_id, r.app_id, r.app_version_id, CASE WHEN r.app_version_id IS NULL THEN r.processor_type
-       ELSE '{ProcessorType.CPU.value}' END,
-       0, 0, 0, 0, 0, 0, true, min(r.sent_at + make_interval(secs => w.delay_bound_secs)), 0.1, 0
-  FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
- WHERE r.workunit_id = ANY (%s)
- GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-ON CONFLICT DO NOTHING
-"""
-_FAILED: Final = f"""
-UPDATE credit_hostappversion h
-   SET scale_probation = true, consecutive_valid = 0, error_rate = least(1, h.error_rate + 0.1 * f.n),
-       host_scale_at = f.failed_at
-  FROM (SELECT r.host_id, r.app_version_id, count(*) AS n,
-               max(r.received_at + make_interval(secs => w.delay_bound_secs)) AS failed_at
-          FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
-         WHERE r.workunit_id = ANY (%s) AND r.outcome = {Outcome.CLIENT_ERROR.value} GROUP BY 1, 2) f
- WHERE h.host_id = f.host_id AND h.app_version_id = f.app_version_id
-"""
-
-
-def _know_hosts(workunit_ids: list[int]) -> None:
-    """What the scheduler and the transitioner note of hosts: that they were sent jobs, and which failed."""
+def _create_host_records(workunit_ids: list[int]) -> None:
+    """Record what the scheduler and the transitioner would: that hosts were sent jobs, and which failed."""
     with connection.cursor() as cursor:
-        cursor.execute(_KNOW, [workunit_ids])
-        cursor.execute(_FAILED, [workunit_ids])
+        cursor.execute(sql.INSERT_HOST_RECORDS, [workunit_ids])
+        cursor.execute(sql.COUNT_FAILURES, [workunit_ids])
 
 
 def run(
@@ -288,7 +266,7 @@ def run(
         nresults += world.report(njobs * (step + 1) // nsteps - njobs * step // nsteps, *at)
         if validates:
             credit += _validate(world.app, at[1])
-            while again := world.ask_again(at[1]):
+            while again := world.add_replicas(at[1]):
                 nresults += again
                 credit += _validate(world.app, at[1])
             feed(at[1], world.app)
