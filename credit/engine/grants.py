@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from credit.engine.claims.deployed import deployed_pfc
 from credit.engine.claims.published import default_pfc
 from credit.engine.explanation import Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts, WorkunitFacts
-from credit.engine.rules import credit_of
-
-MAX_CREDIT: Final = 1e15
-"""The most credit that one job can be granted, whatever an app says."""
+from credit.engine.rules import MAX_CREDIT, credit_of
 
 
 def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation]) -> Grant:

@@ -14,8 +14,7 @@ from credit.engine.claims.deployed import deployed_claim, reckoned_peak_flops
 from credit.engine.claims.published import published_claim
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
-from credit.engine.grants import MAX_CREDIT
-from credit.engine.rules import credit_of
+from credit.engine.rules import MAX_CREDIT, credit_of
 
 
 @dataclass(slots=True)

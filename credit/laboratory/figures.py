@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pstdev
+from statistics import fmean
 
 from credit.laboratory.population import Cheat
 from credit.laboratory.trial import Outcome
@@ -33,12 +33,6 @@ def host_spread(outcomes: Sequence[Outcome], least: int = 20) -> float:
     means = _means(outcomes, lambda outcome: outcome.host, least)
     middle = fmean(means)
     return fmean(abs(mean - middle) for mean in means) / middle
-
-
-def claim_spread(outcomes: Sequence[Outcome]) -> float:
-    """How much what is claimed for equal jobs differs from replica to replica: standard deviation / mean."""
-    claims = [outcome.claimed for outcome in outcomes if not outcome.is_approximate]
-    return pstdev(claims) / fmean(claims) if claims else 0.0
 
 
 def wingman_variance(outcomes: Sequence[Outcome]) -> float:

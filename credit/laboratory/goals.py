@@ -55,11 +55,6 @@ def settled(setup: Setup) -> tuple[list[Outcome], float]:
     return outcomes, before / (before + len(outcomes))
 
 
-def exaggeration(setup: Setup) -> Gain:
-    """A host that reports ten times its speed from its very first job."""
-    return _with_cheat(setup, Cheat.EXAGGERATE)
-
-
 def _with_cheat(setup: Setup, cheat: Cheat) -> Gain:
     trial = Trial(_replaced(setup, cheat))
     # The population is known before the cheat is measured against it: honest hosts' first jobs are no measure.

@@ -17,6 +17,8 @@ from credit.engine.facts import ProcessorType
 LINUX, WINDOWS = "x86_64-pc-linux-gnu", "windows_x86_64"
 BOUND_FACTOR: Final = 100.0
 """A workunit's bound over its estimate; GPU versions take ten times a CPU's peak FLOPs."""
+USUAL_FPOPS: Final = 2e13
+"""FLOPs of a usual job: two hours of a 4 GFLOPS processor at a good half of its peak."""
 LONG_JOB: Final = 1.5
 """Who picks jobs gives up those that are so many times the usual size."""
 

@@ -21,6 +21,7 @@ from credit.laboratory import sql
 from credit.laboratory.population import (
     BOUND_FACTOR,
     KINDS,
+    USUAL_FPOPS,
     Cheats,
     Computer,
     Job,
@@ -34,8 +35,6 @@ from credit.statistics.feeder import feed
 from credit.validator.passes import run_pass
 from portal.models import Host, User
 
-USUAL_FPOPS: Final = 2e13
-"""Two hours of a 4 GFLOPS processor at a good half of its peak."""
 HOSTS_PER_USER: Final = 2
 MAX_COMPUTERS: Final = 100_000
 MAX_JOBS: Final = 1_000_000

@@ -22,6 +22,7 @@ from credit.engine.rules import Rules, credit_of
 from credit.laboratory.population import (
     BOUND_FACTOR,
     KINDS,
+    USUAL_FPOPS,
     Cheat,
     Cheats,
     Computer,
@@ -34,7 +35,6 @@ from credit.laboratory.population import (
 DAY_SECS: Final = 86_400.0
 FEEDER_SECS: Final = 600.0
 DELAY_BOUND_SECS: Final = 7 * DAY_SECS
-USUAL_FPOPS: Final = 2e13
 ABSURD_SECS: Final = 1e9
 _NO_DAY: Final = date(1970, 1, 1)
 

@@ -4,10 +4,10 @@ A quantity that is undefined is NULL, never 0.
 """
 
 from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
-from credit.engine.rules import RuleSet
+from credit.engine.rules import MAX_CREDIT, RuleSet
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Platform, VersionAverage
-from credit.models.common import MAX_CREDIT, SAFE_NAME
+from credit.models.common import SAFE_NAME
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot

@@ -11,8 +11,8 @@ from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
 from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
-from credit.engine.rules import LIMITS, RuleSet
-from credit.models.common import MAX_CREDIT, MOST, SAFE_NAME, has_samples, one_of, within
+from credit.engine.rules import LIMITS, MAX_CREDIT, RuleSet
+from credit.models.common import MAX_STATISTIC, SAFE_NAME, has_samples, one_of, within
 
 MAX_GPU_RAM_BYTES: Final = 2**50
 MAX_CMDLINE_NBYTES: Final = 255
@@ -104,7 +104,7 @@ _VERSION_RANGES: Final = {
     "gpu_usage": (0, 64),
     "min_gpu_ram_bytes": (0, MAX_GPU_RAM_BYTES),
     "cross_project_scale": (1e-6, 1e6),
-    "total_credit": (0, MOST),
+    "total_credit": (0, MAX_STATISTIC),
 }
 
 
@@ -209,7 +209,7 @@ class App(models.Model):
         ordering = ["name"]
         constraints = [
             CheckConstraint(
-                condition=Q(min_avg_pfc__isnull=True) | Q(min_avg_pfc__gt=0, min_avg_pfc__lt=MOST),
+                condition=Q(min_avg_pfc__isnull=True) | Q(min_avg_pfc__gt=0, min_avg_pfc__lt=MAX_STATISTIC),
                 name="app_min_avg_pfc_positive",
             ),
             *(within("app", column, low, high) for column, (low, high) in _APP_RANGES.items()),
@@ -279,14 +279,16 @@ class AppVersion(models.Model):
             CheckConstraint(condition=Q(ngranted__gte=0), name="appversion_ngranted_range"),
             has_samples("appversion", "pfc"),
             CheckConstraint(
-                condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=MOST), name="appversion_pfc_avg_range"
+                condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=MAX_STATISTIC),
+                name="appversion_pfc_avg_range",
             ),
             CheckConstraint(
-                condition=Q(pfc_scale__isnull=True) | Q(pfc_scale__gt=0, pfc_scale__lt=MOST),
+                condition=Q(pfc_scale__isnull=True) | Q(pfc_scale__gt=0, pfc_scale__lt=MAX_STATISTIC),
                 name="appversion_pfc_scale_range",
             ),
             CheckConstraint(
-                condition=Q(expavg_credit__gte=0, expavg_credit__lt=MOST), name="appversion_expavg_credit_range"
+                condition=Q(expavg_credit__gte=0, expavg_credit__lt=MAX_STATISTIC),
+                name="appversion_expavg_credit_range",
             ),
             CheckConstraint(
                 condition=Q(processor_type=ProcessorType.CPU, gpu_usage=0)

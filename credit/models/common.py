@@ -1,4 +1,4 @@
-"""What several of validated credit's tables share: safe names, the most credit there may be, kinds of constraints."""
+"""What several of validated credit's tables share: safe names, the limit of sums and averages, kinds of constraints."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Final
 from django.core.validators import RegexValidator
 from django.db.models import CheckConstraint, Q, TextChoices
 
-MAX_CREDIT: Final = 1e15
-"""The most credit (Cobblestones) that one job can be granted."""
-MOST: Final = 1e30
+MAX_STATISTIC: Final = 1e30
 """Sums and averages of credit and of normalised PFC stay below it: only broken statistics come near."""
 
 SAFE_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first.")

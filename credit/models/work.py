@@ -13,9 +13,10 @@ from django.db.models import CheckConstraint, F, Q
 from django.utils import timezone
 
 from credit.engine.facts import ProcessorType
+from credit.engine.rules import MAX_CREDIT
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
-from credit.models.common import MAX_CREDIT, SAFE_NAME
+from credit.models.common import SAFE_NAME
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25

@@ -185,8 +185,3 @@ def _replicas(workunit_id: int, user: User, now: dt.datetime) -> list[TaskRow]:
 
 def _errors(workunit: Workunit) -> list[str]:
     return [text for error, text in WORKUNIT_ERRORS.items() if workunit.error_mask & error]
-
-
-def version_name(version: AppVersion | None, processor_type: str) -> str:
-    """A version in words; the volunteer's own program (anonymous platform) has none."""
-    return str(version) if version is not None else f"your own program ({processor_type})"

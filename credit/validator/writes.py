@@ -12,9 +12,8 @@ import numpy as np
 from credit.engine.averages import Average
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, VersionFacts
-from credit.engine.grants import MAX_CREDIT
 from credit.engine.recent_credit import add_credit, add_credit_as_deployed
-from credit.engine.rules import Rules
+from credit.engine.rules import MAX_CREDIT, Rules
 from credit.validator import sql
 from credit.validator.binary import NO_TIME, Column, Statement, decode
 from credit.validator.reads import Accounts

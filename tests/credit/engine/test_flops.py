@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credit.engine.averages import Average, AverageWithVariance
-from credit.engine.estimates import deployed_projected_flops, projected_flops
-from credit.engine.peak_flops import Ceilings, GpuUse, peak_flops
+from credit.engine.flops import Ceilings, GpuUse, peak_flops, projected_flops
 from credit.engine.recent_credit import add_credit, add_credit_as_deployed, decayed
 from credit.engine.rules import LIMITS, Rules, RulesError
 from tests.support.credit_engine_facts import DAY, NOW, WEEK, about
@@ -49,18 +48,6 @@ def test_an_estimate_is_never_above_the_peak() -> None:
 def test_averages_of_zero_or_none_estimate_nothing() -> None:
     assert projected_flops(et(50, 0.0), Average(500, 0.0), PEAK, False, RULES) == 5e9
     assert projected_flops(et(50, None), Average(500, None), PEAK, False, RULES) == 5e9
-
-
-@pytest.mark.parametrize(("et_n", "version_n", "expected"), [(11, 101, 4e9), (10, 101, 2.5e9), (10, 100, 36e9)])
-def test_deployed_thresholds_are_to_be_exceeded(et_n: int, version_n: int, expected: float) -> None:
-    # else benchmark × (CPUs + 10 GPUs): 3e9 × (2 + 10)
-    flops = deployed_projected_flops(et(et_n, 2.5e-10), Average(version_n, 4.0), PEAK, 3e9, 2, 1, DEPLOYED)
-    assert flops == about(expected)
-
-
-def test_deployed_an_estimate_is_at_most_250_times_the_plan_classs() -> None:
-    assert deployed_projected_flops(et(99, 1e-15), None, PEAK, 3e9, 1, 0, DEPLOYED) == 250 * 3e9
-    assert deployed_projected_flops(et(99, 1e-15), None, PEAK, 3e9, 1, 0, DEPLOYED, plan_flops=1e9) == 250e9
 
 
 # --- peak FLOPS -------------------------------------------------------------------------------------
