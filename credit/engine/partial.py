@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
-from credit.engine.claims.deployed import deployed_claim, reckoned_peak_flops
+from credit.engine.claims.deployed import deployed_claim, effective_peak_flops
 from credit.engine.claims.published import published_claim
 from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
@@ -18,7 +18,7 @@ from credit.engine.rules import MAX_CREDIT, credit_of
 
 
 @dataclass(slots=True)
-class Part:
+class PartialClaim:
     """What a trickle brings: the grant of this part, and how much of the run time is credited with it."""
 
     grant: Grant
@@ -26,9 +26,9 @@ class Part:
     claim: Explanation
 
 
-def claim_part(
+def claim_partial(
     app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, elapsed_secs: float, now: float
-) -> Part | None:
+) -> PartialClaim | None:
     """The part that a trickle naming this run time brings; None if it brings nothing. Changes nothing.
 
     ``result`` is the job in progress with what was credited already; its run time is not read. Only for the third
@@ -36,7 +36,7 @@ def claim_part(
     """
     if app.credit_system is not CreditSystem.CREDITNEW or not 0 <= elapsed_secs < inf:
         return None
-    peak, _ = reckoned_peak_flops(result, app.rules)
+    peak, _ = effective_peak_flops(result, app.rules)
     if not 0 < peak < inf:
         return None
     elapsed = min(elapsed_secs, now - result.sent_at, workunit.fpops_bound / peak)
@@ -44,11 +44,11 @@ def claim_part(
         return None
     so_far = replace(result, elapsed_secs=elapsed, received_at=now, partial_credit=0.0)
     # Dividing and multiplying by the peak may round to just above the bound.
-    roomy = replace(workunit, fpops_bound=workunit.fpops_bound * (1 + 1e-12))
+    padded = replace(workunit, fpops_bound=workunit.fpops_bound * (1 + 1e-12))
     deployed = app.rules.is_deployed
-    claim = deployed_claim(app, roomy, so_far) if deployed else published_claim(app, roomy, so_far, now)
+    claim = deployed_claim(app, padded, so_far) if deployed else published_claim(app, padded, so_far, now)
     if claim.claim_rule < ClaimRule.ANONYMOUS_NORMALISED or not claim.claimed_pfc:
         return None
     credit = credit_of(claim.claimed_pfc)
     room = max(0.0, min(app.rules.max_granted_credit or MAX_CREDIT, MAX_CREDIT) - result.partial_credit)
-    return Part(Grant(min(credit, room), GrantRule.PARTIAL, credit > room), elapsed, claim)
+    return PartialClaim(Grant(min(credit, room), GrantRule.PARTIAL, credit > room), elapsed, claim)

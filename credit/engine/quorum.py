@@ -26,7 +26,7 @@ class Verdict:
     unfit: tuple[int, ...] = ()
 
 
-def judge(count: int, min_quorum: int, equal: Equal) -> Verdict:
+def check_set(count: int, min_quorum: int, equal: Equal) -> Verdict:
     """A first decision about so many results, in the order of their ids.
 
     The largest group of results that agree with one of them makes that one canonical, if it is of at least
@@ -54,7 +54,7 @@ def judge(count: int, min_quorum: int, equal: Equal) -> Verdict:
     return Verdict(states, fit[groups.index(best)], unfit)
 
 
-def judge_late(count: int, canonical: int, equal: Equal) -> Verdict:
+def check_late(count: int, canonical: int, equal: Equal) -> Verdict:
     """Results that came after the decision, each against the canonical one, whose place is among ``count``."""
     states: list[ValidateState] = []
     unfit = []
@@ -69,7 +69,7 @@ def judge_late(count: int, canonical: int, equal: Equal) -> Verdict:
     return Verdict(states, canonical, tuple(unfit))
 
 
-def judge_too_late(count: int) -> Verdict:
+def check_too_late(count: int) -> Verdict:
     """Results that came when the canonical one was no longer there to compare with."""
     return Verdict([ValidateState.TOO_LATE] * count)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from credit.engine.facts import ProcessorType
 from credit.laboratory.population import KINDS, LINUX, WINDOWS, Cheat, Computer
-from credit.laboratory.simulation import World, make_computers, release_versions, run
+from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions, run
 from credit.models import App
 from portal.models import Host, User
 
@@ -35,13 +35,13 @@ def make_history(owner: User, now: dt.datetime) -> int:
     )
     if not is_new:
         return 0
-    dice = Random(SEED)
+    rng = Random(SEED)
     own = [_computer(host) for host in Host.objects.filter(owner=owner, merged_into=None).order_by("pk")]
     others = make_computers(
-        dice, WINGMEN, anonymous_part=0.1, cheats={Cheat.EXAGGERATE: 0.05, Cheat.WRONG: 0.05, Cheat.ONE_TIME: 0.05}
+        rng, WINGMEN, anonymous_part=0.1, cheats={Cheat.EXAGGERATE: 0.05, Cheat.WRONG: 0.05, Cheat.ONE_TIME: 0.05}
     )
-    world = World(app, KINDS, release_versions(app), own * SHARE + others, dice)
-    nresults, _ = run(world, JOBS, now - HISTORY, now, nsteps=21)
+    project = SimulatedProject(app, KINDS, release_versions(app), own * SHARE + others, rng)
+    nresults, _ = run(project, JOBS, now - HISTORY, now, nsteps=21)
     return nresults
 
 

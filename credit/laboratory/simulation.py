@@ -43,14 +43,14 @@ MAX_RESULTS: Final = 20
 
 
 @dataclass(slots=True)
-class World:
+class SimulatedProject:
     """An app with its versions, and the computers that work for it. ``versions`` go with ``kinds``."""
 
     app: App
     kinds: Sequence[VersionKind]
     versions: list[AppVersion]
     computers: list[Computer]
-    dice: Random
+    rng: Random
     nreplicas: int = 2
     usual_fpops: float = USUAL_FPOPS
     njobs: int = field(default=0)
@@ -59,7 +59,7 @@ class World:
         """So many jobs are sent and reported between two moments, and wait to be validated; the number of results."""
         if not 0 <= njobs <= MAX_JOBS:
             raise ValueError(f"njobs must be from 0 to {MAX_JOBS}, not {njobs}")
-        jobs = [make_job(self.dice, self.computers, self.kinds, self.nreplicas, self.usual_fpops) for _ in range(njobs)]
+        jobs = [make_job(self.rng, self.computers, self.kinds, self.nreplicas, self.usual_fpops) for _ in range(njobs)]
         with transaction.atomic():
             return _insert(self, jobs, begin, end)
 
@@ -72,8 +72,8 @@ class World:
         ids = iter(_next_ids(Result, len(workunits)))
         rows = []
         for workunit in workunits:
-            computer = self.dice.choice(self.computers)
-            report = make_report(self.dice, computer, self.kinds, workunit.fpops_est, 1.0)
+            computer = self.rng.choice(self.computers)
+            report = make_report(self.rng, computer, self.kinds, workunit.fpops_est, 1.0)
             rows.append(_result(self, workunit.pk, workunit.nresults, next(ids), report, now, now))
         with transaction.atomic():
             _copy(Result, rows)
@@ -102,7 +102,7 @@ def release_versions(app: App, kinds: Sequence[VersionKind] = KINDS, version_num
 
 
 def make_computers(
-    dice: Random,
+    rng: Random,
     number: int,
     *,
     hosts_per_user: int = HOSTS_PER_USER,
@@ -121,7 +121,7 @@ def make_computers(
         ]
     )
     made = [
-        make_computer(dice, 0, users[n // hosts_per_user].pk, anonymous_part=anonymous_part, cheats=cheats or {})
+        make_computer(rng, 0, users[n // hosts_per_user].pk, anonymous_part=anonymous_part, cheats=cheats or {})
         for n in range(number)
     ]
     hosts = Host.objects.bulk_create(
@@ -148,8 +148,8 @@ def _coprocs(computer: Computer) -> list[dict[str, Any]]:
     return [{"type": computer.gpu_type, "name": "simulated", "count": 1, "peak_flops": computer.gpu_flops}]
 
 
-def _insert(world: World, jobs: Sequence[Job], begin: dt.datetime, end: dt.datetime) -> int:
-    app = world.app
+def _insert(project: SimulatedProject, jobs: Sequence[Job], begin: dt.datetime, end: dt.datetime) -> int:
+    app = project.app
     ids = _next_ids(Workunit, len(jobs))
     result_ids = iter(_next_ids(Result, sum(len(job.reports) for job in jobs)))
     workunits: list[dict[str, Any]] = []
@@ -166,24 +166,30 @@ def _insert(world: World, jobs: Sequence[Job], begin: dt.datetime, end: dt.datet
                 "created_at": sent_at,
                 "fpops_est": job.fpops_est,
                 "fpops_bound": job.fpops_est * BOUND_FACTOR,
-                "min_quorum": world.nreplicas,
-                "target_nresults": world.nreplicas,
+                "min_quorum": project.nreplicas,
+                "target_nresults": project.nreplicas,
                 "max_success_results": MAX_RESULTS,
                 "max_total_results": MAX_RESULTS,
-                "need_validate": nvalidatable >= world.nreplicas,
+                "need_validate": nvalidatable >= project.nreplicas,
             }
         )
         for replica, report in enumerate(job.reports):
-            results.append(_result(world, id_, replica, next(result_ids), report, sent_at, end))
+            results.append(_result(project, id_, replica, next(result_ids), report, sent_at, end))
     _copy(Workunit, workunits)
     _copy(Result, results)
     _create_host_records(ids)
-    world.njobs += len(jobs)
+    project.njobs += len(jobs)
     return len(results)
 
 
 def _result(
-    world: World, workunit_id: int, replica: int, id_: int, report: Any, sent_at: dt.datetime, end: dt.datetime
+    project: SimulatedProject,
+    workunit_id: int,
+    replica: int,
+    id_: int,
+    report: Any,
+    sent_at: dt.datetime,
+    end: dt.datetime,
 ) -> dict[str, Any]:
     """Reported after its run time; one that claims to have run longer than that, at the end."""
     took = dt.timedelta(seconds=min(report.elapsed_secs * 1.02 + 30, 30 * 86400.0))
@@ -194,14 +200,14 @@ def _result(
     return {
         "id": id_,
         "workunit_id": workunit_id,
-        "app_id": world.app.pk,
+        "app_id": project.app.pk,
         "name": f"sim_{workunit_id}_{replica}",
         "created_at": sent_at - took,
         "server_state": ServerState.OVER,
         "outcome": Outcome.CLIENT_ERROR if report.has_failed else Outcome.SUCCESS,
         "user_id": report.computer.user_id,
         "host_id": report.computer.host_id,
-        "app_version_id": None if report.place is None else world.versions[report.place].pk,
+        "app_version_id": None if report.place is None else project.versions[report.place].pk,
         "processor_type": report.kind.processor_type,
         "peak_flops": report.peak_flops,
         "sent_at": sent_at - took,
@@ -249,7 +255,7 @@ def _create_host_records(workunit_ids: list[int]) -> None:
 
 
 def run(
-    world: World,
+    project: SimulatedProject,
     njobs: int,
     begin: dt.datetime,
     end: dt.datetime,
@@ -262,13 +268,13 @@ def run(
     credit = 0.0
     for step in range(nsteps):
         at = [begin + (end - begin) * n / nsteps for n in (step, step + 1)]
-        nresults += world.report(njobs * (step + 1) // nsteps - njobs * step // nsteps, *at)
+        nresults += project.report(njobs * (step + 1) // nsteps - njobs * step // nsteps, *at)
         if validates:
-            credit += _validate(world.app, at[1])
-            while again := world.add_replicas(at[1]):
+            credit += _validate(project.app, at[1])
+            while again := project.add_replicas(at[1]):
                 nresults += again
-                credit += _validate(world.app, at[1])
-            feed(at[1], world.app)
+                credit += _validate(project.app, at[1])
+            feed(at[1], project.app)
     return nresults, credit
 
 

@@ -84,7 +84,7 @@ class Trial:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.dice = Random(setup.seed)
+        self.rng = Random(setup.seed)
         self.app = AppFacts(1, setup.rules, host_scale_check=setup.host_scale_check, target_nresults=setup.nreplicas)
         platforms = sorted({kind.platform for kind in setup.kinds})
         self.versions = [
@@ -107,7 +107,7 @@ class Trial:
 
     def _computer(self, number: int) -> Computer:
         setup = self.setup
-        made = make_computer(self.dice, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
+        made = make_computer(self.rng, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
         if setup.first_cheat is not Cheat.NONE and number == 0:
             made.cheat, made.is_anonymous = setup.first_cheat, False
         return made
@@ -129,7 +129,7 @@ class Trial:
 
     def _decide(self) -> None:
         setup, app = self.setup, self.app
-        job = make_job(self.dice, self.computers, setup.kinds, setup.nreplicas, USUAL_FPOPS)
+        job = make_job(self.rng, self.computers, setup.kinds, setup.nreplicas, USUAL_FPOPS)
         workunit = WorkunitFacts(job.fpops_est, job.fpops_est * BOUND_FACTOR, setup.nreplicas, setup.nreplicas)
         valid: list[tuple[Report, ResultFacts]] = []
         for report in job.reports:

@@ -11,7 +11,7 @@ from credit.pages.explanation_texts import Step, claim_steps, grant_steps, used_
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class StoredExplanation:
     """The steps to the claim and from there to the grant, and the claim as it was stored (credits)."""
 
     steps: list[Step]
@@ -49,7 +49,7 @@ def workunit_facts(workunit: Workunit) -> WorkunitFacts:
     return WorkunitFacts(workunit.fpops_est, workunit.fpops_bound, workunit.min_quorum, workunit.target_nresults)
 
 
-def explain(result: Result, workunit: Workunit) -> Ladder | None:
+def explain(result: Result, workunit: Workunit) -> StoredExplanation | None:
     """The ladder of the page; None as long as nothing was claimed."""
     claim = stored_explanation(result)
     if claim is None:
@@ -61,4 +61,4 @@ def explain(result: Result, workunit: Workunit) -> Ladder | None:
         steps += grant_steps(Grant(result.granted_credit, rule, is_cut), due)
     # Of a default the steps say already why it is none of its own.
     is_approximate = claim.is_approximate and claim.claim_rule not in DEFAULT_RULES
-    return Ladder(steps, result.claimed_credit, result.granted_credit, is_approximate)
+    return StoredExplanation(steps, result.claimed_credit, result.granted_credit, is_approximate)

@@ -114,14 +114,14 @@ def replay(trace: Trace) -> DatabaseReplay:
     done = DatabaseReplay()
     try:
         with transaction.atomic():
-            for phase in _first_drains(trace):
-                _Drain(trace, phase, done).run()
+            for phase in _first_queues(trace):
+                _QueueReplay(trace, phase, done).run()
             raise _RollBackError
     except _RollBackError:
         return done
 
 
-def _first_drains(trace: Trace) -> Iterator[TracePhase]:
+def _first_queues(trace: Trace) -> Iterator[TracePhase]:
     seen: set[int] = set()
     for phase in trace.phases:
         if phase.kind == "validate" and phase.app_id not in seen:
@@ -129,7 +129,7 @@ def _first_drains(trace: Trace) -> Iterator[TracePhase]:
             yield phase
 
 
-class _Drain:
+class _QueueReplay:
     """One queue of one app."""
 
     def __init__(self, trace: Trace, phase: TracePhase, done: DatabaseReplay) -> None:

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
-from credit.engine.partial import claim_part
+from credit.engine.partial import claim_partial
 from credit.engine.recent_credit import add_credit
 from credit.engine.rules import Rules
 from credit.models import AppVersion, HostAppVersion, HostCredit, Result, ServerState, UserCredit, VersionAverage
@@ -38,7 +38,7 @@ def grant_part(result_id: int, elapsed_secs: float, now: dt.datetime) -> float:
             return 0.0
         app, workunit = app_facts(result.app), result.workunit
         sizes = WorkunitFacts(workunit.fpops_est, workunit.fpops_bound, workunit.min_quorum, workunit.target_nresults)
-        part = claim_part(app, sizes, _facts(result, now), elapsed_secs, now.timestamp())
+        part = claim_partial(app, sizes, _facts(result, now), elapsed_secs, now.timestamp())
         if part is None or not part.grant.credit:
             return 0.0
         result.partial_elapsed_secs = part.credited_elapsed_secs

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import inf, nan
 from typing import Final
 
-from credit.engine.claims.published import add_parts, default_claim, default_pfc
+from credit.engine.claims.published import add_partial_credit, default_claim, default_pfc
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, ResultFacts, WorkunitFacts
 from credit.engine.rules import Rules, credit_of
@@ -24,7 +24,7 @@ def deployed_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts) 
     if record is None:
         return default_claim(ClaimRule.NO_VERSION, app, workunit, result)
     elapsed = _elapsed(result)
-    peak, _ = reckoned_peak_flops(result, app.rules)
+    peak, _ = effective_peak_flops(result, app.rules)
     raw = (elapsed - result.partial_elapsed_secs) * peak
     distrusted = app.host_scale_check and record.consecutive_valid < app.rules.trusted_after_valid
     if not -inf < raw < inf:
@@ -38,7 +38,7 @@ def deployed_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts) 
         claim = _normalised(app, result, raw, distrusted)
     claim.elapsed_secs = elapsed
     if result.partial_credit:
-        add_parts(claim, result)
+        add_partial_credit(claim, result)
     return claim
 
 
@@ -97,7 +97,7 @@ def _elapsed(result: ResultFacts) -> float:
     return result.cpu_secs if elapsed < LEAST_ELAPSED_SECS else elapsed
 
 
-def reckoned_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
+def effective_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
     """The speed to reckon with, and whether it stands in for one that is not known."""
     peak = result.peak_flops
     if rules.substitute_peak_flops is not None and (peak <= 0 or peak == rules.unknown_peak_flops):
@@ -114,7 +114,7 @@ def add_deployed_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultF
     if record is None or claim.claim_rule in (ClaimRule.LEFT_OUT, ClaimRule.IMPOSSIBLE):
         return
     rules = app.rules
-    peak, is_substitute = reckoned_peak_flops(result, rules)
+    peak, is_substitute = effective_peak_flops(result, rules)
     if is_substitute or (result.is_runtime_outlier and rules.skips_runtime_outliers):
         return
     est = workunit.fpops_est if 0 < workunit.fpops_est < inf else nan

@@ -80,11 +80,11 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
         claim = _normalised(app, record, version, raw, on_probation)
     claim.elapsed_secs = elapsed
     if result.partial_credit:
-        add_parts(claim, result)
-    return _not_above_default(app, workunit, result, claim) if is_cut else claim
+        add_partial_credit(claim, result)
+    return _capped_at_default(app, workunit, result, claim) if is_cut else claim
 
 
-def add_parts(claim: Explanation, result: ResultFacts) -> None:
+def add_partial_credit(claim: Explanation, result: ResultFacts) -> None:
     """Makes the claim of what is left of a job the whole job's, with what trickles brought already."""
     if claim.claim_rule >= ClaimRule.ANONYMOUS_NORMALISED and claim.claimed_pfc is not None:
         claim.claimed_pfc += pfc_of(result.partial_credit)
@@ -156,7 +156,7 @@ def _anonymous(
     return claim
 
 
-def _not_above_default(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
+def _capped_at_default(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
     """A run time longer than the job was out gives no sample, so nothing would ever normalise it."""
     claim.is_approximate = True
     if (claim.claimed_pfc or 0.0) <= default_pfc(app, workunit):
