@@ -1,4 +1,4 @@
-"""Operators' pages of validated credit: apps and versions with their settings; what the site itself keeps, to read."""
+"""Operators' pages of validated credit: apps and versions to edit, and what the site itself keeps, to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validated credit: engine, validator, feeder."""
+"""Django's configuration of validated credit."""
 
 from django.apps import AppConfig
 

@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 @shared_task
 def start_validators() -> None:
-    """Every few seconds: a validator for each slot of each app that has work; one that finds no free slot ends at once."""
+    """Every few seconds: a validator for each slot of each app with work. One that finds no free slot ends at once."""
     for app in worker.apps_to_validate(timezone.now()):
         for _ in range(settings.VALIDATORS_PER_APP):
             _start(app)

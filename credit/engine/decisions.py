@@ -1,7 +1,7 @@
-"""One workunit's decision: validity counted, claims, the grant, and the statistics moved, in the rule set's order.
+"""One workunit's decision: count validity, make claims, grant credit, update statistics, in the rule set's order.
 
-The published rules count validity before claims; a workunit's claims all use the averages from before it. The deployed
-rules count validity after the claims of a first set and before those of a late result.
+The published rules count validity before claims; all claims of a workunit use the averages from before it. The deployed
+rules count validity after the claims of a first set, and before those of a late result.
 """
 
 from __future__ import annotations

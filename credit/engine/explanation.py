@@ -1,7 +1,7 @@
-"""Why a result claimed and was granted what it was: the numbers used, kept for ever beside the result.
+"""Why a result claimed and was granted what it was: the numbers that were used, kept with the result.
 
-An ``Explanation`` holds exactly the numbers that went into a claim, so that the claim can be computed again from it
-and told in plain words (module ``steps``). A ``Grant`` says by which rule claims became credit.
+An ``Explanation`` holds exactly the numbers of a claim, so the claim can be computed again from it and told in plain
+words (``credit.pages.explanation_texts``). A ``Grant`` says by which rule claims became credit.
 """
 
 from __future__ import annotations

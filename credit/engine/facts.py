@@ -1,4 +1,4 @@
-"""What the engine is told, and the records of statistics that it moves.
+"""What the engine is given, and the statistics that it updates.
 
 Times are Unix seconds. A number that is not known (a client sent none) is NaN. ``HostVersionFacts`` and
 ``VersionFacts`` are changed in place: the caller loads them, lets the engine decide workunit after workunit, and

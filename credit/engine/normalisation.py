@@ -1,4 +1,4 @@
-"""The feeder's part: scales of an app's versions and the app's least average of PFC.
+"""The feeder's rules: the scales of an app's versions, and the app's least average of PFC.
 
 Credit document, "Cross-version normalization" and "Cross-project version normalization".
 """

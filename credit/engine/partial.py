@@ -1,8 +1,8 @@
 """Partial credit by trickle-up messages, for jobs that run for months (credit document, "Peak FLOP Count", notes).
 
-A trickle names the job's run time so far; it claims what is new in it. The final report claims the rest, and the
-statistics get one sample, of the whole job. All parts together stay within the workunit's bound. Nothing is granted by
-a trickle whose claim would be the default: the final report brings that.
+A trickle-up message names the job's run time so far, and claims credit for what is new in it. The final report claims
+the rest, and the statistics get one sample of the whole job. All partial claims together stay within the workunit's
+bound. A message whose claim would be the default grants nothing; the final report does.
 """
 
 from __future__ import annotations

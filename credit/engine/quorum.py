@@ -1,6 +1,6 @@
-"""Which of a workunit's results agree: pure, but for the comparison it is given.
+"""Which of a workunit's results agree. Pure, except for the comparison that it is given.
 
-Credit document, "Claimed and granted credit" speaks of valid results; how results become valid is docs/validator.md's.
+docs/validator.md says how results become valid.
 """
 
 from __future__ import annotations

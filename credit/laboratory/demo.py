@@ -1,6 +1,6 @@
-"""A history of validated credit for `make run`: the demo volunteer's computers and others' worked for an app for weeks.
+"""A history of validated credit for ``make run``: weeks of work of the demo volunteer's computers and of others'.
 
-Everything went through the real validator and feeder, on a clock that was passed in.
+All of it goes through the real validator and feeder, on a clock that is passed in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of merit of outcomes: the credit document's goals as numbers. Each is 0 when the goal is met perfectly."""
+"""The credit document's goals as numbers, measured on outcomes. Each is 0 when its goal is met perfectly."""
 
 from __future__ import annotations
 

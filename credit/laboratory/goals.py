@@ -1,6 +1,6 @@
 """The credit document's goals with their bounds, measured on simulated populations. Pure.
 
-A bound that the rules miss is reported as missed, with the reason: neither rules nor bounds are bent.
+A bound that the rules miss is reported as missed, with the reason. Neither rules nor bounds are adapted to pass.
 """
 
 from __future__ import annotations

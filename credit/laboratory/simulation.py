@@ -1,7 +1,7 @@
 """Puts simulated jobs and their reports into the database in bulk, on a clock that is passed in.
 
-For demos, tests and benchmarks. It does what scheduler and transitioner would have done by the time of the
-validator: the workunits are there, their results reported, the computers known to have been sent jobs.
+For demos, tests and benchmarks. It leaves what the scheduler and the transitioner would have left for the validator:
+workunits, their reported results, and records of the computers that were sent jobs.
 """
 
 from __future__ import annotations

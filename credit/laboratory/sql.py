@@ -1,5 +1,7 @@
-"""What the simulation writes in place of the scheduler and the transitioner. One process simulates, and nobody else
-writes these rows."""
+"""What the simulation writes in place of the scheduler and the transitioner.
+
+Only one process simulates, so the order of locks does not matter here.
+"""
 
 from __future__ import annotations
 

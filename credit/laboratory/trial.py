@@ -1,8 +1,8 @@
 """One trial: a population works on a stream of jobs, and the engine decides each as the validator would.
 
-It stands for scheduler (jobs of a spell of probation), validator (claims, grants, versions' averages moved after each
-pass) and feeder (scales renewed every ten minutes), on a clock of its own. What jobs are granted is told relative to
-their estimate, so that jobs of different size can be compared: 1 is what the estimate is worth.
+It stands in for the scheduler (jobs sent on probation), the validator (claims, grants, averages updated after each
+pass) and the feeder (scales renewed every ten minutes), on a clock of its own. Grants are given relative to the job's
+estimate, so that jobs of different size can be compared: 1 is what the estimate is worth.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Validated credit's tables, by subject: apps and versions, hosts' records, work, grants, statistics.
+"""The tables of validated credit, by subject: apps and versions, work, host records, sums of credit, statistics.
 
 A quantity that is undefined is NULL, never 0.
 """

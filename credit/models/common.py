@@ -1,4 +1,4 @@
-"""What several of validated credit's tables share: safe names, the limit of sums and averages, kinds of constraints."""
+"""What several tables of validated credit share: safe names, the limit of sums and averages, kinds of constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a version on a computer."""
+"""What is known of how a version runs on a computer."""
 
 from __future__ import annotations
 

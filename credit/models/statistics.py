@@ -1,4 +1,4 @@
-"""How apps' and versions' statistics moved: a row for each run of the feeder that found them changed, for charts."""
+"""Snapshots of apps' and versions' statistics, for charts: a row for each run of the feeder that found a change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Batches, workunits and their results, with their states.
+"""Batches, workunits and their results.
 
-States have BOINC's numbers, so that people who know its database read ours. What a claim and a grant were made of is
-kept in columns of the result, by the names of ``engine.explanation``.
+What a claim and a grant were made of is kept in columns of the result that are named like the fields of
+``credit.engine.explanation``. The states are those of ``credit.engine.states``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads: the project's apps, and the page of one with its versions' statistics."""
+"""Reads for the pages of apps: the list, and one app with its versions' statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a result claimed and was granted what it was, from the columns that the validator stored."""
+"""Why a result claimed and was granted what it was, read from the columns that the validator stored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads: a volunteer's tasks, the page of one, and the page of its workunit.
+"""Reads for the pages of tasks: a volunteer's tasks, one of them, and its workunit.
 
-A task is what BOINC's database calls a result. Volunteers see their own; of others who worked on the same workunit
-they see what came of it, never who or which computer it was.
+A task is what BOINC's database calls a result. Volunteers see their own. Of others' results of the same workunit they
+see the outcome, but never the volunteer or the computer.
 """
 
 from __future__ import annotations

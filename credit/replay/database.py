@@ -1,8 +1,8 @@
-"""Replays a trace in the database: this site's own validator decides what BOINC's decided, by the deployed formulas.
+"""Replays a trace in the database: this site's validator decides what BOINC's decided, by the deployed formulas.
 
-Of each app the first queue: later ones differ by what is no formula there (docs/credit.md): what a validator process
-keeps in memory, when it writes, and updates that it loses. Where such a lost update reaches into a first queue, the
-claims and grants behind it are counted apart. Everything is rolled back at the end.
+Only the first queue of each app is replayed. Later ones differ by what is no formula there (docs/credit.md): what a
+validator process keeps in memory, when it writes, and updates that it loses. Where such a lost update affects a first
+queue, the claims and grants after it are counted apart. Everything is rolled back at the end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Replays a trace of BOINC's validator and feeder through the engine, and compares everything it computes.
+"""Replays a trace of BOINC's validator and feeder through the engine, and compares everything that it computes.
 
-The engine has the formulas. What else shaped the traces lives here: a validator process that keeps the version rows
-it once read, statistics that are written when the queue is empty, updates that are lost. Our own validator does none
-of it. From the trace this takes the inputs, the verdicts (which results are valid, whether there is a canonical one)
+The engine has the formulas. This module has what else shaped the traces: a validator process that keeps the version
+rows that it once read, statistics that are written when the queue is empty, and updates that are lost. Our validator
+does none of this. The trace gives the inputs, the verdicts (which results are valid, whether there is a canonical one)
 and the times at which version rows were written.
 """
 

@@ -1,4 +1,4 @@
-"""Derives anew what validated credit must satisfy; every difference is a line."""
+"""Computes again what validated credit must satisfy, and reports every difference."""
 
 from __future__ import annotations
 

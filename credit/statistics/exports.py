@@ -1,4 +1,4 @@
-"""What other rooms may know of validated credit, as another site's account manager would of a project's."""
+"""What other apps may read of validated credit, as an account manager elsewhere would read it of a project."""
 
 from __future__ import annotations
 

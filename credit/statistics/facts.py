@@ -1,4 +1,4 @@
-"""From an app's row to what the engine is told of it, and from its versions' rows to their statistics."""
+"""The engine's facts of an app and of its versions, made from their rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The feeder: every ten minutes the scales of an app's versions and its least average are renewed, one run at a time.
+"""The feeder renews the scales of an app's versions and its least average every ten minutes, one run at a time.
 
-Credit document, "Cross-version normalization" and "Feeder changes". What moved since the last run is kept in a
-snapshot row, for charts.
+Credit document, "Cross-version normalization" and "Feeder changes". Changes since the last run are kept in snapshots,
+for charts.
 """
 
 from __future__ import annotations

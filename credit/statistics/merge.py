@@ -1,7 +1,7 @@
-"""Joins two records of one computer: its results, statistics and credit move to the record that stays.
+"""Joins two records of one computer: results, statistics and credit move to the record that stays.
 
-Runs inside the transaction that joins them (`portal.computers.host_changes.merge_followers`). Locks in the order of all
-parts of the project server: computers, workunits by id, results, (host, version) records, sums of credit.
+Runs inside the transaction that joins them (`portal.computers.host_changes.merge_followers`). Locks are taken in the
+project server's order: computers, workunits by id, results, (host, version) records, sums of credit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Columns of thousands of rows between NumPy and PostgreSQL: arrays in its binary format, and statements on them.
+"""Columns of thousands of rows between NumPy and PostgreSQL, as arrays in PostgreSQL's binary format.
 
-A row at a time costs Python more than the row's whole validation may take. So a statement aggregates what it reads
-into one array a column, and what it writes comes as one array a column, past psycopg's adaptation. NaN stands for
-NULL in arrays of floats, `NO_TIME` in arrays of times, which are microseconds since 1970.
+Handling rows one by one would take Python longer than validating them may. So a statement aggregates what it reads into
+one array for each column, and takes what it writes as one array for each column; psycopg's adaptation is not used. NaN
+stands for NULL in arrays of floats, `NO_TIME` in arrays of times, which are microseconds since 1970.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A pass's comparisons of outputs: which results of each workunit are valid, or why that could not be found out."""
+"""Compares the outputs of a pass: which results of each workunit are valid, or why they could not be compared."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Grant credit for a part of a job that still runs, as a trickle-up message asks (credit document, "Peak FLOP Count").
+"""Grants credit for a part of a job that still runs, as a trickle-up message asks (credit document, "Peak FLOP Count").
 
 What was granted stays with the result (``partial_elapsed_secs``, ``partial_credit``); the final report brings the rest.
-One transaction; locks in the order of all parts of the project server: result, volunteer and computer, version.
+It is one transaction. Locks are taken in the project server's order: result, volunteer and computer, version.
 """
 
 from __future__ import annotations

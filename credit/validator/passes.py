@@ -46,6 +46,12 @@ from credit.validator.reads import (
 
 log = structlog.get_logger(__name__)
 
+# Plain numbers, as they are read several times for each result: reading a member of an enum takes 0.14 µs.
+_INIT: Final = ValidateState.INIT.value
+_VALID: Final = ValidateState.VALID.value
+_INVALID: Final = ValidateState.INVALID.value
+_INCONCLUSIVE: Final = ValidateState.INCONCLUSIVE.value
+
 CHUNK_BOUNDS: Final = (0, 1 / 12, 1 / 4, 1 / 2, 3 / 4, 1)
 """Where a batch is cut: each chunk is sent to the database while the next is computed. The first is small, so that the
 database starts early."""
@@ -295,9 +301,9 @@ class _Pass:
             canonical.append(None if credit is None or verdict.canonical is None else begin + verdict.canonical)
             credits.append(credit)
         state_counts = np.bincount(changes.states, minlength=len(ValidateState))
-        self.report.nvalid += int(state_counts[ValidateState.VALID])
-        self.report.ninvalid += int(state_counts[ValidateState.INVALID])
-        self.report.ninconclusive += int(state_counts[ValidateState.INCONCLUSIVE])
+        self.report.nvalid += int(state_counts[_VALID])
+        self.report.ninvalid += int(state_counts[_INVALID])
+        self.report.ninconclusive += int(state_counts[_INCONCLUSIVE])
         self.report.ndecided += sum(place is not None for place in canonical)
         changed = results.id[np.asarray(changes.places, np.int64)]
         writes.send_results(send, changed, changes.states, changes.rules, changes.credits, changes.claims, self.now_us)
@@ -308,19 +314,19 @@ class _Pass:
         """A first decision; the credit of the workunit, None if there is no canonical result yet."""
         states = verdict.states
         facts = self.facts
-        valid = [begin + n for n, state in enumerate(states) if state == ValidateState.VALID]
-        invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == ValidateState.INVALID]
+        valid = [begin + n for n, state in enumerate(states) if state == _VALID]
+        invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == _INVALID]
         if not valid:
             count_only_invalid(self.app_facts, invalid)
             for n, state in enumerate(states):
-                if state != ValidateState.INIT:
+                if state != _INIT:
                     changes.add(begin + n, state)
             return None
         decision = decide_set(self.app_facts, workunit, [facts[place] for place in valid], invalid, self.now)
         self.grant(valid, decision, changes)
         if invalid:
             for n, state in enumerate(states):
-                if state != ValidateState.VALID:
+                if state != _VALID:
                     changes.add(begin + n, state)
         return decision.grant.credit
 
@@ -334,12 +340,12 @@ class _Pass:
         changes: _Changes,
     ) -> None:
         """Results of a decided workunit; by the deployed rules each by itself."""
-        news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != ValidateState.VALID]
+        news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != _VALID]
         groups = [[n] for n in news] if self.app_facts.rules.is_deployed else [news]
         credit = 0.0 if canonical_credit != canonical_credit else canonical_credit
         for group in groups:
-            valid = [begin + n for n in group if verdict.states[n] == ValidateState.VALID]
-            wrong = [begin + n for n in group if verdict.states[n] == ValidateState.INVALID]
+            valid = [begin + n for n in group if verdict.states[n] == _VALID]
+            wrong = [begin + n for n in group if verdict.states[n] == _INVALID]
             decision = decide_late(
                 self.app_facts,
                 workunit,
@@ -350,13 +356,13 @@ class _Pass:
             )
             self.grant(valid, decision, changes)
             for n in group:
-                if verdict.states[n] != ValidateState.VALID:
+                if verdict.states[n] != _VALID:
                     changes.add(begin + n, verdict.states[n])
 
     def grant(self, places: Sequence[int], decision: Decision, changes: _Changes) -> None:
         count = len(places)
         changes.places += places
-        changes.states += [ValidateState.VALID] * count
+        changes.states += [_VALID] * count
         changes.rules += [decision.grant.code] * count
         changes.credits += [decision.grant.credit] * count
         changes.claims += decision.claims
