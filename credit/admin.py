@@ -326,7 +326,7 @@ class WorkunitAdmin(ReadOnlyAdmin):
 
 @admin.register(Result)
 class ResultAdmin(ReadOnlyAdmin):
-    """What the tables have of a result; why it was granted its credit is told on its page of the site."""
+    """What the tables have of a result; its page of the site says why it was granted its credit."""
 
     claimed = rounded("claimed_credit", "claimed credit")
     granted = rounded("granted_credit", "granted credit")

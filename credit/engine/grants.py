@@ -12,7 +12,7 @@ from credit.engine.rules import MAX_CREDIT, credit_of
 
 
 def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation]) -> Grant:
-    """The credit of a workunit from the claims of all its valid results, at least one.
+    """A workunit's credit, from the claims of all its valid results, of which there is at least one.
 
     Replicated is a workunit with a quorum above one or with several valid results. Of one that is not, the claim is
     granted, approximate or not. Of others, claims that are approximate do not count; if all are, the default is
@@ -47,7 +47,7 @@ def late_grant(canonical_credit: float) -> Grant:
 
 
 def due(grant: Grant, result: ResultFacts) -> float:
-    """The part of the grant that this result has not had by trickles."""
+    """The part of the grant that this result has not been given as partial credit."""
     return max(0.0, grant.credit - result.partial_credit)
 
 

@@ -27,7 +27,7 @@ class Verdict:
 
 
 def check_set(count: int, min_quorum: int, equal: Equal) -> Verdict:
-    """A first decision about so many results, in the order of their ids.
+    """A first decision about ``count`` results, in the order of their ids.
 
     The largest group of results that agree with one of them makes that one canonical, if it is of at least
     ``min_quorum`` and no other group is as large. Else what is fit is inconclusive, and more results are wanted; too

@@ -46,8 +46,8 @@ def settled(setup: Setup) -> tuple[list[Outcome], float]:
     """
     trial = Trial(setup)
     done: Counter[int | None] = Counter()
-    while min((done[place] for place in range(len(setup.kinds))), default=0) < SETTLED_JOBS:
-        done.update(outcome.place for outcome in trial.run(2000))
+    while min((done[kind_index] for kind_index in range(len(setup.kinds))), default=0) < SETTLED_JOBS:
+        done.update(outcome.kind_index for outcome in trial.run(2000))
         if len(trial.outcomes) > JOBS_MAX:
             raise ValueError("a version gets hardly any jobs")
     before = len(trial.outcomes)

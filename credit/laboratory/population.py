@@ -14,13 +14,14 @@ from typing import Final
 
 from credit.engine.facts import ProcessorType
 
+MAX_TURNAROUND_SECS: Final = 30 * 86400.0
 LINUX, WINDOWS = "x86_64-pc-linux-gnu", "windows_x86_64"
 BOUND_FACTOR: Final = 100.0
 """A workunit's bound over its estimate; GPU versions take ten times a CPU's peak FLOPs."""
 USUAL_FPOPS: Final = 2e13
 """FLOPs of a usual job: two hours of a 4 GFLOPS processor at a good half of its peak."""
 CHERRY_PICKED_SIZE: Final = 1.5
-"""Who picks jobs gives up those that are so many times the usual size."""
+"""A computer that picks jobs gives up those that are more than this many times the usual size."""
 
 
 class Cheat(StrEnum):
@@ -34,7 +35,7 @@ class Cheat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VersionKind:
-    """A program: where it runs, what it uses, and which part of its devices' peak it makes use of."""
+    """A program: where it runs, what it uses, and the part of its devices' peak that it achieves."""
 
     platform: str
     processor_type: str = ProcessorType.CPU
@@ -74,10 +75,10 @@ class Computer:
     njobs: int = 0
 
     def kinds(self, kinds: Sequence[VersionKind]) -> list[int]:
-        """Which of these run on it, by their places."""
+        """Which of these run on it, by their indexes."""
         return [
-            place
-            for place, kind in enumerate(kinds)
+            kind_index
+            for kind_index, kind in enumerate(kinds)
             if kind.platform == self.platform
             and kind.processor_type in (ProcessorType.CPU, self.gpu_type)
             and kind.avg_ncpus <= self.ncpus
@@ -90,12 +91,17 @@ class Report:
 
     computer: Computer
     kind: VersionKind
-    place: int | None
+    kind_index: int | None
     elapsed_secs: float
     cpu_secs: float
     peak_flops: float
     is_right: bool = True
     has_failed: bool = False
+
+    @property
+    def turnaround_secs(self) -> float:
+        """How long the job was out: a little longer than it ran, but at most ``MAX_TURNAROUND_SECS``."""
+        return min(self.elapsed_secs * 1.02 + 30, MAX_TURNAROUND_SECS)
 
 
 @dataclass(slots=True)
@@ -154,13 +160,13 @@ def make_job(
 
 def make_report(rng: Random, computer: Computer, kinds: Sequence[VersionKind], fpops_est: float, size: float) -> Report:
     """What a computer reports of a job of this ``size`` (1: the usual one)."""
-    place = rng.choice(computer.kinds(kinds))
-    kind = kinds[place]
+    kind_index = rng.choice(computer.kinds(kinds))
+    kind = kinds[kind_index]
     peak_flops = kind.avg_ncpus * computer.p_fpops + kind.gpu_usage * computer.gpu_flops
     elapsed = fpops_est / (peak_flops * kind.efficiency * computer.efficiency) * rng.uniform(0.95, 1.05)
     busy = elapsed * min(kind.avg_ncpus, computer.ncpus) * 0.97
     computer.njobs += 1
-    report = Report(computer, kind, None if computer.is_anonymous else place, elapsed, busy, peak_flops)
+    report = Report(computer, kind, None if computer.is_anonymous else kind_index, elapsed, busy, peak_flops)
     match computer.cheat:
         case Cheat.EXAGGERATE:
             report.peak_flops *= 10

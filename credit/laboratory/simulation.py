@@ -21,10 +21,12 @@ from credit.laboratory import sql
 from credit.laboratory.population import (
     BOUND_FACTOR,
     KINDS,
+    MAX_TURNAROUND_SECS,
     USUAL_FPOPS,
     Cheats,
     Computer,
     Job,
+    Report,
     VersionKind,
     make_computer,
     make_job,
@@ -109,7 +111,7 @@ def make_computers(
     anonymous_part: float = 0.0,
     cheats: Cheats | None = None,
 ) -> list[Computer]:
-    """So many computers and their volunteers, who cannot log in."""
+    """Create this many computers and their volunteers, who cannot log in."""
     if not 1 <= number <= MAX_COMPUTERS:
         raise ValueError(f"the number of computers must be from 1 to {MAX_COMPUTERS}, not {number}")
     marker = secrets.token_hex(4)
@@ -187,13 +189,13 @@ def _result(
     workunit_id: int,
     replica: int,
     id_: int,
-    report: Any,
+    report: Report,
     sent_at: dt.datetime,
     end: dt.datetime,
 ) -> dict[str, Any]:
     """Reported after its run time; one that claims to have run longer than that, at the end."""
-    took = dt.timedelta(seconds=min(report.elapsed_secs * 1.02 + 30, 30 * 86400.0))
-    if report.elapsed_secs > 30 * 86400:
+    took = dt.timedelta(seconds=report.turnaround_secs)
+    if report.elapsed_secs > MAX_TURNAROUND_SECS:
         took = max(end - sent_at, dt.timedelta(minutes=1))
     right = f"output of {workunit_id}"
     output = right if report.is_right else f"{right}, made up by {report.computer.host_id}"
@@ -207,7 +209,7 @@ def _result(
         "outcome": Outcome.CLIENT_ERROR if report.has_failed else Outcome.SUCCESS,
         "user_id": report.computer.user_id,
         "host_id": report.computer.host_id,
-        "app_version_id": None if report.place is None else project.versions[report.place].pk,
+        "app_version_id": None if report.kind_index is None else project.versions[report.kind_index].pk,
         "processor_type": report.kind.processor_type,
         "peak_flops": report.peak_flops,
         "sent_at": sent_at - took,

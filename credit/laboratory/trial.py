@@ -63,14 +63,17 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A valid result. ``granted`` and ``claimed`` are relative to the estimate; ``place`` is its version's, None for a
-    program of the volunteer's own; ``nth`` counts the host's results from 1. ``default`` is the default claim of the
-    moment, ``is_absurd`` whether an impossible run time was reported."""
+    """A valid result.
+
+    ``granted`` and ``claimed`` are relative to the estimate. ``kind_index`` is its version's, None for a program of the
+    volunteer's own. ``nth`` counts the host's results from 1. ``default`` is the default claim of the moment, and
+    ``is_absurd`` says whether an impossible run time was reported.
+    """
 
     number: int
     host: int
     nth: int
-    place: int | None
+    kind_index: int | None
     granted: float
     claimed: float
     is_approximate: bool
@@ -89,13 +92,13 @@ class Trial:
         platforms = sorted({kind.platform for kind in setup.kinds})
         self.versions = [
             VersionFacts(
-                place + 1,
+                kind_index + 1,
                 processor_type=kind.processor_type,
                 platform_id=platforms.index(kind.platform) + 1,
                 plan_class=kind.plan_class,
                 version_num=100,
             )
-            for place, kind in enumerate(setup.kinds)
+            for kind_index, kind in enumerate(setup.kinds)
         ]
         self.computers = [self._computer(number) for number in range(setup.hosts)]
         self.records: dict[tuple[int, int], HostVersionFacts] = {}
@@ -155,7 +158,7 @@ class Trial:
                     self._jobs,
                     host,
                     self._results_of[host],
-                    report.place,
+                    report.kind_index,
                     due(decision.grant, facts) / worth,
                     (claim.claimed_credit or 0.0) / worth,
                     claim.is_approximate,
@@ -166,24 +169,23 @@ class Trial:
             )
 
     def _facts(self, report: Report) -> ResultFacts:
-        """The job was sent as long ago as it truly took, or seems to have taken, whichever is longer."""
+        """The job was sent as long ago as it was out."""
         host = report.computer.host_id
-        place = report.place
-        key = (host, place if place is not None else -2 - self.setup.kinds.index(report.kind))
+        kind_index = report.kind_index
+        key = (host, kind_index if kind_index is not None else -2 - self.setup.kinds.index(report.kind))
         record = self.records.get(key)
         if record is None:
             record = self.records[key] = HostVersionFacts()
-        took = min(report.elapsed_secs * 1.02 + 30.0, 30 * DAY_SECS)
-        sent_at = self.now - took
+        sent_at = self.now - report.turnaround_secs
         count_sent(record, sent_at, DELAY_BOUND_SECS, _NO_DAY)
         return ResultFacts(
             record,
-            None if place is None else self.versions[place],
+            None if kind_index is None else self.versions[kind_index],
             report.elapsed_secs,
             report.peak_flops,
             sent_at,
             self.now,
-            is_anonymous=place is None,
+            is_anonymous=kind_index is None,
             cpu_secs=report.cpu_secs,
             p_fpops=report.computer.p_fpops,
         )

@@ -93,7 +93,7 @@ class Workunit(models.Model):
     validate_fault = models.CharField(max_length=500, blank=True, db_default="")
     validate_after = models.DateTimeField(null=True, blank=True)
     transition_at = models.DateTimeField("when the transitioner looks at it", null=True, blank=True)
-    # Without a constraint in the database: checking it would cost the validator a fifth of what it writes. It sets only
+    # There is no constraint in the database: it would cost a fifth of the validator's writing. The validator only sets
     # results that it has read with this workunit locked, and check_credit looks at all of them.
     canonical_result = models.ForeignKey(
         "Result", models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
@@ -189,7 +189,7 @@ VALIDATE_STATES: Final = {
 
 
 class Result(models.Model):
-    """One replica of a workunit: on which computer, what it reported, and why it was granted what it was."""
+    """One replica of a workunit: its computer, what was reported, and why it was granted its credit."""
 
     workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="results", db_index=False)
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False)

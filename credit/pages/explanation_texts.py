@@ -73,7 +73,7 @@ GRANT_SENTENCES: Final = {
 
 
 def has_partial_credit(rule: ClaimRule) -> bool:
-    """Whether a claim is made of what trickles brought and of the rest: the other systems count whole jobs."""
+    """Whether a claim by this rule includes partial credit: the other systems count whole jobs."""
     return ClaimRule.ANONYMOUS_NORMALISED <= rule < ClaimRule.PEAK_FLOPS
 
 
@@ -84,9 +84,9 @@ def used_elapsed_secs(
     reported_secs: float | None,
     partial_elapsed_secs: float = 0.0,
 ) -> float | None:
-    """The run time that a stored claim reckoned with: less than reported if it was cut.
+    """The run time that a stored claim used: less than reported if it was cut.
 
-    What trickles had credited is part of it. Only the claim's FLOPs are stored; dividing them may round in the last
+    What was credited already is part of it. Only the claim's FLOPs are stored; dividing them may round in the last
     digit, which is no cut. Where they are not of the run time, it is the one reported.
     """
     is_of_run_time = ClaimRule.ANONYMOUS_DEFAULT <= rule < ClaimRule.PEAK_FLOPS
@@ -170,7 +170,7 @@ def _host_sentence(claim: Explanation) -> str:
 
 
 def grant_steps(grant: Grant, due: float | None = None) -> list[Step]:
-    """How the claims of a workunit became its credit; ``due`` is this result's, where trickles brought some of it."""
+    """How the claims of a workunit became its credit; ``due`` is this result's part of it, after its partial credit."""
     steps = [Step("Granted (credit)", grant.credit, GRANT_SENTENCES[grant.rule])]
     if grant.is_cut:
         steps.insert(0, Step("Maximum (credit)", grant.credit, "The app's maximum for one job cut the grant."))

@@ -73,7 +73,7 @@ class BoincRecords:
         self.lost: set[Key] = set()
 
     def take(self, keys: Sequence[Key], is_late: bool) -> bool:
-        """Of the results of one workunit, in order; whether what is behind their claims is not what is behind ours."""
+        """For each result of one workunit, in order: whether its claim was made from numbers that differ from ours."""
         is_behind = bool(self.lost.intersection(keys))
         for key in keys:
             if key in self.keys or key[1] not in self.state.versions:
@@ -286,7 +286,7 @@ class _QueueReplay:
         return result.host_id, id_ if id_ >= 0 else self.phase.app_id * ANONYMOUS_BASE - id_
 
     def compare(self, workunits: list[Workunit]) -> None:
-        """In the order handled: what is behind a lost update is told apart from there on."""
+        """In the order handled. Values after a lost update are counted apart."""
         history = BoincRecords(self.state)
         stored = Result.objects.in_bulk([row.pk for _, row in self.results.values()])
         for event, workunit in zip(self.events, workunits, strict=True):

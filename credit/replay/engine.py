@@ -233,7 +233,7 @@ class Replay:
             self.hosts[host.key] = _stored(host.record)
 
     def _written(self, kept: VersionRow, written_at: float) -> VersionRow:
-        """Adds what a process collected to what it read, and writes it if the row is still as it was read.
+        """Adds what a process collected to what it had read, and writes the sum if the row has not changed since.
 
         Else the row is read again: only so does a running process learn of a new scale. Returns what it now keeps.
         """

@@ -120,7 +120,7 @@ class Statement:
         self.name = b"cobblestone_" + hashlib.md5(self.sql + types.encode()).hexdigest().encode()
 
     def run(self, *values: Any) -> list[bytes | None]:
-        """Run it; the columns of its first row, none if there is no row."""
+        """Run the statement. Returns the columns of its first row, or nothing if there is no row."""
         raw = self.prepare()
         result = raw.pgconn.exec_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
         _check(raw, result)

@@ -47,7 +47,7 @@ class SetChecker:
             self.faults = dict.fromkeys(self.workunit_ids, str(error))
 
     def verdict(self, number: int, begin: int, end: int) -> Verdict | None:
-        """Of the workunit with this number, whose results are from ``begin`` to ``end``; None: a fault."""
+        """The verdict on a workunit with the results from ``begin`` to ``end``; None if they could not be compared."""
         if not self.reads_files:
             digests = self.digests[begin:end]
             enough = len(digests) >= self.quorums[number] and not self.canonical_ids[number]
@@ -77,6 +77,6 @@ class SetChecker:
             return check_too_late(end - begin)
         place = ids.index(canonical)
         if not equal(place, place):
-            # Its files are gone: that is not the fault of who comes now.
+            # Its files are gone, which is not the fault of the results that come now.
             return check_too_late(end - begin)
         return check_late(end - begin, place, equal)

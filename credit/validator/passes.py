@@ -169,7 +169,7 @@ class _Changes:
 
 
 class _Pass:
-    """One pass: what it read, and what it decides on the way."""
+    """One pass: what it has read, and what it has decided so far."""
 
     def __init__(self, app_id: int, now: dt.datetime) -> None:
         self.app_id = app_id

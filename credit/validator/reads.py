@@ -80,7 +80,7 @@ _RESULT_TYPES: Final = (
 
 
 def read_results(workunit_ids: Column) -> Results:
-    """Read by a statement of its own, after the workunits were locked: so nothing is missed that came before."""
+    """Read by another statement, after the workunits were locked, so that no earlier report is missed."""
     *others, digests = sql.READ_RESULTS.run(workunit_ids)
     columns, digest = _decoded(others, _RESULT_TYPES), decode_bytes(digests)
     # The server would copy all rows to sort them, and mostly they are in order.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -109,24 +109,29 @@ def _updated_average(
     return average, round(then * 1e6)
 
 
-def granted_by_version(version_ids: Column, due: Column) -> dict[int, tuple[float, int]]:
-    """What is due to the granted results of each version, and how many they are; none of own programs, which are 0."""
+class Grants(NamedTuple):
+    """What is due to the granted results of a version, and how many they are."""
+
+    credit: float = 0.0
+    nresults: int = 0
+
+
+def granted_by_version(version_ids: Column, due: Column) -> dict[int, Grants]:
+    """The grants of each version. Volunteers' own programs, which have the id 0, are left out."""
     ids, places, counts = np.unique(version_ids, return_inverse=True, return_counts=True)
     sums = np.bincount(places, due, len(ids))
     return {
-        id_: (credit, count)
+        id_: Grants(credit, count)
         for id_, credit, count in zip(ids.tolist(), sums.tolist(), counts.tolist(), strict=True)
         if id_
     }
 
 
-def add_samples(
-    versions: Mapping[int, VersionFacts], granted: Mapping[int, tuple[float, int]], now: float, rules: Rules
-) -> None:
+def add_samples(versions: Mapping[int, VersionFacts], granted: Mapping[int, Grants], now: float, rules: Rules) -> None:
     """Adds a pass's samples and grants to the versions as they are now, under a lock of their rows, in order.
 
-    ``granted``: of `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is of
-    what was granted all the same.
+    ``granted``: of `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is
+    always of grants.
     """
     changed = sorted({v.id for v in versions.values() if v.samples or v.grants} | granted.keys())
     locked = sql.LOCK_VERSIONS.run(changed)
@@ -142,9 +147,9 @@ def add_samples(
             rest = sum(min(credit, MAX_CREDIT) for _, credit in version.grants[1:])
             add = _add_as_deployed if rules.is_deployed else add_credit
             expavg, at_us = _updated_average(expavg, at_us, now, min(first, MAX_CREDIT), rest, since, rules, add)
-        credit, more = granted.get(id_, (0.0, 0))
+        more = granted.get(id_, Grants())
         expavg = min(max(expavg, 0.0), _MAX_VERSION_CREDIT)
-        rows.append((id_, pfc.n, pfc.avg, expavg, at_us, total + credit, count + more))
+        rows.append((id_, pfc.n, pfc.avg, expavg, at_us, total + more.credit, count + more.nresults))
     sql.UPDATE_VERSIONS.run(
         *(list(column) for column in zip(*rows, strict=True)) if rows else ([],) * len(_VERSION_TYPES)
     )

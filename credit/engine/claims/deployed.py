@@ -14,7 +14,7 @@ from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, ResultFacts, WorkunitFacts
 from credit.engine.rules import Rules, credit_of
 
-LEAST_ELAPSED_SECS: Final = 1e-6
+MIN_ELAPSED_SECS: Final = 1e-6
 """Below this, CPU time stands for run time."""
 
 
@@ -94,11 +94,11 @@ def _normalised(app: AppFacts, result: ResultFacts, raw: float, distrusted: bool
 
 def _elapsed(result: ResultFacts) -> float:
     elapsed = result.elapsed_secs
-    return result.cpu_secs if elapsed < LEAST_ELAPSED_SECS else elapsed
+    return result.cpu_secs if elapsed < MIN_ELAPSED_SECS else elapsed
 
 
 def effective_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
-    """The speed to reckon with, and whether it stands in for one that is not known."""
+    """The speed to compute with, and whether it stands in for one that is not known."""
     peak = result.peak_flops
     if rules.substitute_peak_flops is not None and (peak <= 0 or peak == rules.unknown_peak_flops):
         return rules.substitute_peak_flops, True
@@ -138,11 +138,11 @@ def pegged_mean(values: list[float], anchor: float, width: float) -> float:
         raise ValueError("a mean of nothing")
     if len(values) == 1:
         return values[0]
-    weights = [1 / (width * anchor + abs(anchor - value) or LEAST_DISTANCE) for value in values]
+    weights = [1 / (width * anchor + abs(anchor - value) or MIN_DISTANCE) for value in values]
     return sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
 
 
-LEAST_DISTANCE: Final = 1e-300
+MIN_DISTANCE: Final = 1e-300
 """In place of a distance of 0, which only an anchor of 0 can have."""
 
 

@@ -21,7 +21,8 @@ from credit.models import (
     VersionAverage,
     Workunit,
 )
-from credit.pages.explanation import explain, stored_explanation, workunit_facts
+from credit.pages.explanation import explain, stored_explanation
+from credit.statistics.facts import workunit_facts
 from credit.validator.partial_grants import grant_part
 from portal.models import Host
 from tests.support.credit_engine_facts import recomputed_credit

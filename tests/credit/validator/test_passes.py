@@ -22,7 +22,8 @@ from credit.models import (
     ValidateState,
     Workunit,
 )
-from credit.pages.explanation import stored_explanation, workunit_facts
+from credit.pages.explanation import stored_explanation
+from credit.statistics.facts import workunit_facts
 from portal.benchmarks.statements import statements
 from portal.models import Host
 from scheduler.lifecycle import transitioner
