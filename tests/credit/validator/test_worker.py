@@ -1,4 +1,4 @@
-"""Validators at work: tasks, places, queues, metrics."""
+"""The validator's worker: tasks, slots, queues, metrics."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_only_apps_with_work_that_is_due_are_waiting() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_more_validators_than_places_work_on_an_app(settings: Settings) -> None:
+def test_no_more_validators_than_slots_work_on_an_app(settings: Settings) -> None:
     app = make_app()
     waiting(app, 1)
     parameters = connection.get_connection_params()
