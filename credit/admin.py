@@ -203,7 +203,7 @@ class AppAdmin(SettingsAdmin):
     )
 
     def view_on_site(self, obj: App) -> str:
-        # Not the name that was only just typed: it may be none.
+        # Not the name that was just typed, as it may be invalid.
         return reverse("app", args=[App.objects.values_list("name", flat=True).get(pk=obj.pk)])
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -57,5 +57,5 @@ def _at_most(app: AppFacts, credit: float, rule: GrantRule) -> Grant:
         most = MAX_CREDIT
     if credit > most:
         return Grant(most, rule, True)
-    # Below 0, or not a number: only broken facts can bring it, and a workunit has to be decided.
+    # Below 0 or not a number, which only broken facts can cause; the workunit must be decided all the same.
     return Grant(credit if credit >= 0 else 0.0, rule)

@@ -57,7 +57,7 @@ def settled(setup: Setup) -> tuple[list[Outcome], float]:
 
 def _with_cheat(setup: Setup, cheat: Cheat) -> Gain:
     trial = Trial(_replaced(setup, cheat))
-    # The population is known before the cheat is measured against it: honest hosts' first jobs are no measure.
+    # The population is known before the cheat is measured: it is not compared with honest hosts' first jobs.
     while sum(outcome.cheat is cheat for outcome in trial.outcomes) < 2 * CHEAT_JOBS:
         trial.run(2000)
         if len(trial.outcomes) > JOBS_MAX:

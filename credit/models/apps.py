@@ -98,7 +98,7 @@ _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
     "replica_rule": ReplicaRule,
     "version_average": VersionAverage,
 }
-# avg_ncpus and gpu_usage: beside what a processor type asks of them
+# avg_ncpus and gpu_usage have further constraints, by the type of processor.
 _VERSION_RANGES: Final = {
     "avg_ncpus": (0, 1024),
     "gpu_usage": (0, 64),

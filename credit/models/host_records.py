@@ -14,7 +14,7 @@ from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.common import has_samples, one_of, within
 from portal.models import Host
 
-# Samples are below engine.averages.SAMPLE_LIMIT, and q adds up the squares of as many as an average may take evenly.
+# Samples are below engine.averages.SAMPLE_LIMIT, and q adds up the squares of at most the samples that count evenly.
 _HIGHEST: Final = {
     "et_avg": SAMPLE_LIMIT,
     "et_var": SAMPLE_LIMIT**2,
@@ -77,7 +77,7 @@ class HostAppVersion(models.Model):
         ]
         indexes = [
             models.Index(fields=["app_version"], name="hostappversion_version"),
-            # All of a computer's, at each of its scheduler requests: the unique ones above know a part each.
+            # Each scheduler request reads all records of a computer; the unique indexes above have only a part each.
             models.Index(fields=["host"], name="hostappversion_host"),
         ]
 

@@ -296,8 +296,8 @@ class Result(models.Model):
                 F("app"), F("priority") * -1, F("id"), condition=Q(server_state=ServerState.UNSENT), name="result_queue"
             ),
             models.Index(fields=["host"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_in_progress"),
-            # Says more than it needs to, so that nothing else is looked up in it: a computer's jobs were, in all of it,
-            # where statistics had seen none in progress yet.
+            # The second condition is implied by the first. It keeps the planner from reading the whole index to find a
+            # computer's jobs, as it did before statistics had seen jobs in progress.
             models.Index(
                 fields=["deadline_at"],
                 condition=Q(server_state=ServerState.IN_PROGRESS, deadline_at__isnull=False),

@@ -147,7 +147,7 @@ class _QueueReplay:
         self.make_hosts()
         self.make_records()
         canonical = [self.make_workunit(event) for event in self.events]
-        # As long after the last report as does not matter: the deployed formulas do not ask.
+        # How long after the last report does not matter: the deployed formulas do not use it.
         now = max((result.received_at for event in self.events for result in event.results), default=0.0)
         report = run_pass(self.app.pk, dt.datetime.fromtimestamp(now + 3600, dt.UTC), len(self.events) + 1)
         self.done.napps += 1
@@ -227,7 +227,7 @@ class _QueueReplay:
         )
 
     def make_workunit(self, event: TraceEvent) -> Workunit:
-        # There a majority of the quorum decides, here all of it; the deployed formulas do not ask for the quorum.
+        # There a majority of the quorum decides, here all of it; the deployed formulas do not use the quorum.
         nvalid = sum(result.state_after == ValidateState.VALID for result in event.results)
         min_quorum = min(event.min_quorum, nvalid) if event.canonical_after and nvalid else event.min_quorum
         workunit = Workunit.objects.create(

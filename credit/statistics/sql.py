@@ -67,7 +67,7 @@ MERGE_RESULTS: Final = (
 )
 # Changes (host, version) records that are locked.
 MERGE_RECORDS: Final = (
-    # What the record in use knows of a version is fresher: where both know it, that stays.
+    # Where both records know a version, the statistics of the record in use stay: they are newer.
     """DELETE FROM credit_hostappversion o USING credit_hostappversion n
  WHERE o.host_id = %(older)s AND n.host_id = %(newer)s
    AND (n.app_version_id = o.app_version_id

@@ -29,7 +29,7 @@ class SetChecker:
         self.canonical_ids = workunits.canonical_id.tolist()
         self.workunit_ids = workunits.id.tolist()
         self.ids = results.id.tolist()
-        # Anything else is no digest of outputs, and equal to nothing.
+        # Bytes of another length are no digest, and equal nothing.
         self.digests = [d if d is not None and len(d) == DIGEST_BYTES else None for d in results.digest]
         self.faults: dict[int, str] = {}
         # A project's function may use the database, and fail there, without harm to the pass.
@@ -64,7 +64,7 @@ class SetChecker:
             with self.guard():
                 return self._check(number, begin, end, lambda one, other: agree(self.comparer, here[one], here[other]))
         except (ComparisonError, DatabaseError) as error:
-            # The latter where a function kept a failure of the database's to itself.
+            # DatabaseError: a project's function hid a failure of the database.
             self.faults[self.workunit_ids[number]] = str(error)
             return None
 

@@ -94,8 +94,8 @@ class _MissingError(Exception):
 def _without_garbage_collection() -> Iterator[None]:
     """What a pass makes lives until its end, so the garbage collector finds nothing in it.
 
-    Measured with ``gc.callbacks`` in passes of 5,000 workunits with two results each: 65 collections took 22 ms of the
-    250 ms of processor time that Python used, which is 9 %.
+    Measured with ``gc.callbacks`` in twelve passes of 5,000 workunits with two results each: 65 collections in each
+    took 12 to 23 ms, which is 7 to 10 % of the processor time that Python used.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -122,7 +122,7 @@ def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassRep
         except (OperationalError, InterfaceError):
             raise
         except Exception as error:
-            # Whatever it is: one workunit must not keep all others waiting.
+            # Whatever the error is, one workunit must not keep all others waiting.
             log.exception("validator.pass_failed", app_id=app_id, workunits=len(batch.workunit_ids))
             if not batch.workunit_ids:
                 raise

@@ -83,7 +83,7 @@ def read_results(workunit_ids: Column) -> Results:
     """Read by another statement, after the workunits were locked, so that no earlier report is missed."""
     *others, digests = sql.READ_RESULTS.run(workunit_ids)
     columns, digest = _decoded(others, _RESULT_TYPES), decode_bytes(digests)
-    # The server would copy all rows to sort them, and mostly they are in order.
+    # PostgreSQL would copy all rows to sort them, and mostly they are in order.
     order = np.lexsort((columns[0], columns[1]))
     if (order[1:] < order[:-1]).any():
         columns = [column[order] for column in columns]

@@ -31,7 +31,7 @@ SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(mi
     "int8 int8 timestamptz",
 )
 
-# Locks nothing: its workunits are locked. Results that count were reported as a success and not found wrong.
+# Locks nothing, as their workunits are locked. Reads results that were reported as a success and not found wrong.
 _UNDECIDED_OR_VALID: Final = ", ".join(
     str(state.value) for state in (ValidateState.INIT, ValidateState.VALID, ValidateState.INCONCLUSIVE)
 )
