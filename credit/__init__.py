@@ -1,1 +1,1 @@
-"""Validated credit: engine, validator, feeder."""
+"""Validated credit: how results are compared, what credit they are granted, and the statistics behind it."""

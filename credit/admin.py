@@ -1,4 +1,4 @@
-"""Operators' pages of validated credit: apps and versions with their settings; what the site itself keeps, to read."""
+"""Operators' pages of validated credit: apps and versions to edit, and what the site itself keeps, to read."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class AppAdmin(SettingsAdmin):
     )
 
     def view_on_site(self, obj: App) -> str:
-        # Not the name that was only just typed: it may be none.
+        # Not the name that was just typed, as it may be invalid.
         return reverse("app", args=[App.objects.values_list("name", flat=True).get(pk=obj.pk)])
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -326,7 +326,7 @@ class WorkunitAdmin(ReadOnlyAdmin):
 
 @admin.register(Result)
 class ResultAdmin(ReadOnlyAdmin):
-    """What the tables have of a result; why it was granted its credit is told on its page of the site."""
+    """What the tables have of a result; its page of the site says why it was granted its credit."""
 
     claimed = rounded("claimed_credit", "claimed credit")
     granted = rounded("granted_credit", "granted credit")

@@ -1,4 +1,4 @@
-"""Validated credit: engine, validator, feeder."""
+"""Django's configuration of validated credit."""
 
 from django.apps import AppConfig
 
@@ -14,4 +14,4 @@ class CreditConfig(AppConfig):
         from portal.ops.metrics import app_collectors
 
         app_collectors.append(Passes())
-        merge_followers.append(merge.follow)
+        merge_followers.append(merge.merge_host)

@@ -18,8 +18,8 @@ log = structlog.get_logger(__name__)
 
 @shared_task
 def start_validators() -> None:
-    """Every few seconds: a validator for each place of each app that has work; those in vain end at once."""
-    for app in worker.waiting_apps(timezone.now()):
+    """Every few seconds: a validator for each slot of each app with work. One that finds no free slot ends at once."""
+    for app in worker.apps_to_validate(timezone.now()):
         for _ in range(settings.VALIDATORS_PER_APP):
             _start(app)
 
@@ -28,7 +28,7 @@ def start_validators() -> None:
 def validate(app_id: int) -> None:
     """Passes of an app's validator until nothing waits; after a while it queues up again behind other tasks."""
     app = App.objects.filter(pk=app_id).first()
-    if app is not None and worker.work_off(app, settings.VALIDATOR_RUN_SECS):
+    if app is not None and worker.run_until_idle(app, settings.VALIDATOR_RUN_SECS):
         _start(app)
 
 

@@ -12,12 +12,9 @@ class SchedulerConfig(AppConfig):
         from portal.computers.host_changes import merge_followers
         from portal.ops.metrics import app_collectors
         from scheduler.lifecycle import host_merge
+        from scheduler.lifecycle.archived_credit import archived_credit
         from scheduler.lifecycle.metrics import Background
 
-        # What was granted for tasks that the purge has moved
-        archives.append(
-            "SELECT user_id, host_id, app_version_id, (facts->>'granted_credit')::float8 AS granted_credit,"
-            " (facts->>'partial_credit')::float8 AS partial_credit FROM scheduler_archivedtask"
-        )
+        archives.append(archived_credit)
         merge_followers.append(host_merge.follow)
         app_collectors.append(Background())

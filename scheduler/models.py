@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
-from credit.models import SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result, Workunit
+from credit.models import PROCESSOR_TYPES, SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result, Workunit
 from portal.models import Host, User
 
 
@@ -63,7 +63,7 @@ class PlanClass(models.Model):
     """Which hosts can run the versions of a plan class, and how many FLOPS of their devices those use."""
 
     name = models.CharField(max_length=64, unique=True, validators=[SAFE_NAME])
-    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
     min_ncpus = models.PositiveIntegerField("processors at least", default=0)
     max_ncpus = models.PositiveIntegerField(
         "processors used at most", default=1, validators=[MinValueValidator(1), MaxValueValidator(1024)]

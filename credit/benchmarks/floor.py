@@ -1,7 +1,7 @@
-"""The bare SQL that a validator cannot do without: select, two updates, commit, of as many rows.
+"""The bare SQL that a validator cannot do without: select, two updates and commit, of as many rows.
 
-Plain tables beside the site's own, no indexes or triggers but the primary keys, results by workunit, and the
-workunits that wait.
+It uses plain tables beside the site's own, with no triggers, and no indexes but the primary keys, results by workunit,
+and the workunits that wait.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from credit.engine.averages import Average
 from credit.engine.decisions import decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.laboratory.population import KINDS
-from credit.laboratory.simulation import World, make_computers, release_versions
+from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
 from credit.models import App
 from credit.statistics.facts import app_facts
 from credit.statistics.feeder import feed
@@ -58,18 +58,18 @@ def measure() -> dict[str, Any]:
 
 def _measure(replicas: int) -> dict[str, Any]:
     now = timezone.now()
-    dice = Random(replicas)
+    rng = Random(replicas)
     app = App.objects.create(name=f"bench-{replicas}", user_friendly_name="Benchmark")
-    computers = make_computers(dice, HOSTS, anonymous_part=ANONYMOUS)
-    world = World(app, KINDS, release_versions(app), computers, dice, replicas)
+    computers = make_computers(rng, HOSTS, anonymous_part=ANONYMOUS)
+    project = SimulatedProject(app, KINDS, release_versions(app), computers, rng, replicas)
     # So that there are records, averages and scales, as in a project that runs.
-    world.report(WARM_UP, now - dt.timedelta(days=2), now - dt.timedelta(days=1))
+    project.report(WARM_UP, now - dt.timedelta(days=2), now - dt.timedelta(days=1))
     while run_pass(app.pk, now, BATCH).nworkunits:
         pass
     feed(now, app)
     rounds: list[Round] = []
     for _ in range(BACKLOGS):
-        world.report(WORKUNITS, now - dt.timedelta(days=1), now)
+        project.report(WORKUNITS, now - dt.timedelta(days=1), now)
         floor.create(WORKUNITS + BATCH, replicas)
         _settle()
         before = _floor_rate()
@@ -77,7 +77,7 @@ def _measure(replicas: int) -> dict[str, Any]:
             after = _floor_rate()
             rounds.append(Round(*ours, (before + after) / 2))
             before = after
-    return {**_summary(rounds), "statements_per_1000_results": _statements(world, now, replicas)}
+    return {**_summary(rounds), "statements_per_1000_results": _statements(project, now, replicas)}
 
 
 def _floor_rate() -> float:
@@ -110,9 +110,9 @@ def _summary(rounds: list[Round]) -> dict[str, Any]:
     }
 
 
-def _statements(world: World, now: dt.datetime, replicas: int) -> float:
-    world.report(BATCH, now, now)
-    return round(statements(lambda: run_pass(world.app.pk, now, BATCH)) / (BATCH * replicas / 1000), 2)
+def _statements(project: SimulatedProject, now: dt.datetime, replicas: int) -> float:
+    project.report(BATCH, now, now)
+    return round(statements(lambda: run_pass(project.app.pk, now, BATCH)) / (BATCH * replicas / 1000), 2)
 
 
 def _engine_us() -> float:

@@ -1,1 +1,1 @@
-"""The rules of validated credit: facts in, claims, grants and statistics out; no Django, no clock."""
+"""The rules of validated credit, as pure functions: facts and the time in; claims, grants and statistics out."""

@@ -1,7 +1,7 @@
-"""One workunit's decision: validity counted, claims, the grant, and the statistics moved, in the rule set's order.
+"""One workunit's decision: count validity, make claims, grant credit, update statistics, in the rule set's order.
 
-The published rules count validity before claims; a workunit's claims all use the averages from before it. The deployed
-rules count validity after the claims of a first set and before those of a late result.
+The published rules count validity before claims; all claims of a workunit use the averages from before it. The deployed
+rules count validity after the claims of a first set, and before those of a late result.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def decide_set(
     """Decides a workunit that just got its canonical result.
 
     ``valid`` are its valid results (at least one), ``invalid`` the records of those found wrong. Changes the records
-    and collects the versions' samples and grants. A result gets ``granting.due(decision.grant, result)``.
+    and collects the versions' samples and grants. A result gets ``grants.due(decision.grant, result)``.
     """
     deployed = app.rules.is_deployed
     if not deployed:
         _count_validity(app, workunit, valid, invalid, now)
-    claims, judged = _claims(app, workunit, valid, now)
+    claims, creditnew_claims = _claims(app, workunit, valid, now)
     if deployed:
         _count_validity(app, workunit, valid, invalid, now)
     granted = grant(app, workunit, claims)
-    _move(app, workunit, valid, judged, granted)
+    _update_statistics(app, workunit, valid, creditnew_claims, granted)
     return Decision(granted, claims)
 
 
@@ -65,9 +65,9 @@ def decide_late(
     The claims are by the third system's rules, or the app's own, as in ``decide_set``.
     """
     _count_validity(app, workunit, valid, invalid, now)
-    claims, judged = _claims(app, workunit, valid, now)
+    claims, creditnew_claims = _claims(app, workunit, valid, now)
     granted = late_grant(canonical_credit)
-    _move(app, workunit, valid, judged, granted)
+    _update_statistics(app, workunit, valid, creditnew_claims, granted)
     return Decision(granted, claims)
 
 
@@ -98,27 +98,32 @@ def _count_validity(
 def _claims(
     app: AppFacts, workunit: WorkunitFacts, valid: Sequence[ResultFacts], now: float
 ) -> tuple[list[Explanation], list[Explanation]]:
-    """The claims by the app's system, and by the third one, which judges what gives a sample."""
+    """The claims by the app's system, and those by CreditNew, which decide what gives a sample."""
     if app.rules.is_deployed:
-        judged = [deployed_claim(app, workunit, result) for result in valid]
+        creditnew_claims = [deployed_claim(app, workunit, result) for result in valid]
     else:
-        judged = [published_claim(app, workunit, result, now) for result in valid]
+        creditnew_claims = [published_claim(app, workunit, result, now) for result in valid]
     if app.credit_system is CreditSystem.CREDITNEW:
-        return judged, judged
-    return [other_claim(app, workunit, r, claim) for r, claim in zip(valid, judged, strict=True)], judged
+        return creditnew_claims, creditnew_claims
+    return [
+        other_claim(app, workunit, r, claim) for r, claim in zip(valid, creditnew_claims, strict=True)
+    ], creditnew_claims
 
 
-def _move(
+def _update_statistics(
     app: AppFacts,
     workunit: WorkunitFacts,
     valid: Sequence[ResultFacts],
-    judged: Sequence[Explanation],
+    creditnew_claims: Sequence[Explanation],
     granted: Grant,
 ) -> None:
-    """Moves the statistics by results whose claims have all been made; what trickles brought the versions have had."""
+    """Updates the statistics by results whose claims have all been made.
+
+    Versions have had the credit of trickle-up messages already.
+    """
     rules = app.rules
     deployed = rules.is_deployed
-    for result, claim in zip(valid, judged, strict=True):
+    for result, claim in zip(valid, creditnew_claims, strict=True):
         version = result.version
         if deployed:
             add_deployed_samples(app, workunit, result, claim)

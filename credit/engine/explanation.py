@@ -1,7 +1,7 @@
-"""Why a result claimed and was granted what it was: the numbers used, kept for ever beside the result.
+"""Why a result claimed and was granted what it was: the numbers that were used, kept with the result.
 
-An ``Explanation`` holds exactly the numbers that went into a claim, so that the claim can be computed again from it
-and told in plain words (module ``steps``). A ``Grant`` says by which rule claims became credit.
+An ``Explanation`` holds exactly the numbers of a claim, so the claim can be computed again from it and told in plain
+words (``credit.pages.explanation_texts``). A ``Grant`` says by which rule claims became credit.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Explanation:
     """One result's claim and the numbers it was made of; each but ``elapsed_secs`` is a column of the result.
 
     ``raw_pfc``: FLOPs before scaling, run time × peak FLOPS in the third system (None if impossible); of a result
-    that had trickles, its part after them. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None + what the
-    trickles brought, or the default; None if the result was left out. ``claimed_credit``: the same in Cobblestones.
+    with partial credit, the part after it. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None + the
+    partial credit, or the default; None if the result was left out. ``claimed_credit``: the same in Cobblestones.
     ``version_scale``: the version's scale; the project's factor in the first two systems. The averages are those read
     before the workunit moved anything; None where a record did not exist or a system does not use them.
     ``elapsed_secs``: the run time used, after it was cut to the time between sending and receiving.

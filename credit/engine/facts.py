@@ -1,4 +1,4 @@
-"""What the engine is told, and the records of statistics that it moves.
+"""What the engine is given, and the statistics that it updates.
 
 Times are Unix seconds. A number that is not known (a client sent none) is NaN. ``HostVersionFacts`` and
 ``VersionFacts`` are changed in place: the caller loads them, lets the engine decide workunit after workunit, and
@@ -19,9 +19,9 @@ from credit.engine.rules import Rules
 class CreditSystem(StrEnum):
     """The document's three systems, and a fixed amount."""
 
+    CREDITNEW = "creditnew"
     PEAK_FLOPS = "peak_flops"
     ACTUAL_FLOPS = "actual_flops"
-    CREDITNEW = "creditnew"
     FIXED = "fixed"
 
 
@@ -32,8 +32,14 @@ class ReplicaRule(StrEnum):
     MINIMUM = "minimum"
 
 
-CPU = "CPU"
-"""The processor type of versions that use no GPU; others: NVIDIA, ATI, intel_gpu, apple_gpu."""
+class ProcessorType(StrEnum):
+    """What a version computes on, by BOINC's names; never guessed from a plan class."""
+
+    CPU = "CPU"
+    NVIDIA = "NVIDIA"
+    ATI = "ATI"
+    INTEL = "intel_gpu"
+    APPLE = "apple_gpu"
 
 
 @dataclass(slots=True)
@@ -69,7 +75,7 @@ class VersionFacts:
     id: int
     pfc: Average = field(default_factory=Average)
     pfc_scale: float | None = None
-    processor_type: str = CPU
+    processor_type: str = ProcessorType.CPU
     samples: list[float] = field(default_factory=list)
     grants: list[tuple[float, float]] = field(default_factory=list)
     # For the feeder only
@@ -81,7 +87,7 @@ class VersionFacts:
 
     @property
     def is_gpu(self) -> bool:
-        return self.processor_type != CPU
+        return self.processor_type != ProcessorType.CPU
 
 
 @dataclass(slots=True)
@@ -122,7 +128,7 @@ class ResultFacts:
     ``peak_flops`` is that of the devices it was given, set when it was sent. ``host_version`` None: nothing is known
     of what it ran on. ``version`` None: anonymous platform if ``is_anonymous``, else a version that is not known.
     ``p_fpops`` (the host's benchmark) and the counts of FLOPs serve the first two credit systems;
-    ``partial_elapsed_secs`` and ``partial_credit`` are what trickles brought already.
+    ``partial_elapsed_secs`` and ``partial_credit`` are what trickle-up messages were granted already.
     """
 
     host_version: HostVersionFacts | None

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from credit.engine.claims.deployed import deployed_pfc
 from credit.engine.claims.published import default_pfc
 from credit.engine.explanation import Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts, WorkunitFacts
-from credit.engine.rules import credit_of
-
-MAX_CREDIT: Final = 1e15
-"""The most credit that one job can be granted, whatever an app says."""
+from credit.engine.rules import MAX_CREDIT, credit_of
 
 
 def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation]) -> Grant:
-    """The credit of a workunit from the claims of all its valid results, at least one.
+    """A workunit's credit, from the claims of all its valid results, of which there is at least one.
 
     Replicated is a workunit with a quorum above one or with several valid results. Of one that is not, the claim is
     granted, approximate or not. Of others, claims that are approximate do not count; if all are, the default is
@@ -51,7 +47,7 @@ def late_grant(canonical_credit: float) -> Grant:
 
 
 def due(grant: Grant, result: ResultFacts) -> float:
-    """The part of the grant that this result has not had by trickles."""
+    """The part of the grant that this result has not been given as partial credit."""
     return max(0.0, grant.credit - result.partial_credit)
 
 
@@ -61,5 +57,5 @@ def _at_most(app: AppFacts, credit: float, rule: GrantRule) -> Grant:
         most = MAX_CREDIT
     if credit > most:
         return Grant(most, rule, True)
-    # Below 0, or not a number: only broken facts can bring it, and a workunit has to be decided.
+    # Below 0 or not a number, which only broken facts can cause; the workunit must be decided all the same.
     return Grant(credit if credit >= 0 else 0.0, rule)

@@ -1,4 +1,4 @@
-"""The feeder's part: scales of an app's versions and the app's least average of PFC.
+"""The feeder's rules: the scales of an app's versions, and the app's least average of PFC.
 
 Credit document, "Cross-version normalization" and "Cross-project version normalization".
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 
 from credit.engine.facts import VersionFacts
 from credit.engine.rules import Rules
@@ -28,16 +27,6 @@ class Normalisation:
 def normalise(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     """The scales of one app's versions; ``versions`` are all of them, deprecated ones too."""
     return _deployed(versions, rules) if rules.is_deployed else _published(versions, rules)
-
-
-def sample_median(host_averages: Iterable[tuple[int, float | None]], rules: Rules) -> float | None:
-    """A version's average as the median of its hosts' averages (samples, average); None if no host has enough.
-
-    The document's remedy against cheating hosts ("Cross-version normalization", notes): one host counts once,
-    however much it claims.
-    """
-    enough = [avg for n, avg in host_averages if n >= rules.min_host_samples and avg is not None and avg > 0]
-    return median(enough) if enough else None
 
 
 def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:

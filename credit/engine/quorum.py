@@ -1,19 +1,14 @@
-"""Which of a workunit's results agree: pure, but for the comparison it is given.
+"""Which of a workunit's results agree. Pure, except for the comparison that it is given.
 
-Credit document, "Claimed and granted credit" speaks of valid results; how results become valid is docs/validator.md's.
+docs/validator.md says how results become valid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-INIT: Final = 0
-VALID: Final = 1
-INVALID: Final = 2
-INCONCLUSIVE: Final = 4
-TOO_LATE: Final = 5
+from credit.engine.states import ValidateState
 
 Equal = Callable[[int, int], bool]
 """Whether the outputs of two results, by their places, agree; a result that does not agree with itself is none."""
@@ -26,13 +21,13 @@ class Verdict:
     ``unfit``: places of results that failed their own check: their outputs are not there or make no sense.
     """
 
-    states: list[int]
+    states: list[ValidateState]
     canonical: int | None = None
     unfit: tuple[int, ...] = ()
 
 
-def judge(count: int, min_quorum: int, equal: Equal) -> Verdict:
-    """A first decision about so many results, in the order of their ids.
+def check_set(count: int, min_quorum: int, equal: Equal) -> Verdict:
+    """A first decision about ``count`` results, in the order of their ids.
 
     The largest group of results that agree with one of them makes that one canonical, if it is of at least
     ``min_quorum`` and no other group is as large. Else what is fit is inconclusive, and more results are wanted; too
@@ -40,10 +35,10 @@ def judge(count: int, min_quorum: int, equal: Equal) -> Verdict:
     """
     fit = [place for place in range(count) if equal(place, place)]
     unfit = tuple(place for place in range(count) if place not in fit)
-    states = [INVALID] * count
+    states = [ValidateState.INVALID] * count
     if len(fit) < min_quorum:
         for place in fit:
-            states[place] = INIT
+            states[place] = ValidateState.INIT
         return Verdict(states, None, unfit)
     groups = _groups(fit, equal)
     best = max(groups, key=len)
@@ -51,32 +46,32 @@ def judge(count: int, min_quorum: int, equal: Equal) -> Verdict:
     is_tie = any(len(group) == len(best) and group != best for group in groups)
     if len(best) < min_quorum or is_tie:
         for place in fit:
-            states[place] = INCONCLUSIVE
+            states[place] = ValidateState.INCONCLUSIVE
         return Verdict(states, None, unfit)
     for place in best:
-        states[place] = VALID
+        states[place] = ValidateState.VALID
     # The one that the others agree with: the first whose group this is.
     return Verdict(states, fit[groups.index(best)], unfit)
 
 
-def judge_late(count: int, canonical: int, equal: Equal) -> Verdict:
+def check_late(count: int, canonical: int, equal: Equal) -> Verdict:
     """Results that came after the decision, each against the canonical one, whose place is among ``count``."""
-    states = []
+    states: list[ValidateState] = []
     unfit = []
     for place in range(count):
         if place == canonical:
-            states.append(VALID)
+            states.append(ValidateState.VALID)
         elif not equal(place, place):
-            states.append(INVALID)
+            states.append(ValidateState.INVALID)
             unfit.append(place)
         else:
-            states.append(VALID if equal(canonical, place) else INVALID)
+            states.append(ValidateState.VALID if equal(canonical, place) else ValidateState.INVALID)
     return Verdict(states, canonical, tuple(unfit))
 
 
-def judge_too_late(count: int) -> Verdict:
+def check_too_late(count: int) -> Verdict:
     """Results that came when the canonical one was no longer there to compare with."""
-    return Verdict([TOO_LATE] * count)
+    return Verdict([ValidateState.TOO_LATE] * count)
 
 
 def _groups(fit: Sequence[int], equal: Equal) -> list[tuple[int, ...]]:

@@ -8,9 +8,9 @@ from typing import Final
 from credit.engine.rules import Rules
 
 DAY_SECS: Final = 86400.0
-LEAST_SECS: Final = 1.0
+MIN_SECS: Final = 1.0
 """A first grant is spread over at least this time."""
-_DEPLOYED_LEAST_LOSS: Final = 1e-6
+_DEPLOYED_MIN_LOSS: Final = 1e-6
 
 
 def add_credit(
@@ -24,7 +24,7 @@ def add_credit(
     clock set back counts as no time.
     """
     if updated_at is None:
-        days = max(now - since, LEAST_SECS) / DAY_SECS
+        days = max(now - since, MIN_SECS) / DAY_SECS
         return credit / days, now
     if now <= updated_at:
         return average + log(2) * credit / (rules.credit_half_life_secs / DAY_SECS), updated_at
@@ -42,7 +42,7 @@ def decayed(average: float, updated_at: float | None, now: float, rules: Rules) 
 def add_credit_as_deployed(
     average: float, updated_at: float | None, now: float, credit: float, since: float, rules: Rules
 ) -> float:
-    """The average after a grant as BOINC's server reckons it: the limit is used while the loss is below 1e-6.
+    """The average after a grant as BOINC's server computes it: the limit is used while the loss is below 1e-6.
 
     ``updated_at`` None: never updated. A first grant at the very second the job was sent leaves the average as it is.
     """
@@ -51,6 +51,6 @@ def add_credit_as_deployed(
     secs = max(0.0, now - updated_at)
     kept = exp(-secs * log(2) / rules.credit_half_life_secs)
     average *= kept
-    if 1 - kept > _DEPLOYED_LEAST_LOSS:
+    if 1 - kept > _DEPLOYED_MIN_LOSS:
         return average + (1 - kept) * credit / (secs / DAY_SECS)
     return average + log(2) * credit * DAY_SECS / rules.credit_half_life_secs

@@ -16,6 +16,8 @@ from credit.engine.averages import AverageRules
 CREDIT_PER_DAY: Final = 200
 """Cobblestones for a day of a 1 GFLOPS processor."""
 GFLOP_DAY: Final = 86400e9
+MAX_CREDIT: Final = 1e15
+"""The most credit that one job can be granted, whatever an app says."""
 
 
 def credit_of(pfc: float) -> float:
@@ -54,7 +56,7 @@ LIMITS: Final[dict[str, tuple[float, float]]] = {
     "min_host_samples": (1, 10_000),
     "min_version_samples": (1, 1_000_000),
     "max_host_scale": (1, 1e6),
-    "max_granted_credit": (1e-6, 1e15),
+    "max_granted_credit": (1e-6, MAX_CREDIT),
 }
 
 
@@ -102,8 +104,6 @@ class Rules:
     # Estimates of run time
     cpu_efficiency: float = 0.5
     gpu_efficiency: float = 0.1
-    extra_samples_in_estimate: int = 0  # deployed: more than the thresholds
-    max_plan_factor: float | None = None  # deployed: an estimate is at most so many times the plan class's
     credit_half_life_secs: float = 7 * 86400.0
     # Made from the fields above
     is_deployed: bool = field(init=False, repr=False)
@@ -143,8 +143,6 @@ class Rules:
             max_granted_credit=200.0 * 1000 * 365,
             peg_width=0.1,
             daily_result_quota=500,
-            extra_samples_in_estimate=1,
-            max_plan_factor=250.0,
         )
 
     @classmethod

@@ -1,1 +1,4 @@
-"""Experiments with the credit rules: simulated populations through the real engine, and how goals are met. Pure."""
+"""Simulated populations of computers.
+
+They measure how far the rules meet their goals, and fill a database for demos, tests and benchmarks.
+"""

@@ -1,6 +1,6 @@
-"""A history of validated credit for `make run`: the demo volunteer's computers and others' worked for an app for weeks.
+"""A history of validated credit for ``make run``: weeks of work of the demo volunteer's computers and of others'.
 
-Everything went through the real validator and feeder, on a clock that was passed in.
+All of it goes through the real validator and feeder, on a clock that is passed in.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import datetime as dt
 from random import Random
 from typing import Any, Final
 
-from credit.laboratory.population import CPU, KINDS, LINUX, WINDOWS, Cheat, Computer
-from credit.laboratory.simulation import World, make_computers, release_versions, run
+from credit.engine.facts import ProcessorType
+from credit.laboratory.population import KINDS, LINUX, WINDOWS, Cheat, Computer
+from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions, run
 from credit.models import App
 from portal.models import Host, User
 
@@ -34,19 +35,19 @@ def make_history(owner: User, now: dt.datetime) -> int:
     )
     if not is_new:
         return 0
-    dice = Random(SEED)
+    rng = Random(SEED)
     own = [_computer(host) for host in Host.objects.filter(owner=owner, merged_into=None).order_by("pk")]
     others = make_computers(
-        dice, WINGMEN, anonymous_part=0.1, cheats={Cheat.EXAGGERATE: 0.05, Cheat.WRONG: 0.05, Cheat.ONE_TIME: 0.05}
+        rng, WINGMEN, anonymous_part=0.1, cheats={Cheat.EXAGGERATE: 0.05, Cheat.WRONG: 0.05, Cheat.ONE_TIME: 0.05}
     )
-    world = World(app, KINDS, release_versions(app), own * SHARE + others, dice)
-    nresults, _ = run(world, JOBS, now - HISTORY, now, nsteps=21)
+    project = SimulatedProject(app, KINDS, release_versions(app), own * SHARE + others, rng)
+    nresults, _ = run(project, JOBS, now - HISTORY, now, nsteps=21)
     return nresults
 
 
 def _computer(host: Host) -> Computer:
     """As the simulation knows it; a system that the app has no version for counts as Linux."""
-    types = {kind.processor_type for kind in KINDS if kind.processor_type != CPU}
+    types = {kind.processor_type for kind in KINDS if kind.processor_type != ProcessorType.CPU}
     gpu: dict[str, Any] = next((c for c in host.coprocs if c.get("type") in types), {})
     platform = host.platform_name if host.platform_name == WINDOWS else LINUX
     return Computer(

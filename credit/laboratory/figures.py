@@ -1,18 +1,18 @@
-"""Figures of merit of outcomes: the credit document's goals as numbers. Each is 0 when the goal is met perfectly."""
+"""The credit document's goals as numbers, measured on outcomes. Each is 0 when its goal is met perfectly."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pstdev
+from statistics import fmean
 
 from credit.laboratory.population import Cheat
 from credit.laboratory.trial import Outcome
 
 
 def _means(outcomes: Iterable[Outcome], key: Callable[[Outcome], Hashable], least: int) -> list[float]:
-    """Mean of what was granted by group, of groups with so many outcomes."""
+    """The mean grant of each group that has at least this many outcomes."""
     groups: dict[Hashable, list[float]] = defaultdict(list)
     for outcome in outcomes:
         groups[key(outcome)].append(outcome.granted)
@@ -20,11 +20,11 @@ def _means(outcomes: Iterable[Outcome], key: Callable[[Outcome], Hashable], leas
 
 
 def device_neutrality(outcomes: Sequence[Outcome], least: int = 100) -> float:
-    """How far the versions' mean grants lie apart: (greatest − least) / mean. Versions with so many outcomes count.
+    """How far the versions' mean grants lie apart: (greatest − least) / mean, of versions with enough outcomes.
 
     Goal: "on average, the same credit for a job whichever device" (credit document, "Goals of the new system").
     """
-    means = _means((o for o in outcomes if o.place is not None), lambda outcome: outcome.place, least)
+    means = _means((o for o in outcomes if o.kind_index is not None), lambda outcome: outcome.kind_index, least)
     return (max(means) - min(means)) / fmean(means) if len(means) > 1 else 0.0
 
 
@@ -33,12 +33,6 @@ def host_spread(outcomes: Sequence[Outcome], least: int = 20) -> float:
     means = _means(outcomes, lambda outcome: outcome.host, least)
     middle = fmean(means)
     return fmean(abs(mean - middle) for mean in means) / middle
-
-
-def claim_spread(outcomes: Sequence[Outcome]) -> float:
-    """How much what is claimed for equal jobs differs from replica to replica: standard deviation / mean."""
-    claims = [outcome.claimed for outcome in outcomes if not outcome.is_approximate]
-    return pstdev(claims) / fmean(claims) if claims else 0.0
 
 
 def wingman_variance(outcomes: Sequence[Outcome]) -> float:
@@ -52,7 +46,7 @@ def wingman_variance(outcomes: Sequence[Outcome]) -> float:
 
 
 def drift(outcomes: Sequence[Outcome], per_jobs: int = 1000) -> float:
-    """How much the mean grant moves in so many jobs, by a straight line through all: |slope| × jobs / mean."""
+    """How much the mean grant changes in ``per_jobs`` jobs, by a straight line through all: |slope| × jobs / mean."""
     xs = [float(outcome.number) for outcome in outcomes]
     ys = [outcome.granted for outcome in outcomes]
     x_mean, y_mean = fmean(xs), fmean(ys)
@@ -74,7 +68,7 @@ class Gain:
 
 
 def cheat_gain(outcomes: Sequence[Outcome], cheat: Cheat, until: int = 500) -> Gain:
-    """What this cheat gained beside the honest hosts. Raises ValueError if there is no cheat or nobody honest."""
+    """What this cheat gained, relative to honest hosts. Raises ValueError if there are no cheats or no honest hosts."""
     cheats = [outcome for outcome in outcomes if outcome.cheat is cheat]
     honest = [outcome for outcome in outcomes if outcome.cheat is Cheat.NONE]
     if not cheats or not honest:

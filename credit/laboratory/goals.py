@@ -1,6 +1,6 @@
 """The credit document's goals with their bounds, measured on simulated populations. Pure.
 
-A bound that the rules miss is reported as missed, with the reason: neither rules nor bounds are bent.
+A bound that the rules miss is reported as missed, with the reason. Neither rules nor bounds are adapted to pass.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def settled(setup: Setup) -> tuple[list[Outcome], float]:
     """
     trial = Trial(setup)
     done: Counter[int | None] = Counter()
-    while min((done[place] for place in range(len(setup.kinds))), default=0) < SETTLED_JOBS:
-        done.update(outcome.place for outcome in trial.run(2000))
+    while min((done[kind_index] for kind_index in range(len(setup.kinds))), default=0) < SETTLED_JOBS:
+        done.update(outcome.kind_index for outcome in trial.run(2000))
         if len(trial.outcomes) > JOBS_MAX:
             raise ValueError("a version gets hardly any jobs")
     before = len(trial.outcomes)
@@ -55,14 +55,9 @@ def settled(setup: Setup) -> tuple[list[Outcome], float]:
     return outcomes, before / (before + len(outcomes))
 
 
-def exaggeration(setup: Setup) -> Gain:
-    """A host that reports ten times its speed from its very first job."""
-    return _with_cheat(setup, Cheat.EXAGGERATE)
-
-
 def _with_cheat(setup: Setup, cheat: Cheat) -> Gain:
     trial = Trial(_replaced(setup, cheat))
-    # The population is known before the cheat is measured against it: honest hosts' first jobs are no measure.
+    # The population is known before the cheat is measured: it is not compared with honest hosts' first jobs.
     while sum(outcome.cheat is cheat for outcome in trial.outcomes) < 2 * CHEAT_JOBS:
         trial.run(2000)
         if len(trial.outcomes) > JOBS_MAX:
@@ -116,7 +111,7 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], replicas: int, check: bool)
             _with_cheat(Setup(seed=seed, rules=rules, nreplicas=replicas, host_scale_check=check), cheat)
             for seed in seeds
         ]
-        for cheat in (Cheat.EXAGGERATE, Cheat.ONE_TIME, Cheat.PICK, Cheat.SLACK)
+        for cheat in (Cheat.EXAGGERATE, Cheat.ONE_TIME, Cheat.CHERRY_PICK, Cheat.SLACK)
     }
     late = [abs(gain.late - 1) for gain in found[Cheat.EXAGGERATE]]
     early = [gain.early - 1 for gain in found[Cheat.EXAGGERATE]]
@@ -129,7 +124,8 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], replicas: int, check: bool)
         goals.append(
             Goal(f"one-time cheat: greatest grant over the default ({way})", fmean(greatest), max(greatest), 1.0)
         )
-    for cheat, words in ((Cheat.PICK, "picking short jobs"), (Cheat.SLACK, "next to nothing on nine of ten jobs")):
+    picking = {Cheat.CHERRY_PICK: "picking short jobs", Cheat.SLACK: "next to nothing on nine of ten jobs"}
+    for cheat, words in picking.items():
         gains = [gain.late - 1 for gain in found[cheat]]
         goals.append(Goal(f"{words}: gain ({way})", fmean(gains), max(gains), None))
     return goals

@@ -1,6 +1,6 @@
 """A simulated population: versions of different efficiency, computers, honest or not, and the jobs they report.
 
-Pure: dice and numbers in, jobs out. ``credit.laboratory.simulation`` puts them into the database. What cheaters do is
+Pure: random numbers in, jobs out. ``credit.laboratory.simulation`` puts them into the database. What cheaters do is
 what the credit document has rules against ("Cheat prevention"), and wrong outputs.
 """
 
@@ -12,12 +12,16 @@ from enum import StrEnum
 from random import Random
 from typing import Final
 
+from credit.engine.facts import ProcessorType
+
+MAX_TURNAROUND_SECS: Final = 30 * 86400.0
 LINUX, WINDOWS = "x86_64-pc-linux-gnu", "windows_x86_64"
-CPU, NVIDIA, ATI = "CPU", "NVIDIA", "ATI"
 BOUND_FACTOR: Final = 100.0
 """A workunit's bound over its estimate; GPU versions take ten times a CPU's peak FLOPs."""
-LONG_JOB: Final = 1.5
-"""Who picks jobs gives up those that are so many times the usual size."""
+USUAL_FPOPS: Final = 2e13
+"""FLOPs of a usual job: two hours of a 4 GFLOPS processor at a good half of its peak."""
+CHERRY_PICKED_SIZE: Final = 1.5
+"""A computer that picks jobs gives up those that are more than this many times the usual size."""
 
 
 class Cheat(StrEnum):
@@ -25,31 +29,31 @@ class Cheat(StrEnum):
     EXAGGERATE = "exaggerate"  # reports ten times its speed, from the start
     ONE_TIME = "one_time"  # now and then an absurd run time
     WRONG = "wrong"  # outputs that are made up
-    PICK = "pick"  # lets long jobs fail
+    CHERRY_PICK = "pick"  # lets long jobs fail
     SLACK = "slack"  # reports next to nothing for nine jobs, and honestly for the tenth
 
 
 @dataclass(frozen=True, slots=True)
 class VersionKind:
-    """A program: where it runs, what it uses, and which part of its devices' peak it makes use of."""
+    """A program: where it runs, what it uses, and the part of its devices' peak that it achieves."""
 
     platform: str
-    processor_type: str = CPU
+    processor_type: str = ProcessorType.CPU
     plan_class: str = ""
     efficiency: float = 0.5
     avg_ncpus: float = 1.0
 
     @property
     def gpu_usage(self) -> float:
-        return 0.0 if self.processor_type == CPU else 1.0
+        return 0.0 if self.processor_type == ProcessorType.CPU else 1.0
 
 
 KINDS: Final = (
     VersionKind(LINUX, efficiency=0.52),
     VersionKind(WINDOWS, efficiency=0.44),
-    VersionKind(LINUX, NVIDIA, "cuda", 0.11, 0.1),
-    VersionKind(WINDOWS, NVIDIA, "cuda", 0.09, 0.1),
-    VersionKind(WINDOWS, ATI, "opencl_ati", 0.07, 0.2),
+    VersionKind(LINUX, ProcessorType.NVIDIA, "cuda", 0.11, 0.1),
+    VersionKind(WINDOWS, ProcessorType.NVIDIA, "cuda", 0.09, 0.1),
+    VersionKind(WINDOWS, ProcessorType.ATI, "opencl_ati", 0.07, 0.2),
     VersionKind(LINUX, plan_class="mt", efficiency=0.38, avg_ncpus=4),
 )
 
@@ -71,12 +75,12 @@ class Computer:
     njobs: int = 0
 
     def kinds(self, kinds: Sequence[VersionKind]) -> list[int]:
-        """Which of these run on it, by their places."""
+        """Which of these run on it, by their indexes."""
         return [
-            place
-            for place, kind in enumerate(kinds)
+            kind_index
+            for kind_index, kind in enumerate(kinds)
             if kind.platform == self.platform
-            and kind.processor_type in (CPU, self.gpu_type)
+            and kind.processor_type in (ProcessorType.CPU, self.gpu_type)
             and kind.avg_ncpus <= self.ncpus
         ]
 
@@ -87,12 +91,17 @@ class Report:
 
     computer: Computer
     kind: VersionKind
-    place: int | None
+    kind_index: int | None
     elapsed_secs: float
     cpu_secs: float
     peak_flops: float
     is_right: bool = True
     has_failed: bool = False
+
+    @property
+    def turnaround_secs(self) -> float:
+        """How long the job was out: a little longer than it ran, but at most ``MAX_TURNAROUND_SECS``."""
+        return min(self.elapsed_secs * 1.02 + 30, MAX_TURNAROUND_SECS)
 
 
 @dataclass(slots=True)
@@ -101,23 +110,24 @@ class Job:
     reports: list[Report]
 
 
-def make_computer(dice: Random, host_id: int, user_id: int, *, anonymous_part: float, cheats: Cheats) -> Computer:
+def make_computer(rng: Random, host_id: int, user_id: int, *, anonymous_part: float, cheats: Cheats) -> Computer:
     """A computer as there are many: benchmarks and efficiencies spread, one in three with a GPU."""
-    platform = dice.choice((LINUX, WINDOWS))
+    platform = rng.choice((LINUX, WINDOWS))
     computer = Computer(
         host_id,
         user_id,
         platform,
-        p_fpops=dice.lognormvariate(22.1, 0.35),  # about 4 GFLOPS
-        ncpus=dice.choice((2, 4, 4, 8, 8, 16)),
-        efficiency=dice.lognormvariate(0, 0.15),
-        is_anonymous=dice.random() < anonymous_part,
+        p_fpops=rng.lognormvariate(22.1, 0.35),  # about 4 GFLOPS
+        ncpus=rng.choice((2, 4, 4, 8, 8, 16)),
+        efficiency=rng.lognormvariate(0, 0.15),
+        is_anonymous=rng.random() < anonymous_part,
     )
-    if dice.random() < 1 / 3:
-        computer.gpu_type = NVIDIA if platform == LINUX else dice.choice((NVIDIA, ATI))
-        computer.gpu_flops = dice.lognormvariate(29.6, 0.5)  # about 7 TFLOPS
+    if rng.random() < 1 / 3:
+        types = (ProcessorType.NVIDIA, ProcessorType.ATI)
+        computer.gpu_type = ProcessorType.NVIDIA if platform == LINUX else rng.choice(types)
+        computer.gpu_flops = rng.lognormvariate(29.6, 0.5)  # about 7 TFLOPS
     for cheat, part in cheats.items():
-        if dice.random() < part:
+        if rng.random() < part:
             computer.cheat = cheat
             break
     return computer
@@ -128,46 +138,44 @@ Cheats = dict[Cheat, float]
 
 
 def make_job(
-    dice: Random, computers: Sequence[Computer], kinds: Sequence[VersionKind], nreplicas: int, usual_fpops: float
+    rng: Random, computers: Sequence[Computer], kinds: Sequence[VersionKind], nreplicas: int, usual_fpops: float
 ) -> Job:
     """A job of some size, done by as many computers, each of another volunteer; a failed one's is done by another."""
-    fpops_est = usual_fpops * dice.lognormvariate(0, 0.5)
+    fpops_est = usual_fpops * rng.lognormvariate(0, 0.5)
     job = Job(fpops_est, [])
     users: set[int] = set()
     nright = 0
     while nright < nreplicas and len(users) < 3 * nreplicas:
-        computer = dice.choice(computers)
+        computer = rng.choice(computers)
         if computer.user_id in users:
             if len(computers) <= 3 * nreplicas:
                 users.add(-len(users))  # few computers: do not look for ever
             continue
         users.add(computer.user_id)
-        report = make_report(dice, computer, kinds, fpops_est, fpops_est / usual_fpops)
+        report = make_report(rng, computer, kinds, fpops_est, fpops_est / usual_fpops)
         job.reports.append(report)
         nright += not report.has_failed
     return job
 
 
-def make_report(
-    dice: Random, computer: Computer, kinds: Sequence[VersionKind], fpops_est: float, size: float
-) -> Report:
+def make_report(rng: Random, computer: Computer, kinds: Sequence[VersionKind], fpops_est: float, size: float) -> Report:
     """What a computer reports of a job of this ``size`` (1: the usual one)."""
-    place = dice.choice(computer.kinds(kinds))
-    kind = kinds[place]
+    kind_index = rng.choice(computer.kinds(kinds))
+    kind = kinds[kind_index]
     peak_flops = kind.avg_ncpus * computer.p_fpops + kind.gpu_usage * computer.gpu_flops
-    elapsed = fpops_est / (peak_flops * kind.efficiency * computer.efficiency) * dice.uniform(0.95, 1.05)
+    elapsed = fpops_est / (peak_flops * kind.efficiency * computer.efficiency) * rng.uniform(0.95, 1.05)
     busy = elapsed * min(kind.avg_ncpus, computer.ncpus) * 0.97
     computer.njobs += 1
-    report = Report(computer, kind, None if computer.is_anonymous else place, elapsed, busy, peak_flops)
+    report = Report(computer, kind, None if computer.is_anonymous else kind_index, elapsed, busy, peak_flops)
     match computer.cheat:
         case Cheat.EXAGGERATE:
             report.peak_flops *= 10
-        case Cheat.ONE_TIME if dice.random() < 0.02:
+        case Cheat.ONE_TIME if rng.random() < 0.02:
             report.elapsed_secs = 1e304
         case Cheat.WRONG:
-            report.is_right = dice.random() < 0.5
-        case Cheat.PICK:
-            report.has_failed = size > LONG_JOB
+            report.is_right = rng.random() < 0.5
+        case Cheat.CHERRY_PICK:
+            report.has_failed = size > CHERRY_PICKED_SIZE
         case Cheat.SLACK if computer.njobs % 10:
             report.elapsed_secs /= 100
     return report

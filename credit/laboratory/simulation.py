@@ -1,7 +1,7 @@
 """Puts simulated jobs and their reports into the database in bulk, on a clock that is passed in.
 
-For demos, tests and benchmarks. It does what scheduler and transitioner would have done by the time of the
-validator: the workunits are there, their results reported, the computers known to have been sent jobs.
+For demos, tests and benchmarks. It leaves what the scheduler and the transitioner would have left for the validator:
+workunits, their reported results, and records of the computers that were sent jobs.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from typing import Any, Final
 from django.db import connection, models, transaction
 from psycopg.types.json import Jsonb
 
+from credit.laboratory import sql
 from credit.laboratory.population import (
     BOUND_FACTOR,
     KINDS,
+    MAX_TURNAROUND_SECS,
+    USUAL_FPOPS,
     Cheats,
     Computer,
     Job,
+    Report,
     VersionKind,
     make_computer,
     make_job,
@@ -33,8 +37,6 @@ from credit.statistics.feeder import feed
 from credit.validator.passes import run_pass
 from portal.models import Host, User
 
-USUAL_FPOPS: Final = 2e13
-"""Two hours of a 4 GFLOPS processor at a good half of its peak."""
 HOSTS_PER_USER: Final = 2
 MAX_COMPUTERS: Final = 100_000
 MAX_JOBS: Final = 1_000_000
@@ -43,14 +45,14 @@ MAX_RESULTS: Final = 20
 
 
 @dataclass(slots=True)
-class World:
+class SimulatedProject:
     """An app with its versions, and the computers that work for it. ``versions`` go with ``kinds``."""
 
     app: App
     kinds: Sequence[VersionKind]
     versions: list[AppVersion]
     computers: list[Computer]
-    dice: Random
+    rng: Random
     nreplicas: int = 2
     usual_fpops: float = USUAL_FPOPS
     njobs: int = field(default=0)
@@ -59,11 +61,11 @@ class World:
         """So many jobs are sent and reported between two moments, and wait to be validated; the number of results."""
         if not 0 <= njobs <= MAX_JOBS:
             raise ValueError(f"njobs must be from 0 to {MAX_JOBS}, not {njobs}")
-        jobs = [make_job(self.dice, self.computers, self.kinds, self.nreplicas, self.usual_fpops) for _ in range(njobs)]
+        jobs = [make_job(self.rng, self.computers, self.kinds, self.nreplicas, self.usual_fpops) for _ in range(njobs)]
         with transaction.atomic():
             return _insert(self, jobs, begin, end)
 
-    def ask_again(self, now: dt.datetime) -> int:
+    def add_replicas(self, now: dt.datetime) -> int:
         """One more result for each workunit whose results disagree, as the transitioner would; how many."""
         undecided = Workunit.objects.filter(
             app=self.app, canonical_result=None, need_validate=False, transition_at__lte=now, name__startswith="sim_"
@@ -72,13 +74,13 @@ class World:
         ids = iter(_next_ids(Result, len(workunits)))
         rows = []
         for workunit in workunits:
-            computer = self.dice.choice(self.computers)
-            report = make_report(self.dice, computer, self.kinds, workunit.fpops_est, 1.0)
+            computer = self.rng.choice(self.computers)
+            report = make_report(self.rng, computer, self.kinds, workunit.fpops_est, 1.0)
             rows.append(_result(self, workunit.pk, workunit.nresults, next(ids), report, now, now))
         with transaction.atomic():
             _copy(Result, rows)
             again = [workunit.pk for workunit in workunits]
-            _know_hosts(again)
+            _create_host_records(again)
             Workunit.objects.filter(pk__in=again).update(need_validate=True, transition_at=None)
         return len(rows)
 
@@ -102,14 +104,14 @@ def release_versions(app: App, kinds: Sequence[VersionKind] = KINDS, version_num
 
 
 def make_computers(
-    dice: Random,
+    rng: Random,
     number: int,
     *,
     hosts_per_user: int = HOSTS_PER_USER,
     anonymous_part: float = 0.0,
     cheats: Cheats | None = None,
 ) -> list[Computer]:
-    """So many computers and their volunteers, who cannot log in."""
+    """Create this many computers and their volunteers, who cannot log in."""
     if not 1 <= number <= MAX_COMPUTERS:
         raise ValueError(f"the number of computers must be from 1 to {MAX_COMPUTERS}, not {number}")
     marker = secrets.token_hex(4)
@@ -121,7 +123,7 @@ def make_computers(
         ]
     )
     made = [
-        make_computer(dice, 0, users[n // hosts_per_user].pk, anonymous_part=anonymous_part, cheats=cheats or {})
+        make_computer(rng, 0, users[n // hosts_per_user].pk, anonymous_part=anonymous_part, cheats=cheats or {})
         for n in range(number)
     ]
     hosts = Host.objects.bulk_create(
@@ -148,8 +150,8 @@ def _coprocs(computer: Computer) -> list[dict[str, Any]]:
     return [{"type": computer.gpu_type, "name": "simulated", "count": 1, "peak_flops": computer.gpu_flops}]
 
 
-def _insert(world: World, jobs: Sequence[Job], begin: dt.datetime, end: dt.datetime) -> int:
-    app = world.app
+def _insert(project: SimulatedProject, jobs: Sequence[Job], begin: dt.datetime, end: dt.datetime) -> int:
+    app = project.app
     ids = _next_ids(Workunit, len(jobs))
     result_ids = iter(_next_ids(Result, sum(len(job.reports) for job in jobs)))
     workunits: list[dict[str, Any]] = []
@@ -166,42 +168,48 @@ def _insert(world: World, jobs: Sequence[Job], begin: dt.datetime, end: dt.datet
                 "created_at": sent_at,
                 "fpops_est": job.fpops_est,
                 "fpops_bound": job.fpops_est * BOUND_FACTOR,
-                "min_quorum": world.nreplicas,
-                "target_nresults": world.nreplicas,
+                "min_quorum": project.nreplicas,
+                "target_nresults": project.nreplicas,
                 "max_success_results": MAX_RESULTS,
                 "max_total_results": MAX_RESULTS,
-                "need_validate": nvalidatable >= world.nreplicas,
+                "need_validate": nvalidatable >= project.nreplicas,
             }
         )
         for replica, report in enumerate(job.reports):
-            results.append(_result(world, id_, replica, next(result_ids), report, sent_at, end))
+            results.append(_result(project, id_, replica, next(result_ids), report, sent_at, end))
     _copy(Workunit, workunits)
     _copy(Result, results)
-    _know_hosts(ids)
-    world.njobs += len(jobs)
+    _create_host_records(ids)
+    project.njobs += len(jobs)
     return len(results)
 
 
 def _result(
-    world: World, workunit_id: int, replica: int, id_: int, report: Any, sent_at: dt.datetime, end: dt.datetime
+    project: SimulatedProject,
+    workunit_id: int,
+    replica: int,
+    id_: int,
+    report: Report,
+    sent_at: dt.datetime,
+    end: dt.datetime,
 ) -> dict[str, Any]:
     """Reported after its run time; one that claims to have run longer than that, at the end."""
-    took = dt.timedelta(seconds=min(report.elapsed_secs * 1.02 + 30, 30 * 86400.0))
-    if report.elapsed_secs > 30 * 86400:
+    took = dt.timedelta(seconds=report.turnaround_secs)
+    if report.elapsed_secs > MAX_TURNAROUND_SECS:
         took = max(end - sent_at, dt.timedelta(minutes=1))
     right = f"output of {workunit_id}"
     output = right if report.is_right else f"{right}, made up by {report.computer.host_id}"
     return {
         "id": id_,
         "workunit_id": workunit_id,
-        "app_id": world.app.pk,
+        "app_id": project.app.pk,
         "name": f"sim_{workunit_id}_{replica}",
         "created_at": sent_at - took,
         "server_state": ServerState.OVER,
         "outcome": Outcome.CLIENT_ERROR if report.has_failed else Outcome.SUCCESS,
         "user_id": report.computer.user_id,
         "host_id": report.computer.host_id,
-        "app_version_id": None if report.place is None else world.versions[report.place].pk,
+        "app_version_id": None if report.kind_index is None else project.versions[report.kind_index].pk,
         "processor_type": report.kind.processor_type,
         "peak_flops": report.peak_flops,
         "sent_at": sent_at - took,
@@ -241,37 +249,15 @@ def _adapted(field_: models.Field[Any, Any], value: Any) -> Any:
     return "" if value is models.NOT_PROVIDED or hasattr(value, "resolve_expression") else value
 
 
-_KNOW: Final = """
-INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, pfc_n, et_n, et_q, turnaround_n,
-       turnaround_q, consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day)
-SELECT r.host_id, r.app_id, r.app_version_id, CASE WHEN r.app_version_id IS NULL THEN r.processor_type ELSE 'CPU' END,
-       0, 0, 0, 0, 0, 0, true, min(r.sent_at + make_interval(secs => w.delay_bound_secs)), 0.1, 0
-  FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
- WHERE r.workunit_id = ANY (%s)
- GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-ON CONFLICT DO NOTHING
-"""
-_FAILED: Final = """
-UPDATE credit_hostappversion h
-   SET scale_probation = true, consecutive_valid = 0, error_rate = least(1, h.error_rate + 0.1 * f.n),
-       host_scale_at = f.failed_at
-  FROM (SELECT r.host_id, r.app_version_id, count(*) AS n,
-               max(r.received_at + make_interval(secs => w.delay_bound_secs)) AS failed_at
-          FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
-         WHERE r.workunit_id = ANY (%s) AND r.outcome = 3 GROUP BY 1, 2) f
- WHERE h.host_id = f.host_id AND h.app_version_id = f.app_version_id
-"""
-
-
-def _know_hosts(workunit_ids: list[int]) -> None:
-    """What the scheduler and the transitioner note of hosts: that they were sent jobs, and which failed."""
+def _create_host_records(workunit_ids: list[int]) -> None:
+    """Record what the scheduler and the transitioner would: that hosts were sent jobs, and which failed."""
     with connection.cursor() as cursor:
-        cursor.execute(_KNOW, [workunit_ids])
-        cursor.execute(_FAILED, [workunit_ids])
+        cursor.execute(sql.INSERT_HOST_RECORDS, [workunit_ids])
+        cursor.execute(sql.COUNT_FAILURES, [workunit_ids])
 
 
 def run(
-    world: World,
+    project: SimulatedProject,
     njobs: int,
     begin: dt.datetime,
     end: dt.datetime,
@@ -284,13 +270,13 @@ def run(
     credit = 0.0
     for step in range(nsteps):
         at = [begin + (end - begin) * n / nsteps for n in (step, step + 1)]
-        nresults += world.report(njobs * (step + 1) // nsteps - njobs * step // nsteps, *at)
+        nresults += project.report(njobs * (step + 1) // nsteps - njobs * step // nsteps, *at)
         if validates:
-            credit += _validate(world.app, at[1])
-            while again := world.ask_again(at[1]):
+            credit += _validate(project.app, at[1])
+            while again := project.add_replicas(at[1]):
                 nresults += again
-                credit += _validate(world.app, at[1])
-            feed(at[1], world.app)
+                credit += _validate(project.app, at[1])
+            feed(at[1], project.app)
     return nresults, credit
 
 

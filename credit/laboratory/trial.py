@@ -1,8 +1,8 @@
 """One trial: a population works on a stream of jobs, and the engine decides each as the validator would.
 
-It stands for scheduler (jobs of a spell of probation), validator (claims, grants, versions' averages moved after each
-pass) and feeder (scales renewed every ten minutes), on a clock of its own. What jobs are granted is told relative to
-their estimate, so that jobs of different size can be compared: 1 is what the estimate is worth.
+It stands in for the scheduler (jobs sent on probation), the validator (claims, grants, averages updated after each
+pass) and the feeder (scales renewed every ten minutes), on a clock of its own. Grants are given relative to the job's
+estimate, so that jobs of different size can be compared: 1 is what the estimate is worth.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from credit.engine.rules import Rules, credit_of
 from credit.laboratory.population import (
     BOUND_FACTOR,
     KINDS,
+    USUAL_FPOPS,
     Cheat,
     Cheats,
     Computer,
@@ -34,7 +35,6 @@ from credit.laboratory.population import (
 DAY_SECS: Final = 86_400.0
 FEEDER_SECS: Final = 600.0
 DELAY_BOUND_SECS: Final = 7 * DAY_SECS
-USUAL_FPOPS: Final = 2e13
 ABSURD_SECS: Final = 1e9
 _NO_DAY: Final = date(1970, 1, 1)
 
@@ -63,14 +63,17 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A valid result. ``granted`` and ``claimed`` are relative to the estimate; ``place`` is its version's, None for a
-    program of the volunteer's own; ``nth`` counts the host's results from 1. ``default`` is the default claim of the
-    moment, ``is_absurd`` whether an impossible run time was reported."""
+    """A valid result.
+
+    ``granted`` and ``claimed`` are relative to the estimate. ``kind_index`` is its version's, None for a program of the
+    volunteer's own. ``nth`` counts the host's results from 1. ``default`` is the default claim of the moment, and
+    ``is_absurd`` says whether an impossible run time was reported.
+    """
 
     number: int
     host: int
     nth: int
-    place: int | None
+    kind_index: int | None
     granted: float
     claimed: float
     is_approximate: bool
@@ -84,18 +87,18 @@ class Trial:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.dice = Random(setup.seed)
+        self.rng = Random(setup.seed)
         self.app = AppFacts(1, setup.rules, host_scale_check=setup.host_scale_check, target_nresults=setup.nreplicas)
         platforms = sorted({kind.platform for kind in setup.kinds})
         self.versions = [
             VersionFacts(
-                place + 1,
+                kind_index + 1,
                 processor_type=kind.processor_type,
                 platform_id=platforms.index(kind.platform) + 1,
                 plan_class=kind.plan_class,
                 version_num=100,
             )
-            for place, kind in enumerate(setup.kinds)
+            for kind_index, kind in enumerate(setup.kinds)
         ]
         self.computers = [self._computer(number) for number in range(setup.hosts)]
         self.records: dict[tuple[int, int], HostVersionFacts] = {}
@@ -107,7 +110,7 @@ class Trial:
 
     def _computer(self, number: int) -> Computer:
         setup = self.setup
-        made = make_computer(self.dice, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
+        made = make_computer(self.rng, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
         if setup.first_cheat is not Cheat.NONE and number == 0:
             made.cheat, made.is_anonymous = setup.first_cheat, False
         return made
@@ -129,7 +132,7 @@ class Trial:
 
     def _decide(self) -> None:
         setup, app = self.setup, self.app
-        job = make_job(self.dice, self.computers, setup.kinds, setup.nreplicas, USUAL_FPOPS)
+        job = make_job(self.rng, self.computers, setup.kinds, setup.nreplicas, USUAL_FPOPS)
         workunit = WorkunitFacts(job.fpops_est, job.fpops_est * BOUND_FACTOR, setup.nreplicas, setup.nreplicas)
         valid: list[tuple[Report, ResultFacts]] = []
         for report in job.reports:
@@ -155,7 +158,7 @@ class Trial:
                     self._jobs,
                     host,
                     self._results_of[host],
-                    report.place,
+                    report.kind_index,
                     due(decision.grant, facts) / worth,
                     (claim.claimed_credit or 0.0) / worth,
                     claim.is_approximate,
@@ -166,24 +169,23 @@ class Trial:
             )
 
     def _facts(self, report: Report) -> ResultFacts:
-        """The job was sent as long ago as it truly took, or seems to have taken, whichever is longer."""
+        """The job was sent as long ago as it was out."""
         host = report.computer.host_id
-        place = report.place
-        key = (host, place if place is not None else -2 - self.setup.kinds.index(report.kind))
+        kind_index = report.kind_index
+        key = (host, kind_index if kind_index is not None else -2 - self.setup.kinds.index(report.kind))
         record = self.records.get(key)
         if record is None:
             record = self.records[key] = HostVersionFacts()
-        took = min(report.elapsed_secs * 1.02 + 30.0, 30 * DAY_SECS)
-        sent_at = self.now - took
+        sent_at = self.now - report.turnaround_secs
         count_sent(record, sent_at, DELAY_BOUND_SECS, _NO_DAY)
         return ResultFacts(
             record,
-            None if place is None else self.versions[place],
+            None if kind_index is None else self.versions[kind_index],
             report.elapsed_secs,
             report.peak_flops,
             sent_at,
             self.now,
-            is_anonymous=place is None,
+            is_anonymous=kind_index is None,
             cpu_secs=report.cpu_secs,
             p_fpops=report.computer.p_fpops,
         )

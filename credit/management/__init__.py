@@ -1,0 +1,1 @@
+"""Commands of validated credit."""

@@ -1,42 +1,32 @@
-"""Validated credit's tables, by subject: apps and versions, hosts' records, work, grants, statistics.
+"""The tables of validated credit, by subject: apps and versions, work, host records, sums of credit, statistics.
 
 A quantity that is undefined is NULL, never 0.
 """
 
-from credit.models.apps import (
-    App,
-    AppVersion,
-    Comparison,
-    CreditSystem,
-    Platform,
-    ProcessorType,
-    ReplicaRule,
-    RuleSet,
-    VersionAverage,
-)
-from credit.models.common import MAX_CREDIT, SAFE_NAME
+from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
+from credit.engine.rules import MAX_CREDIT, RuleSet
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
+from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Platform, VersionAverage
+from credit.models.common import SAFE_NAME
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.work import (
     MAX_FLOPS_COUNT,
     MAX_RESULTS_PER_WORKUNIT,
-    AssimilateState,
+    WORKUNIT_ERRORS,
     Batch,
-    FileDeleteState,
-    Outcome,
     Result,
-    ServerState,
-    ValidateState,
     Workunit,
-    WorkunitError,
 )
 
 __all__ = [
     "MAX_CREDIT",
     "MAX_FLOPS_COUNT",
     "MAX_RESULTS_PER_WORKUNIT",
+    "PROCESSOR_TYPES",
     "SAFE_NAME",
+    "WORKUNIT_ERRORS",
     "App",
     "AppSnapshot",
     "AppVersion",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -9,8 +10,9 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
-from credit.engine.rules import LIMITS
-from credit.models.common import MAX_CREDIT, MOST, SAFE_NAME, has_samples, one_of, within
+from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
+from credit.engine.rules import LIMITS, MAX_CREDIT, RuleSet
+from credit.models.common import MAX_STATISTIC, SAFE_NAME, has_samples, one_of, within
 
 MAX_GPU_RAM_BYTES: Final = 2**50
 MAX_CMDLINE_NBYTES: Final = 255
@@ -18,42 +20,42 @@ MAX_CMDLINE_NBYTES: Final = 255
 API_VERSION: Final = r"^([0-9]{1,3}(\.[0-9]{1,3}){2})?$"
 
 
-class ProcessorType(models.TextChoices):
-    """What a version computes on, by BOINC's names; never guessed from a plan class."""
-
-    CPU = "CPU", "CPU"
-    NVIDIA = "NVIDIA", "NVIDIA GPU"
-    ATI = "ATI", "AMD GPU"
-    INTEL = "intel_gpu", "Intel GPU"
-    APPLE = "apple_gpu", "Apple GPU"
-
-
-class CreditSystem(models.TextChoices):
-    CREDITNEW = "creditnew", "CreditNew: peak FLOPS, normalised over versions and computers"
-    PEAK_FLOPS = "peak_flops", "benchmark × CPU time"
-    ACTUAL_FLOPS = "actual_flops", "FLOPs counted by the app"
-    FIXED = "fixed", "a fixed amount"
-
-
-class RuleSet(models.TextChoices):
-    PUBLISHED = "published", "as published"
-    DEPLOYED = "deployed", "as BOINC's own server computes"
-
-
 class Comparison(models.TextChoices):
+    """How two outputs are compared."""
+
     BITWISE = "bitwise", "equal to the bit"
     TOLERANCE = "tolerance", "numbers equal within a tolerance"
     CUSTOM = "custom", "a Python function"
 
 
-class ReplicaRule(models.TextChoices):
-    MEAN = "mean", "the mean of the replicas' claims"
-    MINIMUM = "minimum", "the smallest of the replicas' claims"
-
-
 class VersionAverage(models.TextChoices):
+    """What a version's average of PFC is made of."""
+
     MEAN = "mean", "the running average over its jobs"
     MEDIAN = "median", "the median of its computers' averages"
+
+
+PROCESSOR_TYPES: Final = {
+    ProcessorType.CPU: "CPU",
+    ProcessorType.NVIDIA: "NVIDIA GPU",
+    ProcessorType.ATI: "AMD GPU",
+    ProcessorType.INTEL: "Intel GPU",
+    ProcessorType.APPLE: "Apple GPU",
+}
+CREDIT_SYSTEMS: Final = {
+    CreditSystem.CREDITNEW: "CreditNew: peak FLOPS, normalised over versions and computers",
+    CreditSystem.PEAK_FLOPS: "benchmark × CPU time",
+    CreditSystem.ACTUAL_FLOPS: "FLOPs counted by the app",
+    CreditSystem.FIXED: "a fixed amount",
+}
+RULE_SETS: Final = {
+    RuleSet.PUBLISHED: "as published",
+    RuleSet.DEPLOYED: "as BOINC's own server computes",
+}
+REPLICA_RULES: Final = {
+    ReplicaRule.MEAN: "the mean of the replicas' claims",
+    ReplicaRule.MINIMUM: "the smallest of the replicas' claims",
+}
 
 
 def _limit(column: str, name: str, text: str) -> models.FloatField[float | None, float | None]:
@@ -89,20 +91,20 @@ _APP_RANGES: Final = {
     "max_jobs_per_day_init": (1, 100_000),
     **LIMITS,
 }
-_APP_CHOICES: Final[dict[str, type[models.TextChoices]]] = {
+_APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
     "credit_system": CreditSystem,
     "rule_set": RuleSet,
     "comparison": Comparison,
     "replica_rule": ReplicaRule,
     "version_average": VersionAverage,
 }
-# avg_ncpus and gpu_usage: beside what a processor type asks of them
+# avg_ncpus and gpu_usage have further constraints, by the type of processor.
 _VERSION_RANGES: Final = {
     "avg_ncpus": (0, 1024),
     "gpu_usage": (0, 64),
     "min_gpu_ram_bytes": (0, MAX_GPU_RAM_BYTES),
     "cross_project_scale": (1e-6, 1e6),
-    "total_credit": (0, MOST),
+    "total_credit": (0, MAX_STATISTIC),
 }
 
 
@@ -134,8 +136,8 @@ class App(models.Model):
         help_text="Its part of the jobs sent, relative to the other apps'.",
     )
 
-    credit_system = models.CharField(max_length=16, choices=CreditSystem, default=CreditSystem.CREDITNEW)
-    rule_set = models.CharField(max_length=16, choices=RuleSet, default=RuleSet.PUBLISHED)
+    credit_system = models.CharField(max_length=16, choices=CREDIT_SYSTEMS, default=CreditSystem.CREDITNEW)
+    rule_set = models.CharField(max_length=16, choices=RULE_SETS, default=RuleSet.PUBLISHED)
     host_scale_check = models.BooleanField(
         default=False,
         help_text="Computers on probation get no more than their raw claim: against picking jobs to be credited for.",
@@ -156,7 +158,7 @@ class App(models.Model):
     benchmark_scale = models.FloatField(
         "factor on benchmark × CPU time", default=1, validators=[MinValueValidator(1e-6), MaxValueValidator(1e6)]
     )
-    replica_rule = models.CharField(max_length=8, choices=ReplicaRule, default=ReplicaRule.MEAN)
+    replica_rule = models.CharField(max_length=8, choices=REPLICA_RULES, default=ReplicaRule.MEAN)
     version_average = models.CharField(max_length=8, choices=VersionAverage, default=VersionAverage.MEAN)
     host_avg_samples = _count("host_avg_samples", "samples averaged evenly, hosts", "N of a host's averages.")
     host_avg_weight = _limit("host_avg_weight", "weight of later samples, hosts", "A of a host's averages.")
@@ -207,7 +209,7 @@ class App(models.Model):
         ordering = ["name"]
         constraints = [
             CheckConstraint(
-                condition=Q(min_avg_pfc__isnull=True) | Q(min_avg_pfc__gt=0, min_avg_pfc__lt=MOST),
+                condition=Q(min_avg_pfc__isnull=True) | Q(min_avg_pfc__gt=0, min_avg_pfc__lt=MAX_STATISTIC),
                 name="app_min_avg_pfc_positive",
             ),
             *(within("app", column, low, high) for column, (low, high) in _APP_RANGES.items()),
@@ -235,7 +237,7 @@ class AppVersion(models.Model):
     platform = models.ForeignKey(Platform, models.PROTECT, related_name="versions")
     version_num = models.PositiveIntegerField("version", validators=[MaxValueValidator(100_000_000)])
     plan_class = models.CharField(max_length=64, blank=True)
-    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
     avg_ncpus = models.FloatField(
         "processors used", default=1, validators=[MinValueValidator(0), MaxValueValidator(1024)]
     )
@@ -277,14 +279,16 @@ class AppVersion(models.Model):
             CheckConstraint(condition=Q(ngranted__gte=0), name="appversion_ngranted_range"),
             has_samples("appversion", "pfc"),
             CheckConstraint(
-                condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=MOST), name="appversion_pfc_avg_range"
+                condition=Q(pfc_avg__isnull=True) | Q(pfc_avg__gte=0, pfc_avg__lt=MAX_STATISTIC),
+                name="appversion_pfc_avg_range",
             ),
             CheckConstraint(
-                condition=Q(pfc_scale__isnull=True) | Q(pfc_scale__gt=0, pfc_scale__lt=MOST),
+                condition=Q(pfc_scale__isnull=True) | Q(pfc_scale__gt=0, pfc_scale__lt=MAX_STATISTIC),
                 name="appversion_pfc_scale_range",
             ),
             CheckConstraint(
-                condition=Q(expavg_credit__gte=0, expavg_credit__lt=MOST), name="appversion_expavg_credit_range"
+                condition=Q(expavg_credit__gte=0, expavg_credit__lt=MAX_STATISTIC),
+                name="appversion_expavg_credit_range",
             ),
             CheckConstraint(
                 condition=Q(processor_type=ProcessorType.CPU, gpu_usage=0)

@@ -1,15 +1,14 @@
-"""What several of validated credit's tables share: safe names, the most credit there may be, kinds of constraints."""
+"""What several tables of validated credit share: safe names, the limit of sums and averages, kinds of constraints."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from django.core.validators import RegexValidator
 from django.db.models import CheckConstraint, Q, TextChoices
 
-MAX_CREDIT: Final = 1e15
-"""The most credit (Cobblestones) that one job can be granted."""
-MOST: Final = 1e30
+MAX_STATISTIC: Final = 1e30
 """Sums and averages of credit and of normalised PFC stay below it: only broken statistics come near."""
 
 SAFE_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "Letters, digits, _ . and - only, not first.")
@@ -27,8 +26,9 @@ def within(table: str, column: str, low: float, high: float) -> CheckConstraint:
     )
 
 
-def one_of(table: str, column: str, choices: type[TextChoices]) -> CheckConstraint:
-    return CheckConstraint(condition=Q(**{f"{column}__in": choices.values}), name=f"{table}_{column}_known")
+def one_of(table: str, column: str, choices: type[StrEnum] | type[TextChoices]) -> CheckConstraint:
+    """The column is one of the enum's values."""
+    return CheckConstraint(condition=Q(**{f"{column}__in": list(choices)}), name=f"{table}_{column}_known")
 
 
 def has_samples(table: str, *averages: str) -> CheckConstraint:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import CheckConstraint, Q
 
-from credit.models.common import MOST, within
+from credit.models.common import MAX_STATISTIC, within
 from portal.models import Host, User
 
 
@@ -19,8 +19,10 @@ class UserCredit(models.Model):
 
     class Meta:
         constraints = [
-            CheckConstraint(condition=Q(total_credit__gte=0, total_credit__lt=MOST), name="usercredit_total_range"),
-            within("usercredit", "expavg_credit", 0, MOST),
+            CheckConstraint(
+                condition=Q(total_credit__gte=0, total_credit__lt=MAX_STATISTIC), name="usercredit_total_range"
+            ),
+            within("usercredit", "expavg_credit", 0, MAX_STATISTIC),
         ]
 
     def __str__(self) -> str:
@@ -37,8 +39,10 @@ class HostCredit(models.Model):
 
     class Meta:
         constraints = [
-            CheckConstraint(condition=Q(total_credit__gte=0, total_credit__lt=MOST), name="hostcredit_total_range"),
-            within("hostcredit", "expavg_credit", 0, MOST),
+            CheckConstraint(
+                condition=Q(total_credit__gte=0, total_credit__lt=MAX_STATISTIC), name="hostcredit_total_range"
+            ),
+            within("hostcredit", "expavg_credit", 0, MAX_STATISTIC),
         ]
 
     def __str__(self) -> str:

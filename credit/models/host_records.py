@@ -1,4 +1,4 @@
-"""What is known of a version on a computer."""
+"""What is known of how a version runs on a computer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 
 from credit.engine.averages import SAMPLE_LIMIT
+from credit.engine.facts import ProcessorType
 from credit.engine.rules import LIMITS
-from credit.models.apps import App, AppVersion, ProcessorType
+from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
 from credit.models.common import has_samples, one_of, within
 from portal.models import Host
 
-# Samples are below engine.averages.SAMPLE_LIMIT, and q adds up the squares of as many as an average may take evenly.
+# Samples are below engine.averages.SAMPLE_LIMIT, and q adds up the squares of at most the samples that count evenly.
 _HIGHEST: Final = {
     "et_avg": SAMPLE_LIMIT,
     "et_var": SAMPLE_LIMIT**2,
@@ -35,7 +36,7 @@ class HostAppVersion(models.Model):
     app = models.ForeignKey(App, models.CASCADE, db_index=False)
     # NULL: anonymous platform, and then processor_type says which of its records it is
     app_version = models.ForeignKey(AppVersion, models.CASCADE, null=True, blank=True, db_index=False)
-    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
 
     pfc_n = models.BigIntegerField(default=0)
     pfc_avg = models.FloatField("average of PFC / estimate", null=True)
@@ -76,7 +77,7 @@ class HostAppVersion(models.Model):
         ]
         indexes = [
             models.Index(fields=["app_version"], name="hostappversion_version"),
-            # All of a computer's, at each of its scheduler requests: the unique ones above know a part each.
+            # Each scheduler request reads all records of a computer; the unique indexes above have only a part each.
             models.Index(fields=["host"], name="hostappversion_host"),
         ]
 

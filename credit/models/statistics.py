@@ -1,4 +1,4 @@
-"""How apps' and versions' statistics moved: a row for each run of the feeder that found them changed, for charts."""
+"""Snapshots of apps' and versions' statistics, for charts: a row for each run of the feeder that found a change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from credit.models.apps import App, AppVersion
 
 
 class AppSnapshot(models.Model):
-    """An app's least average at a feeder pass that moved it."""
+    """An app's least average after a run of the feeder that changed it."""
 
     app = models.ForeignKey(App, models.CASCADE, related_name="snapshots", db_index=False)
     taken_at = models.DateTimeField()

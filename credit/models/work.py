@@ -1,7 +1,7 @@
-"""Batches, workunits and their results, with their states.
+"""Batches, workunits and their results.
 
-States have BOINC's numbers, so that people who know its database read ours. What a claim and a grant were made of is
-kept in columns of the result, by the names of ``engine.explanation``.
+What a claim and a grant were made of is kept in columns of the result that are named like the fields of
+``credit.engine.explanation``. The states are those of ``credit.engine.states``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q
 from django.utils import timezone
 
-from credit.models.apps import App, AppVersion, ProcessorType
-from credit.models.common import MAX_CREDIT, SAFE_NAME
+from credit.engine.facts import ProcessorType
+from credit.engine.rules import MAX_CREDIT
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
+from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
+from credit.models.common import SAFE_NAME
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25
@@ -41,27 +44,24 @@ class Batch(models.Model):
         return self.name
 
 
-class AssimilateState(models.IntegerChoices):
-    INIT = 0, "not decided"
-    READY = 1, "waits to be assimilated"
-    DONE = 2, "assimilated"
-
-
-class FileDeleteState(models.IntegerChoices):
-    INIT = 0, "needed"
-    READY = 1, "may be deleted"
-    DONE = 2, "deleted"
-    ERROR = 3, "could not be deleted"
-
-
-class WorkunitError(models.IntegerChoices):
-    """Why a workunit ended without a canonical result; bits of ``Workunit.error_mask``."""
-
-    COULD_NOT_SEND = 1, "could not be sent"
-    TOO_MANY_ERROR_RESULTS = 2, "too many errors"
-    TOO_MANY_SUCCESS_RESULTS = 4, "too many results without agreement"
-    TOO_MANY_TOTAL_RESULTS = 8, "too many results"
-    CANCELLED = 16, "cancelled"
+ASSIMILATE_STATES: Final = {
+    AssimilateState.INIT: "not decided",
+    AssimilateState.READY: "waits to be assimilated",
+    AssimilateState.DONE: "assimilated",
+}
+FILE_DELETE_STATES: Final = {
+    FileDeleteState.INIT: "needed",
+    FileDeleteState.READY: "may be deleted",
+    FileDeleteState.DONE: "deleted",
+    FileDeleteState.ERROR: "could not be deleted",
+}
+WORKUNIT_ERRORS: Final = {
+    WorkunitError.COULD_NOT_SEND: "could not be sent",
+    WorkunitError.TOO_MANY_ERROR_RESULTS: "too many errors",
+    WorkunitError.TOO_MANY_SUCCESS_RESULTS: "too many results without agreement",
+    WorkunitError.TOO_MANY_TOTAL_RESULTS: "too many results",
+    WorkunitError.CANCELLED: "cancelled",
+}
 
 
 class Workunit(models.Model):
@@ -93,15 +93,15 @@ class Workunit(models.Model):
     validate_fault = models.CharField(max_length=500, blank=True, db_default="")
     validate_after = models.DateTimeField(null=True, blank=True)
     transition_at = models.DateTimeField("when the transitioner looks at it", null=True, blank=True)
-    # Without a constraint in the database: checking it would cost the validator a fifth of what it writes. It sets only
+    # There is no constraint in the database: it would cost a fifth of the validator's writing. The validator only sets
     # results that it has read with this workunit locked, and check_credit looks at all of them.
     canonical_result = models.ForeignKey(
         "Result", models.SET_NULL, null=True, blank=True, related_name="+", db_index=False, db_constraint=False
     )
     canonical_credit = models.FloatField(null=True, blank=True)
     error_mask = models.PositiveSmallIntegerField(default=0)
-    assimilate_state = models.PositiveSmallIntegerField(choices=AssimilateState, default=AssimilateState.INIT)
-    file_delete_state = models.PositiveSmallIntegerField(choices=FileDeleteState, default=FileDeleteState.INIT)
+    assimilate_state = models.PositiveSmallIntegerField(choices=ASSIMILATE_STATES, default=AssimilateState.INIT)
+    file_delete_state = models.PositiveSmallIntegerField(choices=FILE_DELETE_STATES, default=FileDeleteState.INIT)
     assimilated_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -163,50 +163,49 @@ class Workunit(models.Model):
         return self.name
 
 
-class ServerState(models.IntegerChoices):
-    UNSENT = 2, "waits to be sent"
-    IN_PROGRESS = 4, "in progress"
-    OVER = 5, "over"
-
-
-class Outcome(models.IntegerChoices):
-    INIT = 0, "open"
-    SUCCESS = 1, "completed"
-    COULD_NOT_SEND = 2, "could not be sent"
-    CLIENT_ERROR = 3, "error while computing"
-    NO_REPLY = 4, "no reply before the deadline"
-    DIDNT_NEED = 5, "not needed any more"
-    VALIDATE_ERROR = 6, "output could not be checked"
-    CLIENT_DETACHED = 7, "abandoned"
-
-
-class ValidateState(models.IntegerChoices):
-    INIT = 0, "not checked yet"
-    VALID = 1, "valid"
-    INVALID = 2, "invalid"
-    NO_CHECK = 3, "not checked"
-    INCONCLUSIVE = 4, "waits for a second opinion"
-    TOO_LATE = 5, "too late"
+SERVER_STATES: Final = {
+    ServerState.UNSENT: "waits to be sent",
+    ServerState.IN_PROGRESS: "in progress",
+    ServerState.OVER: "over",
+}
+OUTCOMES: Final = {
+    Outcome.INIT: "open",
+    Outcome.SUCCESS: "completed",
+    Outcome.COULD_NOT_SEND: "could not be sent",
+    Outcome.CLIENT_ERROR: "error while computing",
+    Outcome.NO_REPLY: "no reply before the deadline",
+    Outcome.DIDNT_NEED: "not needed any more",
+    Outcome.VALIDATE_ERROR: "output could not be checked",
+    Outcome.CLIENT_DETACHED: "abandoned",
+}
+VALIDATE_STATES: Final = {
+    ValidateState.INIT: "not checked yet",
+    ValidateState.VALID: "valid",
+    ValidateState.INVALID: "invalid",
+    ValidateState.NO_CHECK: "not checked",
+    ValidateState.INCONCLUSIVE: "waits for a second opinion",
+    ValidateState.TOO_LATE: "too late",
+}
 
 
 class Result(models.Model):
-    """One replica of a workunit: on which computer, what it reported, and why it was granted what it was."""
+    """One replica of a workunit: its computer, what was reported, and why it was granted its credit."""
 
     workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="results", db_index=False)
     app = models.ForeignKey(App, models.PROTECT, related_name="+", db_index=False)
     name = models.CharField(max_length=140)
     priority = models.SmallIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    server_state = models.PositiveSmallIntegerField(choices=ServerState, default=ServerState.UNSENT)
-    outcome = models.PositiveSmallIntegerField(choices=Outcome, default=Outcome.INIT)
-    validate_state = models.PositiveSmallIntegerField(choices=ValidateState, default=ValidateState.INIT)
-    file_delete_state = models.PositiveSmallIntegerField(choices=FileDeleteState, default=FileDeleteState.INIT)
+    server_state = models.PositiveSmallIntegerField(choices=SERVER_STATES, default=ServerState.UNSENT)
+    outcome = models.PositiveSmallIntegerField(choices=OUTCOMES, default=Outcome.INIT)
+    validate_state = models.PositiveSmallIntegerField(choices=VALIDATE_STATES, default=ValidateState.INIT)
+    file_delete_state = models.PositiveSmallIntegerField(choices=FILE_DELETE_STATES, default=FileDeleteState.INIT)
 
     user = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False)
     host = models.ForeignKey(Host, models.SET_NULL, null=True, blank=True, related_name="results", db_index=False)
     # NULL once it is sent: anonymous platform
     app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, blank=True, db_index=False)
-    processor_type = models.CharField(max_length=16, choices=ProcessorType, default=ProcessorType.CPU)
+    processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
     peak_flops = models.FloatField("peak FLOPS of the devices used", null=True, blank=True)
     projected_flops = models.FloatField("FLOPS that its run time was estimated from", null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
@@ -257,9 +256,9 @@ class Result(models.Model):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(fields=["name"], name="result_name"),
-            CheckConstraint(condition=Q(server_state__in=ServerState.values), name="result_server_state"),
-            CheckConstraint(condition=Q(outcome__in=Outcome.values), name="result_outcome"),
-            CheckConstraint(condition=Q(validate_state__in=ValidateState.values), name="result_validate_state"),
+            CheckConstraint(condition=Q(server_state__in=list(ServerState)), name="result_server_state"),
+            CheckConstraint(condition=Q(outcome__in=list(Outcome)), name="result_outcome"),
+            CheckConstraint(condition=Q(validate_state__in=list(ValidateState)), name="result_validate_state"),
             CheckConstraint(
                 condition=(Q(server_state=ServerState.OVER) & ~Q(outcome=Outcome.INIT))
                 | (~Q(server_state=ServerState.OVER) & Q(outcome=Outcome.INIT)),
@@ -297,8 +296,8 @@ class Result(models.Model):
                 F("app"), F("priority") * -1, F("id"), condition=Q(server_state=ServerState.UNSENT), name="result_queue"
             ),
             models.Index(fields=["host"], condition=Q(server_state=ServerState.IN_PROGRESS), name="result_in_progress"),
-            # Says more than it needs to, so that nothing else is looked up in it: a computer's jobs were, in all of it,
-            # where statistics had seen none in progress yet.
+            # The second condition is implied by the first. It keeps the planner from reading the whole index to find a
+            # computer's jobs, as it did before statistics had seen jobs in progress.
             models.Index(
                 fields=["deadline_at"],
                 condition=Q(server_state=ServerState.IN_PROGRESS, deadline_at__isnull=False),

@@ -1,4 +1,4 @@
-"""Reads: the project's apps, and the page of one with its versions' statistics."""
+"""Reads for the pages of apps: the list, and one app with its versions' statistics."""
 
 from __future__ import annotations
 
@@ -9,23 +9,12 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import Max
 
-from credit.models import App, AppVersion, ProcessorType
+from credit.models import PROCESSOR_TYPES, App, AppVersion, ProcessorType
+from credit.pages import sql
 from credit.pages.task_reads import recent_credit
 
 RECENT_WORKUNITS: Final = 5000
 """How far back the figures of recent jobs look: a bound on what a visit costs."""
-
-_RECENT: Final = """
-WITH recent AS (SELECT id FROM credit_workunit WHERE app_id = %s ORDER BY id DESC LIMIT %s)
-SELECT r.app_version_id, r.processor_type, count(*),
-       sum(r.granted_credit),
-       -- No job runs longer than it was out, whatever is reported.
-       sum(least(r.elapsed_secs, extract(epoch FROM r.received_at - r.sent_at))),
-       count(*) FILTER (WHERE r.is_approximate)
-FROM recent JOIN credit_result r ON r.workunit_id = recent.id
-WHERE r.granted_credit IS NOT NULL AND r.claim_rule IS NOT NULL
-GROUP BY 1, 2
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +40,7 @@ class VersionRow:
 
     @property
     def type_label(self) -> str:
-        return str(ProcessorType(self.processor_type).label)
+        return PROCESSOR_TYPES[ProcessorType(self.processor_type)]
 
 
 def read_apps() -> list[dict[str, Any]]:
@@ -83,7 +72,7 @@ def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
 
 def _recent(app: App) -> dict[tuple[int | None, str], Recent]:
     with connection.cursor() as cursor:
-        cursor.execute(_RECENT, [app.pk, RECENT_WORKUNITS])
+        cursor.execute(sql.RECENT_JOBS, [app.pk, RECENT_WORKUNITS])
         return {
             (version, type_): Recent(
                 ntasks=ntasks,

@@ -1,17 +1,17 @@
-"""Why a result claimed and was granted what it was, from the columns that the validator stored."""
+"""Why a result claimed and was granted what it was, read from the columns that the validator stored."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, grant_rule_of
-from credit.engine.facts import WorkunitFacts
 from credit.models import Result, Workunit
 from credit.pages.explanation_texts import Step, claim_steps, grant_steps, used_elapsed_secs
+from credit.statistics.facts import workunit_facts
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class StoredExplanation:
     """The steps to the claim and from there to the grant, and the claim as it was stored (credits)."""
 
     steps: list[Step]
@@ -45,12 +45,8 @@ def stored_explanation(result: Result) -> Explanation | None:
     )
 
 
-def workunit_facts(workunit: Workunit) -> WorkunitFacts:
-    return WorkunitFacts(workunit.fpops_est, workunit.fpops_bound, workunit.min_quorum, workunit.target_nresults)
-
-
-def explain(result: Result, workunit: Workunit) -> Ladder | None:
-    """The ladder of the page; None as long as nothing was claimed."""
+def explain(result: Result, workunit: Workunit) -> StoredExplanation | None:
+    """The steps that the page shows; None as long as nothing was claimed."""
     claim = stored_explanation(result)
     if claim is None:
         return None
@@ -59,6 +55,6 @@ def explain(result: Result, workunit: Workunit) -> Ladder | None:
         rule, is_cut = grant_rule_of(result.grant_rule)
         due = max(0.0, result.granted_credit - result.partial_credit)
         steps += grant_steps(Grant(result.granted_credit, rule, is_cut), due)
-    # Of a default the steps say already why it is none of its own.
+    # For a default claim, the steps already say why the result's own numbers were not used.
     is_approximate = claim.is_approximate and claim.claim_rule not in DEFAULT_RULES
-    return Ladder(steps, result.claimed_credit, result.granted_credit, is_approximate)
+    return StoredExplanation(steps, result.claimed_credit, result.granted_credit, is_approximate)

@@ -1,17 +1,12 @@
-"""A claim and a grant in plain words, step by step, and the claim computed again from what was stored.
-
-For the page that tells a volunteer why a job was granted what it was.
-"""
+"""A claim and a grant in plain words, step by step, for the page that says why a job was granted its credit. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from credit.engine.claims.published import default_pfc
 from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, GrantRule
-from credit.engine.facts import AppFacts, WorkunitFacts
-from credit.engine.rules import Rules, credit_of, pfc_of
+from credit.engine.facts import WorkunitFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +72,9 @@ GRANT_SENTENCES: Final = {
 }
 
 
-def recomputed_pfc(claim: Explanation, workunit: WorkunitFacts, partial_credit: float = 0.0) -> float | None:
-    """``claimed_pfc`` worked out again from the other numbers; ``partial_credit`` is what trickles brought."""
-    if claim.claim_rule is ClaimRule.LEFT_OUT:
-        return None
-    if claim.claim_rule in DEFAULT_RULES:
-        # What the default needs of an app is in the explanation.
-        return default_pfc(AppFacts(0, _ANY_RULES, claim.min_avg_pfc), workunit)
-    pfc = claim.raw_pfc or 0.0
-    for scale in (claim.version_scale, claim.host_scale):
-        if scale is not None:
-            pfc *= scale
-    return pfc + pfc_of(partial_credit) if _has_parts(claim.claim_rule) else pfc
-
-
-def _has_parts(rule: ClaimRule) -> bool:
-    """Whether a claim is made of what trickles brought and of the rest: the other systems count whole jobs."""
+def has_partial_credit(rule: ClaimRule) -> bool:
+    """Whether a claim by this rule includes partial credit: the other systems count whole jobs."""
     return ClaimRule.ANONYMOUS_NORMALISED <= rule < ClaimRule.PEAK_FLOPS
-
-
-_ANY_RULES: Final = Rules.published()
 
 
 def used_elapsed_secs(
@@ -106,9 +84,9 @@ def used_elapsed_secs(
     reported_secs: float | None,
     partial_elapsed_secs: float = 0.0,
 ) -> float | None:
-    """The run time that a stored claim reckoned with: less than reported if it was cut.
+    """The run time that a stored claim used: less than reported if it was cut.
 
-    What trickles had credited is part of it. Only the claim's FLOPs are stored; dividing them may round in the last
+    What was credited already is part of it. Only the claim's FLOPs are stored; dividing them may round in the last
     digit, which is no cut. Where they are not of the run time, it is the one reported.
     """
     is_of_run_time = ClaimRule.ANONYMOUS_DEFAULT <= rule < ClaimRule.PEAK_FLOPS
@@ -139,7 +117,7 @@ def claim_steps(
         steps += _default_steps(claim, workunit)
     else:
         steps += _scale_steps(claim)
-    if partial_credit and _has_parts(rule):
+    if partial_credit and has_partial_credit(rule):
         steps.append(Step("Credited while it ran", partial_credit, "Trickles brought this much already."))
     if rule is ClaimRule.FIXED_PER_JOB:
         steps.append(Step("Claim (credit)", claim.claimed_credit, "A fixed amount per job."))
@@ -192,16 +170,10 @@ def _host_sentence(claim: Explanation) -> str:
 
 
 def grant_steps(grant: Grant, due: float | None = None) -> list[Step]:
-    """How the claims of a workunit became its credit; ``due`` is this result's, where trickles brought some of it."""
+    """How the claims of a workunit became its credit; ``due`` is this result's part of it, after its partial credit."""
     steps = [Step("Granted (credit)", grant.credit, GRANT_SENTENCES[grant.rule])]
     if grant.is_cut:
         steps.insert(0, Step("Maximum (credit)", grant.credit, "The app's maximum for one job cut the grant."))
     if due is not None and due != grant.credit:
         steps.append(Step("Granted now (credit)", due, "What is left after the credit granted while it ran."))
     return steps
-
-
-def recomputed_credit(claim: Explanation, workunit: WorkunitFacts, partial_credit: float = 0.0) -> float | None:
-    """``claimed_credit`` worked out again from the other numbers."""
-    pfc = recomputed_pfc(claim, workunit, partial_credit)
-    return None if pfc is None else credit_of(pfc)

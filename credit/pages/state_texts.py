@@ -7,9 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from credit.engine.states import Outcome, ServerState, ValidateState
+
 
 class Stated(Protocol):
-    """What a state is read from: the numbers of ``credit.models``, which are BOINC's."""
+    """What a state is read from: the numbers of ``credit.engine.states``, which are BOINC's."""
 
     server_state: int
     outcome: int
@@ -38,22 +40,30 @@ class StateText:
 _UNSENT = StateText("waits to be sent", "", "It will go to the next computer that asks for such work.")
 _IN_PROGRESS = StateText("in progress", "", "The computer has not reported it yet.")
 _LATE = StateText("overdue", "warn", "The deadline has passed; it still counts if it is reported soon.")
-_OUTCOMES: Final = {
-    2: StateText("could not be sent", "error", "No computer could take it."),
-    3: StateText("error", "error", "The computer reported an error."),
-    4: StateText("no reply", "warn", "Nothing was reported before the deadline, so it was given to another computer."),
-    5: StateText("not needed", "", "It was not needed any more before it was sent."),
-    6: StateText("not checkable", "error", "Its output files could not be read or compared."),
-    7: StateText("abandoned", "warn", "The computer was detached, or lost the job."),
+_OUTCOMES: Final[dict[int, StateText]] = {
+    Outcome.COULD_NOT_SEND: StateText("could not be sent", "error", "No computer could take it."),
+    Outcome.CLIENT_ERROR: StateText("error", "error", "The computer reported an error."),
+    Outcome.NO_REPLY: StateText(
+        "no reply", "warn", "Nothing was reported before the deadline, so it was given to another computer."
+    ),
+    Outcome.DIDNT_NEED: StateText("not needed", "", "It was not needed any more before it was sent."),
+    Outcome.VALIDATE_ERROR: StateText("not checkable", "error", "Its output files could not be read or compared."),
+    Outcome.CLIENT_DETACHED: StateText("abandoned", "warn", "The computer was detached, or lost the job."),
 }
 _PENDING = StateText("pending", "", "It waits to be checked.")
-_VALIDATIONS: Final = {
-    0: _PENDING,
-    1: StateText("valid", "ok", "Its output is right, and credit was granted."),
-    2: StateText("invalid", "error", "Its output differs from what other computers found, so it gets no credit."),
-    3: StateText("not checked", "", "It ended without having to be checked."),
-    4: StateText("pending", "", "Its output differs from that of another computer: one more computer decides."),
-    5: StateText("too late", "warn", "It came when the job was over and its files were gone, so it gets no credit."),
+_VALIDATIONS: Final[dict[int, StateText]] = {
+    ValidateState.INIT: _PENDING,
+    ValidateState.VALID: StateText("valid", "ok", "Its output is right, and credit was granted."),
+    ValidateState.INVALID: StateText(
+        "invalid", "error", "Its output differs from what other computers found, so it gets no credit."
+    ),
+    ValidateState.NO_CHECK: StateText("not checked", "", "It ended without having to be checked."),
+    ValidateState.INCONCLUSIVE: StateText(
+        "pending", "", "Its output differs from that of another computer: one more computer decides."
+    ),
+    ValidateState.TOO_LATE: StateText(
+        "too late", "warn", "It came when the job was over and its files were gone, so it gets no credit."
+    ),
 }
 
 _EXITS: Final = {
@@ -150,13 +160,13 @@ _SIGNALLED: Final = re.compile(r"process got signal ([0-9]{1,3})\b")
 
 def state_text(result: Stated, now: dt.datetime) -> StateText:
     """The state of a result at ``now``."""
-    if result.server_state == 2:
+    if result.server_state == ServerState.UNSENT:
         return _UNSENT
-    if result.server_state == 4:
+    if result.server_state == ServerState.IN_PROGRESS:
         return _LATE if result.deadline_at is not None and result.deadline_at < now else _IN_PROGRESS
-    if result.outcome == 1:
+    if result.outcome == Outcome.SUCCESS:
         return _VALIDATIONS.get(result.validate_state, _PENDING)
-    if result.outcome == 3 and result.exit_status in (202, 203):
+    if result.outcome == Outcome.CLIENT_ERROR and result.exit_status in (202, 203):
         return StateText("aborted", "warn", f"It ended before its time: {exit_text(result.exit_status)}.")
     return _OUTCOMES.get(result.outcome, _PENDING)
 

@@ -1,7 +1,7 @@
-"""Reads: a volunteer's tasks, the page of one, and the page of its workunit.
+"""Reads for the pages of tasks: a volunteer's tasks, one of them, and its workunit.
 
-A task is what BOINC's database calls a result. Volunteers see their own; of others who worked on the same workunit
-they see what came of it, never who or which computer it was.
+A task is what BOINC's database calls a result. Volunteers see their own. Of others' results of the same workunit they
+see the outcome, but never the volunteer or the computer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from django.db.models import Q, QuerySet
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from credit.models import (
+    WORKUNIT_ERRORS,
     App,
     AppVersion,
     Outcome,
@@ -24,7 +25,6 @@ from credit.models import (
     UserCredit,
     ValidateState,
     Workunit,
-    WorkunitError,
 )
 from credit.pages.state_texts import StateText, reason_text, state_text
 from portal.models import Host, User
@@ -184,9 +184,4 @@ def _replicas(workunit_id: int, user: User, now: dt.datetime) -> list[TaskRow]:
 
 
 def _errors(workunit: Workunit) -> list[str]:
-    return [str(error.label) for error in WorkunitError if workunit.error_mask & error]
-
-
-def version_name(version: AppVersion | None, processor_type: str) -> str:
-    """A version in words; the volunteer's own program (anonymous platform) has none."""
-    return str(version) if version is not None else f"your own program ({processor_type})"
+    return [text for error, text in WORKUNIT_ERRORS.items() if workunit.error_mask & error]

@@ -1,0 +1,1 @@
+"""Recorded traces of BOINC's own validator, replayed through the rules and through the database."""

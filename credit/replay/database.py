@@ -1,8 +1,8 @@
-"""Replays a trace in the database: this site's own validator decides what BOINC's decided, by the deployed formulas.
+"""Replays a trace in the database: this site's validator decides what BOINC's decided, by the deployed formulas.
 
-Of each app the first queue: later ones differ by what is no formula there (docs/credit.md): what a validator process
-keeps in memory, when it writes, and updates that it loses. Where such a lost update reaches into a first queue, the
-claims and grants behind it are counted apart. Everything is rolled back at the end.
+Only the first queue of each app is replayed. Later ones differ by what is no formula there (docs/credit.md): what a
+validator process keeps in memory, when it writes, and updates that it loses. Where such a lost update affects a first
+queue, the claims and grants after it are counted apart. Everything is rolled back at the end.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ from credit.replay.traces import ANONYMOUS_BASE, Row, Trace, TraceEvent, TracePh
 from credit.validator.passes import run_pass
 from portal.models import Host, User
 
-_VALID: Final = 1
-_INVALID: Final = 2
 _AGREED: Final = b"all that agree: "
 _ANONYMOUS: Final = {
     -1: ProcessorType.APPLE,
@@ -75,7 +73,7 @@ class BoincRecords:
         self.lost: set[Key] = set()
 
     def take(self, keys: Sequence[Key], is_late: bool) -> bool:
-        """Of the results of one workunit, in order; whether what is behind their claims is not what is behind ours."""
+        """For each result of one workunit, in order: whether its claim was made from numbers that differ from ours."""
         is_behind = bool(self.lost.intersection(keys))
         for key in keys:
             if key in self.keys or key[1] not in self.state.versions:
@@ -116,14 +114,14 @@ def replay(trace: Trace) -> DatabaseReplay:
     done = DatabaseReplay()
     try:
         with transaction.atomic():
-            for phase in _first_drains(trace):
-                _Drain(trace, phase, done).run()
+            for phase in _first_queues(trace):
+                _QueueReplay(trace, phase, done).run()
             raise _RollBackError
     except _RollBackError:
         return done
 
 
-def _first_drains(trace: Trace) -> Iterator[TracePhase]:
+def _first_queues(trace: Trace) -> Iterator[TracePhase]:
     seen: set[int] = set()
     for phase in trace.phases:
         if phase.kind == "validate" and phase.app_id not in seen:
@@ -131,7 +129,7 @@ def _first_drains(trace: Trace) -> Iterator[TracePhase]:
             yield phase
 
 
-class _Drain:
+class _QueueReplay:
     """One queue of one app."""
 
     def __init__(self, trace: Trace, phase: TracePhase, done: DatabaseReplay) -> None:
@@ -149,7 +147,7 @@ class _Drain:
         self.make_hosts()
         self.make_records()
         canonical = [self.make_workunit(event) for event in self.events]
-        # As long after the last report as does not matter: the deployed formulas do not ask.
+        # How long after the last report does not matter: the deployed formulas do not use it.
         now = max((result.received_at for event in self.events for result in event.results), default=0.0)
         report = run_pass(self.app.pk, dt.datetime.fromtimestamp(now + 3600, dt.UTC), len(self.events) + 1)
         self.done.napps += 1
@@ -229,8 +227,8 @@ class _Drain:
         )
 
     def make_workunit(self, event: TraceEvent) -> Workunit:
-        # There a majority of the quorum decides, here all of it; the deployed formulas do not ask for the quorum.
-        nvalid = sum(result.state_after == _VALID for result in event.results)
+        # There a majority of the quorum decides, here all of it; the deployed formulas do not use the quorum.
+        nvalid = sum(result.state_after == ValidateState.VALID for result in event.results)
         min_quorum = min(event.min_quorum, nvalid) if event.canonical_after and nvalid else event.min_quorum
         workunit = Workunit.objects.create(
             app=self.app,
@@ -258,7 +256,8 @@ class _Drain:
         anonymous = result.app_version_id < 0
         is_known = anonymous or version is not None
         kept_host = self.hosts[result.host_id] if is_known and self.has_record(result) else None
-        digest = {_VALID: _AGREED, _INVALID: None}.get(result.state_after, f"{result.id:016}".encode())
+        digests: dict[int, bytes | None] = {ValidateState.VALID: _AGREED, ValidateState.INVALID: None}
+        digest = digests.get(result.state_after, f"{result.id:016}".encode())
         return Result.objects.create(
             workunit=workunit,
             app=self.app,
@@ -287,7 +286,7 @@ class _Drain:
         return result.host_id, id_ if id_ >= 0 else self.phase.app_id * ANONYMOUS_BASE - id_
 
     def compare(self, workunits: list[Workunit]) -> None:
-        """In the order handled: what is behind a lost update is told apart from there on."""
+        """In the order handled. Values after a lost update are counted apart."""
         history = BoincRecords(self.state)
         stored = Result.objects.in_bulk([row.pk for _, row in self.results.values()])
         for event, workunit in zip(self.events, workunits, strict=True):
@@ -303,7 +302,7 @@ class _Drain:
     def compare_result(self, result: TraceResult, row: Result, is_behind: bool) -> None:
         comparison = self.done.comparison
         # There a result that failed its own check is invalid too; here it is an error like others.
-        state = _INVALID if row.outcome == Outcome.VALIDATE_ERROR else row.validate_state
+        state = ValidateState.INVALID if row.outcome == Outcome.VALIDATE_ERROR else row.validate_state
         comparison.word("verdict", str(state), str(result.state_after))
         mode = None if row.claimed_pfc is None else "approx" if row.is_approximate else "normal"
         if not is_behind:

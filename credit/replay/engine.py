@@ -1,8 +1,8 @@
-"""Replays a trace of BOINC's validator and feeder through the engine, and compares everything it computes.
+"""Replays a trace of BOINC's validator and feeder through the engine, and compares everything that it computes.
 
-The engine has the formulas. What else shaped the traces lives here: a validator process that keeps the version rows
-it once read, statistics that are written when the queue is empty, updates that are lost. Our own validator does none
-of it. From the trace this takes the inputs, the verdicts (which results are valid, whether there is a canonical one)
+The engine has the formulas. This module has what else shaped the traces: a validator process that keeps the version
+rows that it once read, statistics that are written when the queue is empty, and updates that are lost. Our validator
+does none of this. The trace gives the inputs, the verdicts (which results are valid, whether there is a canonical one)
 and the times at which version rows were written.
 """
 
@@ -15,15 +15,14 @@ from typing import Final, TypeVar
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
-from credit.engine.facts import CPU, AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
+from credit.engine.facts import AppFacts, HostVersionFacts, ProcessorType, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.normalisation import normalise
 from credit.engine.recent_credit import add_credit_as_deployed
 from credit.engine.rules import Rules
+from credit.engine.states import ValidateState
 from credit.replay.comparison import Comparison
 from credit.replay.traces import ANONYMOUS_BASE, Row, Trace, TraceEvent, TracePhase, TraceResult, TraceState
 
-VALID: Final = 1
-INVALID: Final = 2
 GPU_WORDS: Final = ("cuda", "nvidia", "ati", "amd", "intel_gpu", "apple_gpu")
 """BOINC's feeder takes a version whose plan class contains one of these for a GPU version ("native" has "ati")."""
 WRITE_ATTEMPTS: Final = 10
@@ -134,10 +133,10 @@ class Replay:
         valid_results: list[TraceResult] = []
         invalid: list[HostVersionFacts | None] = []
         for result, host in zip(event.results, copies, strict=True):
-            if result.state_after == VALID:
+            if result.state_after == ValidateState.VALID:
                 valid.append(self._facts(event, result, host, cache))
                 valid_results.append(result)
-            elif result.state_after == INVALID:
+            elif result.state_after == ValidateState.INVALID:
                 invalid.append(host.record if host else None)
         credit = 0.0
         if event.canonical_after and valid:
@@ -150,24 +149,24 @@ class Replay:
         self.comparison.credit("credit of a workunit", credit, event.credit)
         for result, host in zip(event.results, copies, strict=True):
             self._write(host)
-            self._grant(result, credit if result.state_after == VALID else 0.0)
+            self._grant(result, credit if result.state_after == ValidateState.VALID else 0.0)
 
     def _late(self, event: TraceEvent, app: AppFacts, cache: dict[int, VersionRow]) -> None:
         """Each result by itself; it gets what the canonical one got."""
         canonical = self.granted.get(event.canonical_before, event.canonical_granted or 0.0)
         for result in event.results:
             host = self._read(event, result)
-            if result.state_after == VALID:
+            if result.state_after == ValidateState.VALID:
                 facts = self._facts(event, result, host, cache)
                 decision = decide_late(app, _workunit(event), [facts], [], canonical, result.received_at)
                 self._compare_claims([result], decision)
-            elif result.state_after == INVALID:
+            elif result.state_after == ValidateState.INVALID:
                 count_only_invalid(app, [host.record if host else None])
             self._write(host)
-            self._grant(result, canonical if result.state_after == VALID else 0.0)
+            self._grant(result, canonical if result.state_after == ValidateState.VALID else 0.0)
 
     def _grant(self, result: TraceResult, credit: float) -> None:
-        if result.state_after != VALID and result.claimed is not None:
+        if result.state_after != ValidateState.VALID and result.claimed is not None:
             self.comparison.number("claim", None, result.claimed)
         self.granted[result.id] = credit
         self.comparison.number("grant of a result", credit, result.granted)
@@ -234,7 +233,7 @@ class Replay:
             self.hosts[host.key] = _stored(host.record)
 
     def _written(self, kept: VersionRow, written_at: float) -> VersionRow:
-        """Adds what a process collected to what it read, and writes it if the row is still as it was read.
+        """Adds what a process collected to what it had read, and writes the sum if the row has not changed since.
 
         Else the row is read again: only so does a running process learn of a new scale. Returns what it now keeps.
         """
@@ -325,7 +324,7 @@ def _version_row(row: Row, plan_class: str) -> VersionRow:
         int(row["id"]),
         _average(row["pfc_n"], row["pfc_avg"]),
         row["pfc_scale"] or None,
-        "NVIDIA" if is_gpu else CPU,
+        ProcessorType.NVIDIA if is_gpu else ProcessorType.CPU,
         platform_id=int(row["platformid"]),
         plan_class=plan_class,
         version_num=int(row["version_num"]),

@@ -1,4 +1,4 @@
-"""What other rooms may know of validated credit, as another site's account manager would of a project's."""
+"""What other apps may read of validated credit, as an account manager elsewhere would read it of a project."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from portal.models import Host, User
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class CreditTotals:
     """Credit granted so far, and the recent average per day (credits)."""
 
     total_credit: float
     expavg_credit: float
 
 
-def granted_to_user(user: User) -> Granted | None:
+def granted_to_user(user: User) -> CreditTotals | None:
     """What this project granted a volunteer; None if nothing yet. One statement."""
     found = UserCredit.objects.filter(user=user).first()
-    return Granted(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
+    return CreditTotals(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
 
 
-def granted_to_host(host: Host) -> Granted | None:
+def granted_to_host(host: Host) -> CreditTotals | None:
     """The same for a computer."""
     found = HostCredit.objects.filter(host=host).first()
-    return Granted(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
+    return CreditTotals(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None

@@ -1,13 +1,13 @@
-"""From an app's row to what the engine is told of it, and from its versions' rows to their statistics."""
+"""The engine's facts, made from rows of the database."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from credit.engine.averages import Average
-from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, VersionFacts
+from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.facts import AppFacts, CreditSystem, HostVersionFacts, ReplicaRule, VersionFacts, WorkunitFacts
 from credit.engine.rules import LIMITS, Rules
-from credit.models import App, AppVersion
+from credit.models import App, AppVersion, HostAppVersion, Workunit
 
 USUAL_REPLICAS: Final = 2
 
@@ -46,3 +46,19 @@ def version_facts(version: AppVersion) -> VersionFacts:
         plan_class=version.plan_class,
         version_num=version.version_num,
     )
+
+
+def record_facts(record: HostAppVersion) -> HostVersionFacts:
+    """What claims need of a record; its turnaround and its jobs of today are left out."""
+    return HostVersionFacts(
+        Average(record.pfc_n, record.pfc_avg),
+        AverageWithVariance(record.et_n, record.et_avg, record.et_var, record.et_q),
+        scale_probation=record.scale_probation,
+        host_scale_time=record.host_scale_at.timestamp() if record.host_scale_at else None,
+        error_rate=record.error_rate,
+        consecutive_valid=record.consecutive_valid,
+    )
+
+
+def workunit_facts(workunit: Workunit) -> WorkunitFacts:
+    return WorkunitFacts(workunit.fpops_est, workunit.fpops_bound, workunit.min_quorum, workunit.target_nresults)

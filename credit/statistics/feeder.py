@@ -1,7 +1,7 @@
-"""The feeder: every ten minutes the scales of an app's versions and its least average are renewed, one run at a time.
+"""The feeder renews the scales of an app's versions and its least average every ten minutes, one run at a time.
 
-Credit document, "Cross-version normalization" and "Feeder changes". What moved since the last run is kept in a
-snapshot row, for charts.
+Credit document, "Cross-version normalization" and "Feeder changes". Changes since the last run are kept in snapshots,
+for charts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from django.db import connection, transaction
 
 from credit.engine.normalisation import Normalisation, normalise
 from credit.models import App, AppSnapshot, AppVersion, AppVersionSnapshot, VersionAverage
+from credit.models.common import MAX_STATISTIC
 from credit.statistics.facts import rules_of, version_facts
 from credit.statistics.host_records import use_medians
 
@@ -23,8 +24,6 @@ log = structlog.get_logger(__name__)
 
 # "cf" in an advisory lock's number
 _LOCK: Final = 0x6366
-_MOST: Final = 1e30
-"""Scales and averages from here on are refused: only broken statistics have them."""
 
 
 @dataclass(slots=True)
@@ -67,7 +66,7 @@ def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
     report.napps += 1
     report.nscales += _set_scales(versions, found)
     least = found.min_avg_pfc
-    if least is not None and 0 < least < _MOST and least != app.min_avg_pfc:
+    if least is not None and 0 < least < MAX_STATISTIC and least != app.min_avg_pfc:
         app.min_avg_pfc = least
         app.save(update_fields=["min_avg_pfc"])
     report.nsnapshots += _take_snapshots(app, versions, now)
@@ -79,7 +78,7 @@ def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:
         if version.pk not in found.scales:
             continue
         scale = found.scales[version.pk]
-        if scale is not None and not 0 < scale < _MOST:
+        if scale is not None and not 0 < scale < MAX_STATISTIC:
             log.error("feeder.impossible_scale", version=version.pk, scale=scale)
             scale = None
         if scale != version.pfc_scale:

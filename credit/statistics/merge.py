@@ -1,7 +1,7 @@
-"""Two records of one computer become one: its results, statistics and credit follow to the record that stays.
+"""Joins two records of one computer: results, statistics and credit move to the record that stays.
 
-Runs inside the transaction that joins them (`portal.computers.host_changes.merge_followers`). Locks in the order of all
-parts of the project server: computers, workunits by id, results, (host, version) records, sums of credit.
+Runs inside the transaction that joins them (`portal.computers.host_changes.merge_followers`). Locks are taken in the
+project server's order: computers, workunits by id, results, (host, version) records, sums of credit.
 """
 
 from __future__ import annotations
@@ -13,37 +13,21 @@ from django.db import IntegrityError, connection, transaction
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from credit.models import HostCredit
-
-_STATEMENTS: Final = (
-    "SELECT FROM portal_host WHERE id IN (%(older)s, %(newer)s) ORDER BY id FOR NO KEY UPDATE",
-    """SELECT FROM credit_workunit w
- WHERE w.id IN (SELECT workunit_id FROM credit_result WHERE host_id = %(older)s) ORDER BY w.id FOR NO KEY UPDATE""",
-    "UPDATE credit_result SET host_id = %(newer)s WHERE host_id = %(older)s",
-    "SELECT FROM credit_hostappversion WHERE host_id IN (%(older)s, %(newer)s) ORDER BY id FOR NO KEY UPDATE",
-)
-_RECORDS: Final = (
-    # What the record in use knows of a version is fresher: where both know it, that stays.
-    """DELETE FROM credit_hostappversion o USING credit_hostappversion n
- WHERE o.host_id = %(older)s AND n.host_id = %(newer)s
-   AND (n.app_version_id = o.app_version_id
-        OR n.app_version_id IS NULL AND o.app_version_id IS NULL AND n.app_id = o.app_id
-           AND n.processor_type = o.processor_type)""",
-    "UPDATE credit_hostappversion SET host_id = %(newer)s WHERE host_id = %(older)s",
-)
+from credit.statistics import sql
 
 ATTEMPTS: Final = 10
 
 
-def follow(older_id: int, newer_id: int) -> None:
+def merge_host(older_id: int, newer_id: int) -> None:
     """Move what the older record has to the newer one; safe to repeat."""
     hosts = {"older": older_id, "newer": newer_id}
     with connection.cursor() as cursor:
-        for statement in _STATEMENTS:
+        for statement in sql.MERGE_RESULTS:
             cursor.execute(statement, hosts)
     for attempt in range(ATTEMPTS):
         try:
             with transaction.atomic(), connection.cursor() as cursor:
-                for statement in _RECORDS:
+                for statement in sql.MERGE_RECORDS:
                     cursor.execute(statement, hosts)
             break
         except IntegrityError:

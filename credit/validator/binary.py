@@ -1,8 +1,8 @@
-"""Columns of thousands of rows between NumPy and PostgreSQL: arrays in its binary format, and statements on them.
+"""Columns of thousands of rows between NumPy and PostgreSQL, as arrays in PostgreSQL's binary format.
 
-A row at a time costs Python more than the row's whole validation may take. So a statement aggregates what it reads
-into one array a column, and what it writes comes as one array a column, past psycopg's adaptation. NaN stands for
-NULL in arrays of floats, `NO_TIME` in arrays of times, which are microseconds since 1970.
+Handling rows one by one would take Python longer than validating them may. So a statement aggregates what it reads into
+one array for each column, and takes what it writes as one array for each column; psycopg's adaptation is not used. NaN
+stands for NULL in arrays of floats, `NO_TIME` in arrays of times, which are microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Statement:
         self.name = b"cobblestone_" + hashlib.md5(self.sql + types.encode()).hexdigest().encode()
 
     def run(self, *values: Any) -> list[bytes | None]:
-        """Run it; the columns of its first row, none if there is no row."""
+        """Run the statement. Returns the columns of its first row, or nothing if there is no row."""
         raw = self.prepare()
         result = raw.pgconn.exec_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
         _check(raw, result)
@@ -151,7 +151,7 @@ class Statement:
 
 
 @contextmanager
-def queued(*statements: Statement) -> Iterator[Callable[..., None]]:
+def pipelined(*statements: Statement) -> Iterator[Callable[..., None]]:
     """Statements to be sent one after the other while the server works on those before: ``send(statement, *values)``.
 
     Only these statements may be used inside. At the end all have been done, or the first error is raised.

@@ -1,4 +1,4 @@
-"""A pass's comparisons of outputs: which results of each workunit are valid, or why that could not be found out."""
+"""Compares the outputs of a pass: which results of each workunit are valid, or why they could not be compared."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 
 from django.db import DatabaseError, transaction
 
-from credit.engine.quorum import VALID, Equal, Verdict, judge, judge_late, judge_too_late
+from credit.engine.quorum import Equal, Verdict, check_late, check_set, check_too_late
+from credit.engine.states import ValidateState
 from credit.models import App, Comparison, Result
 from credit.validator.comparison import DIGEST_BYTES, ComparisonError, agree, comparer_of, delivered, needs_files
 from credit.validator.reads import Results, Workunits
 
 
 @cache
-def _agreed(count: int) -> Verdict:
+def _all_valid(count: int) -> Verdict:
     """The usual verdict, once for all."""
-    return Verdict([VALID] * count, 0)
+    return Verdict([ValidateState.VALID] * count, 0)
 
 
-class Judging:
+class SetChecker:
     """Compares outputs workunit by workunit. ``faults``: by workunit id, why its outputs could not be compared."""
 
     def __init__(self, app: App, workunits: Workunits, results: Results) -> None:
@@ -28,7 +29,7 @@ class Judging:
         self.canonical_ids = workunits.canonical_id.tolist()
         self.workunit_ids = workunits.id.tolist()
         self.ids = results.id.tolist()
-        # Anything else is no digest of outputs, and equal to nothing.
+        # Bytes of another length are no digest, and equal nothing.
         self.digests = [d if d is not None and len(d) == DIGEST_BYTES else None for d in results.digest]
         self.faults: dict[int, str] = {}
         # A project's function may use the database, and fail there, without harm to the pass.
@@ -46,14 +47,14 @@ class Judging:
             self.faults = dict.fromkeys(self.workunit_ids, str(error))
 
     def verdict(self, number: int, begin: int, end: int) -> Verdict | None:
-        """Of the workunit with this number, whose results are from ``begin`` to ``end``; None: a fault."""
+        """The verdict on a workunit with the results from ``begin`` to ``end``; None if they could not be compared."""
         if not self.reads_files:
             digests = self.digests[begin:end]
             enough = len(digests) >= self.quorums[number] and not self.canonical_ids[number]
             if enough and digests[0] is not None and digests.count(digests[0]) == len(digests):
                 # The usual case: all agree.
-                return _agreed(len(digests))
-            return self._judge(
+                return _all_valid(len(digests))
+            return self._check(
                 number, begin, end, lambda one, other: digests[one] is not None and digests[one] == digests[other]
             )
         if self.workunit_ids[number] in self.faults:
@@ -61,21 +62,21 @@ class Judging:
         here = self.delivered[begin:end]
         try:
             with self.guard():
-                return self._judge(number, begin, end, lambda one, other: agree(self.comparer, here[one], here[other]))
+                return self._check(number, begin, end, lambda one, other: agree(self.comparer, here[one], here[other]))
         except (ComparisonError, DatabaseError) as error:
-            # The latter where a function kept a failure of the database's to itself.
+            # DatabaseError: a project's function hid a failure of the database.
             self.faults[self.workunit_ids[number]] = str(error)
             return None
 
-    def _judge(self, number: int, begin: int, end: int, equal: Equal) -> Verdict:
+    def _check(self, number: int, begin: int, end: int, equal: Equal) -> Verdict:
         canonical = self.canonical_ids[number]
         if not canonical:
-            return judge(end - begin, self.quorums[number], equal)
+            return check_set(end - begin, self.quorums[number], equal)
         ids = self.ids[begin:end]
         if canonical not in ids:
-            return judge_too_late(end - begin)
+            return check_too_late(end - begin)
         place = ids.index(canonical)
         if not equal(place, place):
-            # Its files are gone: that is not the fault of who comes now.
-            return judge_too_late(end - begin)
-        return judge_late(end - begin, place, equal)
+            # Its files are gone, which is not the fault of the results that come now.
+            return check_too_late(end - begin)
+        return check_late(end - begin, place, equal)

@@ -2,7 +2,7 @@
 
 The digest of a result's outputs is equal exactly if all of them are, so equal digests need no reading. Files are read
 through Django's default storage, with limits. What is wrong with one result's outputs makes that result unfit; what is
-wrong with the storage or with the project's function raises `ComparisonError`, and then nobody's result is judged.
+wrong with the storage or with the project's function raises `ComparisonError`, and then none of the results is decided.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORD: Final = re.compile(rb"[^\s,]+")
 
 
 class ComparisonError(Exception):
-    """Outputs could not be compared, by no fault of who delivered them."""
+    """Outputs could not be compared, and those who delivered them are not at fault."""
 
 
 class UnfitOutputError(Exception):
@@ -122,7 +122,7 @@ def agree(comparer: Comparer, first: Delivered, second: Delivered) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WithinTolerance:
-    """Text files of numbers, separated by white space or commas; what is no number has to be equal as it stands.
+    """Text files of numbers, separated by white space or commas; words that are no numbers must be equal.
 
     Numbers are equal if they differ by at most ``relative`` times the larger one, or by ``absolute``. One that is not
     a number or infinite makes its result unfit: a diverged computation agrees with nothing.

@@ -1,4 +1,4 @@
-"""What validators and feeder did, for Prometheus: counted in the cache, as their processes come and go."""
+"""What validators did, for Prometheus. It is counted in the cache, because their processes come and go."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Grant credit for a part of a job that still runs, as a trickle-up message asks (credit document, "Peak FLOP Count").
+"""Grants credit for a part of a job that still runs, as a trickle-up message asks (credit document, "Peak FLOP Count").
 
 What was granted stays with the result (``partial_elapsed_secs``, ``partial_credit``); the final report brings the rest.
-One transaction; locks in the order of all parts of the project server: result, volunteer and computer, version.
+It is one transaction. Locks are taken in the project server's order: result, volunteer and computer, version.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ import datetime as dt
 
 from django.db import transaction
 
-from credit.engine.averages import Average, AverageWithVariance
-from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
-from credit.engine.partial import claim_part
+from credit.engine.facts import ResultFacts
+from credit.engine.partial import claim_partial
 from credit.engine.recent_credit import add_credit
 from credit.engine.rules import Rules
 from credit.models import AppVersion, HostAppVersion, HostCredit, Result, ServerState, UserCredit, VersionAverage
-from credit.statistics.facts import app_facts, rules_of, version_facts
+from credit.statistics.facts import app_facts, record_facts, rules_of, version_facts, workunit_facts
 from credit.statistics.host_records import create_missing, use_medians
 
 _Account = UserCredit | HostCredit | AppVersion
 
 
 def grant_part(result_id: int, elapsed_secs: float, now: dt.datetime) -> float:
-    """Grant what is new in a run time of ``elapsed_secs`` so far; the credit, 0 if none is due.
+    """Grant credit for what is new in a run time of ``elapsed_secs`` so far. Returns the credit, 0 if none is due.
 
     Nothing is due for a job that is not in progress, for a run time that was credited, where the claim would be the
     default, and in credit systems that count at the end. Safe to repeat.
@@ -37,8 +36,7 @@ def grant_part(result_id: int, elapsed_secs: float, now: dt.datetime) -> float:
         if result.server_state != ServerState.IN_PROGRESS or result.host is None or result.sent_at is None:
             return 0.0
         app, workunit = app_facts(result.app), result.workunit
-        sizes = WorkunitFacts(workunit.fpops_est, workunit.fpops_bound, workunit.min_quorum, workunit.target_nresults)
-        part = claim_part(app, sizes, _facts(result, now), elapsed_secs, now.timestamp())
+        part = claim_partial(app, workunit_facts(workunit), _facts(result, now), elapsed_secs, now.timestamp())
         if part is None or not part.grant.credit:
             return 0.0
         result.partial_elapsed_secs = part.credited_elapsed_secs
@@ -49,7 +47,7 @@ def grant_part(result_id: int, elapsed_secs: float, now: dt.datetime) -> float:
 
 
 def _facts(result: Result, now: dt.datetime) -> ResultFacts:
-    assert result.sent_at is not None and result.host is not None  # looked at by the caller
+    assert result.sent_at is not None and result.host is not None  # checked by the caller
     records = HostAppVersion.objects.filter(host=result.host, app=result.app, app_version=result.app_version)
     if result.app_version is None:
         records = records.filter(processor_type=result.processor_type)
@@ -58,7 +56,7 @@ def _facts(result: Result, now: dt.datetime) -> ResultFacts:
     if version is not None and result.app.version_average == VersionAverage.MEDIAN:
         use_medians([version], rules_of(result.app))
     return ResultFacts(
-        None if record is None else _record_facts(record),
+        None if record is None else record_facts(record),
         version,
         0.0,
         result.peak_flops or 0.0,
@@ -67,17 +65,6 @@ def _facts(result: Result, now: dt.datetime) -> ResultFacts:
         is_anonymous=result.app_version is None,
         partial_elapsed_secs=result.partial_elapsed_secs,
         partial_credit=result.partial_credit,
-    )
-
-
-def _record_facts(record: HostAppVersion) -> HostVersionFacts:
-    return HostVersionFacts(
-        Average(record.pfc_n, record.pfc_avg),
-        AverageWithVariance(record.et_n, record.et_avg, record.et_var, record.et_q),
-        scale_probation=record.scale_probation,
-        host_scale_time=record.host_scale_at.timestamp() if record.host_scale_at else None,
-        error_rate=record.error_rate,
-        consecutive_valid=record.consecutive_valid,
     )
 
 
@@ -92,7 +79,7 @@ def _credit(result: Result, credit: float, now: dt.datetime, rules: Rules) -> No
         *HostCredit.objects.select_for_update(no_key=True).filter(host_id__in=hosts),
         *AppVersion.objects.select_for_update(no_key=True).filter(pk__in=versions),
     ]
-    assert result.sent_at is not None  # looked at by the caller
+    assert result.sent_at is not None  # checked by the caller
     for account in accounts:
         at = account.expavg_at.timestamp() if account.expavg_at else None
         average, _ = add_credit(account.expavg_credit, at, now.timestamp(), credit, result.sent_at.timestamp(), rules)

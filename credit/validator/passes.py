@@ -1,7 +1,7 @@
-"""The validator: a pass judges a batch of an app's workunits, grants credit and moves the statistics.
+"""The validator: a pass validates a batch of an app's workunits, grants credit and updates the statistics.
 
-One pass is one transaction of a fixed number of statements, whatever the batch (docs/validator.md). Any number of
-validators may work on an app: each takes workunits that nobody else has at hand.
+One pass is one transaction with a fixed number of statements, whatever the size of the batch (docs/validator.md). Any
+number of validators may work on an app: each takes workunits that no other has locked.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from credit.engine.decisions import Decision, count_only_invalid, decide_late, d
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
 from credit.engine.grants import due
-from credit.engine.quorum import INCONCLUSIVE, INIT, INVALID, VALID, Verdict
-from credit.models import App, AppVersion, Outcome, Result, ValidateState, VersionAverage, Workunit
+from credit.engine.quorum import Verdict
+from credit.engine.states import Outcome, ValidateState
+from credit.models import App, AppVersion, Result, VersionAverage, Workunit
 from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
-from credit.validator import writes
-from credit.validator.check_set import Judging
-from credit.validator.facts import records_of, result_facts
+from credit.validator import sql, writes
+from credit.validator.binary import pipelined
+from credit.validator.check_set import SetChecker
 from credit.validator.reads import (
     Results,
     Workunits,
@@ -39,17 +40,26 @@ from credit.validator.reads import (
     lock_users,
     lock_workunits,
     read_results,
+    records_of,
+    result_facts,
 )
 
 log = structlog.get_logger(__name__)
 
-PIECES: Final = (0, 1 / 12, 1 / 4, 1 / 2, 3 / 4, 1)
-"""Where a batch is cut: each part is sent to the database while the next is computed. A small one sets it to work."""
+# Plain numbers, as they are read several times for each result: reading a member of an enum takes 0.14 µs.
+_INIT: Final = ValidateState.INIT.value
+_VALID: Final = ValidateState.VALID.value
+_INVALID: Final = ValidateState.INVALID.value
+_INCONCLUSIVE: Final = ValidateState.INCONCLUSIVE.value
+
+CHUNK_BOUNDS: Final = (0, 1 / 12, 1 / 4, 1 / 2, 3 / 4, 1)
+"""Where a batch is cut: each chunk is sent to the database while the next is computed. The first is small, so that the
+database starts early."""
 ATTEMPTS: Final = 50
-"""Each makes the records that its batch misses; another validator may have taken the batch when they are there."""
-FEWER: Final = 8
-"""A batch that failed is tried again with so many times fewer workunits."""
-RETRY_AFTER: Final = dt.timedelta(hours=1)
+"""Each attempt creates the records that its batch lacks; by then another validator may have taken the batch."""
+BATCH_DIVISOR: Final = 8
+"""A batch that failed is tried again with this fraction of its workunits."""
+RETRY_DELAY: Final = dt.timedelta(hours=1)
 _LONGEST_FAULT: Final = 500
 
 
@@ -71,7 +81,7 @@ class PassReport:
 
 
 class _MissingError(Exception):
-    """Records that a pass needs are not there: they are created by themselves, and the pass begins anew."""
+    """Records that a pass needs are missing: they are created in another transaction, and the pass starts again."""
 
     def __init__(self, records: list[tuple[int, int, int]], users: list[int], hosts: list[int]) -> None:
         super().__init__()
@@ -81,8 +91,12 @@ class _MissingError(Exception):
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection: what a pass makes lives until its end, and searching it again and again finds nothing."""
+def _without_garbage_collection() -> Iterator[None]:
+    """What a pass makes lives until its end, so the garbage collector finds nothing in it.
+
+    Measured with ``gc.callbacks`` in twelve passes of 5,000 workunits with two results each: 65 collections in each
+    took 12 to 23 ms, which is 7 to 10 % of the processor time that Python used.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -92,33 +106,33 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@_uncollected()
+@_without_garbage_collection()
 def run_pass(app_id: int, now: dt.datetime, limit: int | None = None) -> PassReport:
-    """Judge up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
+    """Validate up to ``limit`` workunits of an app that wait for it (default: the setting VALIDATOR_BATCH).
 
-    Where a batch fails, smaller ones find the workunit whose data is at fault; it is set aside for a while, and its
-    page says so. Raises OperationalError and InterfaceError if the database is at fault; then nothing has happened, and
-    another pass may try.
+    If a batch fails, smaller ones find the workunit whose data is at fault. It is tried again later, and its page says
+    why. Raises OperationalError and InterfaceError if the database is at fault; then nothing has happened, and another
+    pass may try.
     """
     limit = limit or settings.VALIDATOR_BATCH
     while True:
         batch = _Pass(app_id, now)
         try:
-            return _whole_pass(batch, limit)
+            return _run_or_create_missing(batch, limit)
         except (OperationalError, InterfaceError):
             raise
         except Exception as error:
-            # Whatever it is: one workunit must not keep all others waiting.
+            # Whatever the error is, one workunit must not keep all others waiting.
             log.exception("validator.pass_failed", app_id=app_id, workunits=len(batch.workunit_ids))
             if not batch.workunit_ids:
                 raise
             if len(batch.workunit_ids) == 1:
-                _set_aside(batch.workunit_ids, f"{type(error).__name__}: {error}", now)
+                _queue_for_retry(batch.workunit_ids, f"{type(error).__name__}: {error}", now)
                 return PassReport(nworkunits=1, nfaults=1)
-            limit = max(1, len(batch.workunit_ids) // FEWER)
+            limit = max(1, len(batch.workunit_ids) // BATCH_DIVISOR)
 
 
-def _whole_pass(batch: _Pass, limit: int) -> PassReport:
+def _run_or_create_missing(batch: _Pass, limit: int) -> PassReport:
     for _ in range(ATTEMPTS):
         try:
             with connection.wrap_database_errors, transaction.atomic():
@@ -129,16 +143,16 @@ def _whole_pass(batch: _Pass, limit: int) -> PassReport:
     raise RuntimeError(f"records for a pass of app {batch.app_id} vanish as soon as they are made")
 
 
-def _set_aside(workunit_ids: Sequence[int], fault: str, now: dt.datetime) -> None:
-    """Let them wait, and say why; what it says may quote anything."""
+def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) -> None:
+    """Try them again later, and say why; the fault may quote any text."""
     said = fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]
     waiting = Workunit.objects.filter(pk__in=workunit_ids, need_validate=True)
-    waiting.update(validate_fault=said, validate_after=now + RETRY_AFTER)
+    waiting.update(validate_fault=said, validate_after=now + RETRY_DELAY)
 
 
 @dataclass(slots=True)
 class _Changes:
-    """What becomes of the results of a piece of the batch: places among the results, and columns."""
+    """What is written about the results of a chunk: their positions among the results of the batch, and columns."""
 
     places: list[int] = field(default_factory=list)
     states: list[int] = field(default_factory=list)
@@ -155,7 +169,7 @@ class _Changes:
 
 
 class _Pass:
-    """One pass: what it read, and what it decides on the way."""
+    """One pass: what it has read, and what it has decided so far."""
 
     def __init__(self, app_id: int, now: dt.datetime) -> None:
         self.app_id = app_id
@@ -180,7 +194,7 @@ class _Pass:
         results = read_results(workunits.id)
         self.lock(results)
         self.read_app()
-        verdicts = self.judge(workunits, results)
+        verdicts = self.check_sets(workunits, results)
         self.write(workunits, results, verdicts)
         return self.report
 
@@ -211,29 +225,35 @@ class _Pass:
         if self.app.version_average == VersionAverage.MEDIAN:
             use_medians(self.versions.values(), self.app_facts.rules)
 
-    def judge(self, workunits: Workunits, results: Results) -> list[Verdict | None]:
+    def check_sets(self, workunits: Workunits, results: Results) -> list[Verdict | None]:
         """What is valid in each workunit; None: its outputs could not be compared. Before anything is written."""
         self.begins = np.searchsorted(results.workunit_id, workunits.id, "left").tolist()
         self.ends = np.searchsorted(results.workunit_id, workunits.id, "right").tolist()
-        judging = Judging(self.app, workunits, results)
-        verdicts = [judging.verdict(n, a, b) for n, (a, b) in enumerate(zip(self.begins, self.ends, strict=True))]
-        self.faults = judging.faults
+        checker = SetChecker(self.app, workunits, results)
+        verdicts = [checker.verdict(n, a, b) for n, (a, b) in enumerate(zip(self.begins, self.ends, strict=True))]
+        self.faults = checker.faults
         self.report.nfaults = len(self.faults)
         return verdicts
 
     def write(self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None]) -> None:
-        statements = (writes.RESULTS, writes.WORKUNITS, writes.RECORDS, writes.USERS, writes.HOSTS)
+        statements = (
+            sql.UPDATE_RESULTS,
+            sql.UPDATE_WORKUNITS,
+            sql.UPDATE_RECORDS,
+            sql.UPDATE_USERS,
+            sql.UPDATE_HOSTS,
+        )
         rules = self.app_facts.rules
-        with writes.writing(*statements) as send:
-            cuts = [int(part * len(workunits.id)) for part in PIECES]
+        with pipelined(*statements) as send:
+            cuts = [int(part * len(workunits.id)) for part in CHUNK_BOUNDS]
             for begin, end in pairwise(cuts):
-                self.decide_piece(send, workunits, results, verdicts, range(begin, end))
+                self.decide_chunk(send, workunits, results, verdicts, range(begin, end))
             writes.send_records(send, self.record_ids, self.locked)
             granted = np.asarray(self.granted, np.int64)
             due_, sent = np.asarray(self.due), results.sent_at[granted] / 1e6
             for statement, accounts, owners in (
-                (writes.USERS, self.users, results.user_id),
-                (writes.HOSTS, self.hosts, results.host_id),
+                (sql.UPDATE_USERS, self.users, results.user_id),
+                (sql.UPDATE_HOSTS, self.hosts, results.host_id),
             ):
                 writes.send_accounts(send, statement, accounts, owners[granted], due_, sent, self.now, rules)
         self.report.credit = sum(self.due)
@@ -241,7 +261,7 @@ class _Pass:
         writes.add_samples(self.versions, by_version, self.now, rules)
         self.write_faults(results, verdicts)
 
-    def decide_piece(
+    def decide_chunk(
         self,
         send: writes.Send,
         workunits: Workunits,
@@ -280,33 +300,33 @@ class _Pass:
             credit = self.add_set(workunit, begin, verdict, changes)
             canonical.append(None if credit is None or verdict.canonical is None else begin + verdict.canonical)
             credits.append(credit)
-        state_counts = np.bincount(changes.states, minlength=INCONCLUSIVE + 1)
-        self.report.nvalid += int(state_counts[VALID])
-        self.report.ninvalid += int(state_counts[INVALID])
-        self.report.ninconclusive += int(state_counts[INCONCLUSIVE])
+        state_counts = np.bincount(changes.states, minlength=len(ValidateState))
+        self.report.nvalid += int(state_counts[_VALID])
+        self.report.ninvalid += int(state_counts[_INVALID])
+        self.report.ninconclusive += int(state_counts[_INCONCLUSIVE])
         self.report.ndecided += sum(place is not None for place in canonical)
         changed = results.id[np.asarray(changes.places, np.int64)]
         writes.send_results(send, changed, changes.states, changes.rules, changes.credits, changes.claims, self.now_us)
         result_ids = [None if place is None else int(results.id[place]) for place in canonical]
-        send(writes.WORKUNITS, workunits.id[np.asarray(ids, np.int64)], result_ids, credits, self.now_us)
+        send(sql.UPDATE_WORKUNITS, workunits.id[np.asarray(ids, np.int64)], result_ids, credits, self.now_us)
 
     def add_set(self, workunit: WorkunitFacts, begin: int, verdict: Verdict, changes: _Changes) -> float | None:
         """A first decision; the credit of the workunit, None if there is no canonical result yet."""
         states = verdict.states
         facts = self.facts
-        valid = [begin + n for n, state in enumerate(states) if state == VALID]
-        invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == INVALID]
+        valid = [begin + n for n, state in enumerate(states) if state == _VALID]
+        invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == _INVALID]
         if not valid:
             count_only_invalid(self.app_facts, invalid)
             for n, state in enumerate(states):
-                if state != INIT:
+                if state != _INIT:
                     changes.add(begin + n, state)
             return None
         decision = decide_set(self.app_facts, workunit, [facts[place] for place in valid], invalid, self.now)
         self.grant(valid, decision, changes)
         if invalid:
             for n, state in enumerate(states):
-                if state != VALID:
+                if state != _VALID:
                     changes.add(begin + n, state)
         return decision.grant.credit
 
@@ -320,12 +340,12 @@ class _Pass:
         changes: _Changes,
     ) -> None:
         """Results of a decided workunit; by the deployed rules each by itself."""
-        news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != VALID]
+        news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != _VALID]
         groups = [[n] for n in news] if self.app_facts.rules.is_deployed else [news]
         credit = 0.0 if canonical_credit != canonical_credit else canonical_credit
         for group in groups:
-            valid = [begin + n for n in group if verdict.states[n] == VALID]
-            wrong = [begin + n for n in group if verdict.states[n] == INVALID]
+            valid = [begin + n for n in group if verdict.states[n] == _VALID]
+            wrong = [begin + n for n in group if verdict.states[n] == _INVALID]
             decision = decide_late(
                 self.app_facts,
                 workunit,
@@ -336,13 +356,13 @@ class _Pass:
             )
             self.grant(valid, decision, changes)
             for n in group:
-                if verdict.states[n] != VALID:
+                if verdict.states[n] != _VALID:
                     changes.add(begin + n, verdict.states[n])
 
     def grant(self, places: Sequence[int], decision: Decision, changes: _Changes) -> None:
         count = len(places)
         changes.places += places
-        changes.states += [VALID] * count
+        changes.states += [_VALID] * count
         changes.rules += [decision.grant.code] * count
         changes.credits += [decision.grant.credit] * count
         changes.claims += decision.claims
@@ -352,7 +372,7 @@ class _Pass:
     def write_faults(self, results: Results, verdicts: Sequence[Verdict | None]) -> None:
         """What is rare: comparisons that failed, and results that failed their own check."""
         for fault, ids in _by_fault(self.faults).items():
-            _set_aside(ids, fault, self.at)
+            _queue_for_retry(ids, fault, self.at)
             log.error("validator.comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
         unfit = [
             int(results.id[self.begins[number] + place])

@@ -1,84 +1,20 @@
-"""What a validator's pass reads and locks: each a statement that brings all rows at once, a column an array.
+"""What a validator's pass reads and locks, as columns, and the engine's facts made of them.
 
-In the order of the locks (docs/validator.md): workunits, (host, version) records, users, hosts. All locks of a kind
-are taken in key order, so passes wait for each other and never in a circle.
+The functions that lock stand in the order of their locks (``credit.validator.sql``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
-from credit.models import ProcessorType
-from credit.validator.binary import Column, Statement, decode, decode_bytes
-
-TYPES: Final = tuple(ProcessorType.values)
-_TYPE_PLACES: Final = f"array_position(ARRAY{list(TYPES)}::varchar[], {{}})::int2"
-
-# The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
-# workunits by their primary key, decided ones of years included, instead of the few that wait.
-_WORKUNITS: Final = Statement(
-    """WITH batch AS (
-  SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit
-    FROM credit_workunit
-   WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
-   ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
-SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(min_quorum), array_agg(target_nresults),
-       array_agg(coalesce(canonical_result_id, 0)), array_agg(coalesce(canonical_credit, 'NaN'))
-  FROM batch""",
-    "int8 int8 timestamptz",
-)
-
-# Results that count: reported as a success, and not found wrong already.
-_RESULTS: Final = Statement(
-    f"""SELECT array_agg(id), array_agg(workunit_id), array_agg(coalesce(host_id, 0)), array_agg(coalesce(user_id, 0)),
-       array_agg(coalesce(app_version_id, 0)), array_agg({_TYPE_PLACES.format("processor_type")}),
-       array_agg(validate_state),
-       array_agg(coalesce(peak_flops, 'NaN')), array_agg(coalesce(sent_at, received_at)), array_agg(received_at),
-       array_agg(coalesce(elapsed_secs, 'NaN')), array_agg(coalesce(cpu_secs, 'NaN')),
-       array_agg(coalesce(fpops_cumulative, 'NaN')), array_agg(coalesce(fpops_per_cpu_sec, 'NaN')),
-       array_agg(is_runtime_outlier), array_agg(partial_elapsed_secs), array_agg(partial_credit),
-       array_agg(output_digest)
-  FROM credit_result
- WHERE workunit_id = ANY ($1) AND outcome = 1 AND validate_state IN (0, 1, 4)""",
-    "int8[]",
-)
-
-# A record of a version's is found by it, one of a host's own programs by app and type of processor.
-_RECORDS: Final = Statement(
-    f"""WITH wanted AS (
-  SELECT h.id, k.place FROM unnest($1, $2, $3) WITH ORDINALITY k(host, version, type, place)
-    JOIN credit_hostappversion h ON h.host_id = k.host AND h.app_version_id = k.version
-  UNION ALL
-  SELECT h.id, k.place FROM unnest($1, $2, $3) WITH ORDINALITY k(host, version, type, place)
-    JOIN credit_hostappversion h ON h.host_id = k.host AND h.app_id = $4 AND h.app_version_id IS NULL
-     AND h.processor_type = (ARRAY{list(TYPES)}::varchar[])[k.type]
-   WHERE k.version = 0)
-SELECT array_agg(place), array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc_avg, 'NaN')),
-       array_agg(et_n), array_agg(coalesce(et_avg, 'NaN')), array_agg(coalesce(et_var, 'NaN')), array_agg(et_q),
-       array_agg(turnaround_n), array_agg(coalesce(turnaround_avg, 'NaN')), array_agg(coalesce(turnaround_var, 'NaN')),
-       array_agg(turnaround_q), array_agg(scale_probation), array_agg(coalesce(host_scale_at, '-infinity')),
-       array_agg(error_rate), array_agg(consecutive_valid::int8), array_agg(max_jobs_per_day::int8)
-  FROM (SELECT h.*, w.place FROM credit_hostappversion h JOIN wanted w ON w.id = h.id
-         ORDER BY h.id FOR NO KEY UPDATE OF h) locked""",
-    "int8[] int8[] int2[] int8",
-)
-_USERS: Final = Statement(
-    """SELECT array_agg(user_id), array_agg(total_credit), array_agg(expavg_credit),
-       array_agg(coalesce(expavg_at, '-infinity'))
-  FROM (SELECT * FROM credit_usercredit WHERE user_id = ANY ($1) ORDER BY user_id FOR NO KEY UPDATE) locked""",
-    "int8[]",
-)
-_HOSTS: Final = Statement(
-    """SELECT array_agg(host_id), array_agg(total_credit), array_agg(expavg_credit),
-       array_agg(coalesce(expavg_at, '-infinity')), array_agg(p_fpops)
-  FROM (SELECT c.*, coalesce(h.p_fpops, 'NaN') AS p_fpops
-          FROM credit_hostcredit c JOIN portal_host h ON h.id = c.host_id
-         WHERE c.host_id = ANY ($1) ORDER BY c.host_id FOR NO KEY UPDATE OF c) locked""",
-    "int8[]",
-)
+from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.facts import HostVersionFacts, ResultFacts, VersionFacts
+from credit.validator import sql
+from credit.validator.binary import NO_TIME, Column, decode, decode_bytes
 
 
 @dataclass(slots=True)
@@ -132,8 +68,10 @@ class Accounts:
 
 
 def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
-    """The first workunits that wait and that nobody else has at hand."""
-    return Workunits(*_decoded(_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8"))
+    """The first workunits that wait and that no other pass has locked."""
+    return Workunits(
+        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8")
+    )
 
 
 _RESULT_TYPES: Final = (
@@ -142,10 +80,10 @@ _RESULT_TYPES: Final = (
 
 
 def read_results(workunit_ids: Column) -> Results:
-    """Read by a statement of its own, after the workunits were locked: so nothing is missed that came before."""
-    *others, digests = _RESULTS.run(workunit_ids)
+    """Read by another statement, after the workunits were locked, so that no earlier report is missed."""
+    *others, digests = sql.READ_RESULTS.run(workunit_ids)
     columns, digest = _decoded(others, _RESULT_TYPES), decode_bytes(digests)
-    # The server would copy all rows to sort them, and mostly they are in order.
+    # PostgreSQL would copy all rows to sort them, and mostly they are in order.
     order = np.lexsort((columns[0], columns[1]))
     if (order[1:] < order[:-1]).any():
         columns = [column[order] for column in columns]
@@ -160,16 +98,16 @@ _RECORD_TYPES: Final = (
 
 def lock_records(app_id: int, hosts: Column, versions: Column, types: Column) -> list[Column]:
     """The (host, version) records of these keys; the first column says which key each belongs to, from 1."""
-    return _decoded(_RECORDS.run(hosts, versions, types, app_id), _RECORD_TYPES)
+    return _decoded(sql.LOCK_RECORDS.run(hosts, versions, types, app_id), _RECORD_TYPES)
 
 
 def lock_users(ids: Column) -> Accounts:
-    return Accounts(*_decoded(_USERS.run(ids), "int8 float8 float8 timestamptz"))
+    return Accounts(*_decoded(sql.LOCK_USERS.run(ids), "int8 float8 float8 timestamptz"))
 
 
 def lock_hosts(ids: Column) -> tuple[Accounts, Column]:
     """Their credit, and the benchmark of each (FLOPS)."""
-    *account, p_fpops = _decoded(_HOSTS.run(ids), "int8 float8 float8 timestamptz float8")
+    *account, p_fpops = _decoded(sql.LOCK_HOSTS.run(ids), "int8 float8 float8 timestamptz float8")
     return Accounts(*account), p_fpops
 
 
@@ -185,9 +123,110 @@ def keys_of(results: Results) -> tuple[Column, Column, Column, Column]:
     anonymous = (results.version_id == 0) & (results.host_id != 0)
     types = np.where(anonymous, results.type, 1).astype(np.int64)
     versions = np.where(results.host_id != 0, results.version_id, 0)
-    code = versions * (len(TYPES) + 1) + types
+    code = versions * (len(sql.PROCESSOR_TYPES) + 1) + types
     width = int(code.max(initial=0)) + 1
     keys, places = np.unique(results.host_id * width + code, return_inverse=True)
     hosts, code = np.divmod(keys, width)
-    versions, types = np.divmod(code, len(TYPES) + 1)
+    versions, types = np.divmod(code, len(sql.PROCESSOR_TYPES) + 1)
     return hosts, versions, types, places
+
+
+def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
+    """The (host, version) records, from the columns of ``lock_records`` after the first two."""
+    return [
+        HostVersionFacts(
+            Average(pfc_n, None if pfc_avg != pfc_avg else pfc_avg),
+            AverageWithVariance(et_n, None if et_avg != et_avg else et_avg, None if et_var != et_var else et_var, et_q),
+            AverageWithVariance(
+                out_n, None if out_avg != out_avg else out_avg, None if out_var != out_var else out_var, out_q
+            ),
+            bool(probation),
+            None if scale_at == NO_TIME else scale_at / 1e6,
+            error_rate,
+            consecutive_valid,
+            max_jobs_per_day,
+        )
+        for (
+            pfc_n,
+            pfc_avg,
+            et_n,
+            et_avg,
+            et_var,
+            et_q,
+            out_n,
+            out_avg,
+            out_var,
+            out_q,
+            probation,
+            scale_at,
+            error_rate,
+            consecutive_valid,
+            max_jobs_per_day,
+        ) in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def result_facts(
+    results: Results,
+    here: slice,
+    places: Column,
+    records: Sequence[HostVersionFacts | None],
+    versions: Mapping[int, VersionFacts],
+    p_fpops: Sequence[float],
+) -> list[ResultFacts]:
+    """Those results that are ``here``.
+
+    ``places`` says which of the records is whose, ``p_fpops`` is the benchmark of each one's host: both of all results.
+    """
+    anonymous = (results.version_id[here] == 0) & (results.host_id[here] != 0)
+    version = versions.get
+    return [
+        ResultFacts(
+            records[place],
+            version(version_id),
+            elapsed,
+            peak,
+            sent_at,
+            received_at,
+            is_anonymous,
+            cpu_secs,
+            outlier != 0,
+            benchmark,
+            counted,
+            per_cpu_sec,
+            partial_elapsed,
+            partial_credit,
+        )
+        for (
+            place,
+            version_id,
+            elapsed,
+            peak,
+            sent_at,
+            received_at,
+            is_anonymous,
+            cpu_secs,
+            outlier,
+            benchmark,
+            counted,
+            per_cpu_sec,
+            partial_elapsed,
+            partial_credit,
+        ) in zip(
+            places[here].tolist(),
+            results.version_id[here].tolist(),
+            results.elapsed_secs[here].tolist(),
+            results.peak_flops[here].tolist(),
+            (results.sent_at[here] / 1e6).tolist(),
+            (results.received_at[here] / 1e6).tolist(),
+            anonymous.tolist(),
+            results.cpu_secs[here].tolist(),
+            results.is_runtime_outlier[here].tolist(),
+            p_fpops[here],
+            results.fpops_cumulative[here].tolist(),
+            results.fpops_per_cpu_sec[here].tolist(),
+            results.partial_elapsed_secs[here].tolist(),
+            results.partial_credit[here].tolist(),
+            strict=True,
+        )
+    ]

@@ -1,4 +1,4 @@
-"""Validators at work: passes until an app's queue is empty, so many at a time, counted."""
+"""A validator's worker: passes until an app's queue is empty, in a limited number of slots, counted for the metrics."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from credit.validator.passes import PassReport, run_pass
 
 log = structlog.get_logger(__name__)
 
-# The first key of advisory locks: "cv"; the second is made of app and place.
+# The first key of advisory locks: "cv"; the second is made of app and slot.
 _LOCK: Final = 0x6376
-_PLACES: Final = 64
+_SLOTS: Final = 64
 
 
-def waiting_apps(now: dt.datetime) -> list[App]:
+def apps_to_validate(now: dt.datetime) -> list[App]:
     """The apps that have workunits to validate."""
     due = Q(validate_after=None) | Q(validate_after__lte=now)
     waits = Workunit.objects.filter(due, app=OuterRef("pk"), need_validate=True)
     return list(App.objects.filter(Exists(waits)))
 
 
-def work_off(app: App, run_secs: float) -> bool:
+def run_until_idle(app: App, run_secs: float) -> bool:
     """Passes until nothing waits or the time is over; whether there may be more to do.
 
     Does nothing if as many validators are at work on the app as may be. One pass is always made.
     """
     limit = settings.VALIDATOR_FILES_BATCH if needs_files(app) else settings.VALIDATOR_BATCH
     deadline = time.monotonic() + run_secs
-    with _place(app) as is_free:
+    with _slot(app) as is_free:
         while is_free:
             began = time.perf_counter()
             report = run_pass(app.pk, timezone.now(), limit)
@@ -66,12 +66,12 @@ def _log(app: App, report: PassReport, secs: float) -> None:
 
 
 @contextmanager
-def _place(app: App) -> Iterator[bool]:
-    """One of the app's places for validators, whether there is a free one; the server frees it if this process dies."""
-    first = app.pk * _PLACES % 2**31
+def _slot(app: App) -> Iterator[bool]:
+    """Take one of the app's slots for validators; whether one was free. PostgreSQL frees it if this process dies."""
+    first = app.pk * _SLOTS % 2**31
     with connection.cursor() as cursor:
-        for place in range(first, first + settings.VALIDATORS_PER_APP):
-            cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCK, place])
+        for slot in range(first, first + settings.VALIDATORS_PER_APP):
+            cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCK, slot])
             if cursor.fetchone()[0]:
                 break
         else:
@@ -81,4 +81,4 @@ def _place(app: App) -> Iterator[bool]:
         yield True
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_LOCK, place])
+            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_LOCK, slot])

@@ -1,93 +1,31 @@
-"""What a validator's pass writes back: each a statement that takes all rows at once, a column an array."""
+"""What a validator's pass writes back, a column at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from credit.engine.averages import Average
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, VersionFacts
-from credit.engine.grants import MAX_CREDIT
 from credit.engine.recent_credit import add_credit, add_credit_as_deployed
-from credit.engine.rules import Rules
-from credit.validator.binary import NO_TIME, Column, Statement, decode, queued
+from credit.engine.rules import MAX_CREDIT, Rules
+from credit.validator import sql
+from credit.validator.binary import NO_TIME, Column, Statement, decode
 from credit.validator.reads import Accounts
 
 Send = Callable[..., None]
 
-RESULTS: Final = Statement(
-    """UPDATE credit_result r
-   SET validate_state = n.validate_state, claim_rule = n.claim_rule, raw_pfc = n.raw_pfc, claimed_pfc = n.claimed_pfc,
-       claimed_credit = n.claimed_credit, is_approximate = n.is_approximate, version_scale = n.version_scale,
-       host_scale = n.host_scale, on_probation = n.on_probation, version_pfc_n = n.version_pfc_n,
-       version_pfc_avg = n.version_pfc_avg, host_pfc_n = n.host_pfc_n, host_pfc_avg = n.host_pfc_avg,
-       min_avg_pfc = n.min_avg_pfc, grant_rule = n.grant_rule, granted_credit = n.granted_credit,
-       granted_at = CASE WHEN n.granted_credit IS NOT NULL THEN $18::timestamptz END
-  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
-       n(id, validate_state, grant_rule, granted_credit, claim_rule, raw_pfc, claimed_pfc, claimed_credit,
-         is_approximate, version_scale, host_scale, on_probation, version_pfc_n, version_pfc_avg, host_pfc_n,
-         host_pfc_avg, min_avg_pfc)
- WHERE r.id = n.id""",
-    "int8[] int2[] int2?[] float8[] int2?[] float8[] float8[] float8[] bool?[]"
-    " float8[] float8[] bool?[] int8?[] float8[] int8?[] float8[] float8[] timestamptz",
-)
 # Its columns from the fifth on are an explanation's fields, in order.
 _CLAIM: Final = attrgetter(*(field.name for field in fields(Explanation) if field.name != "elapsed_secs"))
 _NO_CLAIM: Final = (None,) * (len(fields(Explanation)) - 1)
 
-WORKUNITS: Final = Statement(
-    """UPDATE credit_workunit w
-   SET need_validate = false, validate_fault = '', validate_after = NULL, transition_at = $4,
-       canonical_result_id = coalesce(n.canonical_id, w.canonical_result_id),
-       canonical_credit = coalesce(n.credit, w.canonical_credit)
-  FROM unnest($1, $2, $3) n(id, canonical_id, credit)
- WHERE w.id = n.id""",
-    "int8[] int8?[] float8[] timestamptz",
-)
-RECORDS: Final = Statement(
-    """UPDATE credit_hostappversion h
-   SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, et_n = n.et_n, et_avg = n.et_avg, et_var = n.et_var, et_q = n.et_q,
-       turnaround_n = n.turnaround_n, turnaround_avg = n.turnaround_avg, turnaround_var = n.turnaround_var,
-       turnaround_q = n.turnaround_q, scale_probation = n.scale_probation, host_scale_at = n.host_scale_at,
-       error_rate = n.error_rate, consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day
-  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-       n(id, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,
-         scale_probation, host_scale_at, error_rate, consecutive_valid, max_jobs_per_day)
- WHERE h.id = n.id""",
-    "int8[] int8[] float8[] int8[] float8[] float8[] float8[] int8[]"
-    " float8[] float8[] float8[] bool[] timestamptz[] float8[] int8[] int8[]",
-)
-_ACCOUNTS: Final = """UPDATE credit_{0}credit c
-   SET total_credit = n.total, expavg_credit = n.expavg, expavg_at = n.expavg_at
-  FROM unnest($1, $2, $3, $4) n(id, total, expavg, expavg_at)
- WHERE c.{0}_id = n.id"""
-_ACCOUNT_TYPES: Final = "int8[] float8[] float8[] timestamptz[]"
-USERS: Final = Statement(_ACCOUNTS.format("user"), _ACCOUNT_TYPES)
-HOSTS: Final = Statement(_ACCOUNTS.format("host"), _ACCOUNT_TYPES)
-
-_VERSIONS: Final = Statement(
-    """SELECT array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc_avg, 'NaN')), array_agg(expavg_credit),
-       array_agg(coalesce(expavg_at, '-infinity')), array_agg(total_credit), array_agg(ngranted)
-  FROM (SELECT * FROM credit_appversion WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE) locked""",
-    "int8[]",
-)
-_VERSIONS_WRITE: Final = Statement(
-    """UPDATE credit_appversion v
-   SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, expavg_credit = n.expavg, expavg_at = n.expavg_at,
-       total_credit = n.total_credit, ngranted = n.ngranted
-  FROM unnest($1, $2, $3, $4, $5, $6, $7) n(id, pfc_n, pfc_avg, expavg, expavg_at, total_credit, ngranted)
- WHERE v.id = n.id""",
-    "int8[] int8[] float8[] float8[] timestamptz[] float8[] int8[]",
-)
 _VERSION_TYPES: Final = ("int8", "int8", "float8", "float8", "timestamptz", "float8", "int8")
 _MAX_VERSION_CREDIT: Final = 1e29
-
-writing = queued
 
 
 def send_results(
@@ -102,7 +40,7 @@ def send_results(
     """The verdict, the claim and the grant of each result; None where there is none."""
     made = [_NO_CLAIM if claim is None else _CLAIM(claim) for claim in claims]
     columns = zip(*made, strict=True) if made else [()] * len(_NO_CLAIM)
-    send(RESULTS, ids, states, grant_rules, credits, *columns, now_us)
+    send(sql.UPDATE_RESULTS, ids, states, grant_rules, credits, *columns, now_us)
 
 
 def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -> None:
@@ -110,7 +48,7 @@ def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -
     et = [record.et for record in records]
     turnaround = [record.turnaround for record in records]
     send(
-        RECORDS,
+        sql.UPDATE_RECORDS,
         ids,
         [a.n for a in pfc],
         [a.avg for a in pfc],
@@ -148,8 +86,9 @@ def send_accounts(
     for place, at in zip(granted.tolist(), first.tolist(), strict=True):
         first_due = float(due[at])
         rest = float(totals[place]) - first_due
-        moved = _moved(expavg[place], expavg_at[place], now, first_due, rest, float(sent_at[at]), rules, add_credit)
-        expavg[place], expavg_at[place] = moved
+        expavg[place], expavg_at[place] = _updated_average(
+            expavg[place], expavg_at[place], now, first_due, rest, float(sent_at[at]), rules, add_credit
+        )
     send(
         statement,
         accounts.id[granted],
@@ -159,7 +98,7 @@ def send_accounts(
     )
 
 
-def _moved(
+def _updated_average(
     average: float, at_us: int, now: float, first: float, rest: float, since: float, rules: Rules, add: Any
 ) -> tuple[float, int]:
     """A recent average and its time after several grants at once: all after the first are added in one."""
@@ -170,27 +109,33 @@ def _moved(
     return average, round(then * 1e6)
 
 
-def granted_by_version(version_ids: Column, due: Column) -> dict[int, tuple[float, int]]:
-    """What is due to the granted results of each version, and how many they are; none of own programs, which are 0."""
+class Grants(NamedTuple):
+    """What is due to the granted results of a version, and how many they are."""
+
+    credit: float = 0.0
+    nresults: int = 0
+
+
+def granted_by_version(version_ids: Column, due: Column) -> dict[int, Grants]:
+    """The grants of each version. Volunteers' own programs, which have the id 0, are left out."""
     ids, places, counts = np.unique(version_ids, return_inverse=True, return_counts=True)
     sums = np.bincount(places, due, len(ids))
     return {
-        id_: (credit, count)
+        id_: Grants(credit, count)
         for id_, credit, count in zip(ids.tolist(), sums.tolist(), counts.tolist(), strict=True)
         if id_
     }
 
 
-def add_samples(
-    versions: Mapping[int, VersionFacts], granted: Mapping[int, tuple[float, int]], now: float, rules: Rules
-) -> None:
+def add_samples(versions: Mapping[int, VersionFacts], granted: Mapping[int, Grants], now: float, rules: Rules) -> None:
     """Adds a pass's samples and grants to the versions as they are now, under a lock of their rows, in order.
 
-    ``granted``: of `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is of
-    what was granted all the same.
+    ``granted``: of `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is
+    always of grants.
     """
-    moved = sorted({v.id for v in versions.values() if v.samples or v.grants} | granted.keys())
-    columns = [decode(column, type_) for column, type_ in zip(_VERSIONS.run(moved), _VERSION_TYPES, strict=True)]
+    changed = sorted({v.id for v in versions.values() if v.samples or v.grants} | granted.keys())
+    locked = sql.LOCK_VERSIONS.run(changed)
+    columns = [decode(column, type_) for column, type_ in zip(locked, _VERSION_TYPES, strict=True)]
     rows = []
     for id_, n, average, expavg, at_us, total, count in zip(*(c.tolist() for c in columns), strict=True):
         version = versions.get(id_) or VersionFacts(id_)
@@ -201,11 +146,13 @@ def add_samples(
             since, first = version.grants[0]
             rest = sum(min(credit, MAX_CREDIT) for _, credit in version.grants[1:])
             add = _add_as_deployed if rules.is_deployed else add_credit
-            expavg, at_us = _moved(expavg, at_us, now, min(first, MAX_CREDIT), rest, since, rules, add)
-        credit, more = granted.get(id_, (0.0, 0))
+            expavg, at_us = _updated_average(expavg, at_us, now, min(first, MAX_CREDIT), rest, since, rules, add)
+        more = granted.get(id_, Grants())
         expavg = min(max(expavg, 0.0), _MAX_VERSION_CREDIT)
-        rows.append((id_, pfc.n, pfc.avg, expavg, at_us, total + credit, count + more))
-    _VERSIONS_WRITE.run(*(list(column) for column in zip(*rows, strict=True)) if rows else ([],) * len(_VERSION_TYPES))
+        rows.append((id_, pfc.n, pfc.avg, expavg, at_us, total + more.credit, count + more.nresults))
+    sql.UPDATE_VERSIONS.run(
+        *(list(column) for column in zip(*rows, strict=True)) if rows else ([],) * len(_VERSION_TYPES)
+    )
 
 
 def _add_as_deployed(

@@ -10,9 +10,9 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 
-from credit.engine import estimates, peak_flops, probation
+from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
-from credit.engine.peak_flops import Ceilings, GpuUse
+from credit.engine.flops import Ceilings, GpuUse, peak_flops, projected_flops
 from scheduler.engine.facts import AppFacts, Choice, Computer, PlanClass, RecordKey, Records, Usage, Version
 from scheduler.engine.reasons import Reason
 from scheduler.engine.request import CPU, ClientVersion
@@ -36,7 +36,7 @@ def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer,
             ncpus = float(min(computer.ncpus, plan_class.max_ncpus))
         min_ram = max(min_ram, plan_class.min_gpu_ram_bytes)
     if version.processor_type == CPU:
-        return Usage(ncpus, 0.0, peak_flops.peak_flops(ncpus, computer.p_fpops, (), ceilings))
+        return Usage(ncpus, 0.0, peak_flops(ncpus, computer.p_fpops, (), ceilings))
     gpu = computer.gpus.get(version.processor_type)
     if gpu is None or gpu.count < ngpus or gpu.ram_bytes < min_ram:
         return None
@@ -46,7 +46,7 @@ def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer,
         or (plan_class.needs_opencl and not gpu.has_opencl)
     ):
         return None
-    peak = peak_flops.peak_flops(ncpus, computer.p_fpops, [GpuUse(ngpus, gpu.peak_flops)], ceilings)
+    peak = peak_flops(ncpus, computer.p_fpops, [GpuUse(ngpus, gpu.peak_flops)], ceilings)
     return Usage(ncpus, ngpus, peak)
 
 
@@ -115,7 +115,7 @@ def choose(
         if not jobs_left(app, record, computer, key.processor_type, today):
             reasons.add(Reason.QUOTA)
             continue
-        flops = estimates.projected_flops(
+        flops = projected_flops(
             record.et if record else None, version.pfc, usage.peak_flops, key.processor_type != CPU, app.rules
         )
         _keep_faster(choices, Choice(key, usage, flops, version))
@@ -148,7 +148,7 @@ def choose_own(
             reasons.add(Reason.PLAN_CLASS)
             continue
         gpus = [GpuUse(own.gpu_count, gpu.peak_flops)] if gpu is not None else []
-        peak = peak_flops.peak_flops(own.avg_ncpus, computer.p_fpops, gpus, ceilings)
+        peak = peak_flops(own.avg_ncpus, computer.p_fpops, gpus, ceilings)
         key = RecordKey(app.id, 0, type_)
         record = records.get(key)
         if peak <= 0 or not jobs_left(app, record, computer, type_, today):
@@ -157,7 +157,7 @@ def choose_own(
         known = record.et if record and record.et.n >= app.rules.min_host_samples else None
         flops = own.flops
         if known is not None or not flops:
-            flops = estimates.projected_flops(known, None, peak, type_ != CPU, app.rules)
+            flops = projected_flops(known, None, peak, type_ != CPU, app.rules)
         usage = Usage(own.avg_ncpus, own.gpu_count, peak)
         _keep_faster(choices, Choice(key, usage, min(flops, peak), client_version=own))
     return choices, reasons

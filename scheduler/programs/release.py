@@ -133,8 +133,8 @@ def _check_version(given: Mapping[str, Any], where: str) -> None:
         if not low <= given.get(name, low) <= high:
             raise ReleaseError(f"{where}, {name}: a number from {low} to {high}.")
     type_ = given.get("processor_type", ProcessorType.CPU)
-    if type_ not in ProcessorType.values:
-        raise ReleaseError(f"{where}, processor_type: one of {', '.join(ProcessorType.values)}.")
+    if type_ not in list(ProcessorType):
+        raise ReleaseError(f"{where}, processor_type: one of {', '.join(ProcessorType)}.")
     if (type_ == ProcessorType.CPU) == (given.get("gpu_usage", 0) > 0):
         raise ReleaseError(f"{where}, gpu_usage: more than 0 for a GPU type, else 0.")
     if type_ == ProcessorType.CPU and given.get("avg_ncpus", 1) == 0:

@@ -15,7 +15,7 @@ from typing import Final
 
 from django.conf import settings
 
-from credit.engine.peak_flops import Ceilings
+from credit.engine.flops import Ceilings
 from portal.clients.settings_cache import once
 from scheduler.engine import selection as filling
 from scheduler.engine import versions

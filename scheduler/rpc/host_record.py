@@ -78,7 +78,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
 
 
 def _cuts(hardware: Hardware) -> Iterator[str]:
-    """What counts as less than the computer says when a job's peak FLOPS is reckoned (`credit.engine.peak_flops`)."""
+    """What counts as less than the computer says when a job's peak FLOPS is reckoned (`credit.engine.flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
         ("p_ncpus", hardware.ncpus, settings.AM_MAX_NCPUS),

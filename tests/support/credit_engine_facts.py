@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.claims.published import default_pfc
 from credit.engine.decisions import Decision, decide_set
+from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.engine.rules import Rules
+from credit.engine.rules import Rules, credit_of, pfc_of
+from credit.pages.explanation_texts import has_partial_credit
 
 NOW = 1_800_000_000.0
 DAY = 86400.0
@@ -61,3 +64,23 @@ def anonymous(of: HostVersionFacts | None, elapsed_secs: float = 1000.0, **field
 def decide(facts: AppFacts, *results: ResultFacts, job: WorkunitFacts | None = None, now: float = NOW) -> Decision:
     """Decides a workunit with these valid results and none that is invalid."""
     return decide_set(facts, job or workunit(), results, [], now)
+
+
+def recomputed_pfc(claim: Explanation, workunit: WorkunitFacts, partial_credit: float = 0.0) -> float | None:
+    """``claimed_pfc`` worked out again from the other numbers; ``partial_credit`` is what trickles brought."""
+    if claim.claim_rule is ClaimRule.LEFT_OUT:
+        return None
+    if claim.claim_rule in DEFAULT_RULES:
+        # What the default needs of an app is in the explanation.
+        return default_pfc(AppFacts(0, Rules.published(), claim.min_avg_pfc), workunit)
+    pfc = claim.raw_pfc or 0.0
+    for scale in (claim.version_scale, claim.host_scale):
+        if scale is not None:
+            pfc *= scale
+    return pfc + pfc_of(partial_credit) if has_partial_credit(claim.claim_rule) else pfc
+
+
+def recomputed_credit(claim: Explanation, workunit: WorkunitFacts, partial_credit: float = 0.0) -> float | None:
+    """``claimed_credit`` worked out again from the other numbers."""
+    pfc = recomputed_pfc(claim, workunit, partial_credit)
+    return None if pfc is None else credit_of(pfc)

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from math import inf, nan
 from typing import Final
 
-from credit.engine.claims.published import add_parts, default_claim, default_pfc
+from credit.engine.claims.published import add_partial_credit, default_claim, default_pfc
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, ResultFacts, WorkunitFacts
 from credit.engine.rules import Rules, credit_of
 
-LEAST_ELAPSED_SECS: Final = 1e-6
+MIN_ELAPSED_SECS: Final = 1e-6
 """Below this, CPU time stands for run time."""
 
 
@@ -24,7 +24,7 @@ def deployed_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts) 
     if record is None:
         return default_claim(ClaimRule.NO_VERSION, app, workunit, result)
     elapsed = _elapsed(result)
-    peak, _ = reckoned_peak_flops(result, app.rules)
+    peak, _ = effective_peak_flops(result, app.rules)
     raw = (elapsed - result.partial_elapsed_secs) * peak
     distrusted = app.host_scale_check and record.consecutive_valid < app.rules.trusted_after_valid
     if not -inf < raw < inf:
@@ -38,7 +38,7 @@ def deployed_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts) 
         claim = _normalised(app, result, raw, distrusted)
     claim.elapsed_secs = elapsed
     if result.partial_credit:
-        add_parts(claim, result)
+        add_partial_credit(claim, result)
     return claim
 
 
@@ -94,11 +94,11 @@ def _normalised(app: AppFacts, result: ResultFacts, raw: float, distrusted: bool
 
 def _elapsed(result: ResultFacts) -> float:
     elapsed = result.elapsed_secs
-    return result.cpu_secs if elapsed < LEAST_ELAPSED_SECS else elapsed
+    return result.cpu_secs if elapsed < MIN_ELAPSED_SECS else elapsed
 
 
-def reckoned_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
-    """The speed to reckon with, and whether it stands in for one that is not known."""
+def effective_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
+    """The speed to compute with, and whether it stands in for one that is not known."""
     peak = result.peak_flops
     if rules.substitute_peak_flops is not None and (peak <= 0 or peak == rules.unknown_peak_flops):
         return rules.substitute_peak_flops, True
@@ -114,7 +114,7 @@ def add_deployed_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultF
     if record is None or claim.claim_rule in (ClaimRule.LEFT_OUT, ClaimRule.IMPOSSIBLE):
         return
     rules = app.rules
-    peak, is_substitute = reckoned_peak_flops(result, rules)
+    peak, is_substitute = effective_peak_flops(result, rules)
     if is_substitute or (result.is_runtime_outlier and rules.skips_runtime_outliers):
         return
     est = workunit.fpops_est if 0 < workunit.fpops_est < inf else nan
@@ -138,11 +138,11 @@ def pegged_mean(values: list[float], anchor: float, width: float) -> float:
         raise ValueError("a mean of nothing")
     if len(values) == 1:
         return values[0]
-    weights = [1 / (width * anchor + abs(anchor - value) or LEAST_DISTANCE) for value in values]
+    weights = [1 / (width * anchor + abs(anchor - value) or MIN_DISTANCE) for value in values]
     return sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
 
 
-LEAST_DISTANCE: Final = 1e-300
+MIN_DISTANCE: Final = 1e-300
 """In place of a distance of 0, which only an anchor of 0 can have."""
 
 

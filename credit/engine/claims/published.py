@@ -62,7 +62,7 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     raw = elapsed * peak
     if not (0 <= elapsed < inf and 0 < peak < inf):
         return default_claim(ClaimRule.IMPOSSIBLE, app, workunit, result, None, on_probation)
-    # Before the run time is cut: who claims 1e304 FLOPs is to get the default, not all the time the job was out.
+    # Before the run time is cut: a claim of 1e304 FLOPs gets the default, not the whole time that the job was out.
     if raw > workunit.fpops_bound:
         return default_claim(ClaimRule.ABOVE_BOUND, app, workunit, result, raw if raw < inf else None, on_probation)
     if not raw:
@@ -80,12 +80,12 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
         claim = _normalised(app, record, version, raw, on_probation)
     claim.elapsed_secs = elapsed
     if result.partial_credit:
-        add_parts(claim, result)
-    return _not_above_default(app, workunit, result, claim) if is_cut else claim
+        add_partial_credit(claim, result)
+    return _capped_at_default(app, workunit, result, claim) if is_cut else claim
 
 
-def add_parts(claim: Explanation, result: ResultFacts) -> None:
-    """Makes the claim of what is left of a job the whole job's, with what trickles brought already."""
+def add_partial_credit(claim: Explanation, result: ResultFacts) -> None:
+    """Add the partial credit granted already, so that the claim is the whole job's."""
     if claim.claim_rule >= ClaimRule.ANONYMOUS_NORMALISED and claim.claimed_pfc is not None:
         claim.claimed_pfc += pfc_of(result.partial_credit)
         claim.claimed_credit = credit_of(claim.claimed_pfc)
@@ -156,7 +156,7 @@ def _anonymous(
     return claim
 
 
-def _not_above_default(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
+def _capped_at_default(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
     """A run time longer than the job was out gives no sample, so nothing would ever normalise it."""
     claim.is_approximate = True
     if (claim.claimed_pfc or 0.0) <= default_pfc(app, workunit):
@@ -167,10 +167,10 @@ def _not_above_default(app: AppFacts, workunit: WorkunitFacts, result: ResultFac
 
 
 def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> None:
-    """Moves the host's averages and collects the version's sample, after the claim: nothing scales itself.
+    """Updates the host's averages and collects the version's sample, after the claim: nothing scales itself.
 
-    One sample of the whole job, trickles or not. None if the numbers are not believed: the sanity check failed, they
-    are impossible, zero, or the run time was cut.
+    The sample is of the whole job, partial credit or not. There is none if the numbers are not believed: the sanity
+    check failed, they are impossible or zero, or the run time was cut.
     """
     elapsed = result.elapsed_secs
     if claim.claim_rule <= _LAST_WITHOUT_SAMPLE or claim.elapsed_secs != elapsed:

@@ -16,7 +16,7 @@ from credit.engine.rules import credit_of, pfc_of
 
 
 def other_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, claim: Explanation) -> Explanation:
-    """The claim by the app's system; ``claim`` is the third system's, which has judged the run time."""
+    """The claim by the app's system; ``claim`` is CreditNew's, which has checked the run time."""
     if app.credit_system is CreditSystem.FIXED:
         return _fixed(app, workunit, claim)
     if claim.claim_rule in (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE):

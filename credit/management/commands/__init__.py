@@ -1,0 +1,1 @@
+"""Each module is a command of ``manage.py``."""

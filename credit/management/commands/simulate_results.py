@@ -15,7 +15,7 @@ from credit.laboratory.simulation import (
     HOSTS_PER_USER,
     MAX_COMPUTERS,
     MAX_JOBS,
-    World,
+    SimulatedProject,
     make_computers,
     release_versions,
     run,
@@ -57,13 +57,13 @@ class Command(BaseCommand):
         if options["hosts"] < least:
             raise CommandError(f"--hosts must be {least} at least: each replica goes to another volunteer, who has two")
         cheats = _cheats(options["cheat"])
-        dice = Random(options["seed"])
+        rng = Random(options["seed"])
         app = _app(options["app"])
-        computers = make_computers(dice, options["hosts"], anonymous_part=options["anonymous"], cheats=cheats)
-        world = World(app, KINDS, release_versions(app), computers, dice, options["replicas"])
+        computers = make_computers(rng, options["hosts"], anonymous_part=options["anonymous"], cheats=cheats)
+        project = SimulatedProject(app, KINDS, release_versions(app), computers, rng, options["replicas"])
         now = timezone.now()
         begin = now - dt.timedelta(days=options["days"])
-        nresults, credit = run(world, options["jobs"], begin, now, validates=options["validate"])
+        nresults, credit = run(project, options["jobs"], begin, now, validates=options["validate"])
         self.stdout.write(f"{options['jobs']} workunits with {nresults} results of {len(computers)} computers")
         if options["validate"]:
             self.stdout.write(f"{credit:.0f} credits were granted")

@@ -9,8 +9,8 @@ import pytest
 from credit.engine.decisions import count_only_invalid, decide_late, decide_set
 from credit.engine.explanation import ClaimRule, GrantRule, grant_rule_of
 from credit.engine.facts import ResultFacts
-from credit.engine.grants import MAX_CREDIT, due
-from credit.engine.rules import Rules
+from credit.engine.grants import due
+from credit.engine.rules import MAX_CREDIT, Rules
 from tests.support.credit_engine_facts import (
     CREDIT_OF_EST,
     EST,

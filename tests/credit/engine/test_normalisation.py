@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credit.engine.facts import VersionFacts
-from credit.engine.normalisation import normalise, sample_median
+from credit.engine.normalisation import normalise
 from credit.engine.rules import Rules
 from tests.support.credit_engine_facts import about, version
 
@@ -116,13 +116,6 @@ def test_scaled_averages_are_all_the_same(rows: list[tuple[bool, int, float]]) -
     if set(scales.values()) != {1.0}:
         for facts in above:
             assert scales[facts.id] * (facts.pfc.avg or 0.0) == about(found.min_avg_pfc or 0.0)
-
-
-def test_the_median_of_hosts_averages_ignores_what_one_cheat_claims() -> None:
-    assert sample_median([(50, 1.0), (50, 1.2), (5000, 900.0)], RULES) == 1.2
-    # Hosts below the threshold, without an average, or with none above zero do not count.
-    assert sample_median([(50, 1.0), (9, 7.0), (0, None), (50, 0.0), (10, 3.0)], RULES) == 2.0
-    assert sample_median([(9, 7.0)], RULES) is None
 
 
 # --- deployed ---------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def singles() -> list[Outcome]:
 
 
 def test_equal_jobs_bring_equal_credit_on_all_devices(singles: list[Outcome]) -> None:
-    assert {outcome.place for outcome in singles} == {0, 1, 2, 3, 4, 5}
+    assert {outcome.kind_index for outcome in singles} == {0, 1, 2, 3, 4, 5}
     assert device_neutrality(singles) < 0.03
 
 
@@ -93,8 +93,8 @@ def test_one_seed_is_one_outcome() -> None:
 
 
 def test_figures_of_made_up_outcomes() -> None:
-    def outcome(number: int, host: int, place: int, granted: float) -> Outcome:
-        return Outcome(number, host, 1, place, granted, granted, False, Cheat.NONE, 1.0, False)
+    def outcome(number: int, host: int, kind_index: int, granted: float) -> Outcome:
+        return Outcome(number, host, 1, kind_index, granted, granted, False, Cheat.NONE, 1.0, False)
 
     rows = [outcome(n, n % 2, n % 2, 1.0 if n % 2 else 1.5) for n in range(200)]
     # Means 1 and 1.5, of all 1.25: (1.5 − 1) / 1.25 = 0.4; each host is 0.25 off: 0.25 / 1.25 = 0.2

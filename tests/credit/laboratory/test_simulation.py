@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from credit.laboratory.population import KINDS, Cheat, Computer, make_report
-from credit.models import App, AppVersionSnapshot, HostAppVersion, Outcome, Result, Workunit
+from credit.models import App, AppVersionSnapshot, HostAppVersion, Outcome, Result, ValidateState, Workunit
 from tests.support.validator_runs import differences
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def test_jobs_are_validated_and_normalised_on_the_way() -> None:
     told = simulate("--hosts", "12", "--jobs", "600", "--validate", "--cheat", "wrong=0.2", "--cheat", "pick=0.2")
     assert told.startswith("600 workunits with")
     assert Workunit.objects.filter(canonical_result__isnull=False).count() == 600
-    assert Result.objects.filter(validate_state=2).count() > 0
+    assert Result.objects.filter(validate_state=ValidateState.INVALID).count() > 0
     assert Result.objects.filter(outcome=Outcome.CLIENT_ERROR).count() > 0
     app = App.objects.get()
     assert app.min_avg_pfc is not None
@@ -70,8 +70,8 @@ def computer(cheat: Cheat) -> Computer:
 
 def test_cheaters_do_what_they_are_named_for() -> None:
     def reports(cheat: Cheat, size: float = 1.0) -> list[tuple[float, float, bool, bool]]:
-        who, dice = computer(cheat), Random(3)
-        made = [make_report(dice, who, KINDS, 2e13, size) for _ in range(200)]
+        who, rng = computer(cheat), Random(3)
+        made = [make_report(rng, who, KINDS, 2e13, size) for _ in range(200)]
         return [(r.elapsed_secs, r.peak_flops, r.is_right, r.has_failed) for r in made]
 
     honest = reports(Cheat.NONE)
@@ -80,6 +80,6 @@ def test_cheaters_do_what_they_are_named_for() -> None:
     assert {peak for _, peak, _, _ in reports(Cheat.EXAGGERATE)} == {40e9}
     assert 0 < sum(elapsed == 1e304 for elapsed, *_ in reports(Cheat.ONE_TIME)) < 20
     assert 60 < sum(right for _, _, right, _ in reports(Cheat.WRONG)) < 140
-    assert not any(failed for *_, failed in reports(Cheat.PICK))
-    assert all(failed for *_, failed in reports(Cheat.PICK, size=2.0))
+    assert not any(failed for *_, failed in reports(Cheat.CHERRY_PICK))
+    assert all(failed for *_, failed in reports(Cheat.CHERRY_PICK, size=2.0))
     assert sum(elapsed < 200 for elapsed, *_ in reports(Cheat.SLACK)) == 180

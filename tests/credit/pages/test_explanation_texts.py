@@ -13,16 +13,26 @@ from credit.engine.averages import Average
 from credit.engine.decisions import Decision, decide_set
 from credit.engine.explanation import CUT, DEFAULT_RULES, ClaimRule, Explanation, Grant, GrantRule, grant_rule_of
 from credit.engine.facts import AppFacts, CreditSystem, HostVersionFacts, ReplicaRule, ResultFacts, VersionFacts
-from credit.engine.grants import MAX_CREDIT
-from credit.engine.rules import Rules
+from credit.engine.rules import MAX_CREDIT, Rules
 from credit.pages.explanation_texts import (
     claim_steps,
     grant_steps,
-    recomputed_credit,
-    recomputed_pfc,
     used_elapsed_secs,
 )
-from tests.support.credit_engine_facts import EST, NOW, WEEK, anonymous, app, decide, record, result, version, workunit
+from tests.support.credit_engine_facts import (
+    EST,
+    NOW,
+    WEEK,
+    anonymous,
+    app,
+    decide,
+    recomputed_credit,
+    recomputed_pfc,
+    record,
+    result,
+    version,
+    workunit,
+)
 
 wild = st.one_of(
     st.floats(),

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from psycopg import errors
 
-from credit.validator.binary import NO_TIME, Statement, decode, decode_bytes, queued
+from credit.validator.binary import NO_TIME, Statement, decode, decode_bytes, pipelined
 
 pytestmark = pytest.mark.django_db
 
@@ -100,14 +100,14 @@ def test_queued_statements_all_happen_or_raise_the_first_error() -> None:
                        "SELECT 'k' || x, '', now() FROM unnest($1) x", "int8[]")  # fmt: skip
     with transaction.atomic():
         begin()
-        with queued(insert) as send:
+        with pipelined(insert) as send:
             for numbers in ([1, 2], [3], []):
                 send(insert, numbers)
     (count,) = run("SELECT ARRAY[count(*)] FROM django_session", "")
     assert decode(count, "int8").tolist() == [3]
     with pytest.raises(errors.UniqueViolation), transaction.atomic():
         begin()
-        with queued(insert) as send:
+        with pipelined(insert) as send:
             for numbers in ([4], [1], [5]):
                 send(insert, numbers)
     (count,) = run("SELECT ARRAY[count(*)] FROM django_session", "")
@@ -118,7 +118,7 @@ def test_an_error_of_the_caller_leaves_the_connection_usable() -> None:
     statement = Statement("SELECT $1", "int8")
     with pytest.raises(KeyError), transaction.atomic():
         begin()
-        with queued(statement) as send:
+        with pipelined(statement) as send:
             send(statement, 1)
             raise KeyError
     assert run("SELECT ARRAY[6::int8]", "") != []

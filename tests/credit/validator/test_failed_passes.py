@@ -1,4 +1,4 @@
-"""One workunit whose data or comparison makes a pass fail: it is set aside, and all others go on."""
+"""One workunit whose data or comparison makes a pass fail: it waits in the retry queue, and all others go on."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_late_result_whose_yardstick_is_gone_is_too_late_and_not_wrong(
     assert differences() == []
 
 
-def test_a_workunit_that_no_pass_gets_over_is_set_aside_and_the_others_go_on(
+def test_a_workunit_that_no_pass_gets_over_is_queued_for_retry_and_the_others_go_on(
     app: App, version: AppVersion, hosts: list[Host]
 ) -> None:
     before, poison, *after = [done(app, version, *hosts[:2]) for _ in range(12)]
@@ -149,7 +149,7 @@ def test_a_workunit_that_no_pass_gets_over_is_set_aside_and_the_others_go_on(
     assert validate(app, LATER + dt.timedelta(hours=2)).nvalid == 2
 
 
-def test_a_row_that_the_database_refuses_sets_its_workunit_aside_and_no_other(
+def test_a_row_that_the_database_refuses_queues_its_workunit_for_retry_and_no_other(
     app: App, version: AppVersion, hosts: list[Host]
 ) -> None:
     workunits = [done(app, version, *hosts[:2]) for _ in range(10)]
@@ -168,7 +168,7 @@ def test_a_row_that_the_database_refuses_sets_its_workunit_aside_and_no_other(
     assert differences() == []
 
 
-def test_a_database_that_fails_sets_nothing_aside(
+def test_a_database_that_fails_queues_nothing_for_retry(
     app: App, version: AppVersion, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -194,8 +194,8 @@ ODD: Final[list[dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("system", CreditSystem.values)
-@pytest.mark.parametrize("rule_set", RuleSet.values)
+@pytest.mark.parametrize("system", list(CreditSystem))
+@pytest.mark.parametrize("rule_set", list(RuleSet))
 def test_numbers_that_no_computer_has_leave_nothing_undecided_and_the_books_hold(
     rule_set: str, system: str, app: App, hosts: list[Host]
 ) -> None:

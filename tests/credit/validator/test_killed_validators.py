@@ -15,8 +15,9 @@ from django.conf import settings
 from django.db import connection, connections
 from django.db.models import Count, Sum
 
+from credit.engine.states import AssimilateState, ValidateState
 from credit.laboratory.population import KINDS
-from credit.laboratory.simulation import World, make_computers, release_versions
+from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
 from credit.models import App, AppVersion, HostAppVersion, HostCredit, Result, UserCredit, Workunit
 from credit.statistics import check as statistics_check
 from credit.validator.passes import run_pass
@@ -43,10 +44,10 @@ while Workunit.objects.filter(app=app_id, need_validate=True).exists():
 """
 
 
-def world(app: App) -> World:
-    dice = random.Random(5)
-    computers = make_computers(dice, 24, anonymous_part=0.2)
-    made = World(app, KINDS, release_versions(app), computers, dice)
+def project(app: App) -> SimulatedProject:
+    rng = random.Random(5)
+    computers = make_computers(rng, 24, anonymous_part=0.2)
+    made = SimulatedProject(app, KINDS, release_versions(app), computers, rng)
     made.report(NJOBS, NOON - dt.timedelta(days=1), NOON)
     return made
 
@@ -90,9 +91,15 @@ def samples() -> list[Any]:
 def forget() -> None:
     """As before any validation."""
     Workunit.objects.update(
-        need_validate=True, canonical_result=None, canonical_credit=None, assimilate_state=0, transition_at=None
+        need_validate=True,
+        canonical_result=None,
+        canonical_credit=None,
+        assimilate_state=AssimilateState.INIT,
+        transition_at=None,
     )
-    Result.objects.update(validate_state=0, granted_credit=None, granted_at=None, grant_rule=None, claim_rule=None)
+    Result.objects.update(
+        validate_state=ValidateState.INIT, granted_credit=None, granted_at=None, grant_rule=None, claim_rule=None
+    )
     HostAppVersion.objects.update(
         **{"pfc_n": 0, "pfc_avg": None, "et_n": 0, "et_avg": None, "et_var": None, "et_q": 0},
         **{"turnaround_n": 0, "turnaround_avg": None, "turnaround_var": None, "turnaround_q": 0},
@@ -105,14 +112,14 @@ def forget() -> None:
 
 def test_four_validators_killed_at_random_decide_everything_once() -> None:
     app = make_app()
-    world(app)
+    project(app)
     # What one validator makes of it, undisturbed.
     while run_pass(app.pk, NOON, 500).nworkunits:
         pass
     alone = samples()
     forget()
 
-    dice = random.Random(time.time_ns())
+    rng = random.Random(time.time_ns())
     running = [start(app) for _ in range(NVALIDATORS)]
     kills = killed_at_work = 0
     deadline = time.monotonic() + WAIT_SECS
@@ -123,7 +130,7 @@ def test_four_validators_killed_at_random_decide_everything_once() -> None:
             if kills < KILLS:
                 assert victim.stdout is not None
                 victim.stdout.readline()  # until it is at work, or has ended
-                time.sleep(dice.uniform(0, 0.1))
+                time.sleep(rng.uniform(0, 0.1))
                 killed_at_work += is_waiting()
                 finish(victim)
                 kills += 1
@@ -158,7 +165,7 @@ def check(alone: list[Any]) -> None:
 
 def test_the_order_of_validators_changes_no_total_where_claims_do_not_depend_on_it() -> None:
     app = make_app(credit_system="actual_flops")
-    world(app)
+    project(app)
     Result.objects.update(fpops_cumulative=1e13)
     totals = []
     for limit in (50, 600):

@@ -21,10 +21,11 @@ from credit.models import (
     VersionAverage,
     Workunit,
 )
-from credit.pages.explanation import explain, stored_explanation, workunit_facts
-from credit.pages.explanation_texts import recomputed_credit
+from credit.pages.explanation import explain, stored_explanation
+from credit.statistics.facts import workunit_facts
 from credit.validator.partial_grants import grant_part
 from portal.models import Host
+from tests.support.credit_engine_facts import recomputed_credit
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.validator_runs import LATER, RIGHT, differences, record, validate, volunteers
 

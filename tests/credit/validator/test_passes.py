@@ -22,11 +22,12 @@ from credit.models import (
     ValidateState,
     Workunit,
 )
-from credit.pages.explanation import stored_explanation, workunit_facts
-from credit.pages.explanation_texts import recomputed_credit
+from credit.pages.explanation import stored_explanation
+from credit.statistics.facts import workunit_facts
 from portal.benchmarks.statements import statements
 from portal.models import Host
 from scheduler.lifecycle import transitioner
+from tests.support.credit_engine_facts import recomputed_credit
 from tests.support.credit_factories import make_app, make_version
 from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate, volunteers
 

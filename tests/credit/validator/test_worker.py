@@ -1,4 +1,4 @@
-"""Validators at work: tasks, places, queues, metrics."""
+"""The validator's worker: tasks, slots, queues, metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_validator_works_until_nothing_waits(settings: Settings) -> None:
     settings.VALIDATOR_BATCH = 2
     app = make_app()
     waiting(app, 5)
-    assert worker.work_off(app, run_secs=60) is False
+    assert worker.run_until_idle(app, run_secs=60) is False
     assert Workunit.objects.filter(need_validate=True).count() == 0
     # Two, two, one
     assert cache.get("metrics:validator:alpine:passes") == 3
@@ -43,7 +43,7 @@ def test_when_its_time_is_over_there_may_be_more(settings: Settings) -> None:
     settings.VALIDATOR_BATCH = 2
     app = make_app()
     waiting(app, 5)
-    assert worker.work_off(app, run_secs=0) is True
+    assert worker.run_until_idle(app, run_secs=0) is True
     assert Workunit.objects.filter(need_validate=True).count() == 3
 
 
@@ -51,7 +51,7 @@ def test_apps_that_read_files_have_smaller_batches(settings: Settings) -> None:
     settings.VALIDATOR_FILES_BATCH = 1
     app = make_app(comparison="tolerance")
     waiting(app, 3)
-    worker.work_off(app, run_secs=0)
+    worker.run_until_idle(app, run_secs=0)
     assert Workunit.objects.filter(need_validate=True).count() == 2
 
 
@@ -60,12 +60,12 @@ def test_only_apps_with_work_that_is_due_are_waiting() -> None:
     waiting(apps[0], 1)
     version = make_version(apps[2])
     done(apps[2], version, validate_after=NOON + dt.timedelta(hours=1))
-    assert worker.waiting_apps(NOON) == [apps[0]]
-    assert set(worker.waiting_apps(NOON + dt.timedelta(hours=1))) == {apps[0], apps[2]}
+    assert worker.apps_to_validate(NOON) == [apps[0]]
+    assert set(worker.apps_to_validate(NOON + dt.timedelta(hours=1))) == {apps[0], apps[2]}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_more_validators_than_places_work_on_an_app(settings: Settings) -> None:
+def test_no_more_validators_than_slots_work_on_an_app(settings: Settings) -> None:
     app = make_app()
     waiting(app, 1)
     parameters = connection.get_connection_params()
@@ -73,10 +73,10 @@ def test_no_more_validators_than_places_work_on_an_app(settings: Settings) -> No
         parameters.pop(option, None)
     with psycopg.connect(**parameters) as other:
         other.execute("SELECT pg_advisory_lock(%s, %s)", [0x6376, app.pk * 64])
-        assert worker.work_off(app, run_secs=60) is False
+        assert worker.run_until_idle(app, run_secs=60) is False
         assert Workunit.objects.filter(need_validate=True).count() == 1
         settings.VALIDATORS_PER_APP = 2
-        worker.work_off(app, run_secs=60)
+        worker.run_until_idle(app, run_secs=60)
         assert Workunit.objects.filter(need_validate=True).count() == 0
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'")
@@ -112,7 +112,7 @@ def test_the_metrics_tell_what_passes_did(client: Client) -> None:
     hosts = volunteers(3)
     done(app, version, *hosts[:2])
     report(done(app, version, hosts[0], min_quorum=2, output_digest=RIGHT), version, hosts[1], output_digest=WRONG)
-    worker.work_off(app, run_secs=60)
+    worker.run_until_idle(app, run_secs=60)
     done(app, version, *hosts[:2])
     lines = client.get("/metrics").content.decode().splitlines()
     told = dict(line.rsplit(" ", 1) for line in lines if line.startswith("cobblestone_"))

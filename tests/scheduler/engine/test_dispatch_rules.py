@@ -11,7 +11,7 @@ import pytest
 
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
-from credit.engine.peak_flops import Ceilings
+from credit.engine.flops import Ceilings
 from credit.engine.rules import Rules
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, PlanClass, RecordKey, Usage, Version
 from scheduler.engine.needs import Needs

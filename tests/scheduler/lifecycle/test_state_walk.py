@@ -76,9 +76,9 @@ def put(workunit: Workunit, state: State, host: Host) -> Result:
 
 def test_the_document_lists_what_the_code_knows() -> None:
     assert listed_states() == {state for state in WORDS.values() if state is not None}
-    assert {state for state, *_ in listed_states()} == set(ServerState.values)
-    assert {outcome for _, outcome, _ in listed_states()} == set(Outcome.values)
-    assert {checked for *_, checked in listed_states()} == set(ValidateState.values)
+    assert {state for state, *_ in listed_states()} == set(ServerState)
+    assert {outcome for _, outcome, _ in listed_states()} == set(Outcome)
+    assert {checked for *_, checked in listed_states()} == set(ValidateState)
     for before, after, who in listed_transitions():
         assert before in WORDS and after in WORDS, (before, after)
         assert set(who.split(", ")) <= {

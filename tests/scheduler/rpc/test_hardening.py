@@ -105,7 +105,7 @@ def test_a_type_of_processor_that_credit_does_not_know_gets_no_jobs_and_is_told_
     assert "need other processors" in messages(reply)[0]
     reply = computer_of(alice, coprocs=said).ask()
     assert "no application here uses the kind of processor" in messages(reply)[0]
-    assert (CPU, *GPU_TYPES) == tuple(ProcessorType.values)
+    assert (CPU, *GPU_TYPES) == tuple(ProcessorType)
 
 
 @pytest.mark.parametrize("kind", GPU_TAGS)

@@ -1,7 +1,8 @@
-"""What a host may claim to be at most, and the peak FLOPS of the devices that a job is given.
+"""How fast a job's devices are at most, and how fast a version will run on a host.
 
-"There's a maximum possible CPU FLOPS and a maximum # of CPUs per host" (accounting document, "The BOINC credit
-system"). The scheduler reckons a job's peak FLOPS when it sends it, from hardware that was cut to these ceilings.
+Credit document, "App plan functions" and "Statistics maintained by the server". "There's a maximum possible CPU FLOPS
+and a maximum # of CPUs per host" (accounting document, "The BOINC credit system"): the scheduler computes a job's peak
+FLOPS when it sends it, from hardware that was cut to these ceilings.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Final
+
+from credit.engine.averages import Average, AverageWithVariance
+from credit.engine.rules import Rules
 
 FAILED_BENCHMARK_FLOPS: Final = 1e9
 """What a client reports whose benchmark failed or was skipped."""
@@ -54,3 +58,20 @@ def peak_flops(ncpus: float, p_fpops: float, gpus: Iterable[GpuUse], ceilings: C
 def cut(value: float, most: float) -> float:
     """``value``, at most ``most``; 0 for one that is negative or not a number. Infinity is cut like any other."""
     return min(value, most) if 0 <= value <= inf else 0.0
+
+
+def projected_flops(
+    et: AverageWithVariance | None, version_pfc: Average | None, peak_flops: float, is_gpu: bool, rules: Rules
+) -> float:
+    """FLOPS to divide ``fpops_est`` by, to estimate a run time: the host's own, the version's, or a guess.
+
+    ``et``: the host's average of elapsed seconds / fpops_est; ``version_pfc``: the version's of PFC / fpops_est;
+    ``peak_flops`` of the devices that the job is to be given. Never above the peak.
+    """
+    if et is not None and et.n >= rules.min_host_samples and et.avg:
+        flops = 1 / et.avg
+    elif version_pfc is not None and version_pfc.n >= rules.min_version_samples and version_pfc.avg:
+        flops = peak_flops / version_pfc.avg
+    else:
+        flops = peak_flops * (rules.gpu_efficiency if is_gpu else rules.cpu_efficiency)
+    return min(flops, peak_flops)

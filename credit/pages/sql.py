@@ -1,0 +1,18 @@
+"""The statements of pages about credit; none locks anything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# What the newest jobs of an app came to, for each version and type of processor.
+RECENT_JOBS: Final = """
+WITH recent AS (SELECT id FROM credit_workunit WHERE app_id = %s ORDER BY id DESC LIMIT %s)
+SELECT r.app_version_id, r.processor_type, count(*),
+       sum(r.granted_credit),
+       -- No job runs longer than it was out, whatever is reported.
+       sum(least(r.elapsed_secs, extract(epoch FROM r.received_at - r.sent_at))),
+       count(*) FILTER (WHERE r.is_approximate)
+FROM recent JOIN credit_result r ON r.workunit_id = recent.id
+WHERE r.granted_credit IS NOT NULL AND r.claim_rule IS NOT NULL
+GROUP BY 1, 2
+"""

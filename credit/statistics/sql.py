@@ -1,0 +1,147 @@
+"""The statements of host records, of joining two records of a computer, and of check_credit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from credit.engine.explanation import ClaimRule
+from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
+from credit.engine.states import ValidateState
+
+TOLERANCE: Final = 1e-9
+"""Relative: sums of floats in another order differ in their last digits."""
+ROUNDED: Final = 1e-12
+MAX_RAW_PFC: Final = 1e200
+"""Claims of more FLOPs are not worked out again: with their factors they may be more than a number can be."""
+
+_STATISTICS: Final = (
+    "pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,"
+    " consecutive_valid, scale_probation, host_scale_at, error_rate, max_jobs_per_day"
+)
+# Inserts (host, version) records by host, version and type. A record starts with the statistics of the newest older
+# version's record, if there is one: of the same app, platform and plan class.
+INSERT_RECORDS: Final = f"""
+WITH wanted AS (
+  SELECT k.host, nullif(k.version, 0) AS version, k.type FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
+         AS k(host, version, type)),
+older AS (
+  SELECT DISTINCT ON (w.host, w.version) w.host, w.version, h.*
+    FROM wanted w JOIN credit_appversion v ON v.id = w.version
+    JOIN credit_appversion o ON o.app_id = v.app_id AND o.platform_id = v.platform_id AND o.plan_class = v.plan_class
+     AND o.version_num < v.version_num
+    JOIN credit_hostappversion h ON h.host_id = w.host AND h.app_version_id = o.id
+   ORDER BY w.host, w.version, o.version_num DESC)
+INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, {_STATISTICS})
+SELECT w.host, %s, w.version, w.type, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0), o.et_avg, o.et_var,
+       coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
+       coalesce(o.turnaround_q, 0), coalesce(o.consecutive_valid, 0), coalesce(o.scale_probation, true),
+       o.host_scale_at, coalesce(o.error_rate, %s), coalesce(o.max_jobs_per_day, 0)
+  FROM wanted w JOIN portal_host p ON p.id = w.host LEFT JOIN older o ON o.host = w.host AND o.version = w.version
+ ORDER BY w.host, w.version, w.type
+ON CONFLICT DO NOTHING
+"""
+# Inserts volunteers' credit by volunteer.
+INSERT_USER_CREDIT: Final = """
+INSERT INTO credit_usercredit (user_id, total_credit, expavg_credit)
+SELECT id, 0, 0 FROM portal_user WHERE id = ANY (%s) ORDER BY id ON CONFLICT DO NOTHING
+"""
+# Inserts computers' credit by computer.
+INSERT_HOST_CREDIT: Final = """
+INSERT INTO credit_hostcredit (host_id, total_credit, expavg_credit)
+SELECT id, 0, 0 FROM portal_host WHERE id = ANY (%s) ORDER BY id ON CONFLICT DO NOTHING
+"""
+# Locks nothing. For each version the median of its hosts' averages: one host counts once, however much it claims.
+HOST_MEDIANS: Final = """
+SELECT app_version_id, percentile_cont(0.5) WITHIN GROUP (ORDER BY pfc_avg)
+  FROM credit_hostappversion WHERE app_version_id = ANY (%s) AND pfc_n >= %s AND pfc_avg > 0 GROUP BY app_version_id
+"""
+
+# Two records of one computer are joined. Locks both by id, then the workunits of the older one's results by id, moves
+# the results, and locks both computers' (host, version) records by id.
+MERGE_RESULTS: Final = (
+    "SELECT FROM portal_host WHERE id IN (%(older)s, %(newer)s) ORDER BY id FOR NO KEY UPDATE",
+    """SELECT FROM credit_workunit w
+ WHERE w.id IN (SELECT workunit_id FROM credit_result WHERE host_id = %(older)s) ORDER BY w.id FOR NO KEY UPDATE""",
+    "UPDATE credit_result SET host_id = %(newer)s WHERE host_id = %(older)s",
+    "SELECT FROM credit_hostappversion WHERE host_id IN (%(older)s, %(newer)s) ORDER BY id FOR NO KEY UPDATE",
+)
+# Changes (host, version) records that are locked.
+MERGE_RECORDS: Final = (
+    # Where both records know a version, the statistics of the record in use stay: they are newer.
+    """DELETE FROM credit_hostappversion o USING credit_hostappversion n
+ WHERE o.host_id = %(older)s AND n.host_id = %(newer)s
+   AND (n.app_version_id = o.app_version_id
+        OR n.app_version_id IS NULL AND o.app_version_id IS NULL AND n.app_id = o.app_id
+           AND n.processor_type = o.processor_type)""",
+    "UPDATE credit_hostappversion SET host_id = %(newer)s WHERE host_id = %(older)s",
+)
+
+# The statements of check_credit lock nothing.
+
+# What results earned each owner, by the column {0}; archived results are added by three arrays.
+_EARNED: Final = """
+WITH earned AS (
+  SELECT owner, sum(count)::bigint AS count, sum(credit) AS credit
+    FROM (SELECT {0} AS owner, count(granted_credit) AS count,
+                 sum(greatest(coalesce(granted_credit, 0), partial_credit)) AS credit
+            FROM credit_result
+           WHERE {0} IS NOT NULL AND (granted_credit IS NOT NULL OR partial_credit > 0) GROUP BY 1
+           UNION ALL
+          SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[])) r
+   GROUP BY owner)
+"""
+_DIFFERS: Final = f"""
+abs(coalesce(c.total_credit, 0) - coalesce(e.credit, 0)) > {TOLERANCE} * greatest(e.credit, c.total_credit, 1)
+"""
+_OWNER_TOTALS: Final = f"""{_EARNED}
+SELECT coalesce(e.owner, c.{{0}}), c.total_credit, e.credit
+  FROM earned e FULL JOIN {{1}} c ON c.{{0}} = e.owner WHERE {_DIFFERS} ORDER BY 1
+"""
+_VERSION_TOTALS: Final = f"""{_EARNED}
+SELECT c.id, c.total_credit, c.ngranted, coalesce(e.credit, 0), coalesce(e.count, 0)
+  FROM credit_appversion c LEFT JOIN earned e ON e.owner = c.id
+ WHERE c.ngranted <> coalesce(e.count, 0) OR {_DIFFERS} ORDER BY 1
+"""
+WRONG_USER_TOTALS: Final = _OWNER_TOTALS.format("user_id", "credit_usercredit")
+WRONG_HOST_TOTALS: Final = _OWNER_TOTALS.format("host_id", "credit_hostcredit")
+WRONG_VERSION_TOTALS: Final = _VERSION_TOTALS.format("app_version_id")
+WRONG_CANONICAL_RESULTS: Final = f"""
+SELECT w.id, CASE WHEN r.id IS NULL OR r.workunit_id <> w.id THEN 'its canonical result is none of its own'
+                  WHEN r.validate_state <> {ValidateState.VALID.value} THEN 'its canonical result is not valid'
+                  ELSE 'its canonical result was granted other credit than the workunit has' END
+  FROM credit_workunit w LEFT JOIN credit_result r ON r.id = w.canonical_result_id
+ WHERE w.canonical_result_id IS NOT NULL
+   AND (r.id IS NULL OR r.workunit_id <> w.id OR r.validate_state <> {ValidateState.VALID.value}
+        OR abs(coalesce(r.granted_credit, -1) - coalesce(w.canonical_credit, -1))
+           > {ROUNDED} * greatest(w.canonical_credit, 1))
+ ORDER BY 1
+"""
+WRONG_GRANTS: Final = f"""
+SELECT r.id, CASE WHEN r.validate_state = {ValidateState.VALID.value}
+                  THEN 'it is valid, but was not granted its workunit''s credit'
+                  ELSE 'it was granted credit, but is not valid' END
+  FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
+ WHERE (r.validate_state = {ValidateState.VALID.value}
+        AND (r.granted_credit IS NULL OR r.granted_at IS NULL OR w.canonical_credit IS NULL
+             OR abs(r.granted_credit - w.canonical_credit) > {ROUNDED} * greatest(w.canonical_credit, 1)))
+    OR (r.validate_state <> {ValidateState.VALID.value} AND r.granted_credit IS NOT NULL)
+ ORDER BY 1
+"""
+WRONG_CLAIMS: Final = f"""
+WITH claimed AS (
+  SELECT r.id, r.claimed_pfc, r.claimed_credit,
+         CASE WHEN r.claim_rule = ANY (%s) THEN coalesce(r.min_avg_pfc, 1) * w.fpops_est
+              ELSE coalesce(r.raw_pfc, 0) * coalesce(r.version_scale, 1) * coalesce(r.host_scale, 1)
+                   -- The other credit systems count whole jobs.
+                   + CASE WHEN r.claim_rule < {ClaimRule.PEAK_FLOPS.value} THEN r.partial_credit ELSE 0 END
+                     * {GFLOP_DAY:.0f}::float8 / {CREDIT_PER_DAY} END AS pfc
+    FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
+   WHERE r.claim_rule IS NOT NULL AND r.claim_rule <> {ClaimRule.LEFT_OUT.value}
+     AND abs(coalesce(r.raw_pfc, 0)) < {MAX_RAW_PFC:g}::float8)
+SELECT id, claimed_pfc, pfc FROM claimed
+ WHERE claimed_pfc IS NULL OR claimed_credit IS NULL
+    OR abs(claimed_pfc - pfc) > {TOLERANCE} * greatest(abs(pfc), 1e-300)
+    OR abs(claimed_credit - claimed_pfc * {CREDIT_PER_DAY} / {GFLOP_DAY:.0f}::float8)
+       > {TOLERANCE} * greatest(abs(claimed_credit), 1e-300)
+ ORDER BY 1
+"""

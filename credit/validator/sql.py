@@ -1,0 +1,150 @@
+"""The statements of a validator's pass: each takes or returns all rows at once, one array for each column.
+
+Locks are taken in this order (docs/validator.md): workunits, (host, version) records, volunteers' credit, computers'
+credit, versions. All locks of one kind are taken in key order, so passes wait for each other but never in a circle.
+The updates change rows that the pass has locked, and results of workunits that it has locked.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from credit.engine.facts import ProcessorType
+from credit.engine.states import Outcome, ValidateState
+from credit.validator.binary import Statement
+
+# Columns carry a type of processor as its number in this list, from 1.
+PROCESSOR_TYPES: Final = tuple(type_.value for type_ in ProcessorType)
+_TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], {{}})::int2"
+
+# Locks workunits that wait, by id, and skips those that another pass has locked. The app is given as a range: with an
+# equality the planner may walk through all workunits by their primary key instead of the index of those that wait.
+LOCK_WORKUNITS: Final = Statement(
+    """WITH batch AS (
+  SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit
+    FROM credit_workunit
+   WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
+   ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
+SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(min_quorum), array_agg(target_nresults),
+       array_agg(coalesce(canonical_result_id, 0)), array_agg(coalesce(canonical_credit, 'NaN'))
+  FROM batch""",
+    "int8 int8 timestamptz",
+)
+
+# Locks nothing, as their workunits are locked. Reads results that were reported as a success and not found wrong.
+_UNDECIDED_OR_VALID: Final = ", ".join(
+    str(state.value) for state in (ValidateState.INIT, ValidateState.VALID, ValidateState.INCONCLUSIVE)
+)
+READ_RESULTS: Final = Statement(
+    f"""SELECT array_agg(id), array_agg(workunit_id), array_agg(coalesce(host_id, 0)), array_agg(coalesce(user_id, 0)),
+       array_agg(coalesce(app_version_id, 0)), array_agg({_TYPE_NUMBER.format("processor_type")}),
+       array_agg(validate_state),
+       array_agg(coalesce(peak_flops, 'NaN')), array_agg(coalesce(sent_at, received_at)), array_agg(received_at),
+       array_agg(coalesce(elapsed_secs, 'NaN')), array_agg(coalesce(cpu_secs, 'NaN')),
+       array_agg(coalesce(fpops_cumulative, 'NaN')), array_agg(coalesce(fpops_per_cpu_sec, 'NaN')),
+       array_agg(is_runtime_outlier), array_agg(partial_elapsed_secs), array_agg(partial_credit),
+       array_agg(output_digest)
+  FROM credit_result
+ WHERE workunit_id = ANY ($1) AND outcome = {Outcome.SUCCESS.value}
+   AND validate_state IN ({_UNDECIDED_OR_VALID})""",
+    "int8[]",
+)
+
+# Locks (host, version) records by id. A record of a released version is found by the version, one of a host's own
+# programs (anonymous platform) by app and type of processor.
+LOCK_RECORDS: Final = Statement(
+    f"""WITH wanted AS (
+  SELECT h.id, k.place FROM unnest($1, $2, $3) WITH ORDINALITY k(host, version, type, place)
+    JOIN credit_hostappversion h ON h.host_id = k.host AND h.app_version_id = k.version
+  UNION ALL
+  SELECT h.id, k.place FROM unnest($1, $2, $3) WITH ORDINALITY k(host, version, type, place)
+    JOIN credit_hostappversion h ON h.host_id = k.host AND h.app_id = $4 AND h.app_version_id IS NULL
+     AND h.processor_type = (ARRAY{list(PROCESSOR_TYPES)}::varchar[])[k.type]
+   WHERE k.version = 0)
+SELECT array_agg(place), array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc_avg, 'NaN')),
+       array_agg(et_n), array_agg(coalesce(et_avg, 'NaN')), array_agg(coalesce(et_var, 'NaN')), array_agg(et_q),
+       array_agg(turnaround_n), array_agg(coalesce(turnaround_avg, 'NaN')), array_agg(coalesce(turnaround_var, 'NaN')),
+       array_agg(turnaround_q), array_agg(scale_probation), array_agg(coalesce(host_scale_at, '-infinity')),
+       array_agg(error_rate), array_agg(consecutive_valid::int8), array_agg(max_jobs_per_day::int8)
+  FROM (SELECT h.*, w.place FROM credit_hostappversion h JOIN wanted w ON w.id = h.id
+         ORDER BY h.id FOR NO KEY UPDATE OF h) locked""",
+    "int8[] int8[] int2[] int8",
+)
+# Locks volunteers' credit by volunteer.
+LOCK_USERS: Final = Statement(
+    """SELECT array_agg(user_id), array_agg(total_credit), array_agg(expavg_credit),
+       array_agg(coalesce(expavg_at, '-infinity'))
+  FROM (SELECT * FROM credit_usercredit WHERE user_id = ANY ($1) ORDER BY user_id FOR NO KEY UPDATE) locked""",
+    "int8[]",
+)
+# Locks computers' credit by computer.
+LOCK_HOSTS: Final = Statement(
+    """SELECT array_agg(host_id), array_agg(total_credit), array_agg(expavg_credit),
+       array_agg(coalesce(expavg_at, '-infinity')), array_agg(p_fpops)
+  FROM (SELECT c.*, coalesce(h.p_fpops, 'NaN') AS p_fpops
+          FROM credit_hostcredit c JOIN portal_host h ON h.id = c.host_id
+         WHERE c.host_id = ANY ($1) ORDER BY c.host_id FOR NO KEY UPDATE OF c) locked""",
+    "int8[]",
+)
+
+UPDATE_RESULTS: Final = Statement(
+    """UPDATE credit_result r
+   SET validate_state = n.validate_state, claim_rule = n.claim_rule, raw_pfc = n.raw_pfc, claimed_pfc = n.claimed_pfc,
+       claimed_credit = n.claimed_credit, is_approximate = n.is_approximate, version_scale = n.version_scale,
+       host_scale = n.host_scale, on_probation = n.on_probation, version_pfc_n = n.version_pfc_n,
+       version_pfc_avg = n.version_pfc_avg, host_pfc_n = n.host_pfc_n, host_pfc_avg = n.host_pfc_avg,
+       min_avg_pfc = n.min_avg_pfc, grant_rule = n.grant_rule, granted_credit = n.granted_credit,
+       granted_at = CASE WHEN n.granted_credit IS NOT NULL THEN $18::timestamptz END
+  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+       n(id, validate_state, grant_rule, granted_credit, claim_rule, raw_pfc, claimed_pfc, claimed_credit,
+         is_approximate, version_scale, host_scale, on_probation, version_pfc_n, version_pfc_avg, host_pfc_n,
+         host_pfc_avg, min_avg_pfc)
+ WHERE r.id = n.id""",
+    "int8[] int2[] int2?[] float8[] int2?[] float8[] float8[] float8[] bool?[]"
+    " float8[] float8[] bool?[] int8?[] float8[] int8?[] float8[] float8[] timestamptz",
+)
+UPDATE_WORKUNITS: Final = Statement(
+    """UPDATE credit_workunit w
+   SET need_validate = false, validate_fault = '', validate_after = NULL, transition_at = $4,
+       canonical_result_id = coalesce(n.canonical_id, w.canonical_result_id),
+       canonical_credit = coalesce(n.credit, w.canonical_credit)
+  FROM unnest($1, $2, $3) n(id, canonical_id, credit)
+ WHERE w.id = n.id""",
+    "int8[] int8?[] float8[] timestamptz",
+)
+UPDATE_RECORDS: Final = Statement(
+    """UPDATE credit_hostappversion h
+   SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, et_n = n.et_n, et_avg = n.et_avg, et_var = n.et_var, et_q = n.et_q,
+       turnaround_n = n.turnaround_n, turnaround_avg = n.turnaround_avg, turnaround_var = n.turnaround_var,
+       turnaround_q = n.turnaround_q, scale_probation = n.scale_probation, host_scale_at = n.host_scale_at,
+       error_rate = n.error_rate, consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day
+  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+       n(id, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,
+         scale_probation, host_scale_at, error_rate, consecutive_valid, max_jobs_per_day)
+ WHERE h.id = n.id""",
+    "int8[] int8[] float8[] int8[] float8[] float8[] float8[] int8[]"
+    " float8[] float8[] float8[] bool[] timestamptz[] float8[] int8[] int8[]",
+)
+_ACCOUNTS: Final = """UPDATE credit_{0}credit c
+   SET total_credit = n.total, expavg_credit = n.expavg, expavg_at = n.expavg_at
+  FROM unnest($1, $2, $3, $4) n(id, total, expavg, expavg_at)
+ WHERE c.{0}_id = n.id"""
+_ACCOUNT_TYPES: Final = "int8[] float8[] float8[] timestamptz[]"
+UPDATE_USERS: Final = Statement(_ACCOUNTS.format("user"), _ACCOUNT_TYPES)
+UPDATE_HOSTS: Final = Statement(_ACCOUNTS.format("host"), _ACCOUNT_TYPES)
+
+# Locks versions by id.
+LOCK_VERSIONS: Final = Statement(
+    """SELECT array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc_avg, 'NaN')), array_agg(expavg_credit),
+       array_agg(coalesce(expavg_at, '-infinity')), array_agg(total_credit), array_agg(ngranted)
+  FROM (SELECT * FROM credit_appversion WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE) locked""",
+    "int8[]",
+)
+UPDATE_VERSIONS: Final = Statement(
+    """UPDATE credit_appversion v
+   SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, expavg_credit = n.expavg, expavg_at = n.expavg_at,
+       total_credit = n.total_credit, ngranted = n.ngranted
+  FROM unnest($1, $2, $3, $4, $5, $6, $7) n(id, pfc_n, pfc_avg, expavg, expavg_at, total_credit, ngranted)
+ WHERE v.id = n.id""",
+    "int8[] int8[] float8[] float8[] timestamptz[] float8[] int8[]",
+)

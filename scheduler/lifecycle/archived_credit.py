@@ -1,0 +1,23 @@
+"""What archived tasks earned, for credit's check of totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import Count, FloatField, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce, Greatest
+
+from credit.statistics.check import ArchivedCredit, Owner
+from scheduler.models import ArchivedTask
+
+
+def archived_credit(owner: Owner) -> Iterable[ArchivedCredit]:
+    """Sums over the archived tasks of each owner that there still is."""
+    granted = Cast(KT("facts__granted_credit"), FloatField())
+    partial = Cast(KT("facts__partial_credit"), FloatField())
+    tasks = ArchivedTask.objects.filter(**{f"{owner.value}__isnull": False}).order_by()
+    sums = tasks.values_list(owner.value).annotate(
+        ngranted=Count(granted), credit=Sum(Greatest(Coalesce(granted, 0.0), Coalesce(partial, 0.0)))
+    )
+    return [ArchivedCredit(*row) for row in sums]
