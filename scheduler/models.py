@@ -311,7 +311,7 @@ class ShelfBlock(models.Model):
     """Workunits whose jobs one process keeps ready to be sent (`scheduler.ready_jobs.job_cache`), and no other until
     this time.
 
-    ``block``: the workunits' number, less the remainder, by `scheduler.ready_jobs.fill.BLOCK`.
+    ``block``: the workunits' number, less the remainder, by `scheduler.ready_jobs.sql.BLOCK`.
     """
 
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)

@@ -15,14 +15,16 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Container, Iterable
-from typing import Final
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from portal.clients.wants import Once, Steps
-from scheduler.engine.facts import Ask, Job
+import orjson
+
+from portal.clients.wants import Once, Step, Steps, fetch
+from scheduler.engine.facts import Ask, Job, JobDetails
 from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
-from scheduler.ready_jobs import fill as ready_jobs_fill
-from scheduler.ready_jobs.fill import JobAtHand, Place
+from scheduler.ready_jobs.sql import LAY_OUT
 
 RENT_SECS: Final = 2 * KEPT_SECS
 """For how long no other process lays out the jobs; they are here no longer than the catalogue is kept."""
@@ -37,6 +39,34 @@ PAUSE_SECS: Final = 1.0
 """At the end of the queue, until it is read from its head again: a tenth of it if more than a few jobs were new."""
 MISSES: Final = 3
 """Requests in a row that found too little for them: what lies here may be jobs that suit hardly anybody."""
+LOOKED_AT: Final = 1_000
+"""Waiting jobs among which those to keep ready are chosen: more than one process keeps, as others rent some of them."""
+
+Place = tuple[int, int]
+"""A place in an app's queue: (-priority, id)."""
+
+
+@dataclass(slots=True)
+class JobAtHand:
+    """A job that is kept ready. ``users``: who has a copy of its workunit, or is just given one."""
+
+    job: Job
+    rank: int
+    users: set[int]
+
+    @property
+    def place(self) -> Place:
+        return self.rank, self.job.id
+
+    def suits(self, ask: Ask, user_id: int) -> bool:
+        """The same conditions as of jobs that are looked for in the queue."""
+        job = self.job
+        return (
+            job.memory_bytes <= ask.memory_bytes
+            and job.disk_bytes <= ask.disk_bytes
+            and job.fpops_est <= ask.flops * (job.delay_bound_secs - ask.delay_secs)
+            and not (ask.one_per_user and user_id in self.users)
+        )
 
 
 class Shelf:
@@ -95,9 +125,7 @@ class Shelf:
             self._taken_meanwhile = dict(self._in_hands)
             few = max(LAID_OUT_NEAR_END, REQUESTS * self._most_wanted)
         place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
-        found, self._place, is_near_end = yield from ready_jobs_fill.lay_out(
-            self.app_id, self._renter, place, self._lot, RENT_SECS
-        )
+        found, self._place, is_near_end = yield from lay_out(self.app_id, self._renter, place, self._lot, RENT_SECS)
         with self._lock:
             self._nmisses = 0
             if self._read_at < known.read_at:
@@ -170,6 +198,50 @@ class Shelf:
                     self._users[job.workunit_id].add(user_id)
                 self._in_hands.pop(job.id, None)
                 self._jobs.pop(job.id, None)
+
+
+class _LaidOut(NamedTuple):
+    """``workunits`` as JSON's text; ends are [-priority, id]."""
+
+    nlooked_at: int
+    end: list[int] | None
+    nfree: int
+    last_free: list[int] | None
+    workunits: str | None
+
+
+def lay_out(
+    app_id: int, renter: int, place: Place, most: int, rent_secs: float
+) -> Steps[tuple[list[JobAtHand], Place | None, bool]]:
+    """Rent the first jobs of an app's queue from this place on, at most so many.
+
+    Also where to go on, None at its end, and whether that is in sight: fewer than `LOOKED_AT` wait from the place on.
+
+    One statement and transaction: it locks blocks in their order, and waits for none to forget it.
+    """
+    values = {
+        "app_id": str(app_id),
+        "renter": str(renter),
+        "rank": str(place[0]),
+        "begin_id": str(place[1]),
+        "most": str(most),
+        "looked_at": str(LOOKED_AT),
+        "rent_secs": str(rent_secs),
+    }
+    row = _LaidOut(*(yield from fetch(Step(LAY_OUT, values)))[0])
+    jobs = [job for workunit in orjson.loads(row.workunits or "[]") for job in _jobs(app_id, workunit)]
+    jobs.sort(key=lambda job: job.place)
+    last = row.last_free if row.nfree == most else row.end if row.nlooked_at == LOOKED_AT else None
+    return jobs, None if last is None else (last[0], last[1] + 1), row.nlooked_at < LOOKED_AT
+
+
+def _jobs(app_id: int, workunit: list[Any]) -> Iterator[JobAtHand]:
+    """The copies of a workunit."""
+    copies, users, id_, *facts = workunit
+    details = JobDetails(*facts[6:])
+    for result_id, rank, name in copies:
+        job = Job(*[result_id, id_, app_id, name, *facts[:6], details])
+        yield JobAtHand(job, rank, set(users))
 
 
 _shelves: dict[int, Shelf] = {}

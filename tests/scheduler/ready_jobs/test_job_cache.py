@@ -25,9 +25,8 @@ from scheduler.lifecycle import host_merge
 from scheduler.models import HostRecord, ShelfBlock
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import BEFORE_ALL
-from scheduler.ready_jobs import fill, job_cache
-from scheduler.ready_jobs.fill import JobAtHand, Place
-from scheduler.ready_jobs.job_cache import LAID_OUT_NEAR_END, Hand, Shelf
+from scheduler.ready_jobs import job_cache
+from scheduler.ready_jobs.job_cache import LAID_OUT_NEAR_END, Hand, JobAtHand, Place, Shelf
 from scheduler.ready_jobs.sql import BLOCK
 from scheduler.rpc import answer as rpc_answer
 from scheduler.rpc import store
@@ -67,7 +66,7 @@ def filled(app: App) -> tuple[Shelf, catalogue.Catalogue]:
 def lay_out(
     app_id: int, renter: int, place: Place, most: int, rent_secs: float
 ) -> tuple[list[JobAtHand], Place | None, bool]:
-    return plain.run(fill.lay_out(app_id, renter, place, most, rent_secs))
+    return plain.run(job_cache.lay_out(app_id, renter, place, most, rent_secs))
 
 
 def with_ready_jobs(user: User, **fields: int) -> Computer:
@@ -202,7 +201,7 @@ def test_the_most_urgent_jobs_are_laid_out_first_wherever_their_workunits_are(ap
 
 
 def test_reading_on_brings_all_jobs_of_the_queue(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fill, "LOOKED_AT", 25)
+    monkeypatch.setattr(job_cache, "LOOKED_AT", 25)
     waiting = queue(app, 30)
     first, place, is_near_end = lay_out(app.pk, 1, BEFORE_ALL, 20, 10.0)
     assert place is not None and not is_near_end
@@ -441,14 +440,14 @@ def test_requests_that_find_no_ready_jobs_wait_for_the_same_filling(
     job_cache._shelves[app.pk]._jobs.clear()
     job_cache._shelves[app.pk]._not_before = 0.0
     nfillings = 0
-    really_lay_out = fill.lay_out
+    really_lay_out = job_cache.lay_out
 
     def counted(*args: Any) -> Any:
         nonlocal nfillings
         nfillings += 1
         return (yield from really_lay_out(*args))
 
-    monkeypatch.setattr(fill, "lay_out", counted)
+    monkeypatch.setattr(job_cache, "lay_out", counted)
     at_once(*[computer.asks(0, 2) for computer in computers])
     assert nfillings == 1
     assert [len(computer.jobs) for computer in computers] == [3] * 4
