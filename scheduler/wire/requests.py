@@ -9,6 +9,7 @@ no client could hold. If an element comes twice, the first counts.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -24,7 +25,6 @@ from scheduler.engine.request import (
     SchedulerRequest,
     Wish,
 )
-from scheduler.wire.refused_types import refused_types
 
 LIMITS: Final = Limits(body_bytes=16 << 20, elements=200_000, text_bytes=1 << 18)
 MAX_RESULTS: Final = 500
@@ -86,6 +86,15 @@ COPROCESSORS: Final = {
     b"coproc": "",
 }
 _OPENCL_RAM: Final = re.compile(rb"<(?:global_mem_size|global_RAM)>([^<]*+)<")
+# Elements of preferences by which a volunteer keeps types of processors from this project.
+_REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)(?:\s*/>|>\s*1\s*<)")
+_REFUSED_TYPES: Final = {
+    b"no_cpu": (CPU,),
+    b"no_cuda": ("NVIDIA",),
+    b"no_ati": ("ATI",),
+    b"no_intel_gpu": ("intel_gpu",),
+    b"no_apple_gpu": ("apple_gpu",),
+}
 _STDERR_WRAPPING: Final = re.compile(r"<core_client_version>[^<]*</core_client_version>|<!\[CDATA\[|\]\]>")
 _STDERR_TAGS: Final = re.compile(r"</?(?:message|stderr_txt)>")
 
@@ -156,7 +165,7 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
     _take_work_request(request, found)
     _take_preferences(request, raw(b"global_preferences"), raw(b"global_prefs_source_email_hash"))
     preferences = raw(b"working_global_preferences") + raw(b"global_preferences") + raw(b"project_preferences")
-    request.refused_types = refused_types(preferences, [gpu.type for gpu in request.gpus])
+    request.refused_types = _refused_types(preferences, [gpu.type for gpu in request.gpus])
     limits = [
         percent for text in _RAM_LIMIT.findall(raw(b"working_global_preferences")) if (percent := _number(text, 0, 100))
     ]
@@ -184,6 +193,23 @@ def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) 
         request.preferences_at = _number(found[1], 0, _MAX_SECS) or 0.0
         request.preferences_raw = raw if len(raw) <= MAX_PREFERENCES else b""
         request.preferences_email_hash = clip(email_hash, 32)
+
+
+def _refused_types(preferences: bytes, gpu_types: Sequence[str]) -> frozenset[str]:
+    """By the elements of all preferences that the client sent; ``gpu_types``: those that this computer has."""
+    refused: set[str] = set()
+    for tag in set(_REFUSED.findall(_without_venues(preferences))):
+        refused.update(_REFUSED_TYPES.get(tag, gpu_types))
+    return frozenset(refused)
+
+
+def _without_venues(preferences: bytes) -> bytes:
+    """What holds in all venues: those of others are none of this computer's, and its own are among the working ones."""
+    kept, at = [], 0
+    while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
+        kept.append(preferences[at:begin])
+        at = end
+    return b"".join([*kept, preferences[at:]])
 
 
 def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> None:
