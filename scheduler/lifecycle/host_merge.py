@@ -16,7 +16,7 @@ from scheduler.models import ArchivedTask, HostRecord
 
 def follow(older_id: int, newer_id: int) -> None:
     """Move what the older record has to the newer one; safe to repeat."""
-    # A scheduler RPC writes only if the computer's row is still the one that it has read (`scheduler.rpc.write.write`).
+    # A scheduler RPC writes only if the computer's row is still the one that it has read (`scheduler.rpc.store.write`).
     Host.objects.filter(pk=newer_id).update(last_contact_at=F("last_contact_at"))
     ArchivedTask.objects.filter(host=older_id).update(host=newer_id)
     _join_jobs_of_day(older_id, newer_id)

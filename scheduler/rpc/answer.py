@@ -42,11 +42,10 @@ from scheduler.programs import catalogue
 from scheduler.programs.catalogue import Catalogue
 from scheduler.ready_jobs import job_cache
 from scheduler.ready_jobs.job_cache import Hand
-from scheduler.rpc import dispatch, host_record, identify, preferences, reports, store, trickles
-from scheduler.rpc import write as rpc_write
+from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reports, store, trickles
 from scheduler.rpc.dispatch import Dispatch
-from scheduler.rpc.store import Account, Diagnosis, JobsOfDay, KnownHost, Waiting
-from scheduler.rpc.write import Changes
+from scheduler.rpc.queue import Diagnosis, Waiting
+from scheduler.rpc.store import Account, Changes, JobsOfDay, KnownHost
 from scheduler.wire import replies
 from scheduler.wire.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
 
@@ -83,7 +82,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
             break
         except identify.UnknownHost as unknown:
             host_id = yield from in_thread(identify.enrol, unknown, request, now)
-        except rpc_write.Outdated:
+        except store.Outdated:
             hand.empty()
             noutdated += 1
             locks, hand = True, Hand(known, takes=noutdated < 2)
@@ -141,7 +140,7 @@ def _answer(
     changes = Changes(trickles=trickles.rows(request, account, host.id))
     rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
     if rows and not is_locked:
-        raise rpc_write.Outdated
+        raise store.Outdated
     counted, records = set[int](), account.records
     if rows:
         counted, locked = yield from store.report(host.id, rows, account.jobs_of_day, now)
@@ -165,9 +164,9 @@ def _answer(
         waiting = waiting or (yield Diagnosis(asks))
     words = [] if work.filling.sent or work.again else _words(request, key_step, work, waiting)
     host_record.describe(request, host, words, changes)
-    changes.record |= rpc_write.jobs_of_day_columns(account.jobs_of_day)
+    changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
     ready = hand.keep({each.job.id for each in work.filling.sent})
-    sent = yield from rpc_write.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
+    sent = yield from store.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
     reply = _reply(request, account, host, words, now)
     reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     _add_key(reply, key_step, stays, known, request.is_anonymous)
@@ -194,7 +193,7 @@ def _jobs(
     if hand.take(asks, user_id):
         return hand.jobs, None
     if not is_locked:
-        raise rpc_write.Outdated
+        raise store.Outdated
     return (yield from _picked(user_id, asks, work, draw))
 
 
@@ -203,7 +202,7 @@ def _picked(
 ) -> Steps[tuple[list[Job], Waiting | None]]:
     """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
     known = work.catalogue
-    jobs, heads = yield from store.pick(user_id, asks)
+    jobs, heads = yield from queue.pick(user_id, asks)
     found = Counter([job.app_id for job in jobs])
     short = [
         dispatch.elsewhere(ask, ask.most - found[ask.app_id], known.apps[ask.app_id], draw)
@@ -213,7 +212,7 @@ def _picked(
     waiting = None
     if short:
         others = dispatch.asks_of_others(work, asks, sum(ask.most for ask in short))
-        more, waiting = yield from store.pick_elsewhere(user_id, short + others, asks + others, jobs)
+        more, waiting = yield from queue.pick_elsewhere(user_id, short + others, asks + others, jobs)
         jobs += more
         found.update([job.app_id for job in more])
     for ask in asks:
@@ -241,7 +240,7 @@ def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -
         if record.host_scale_time != since:
             began.add(key)
         changes.jobs.append(
-            rpc_write.job_row(
+            store.job_row(
                 each.job,
                 each.choice,
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
@@ -260,7 +259,7 @@ def _add_records(
     new = {each.choice.key for each in fill.sent if each.choice.key not in ids}
     # In the order in which all others lock them.
     for key in sorted(judged | began | new, key=lambda key: ids.get(key, 0)):
-        row = rpc_write.record_row(key, fill.records[key], ids.get(key), work.inherited.get(key, 0))
+        row = store.record_row(key, fill.records[key], ids.get(key), work.inherited.get(key, 0))
         (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
 
 

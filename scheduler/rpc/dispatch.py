@@ -1,7 +1,7 @@
 """Choose jobs for a computer: what it can run, what it wants, what waits, and what of that suits.
 
 The rules are in scheduler/engine; docs/scheduler.md tells them. Jobs are picked by one statement and sent by another
-(scheduler/rpc/store.py), however many there are.
+(scheduler/rpc/queue.py), however many there are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
 from scheduler.engine.selection import Filling, Limits
 from scheduler.engine.versions import Choices
 from scheduler.programs.catalogue import BEFORE_ALL, Catalogue
-from scheduler.rpc.store import Account, KnownResult, Waiting
+from scheduler.rpc.queue import Waiting
+from scheduler.rpc.store import Account, KnownResult
 
 NO_LIMIT: Final = 1e300
 

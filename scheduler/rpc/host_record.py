@@ -13,12 +13,11 @@ from django.conf import settings
 from portal.wire.hardware import Hardware, hardware_digest, parse_hardware
 from scheduler.engine.request import CPU, SchedulerRequest
 from scheduler.rpc.sql import DESCRIBED
-from scheduler.rpc.store import KnownHost
-from scheduler.rpc.write import Changes
+from scheduler.rpc.store import Changes, KnownHost
 
 
 def describe(request: SchedulerRequest, host: KnownHost, words: list[str], changes: Changes) -> None:
-    """Fill in what `writing.write` keeps of the computer; ``words``: why nothing was sent."""
+    """Fill in what `store.write` keeps of the computer; ``words``: why nothing was sent."""
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
     connected = request.time_stats.get("connected_frac")
