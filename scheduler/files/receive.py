@@ -31,7 +31,8 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.utils import timezone
 
-from credit.models import FileDeleteState, Outcome, Result, ServerState, WorkunitError
+from credit.engine.states import FileDeleteState, Outcome, ServerState, WorkunitError
+from credit.models import Result
 from portal.clients.wants import Call, ReadBody, Steps
 from scheduler.engine.outputs import split_upload_name
 from scheduler.files.keys import is_certified

@@ -22,7 +22,8 @@ from django.db import connection, transaction
 from django.utils.module_loading import import_string
 
 from credit import models
-from credit.models import App, AssimilateState, Result, Workunit
+from credit.engine.states import AssimilateState
+from credit.models import App, Result, Workunit
 from scheduler.lifecycle import retry_queue
 from scheduler.lifecycle.retry_queue import IS_SET_ASIDE, Batch, run_batches
 from scheduler.models import SetAside, Step

@@ -15,7 +15,7 @@ import structlog
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
 
-from credit.models import FileDeleteState
+from credit.engine.states import FileDeleteState
 from scheduler.files import receive
 from scheduler.lifecycle import retry_queue
 from scheduler.lifecycle.retry_queue import IS_SET_ASIDE, Batch, run_batches

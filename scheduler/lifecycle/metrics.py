@@ -8,7 +8,8 @@ from django.db.models import Count
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from credit.models import App, AssimilateState, Workunit
+from credit.engine.states import AssimilateState
+from credit.models import App, Workunit
 from scheduler.models import SetAside, Step, Trickle
 
 

@@ -169,9 +169,9 @@ def _change_results(cursor: CursorWrapper, decisions: Iterable[Decision]) -> Non
         _CHANGE_RESULTS,
         {
             "ids": [id_ for id_, _ in changes],
-            "server_states": [state[0] for state in states],
-            "outcomes": [state[1] for state in states],
-            "validate_states": [state[2] for state in states],
+            "server_states": [int(state[0]) for state in states],
+            "outcomes": [int(state[1]) for state in states],
+            "validate_states": [int(state[2]) for state in states],
         },
     )
 
@@ -187,8 +187,8 @@ def _change_workunits(cursor: CursorWrapper, decisions: dict[int, Decision]) -> 
         {
             "ids": ids,
             "need_validate": [decisions[id_].need_validate for id_ in ids],
-            "error_mask": [decisions[id_].error_mask for id_ in ids],
-            "assimilate_state": [decisions[id_].assimilate_state for id_ in ids],
-            "file_delete_state": [decisions[id_].file_delete_state for id_ in ids],
+            "error_mask": [int(decisions[id_].error_mask) for id_ in ids],
+            "assimilate_state": [int(decisions[id_].assimilate_state) for id_ in ids],
+            "file_delete_state": [int(decisions[id_].file_delete_state) for id_ in ids],
         },
     )

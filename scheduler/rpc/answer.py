@@ -28,6 +28,7 @@ from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
+from credit.engine.states import ServerState
 from portal.clients.request_handler import beside
 from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Transaction, Turn, in_thread
@@ -127,7 +128,11 @@ def _answer(
     reported = reports.judge(account, host.id, request, now)
     lost = reports.lost(account, host.id, request)
     gone = {report.known.id for report in reported} | {each.id for each in lost}
-    stays = [r for r in account.results.values() if r.host_id == host.id and r.server_state == 4 and r.id not in gone]
+    stays = [
+        each
+        for each in account.results.values()
+        if each.host_id == host.id and each.server_state == ServerState.IN_PROGRESS and each.id not in gone
+    ]
     key_step = known.code_keys.step(request.code_sign_key)
     if not (key_step.reaches_current or request.is_anonymous):
         # It would refuse all programs: they are signed with the key in force.

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
-from credit.models import Outcome, ServerState
+from credit.engine.states import Outcome, ServerState
 from scheduler.engine import outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records
 from scheduler.engine.request import ReportedResult, SchedulerRequest

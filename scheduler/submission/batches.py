@@ -10,7 +10,8 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from credit.models import Batch, WorkunitError
+from credit.engine.states import WorkunitError
+from credit.models import Batch
 from portal.models import User
 from scheduler.models import KeptOutput
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from credit.models import AssimilateState, FileDeleteState, Outcome, Result, ServerState, ValidateState, Workunit
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
+from credit.models import Result, Workunit
 from portal.models import Host
-from scheduler.engine import transitions
 from scheduler.lifecycle import transitioner
 from tests.support.credit_factories import NOON, make_app, make_workunit
 
@@ -76,9 +76,9 @@ def put(workunit: Workunit, state: State, host: Host) -> Result:
 
 def test_the_document_lists_what_the_code_knows() -> None:
     assert listed_states() == {state for state in WORDS.values() if state is not None}
-    assert {state for state, *_ in listed_states()} == set(ServerState.values)
-    assert {outcome for _, outcome, _ in listed_states()} == set(Outcome.values)
-    assert {checked for *_, checked in listed_states()} == set(ValidateState.values)
+    assert {state for state, *_ in listed_states()} == set(ServerState)
+    assert {outcome for _, outcome, _ in listed_states()} == set(Outcome)
+    assert {checked for *_, checked in listed_states()} == set(ValidateState)
     for before, after, who in listed_transitions():
         assert before in WORDS and after in WORDS, (before, after)
         assert set(who.split(", ")) <= {
@@ -87,14 +87,16 @@ def test_the_document_lists_what_the_code_knows() -> None:
 
 
 def test_rules_and_tables_have_the_same_numbers() -> None:
-    for name in ("UNSENT", "IN_PROGRESS", "OVER"):
-        assert getattr(transitions, name) == ServerState[name]
-    for name in ("SUCCESS", "COULD_NOT_SEND", "CLIENT_ERROR", "NO_REPLY", "DIDNT_NEED", "VALIDATE_ERROR"):
-        assert getattr(transitions, name) == Outcome[name]
-    for name in ("VALID", "INVALID", "NO_CHECK", "INCONCLUSIVE", "TOO_LATE"):
-        assert getattr(transitions, name) == ValidateState[name]
-    for enum in (AssimilateState, FileDeleteState):
-        assert (transitions.INIT, transitions.READY, transitions.DONE) == (enum.INIT, enum.READY, enum.DONE)
+    tables = (
+        (Result, "server_state", ServerState),
+        (Result, "outcome", Outcome),
+        (Result, "validate_state", ValidateState),
+        (Workunit, "assimilate_state", AssimilateState),
+        (Workunit, "file_delete_state", FileDeleteState),
+    )
+    for model, column, states in tables:
+        field = {field.name: field for field in model._meta.concrete_fields}[column]
+        assert {number for number, _ in field.flatchoices} == set(states), column
 
 
 def test_the_tables_take_legal_states_and_no_others(studio: Host) -> None:
