@@ -13,6 +13,7 @@ from typing import Final
 from django.db import connection
 from django.utils import timezone
 
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
 from credit.models import App, AppVersion, Platform
 from portal.models import ClientKey, Host, User
 from portal.wire import credentials
@@ -29,7 +30,7 @@ FEATURES: Final = (
     "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 " * 9
 )
 
-_FILL: Final = """
+_FILL: Final = f"""
 WITH w AS (
   INSERT INTO credit_workunit (app_id, name, created_at, priority, fpops_est, fpops_bound, memory_bound_bytes,
          disk_bound_bytes, delay_bound_secs, min_quorum, target_nresults, max_error_results, max_total_results,
@@ -38,18 +39,22 @@ WITH w AS (
   SELECT %(app)s, %(prefix)s || n, now(), 0, 1e13, 1e15, 1e8, 1e8, 604800, 2, 2, 3, 10, 6, 'in out',
          jsonb_build_array(jsonb_build_object('name', %(prefix)s || n || '_in', 'open_name', 'in', 'nbytes', 3,
                                               'md5', md5('x'))),
-         '[{"open_name": "out", "max_nbytes": 100000}]', false, 0, 0, 0
+         '[{{"open_name": "out", "max_nbytes": 100000}}]', false, 0, {AssimilateState.INIT},
+         {FileDeleteState.INIT}
     FROM generate_series(1, %(njobs)s / 2) n
   RETURNING id, name)
 INSERT INTO credit_result (workunit_id, app_id, name, priority, created_at, server_state, outcome, validate_state,
        file_delete_state, processor_type, is_runtime_outlier, stderr_text, report_faults, outputs,
        partial_elapsed_secs, partial_credit)
-SELECT w.id, %(app)s, w.name || '_' || copy, 0, now(), 2, 0, 0, 0, 'CPU', false, '', '[]', '[]', 0, 0
+SELECT w.id, %(app)s, w.name || '_' || copy, 0, now(), {ServerState.UNSENT}, {Outcome.INIT},
+       {ValidateState.INIT}, {FileDeleteState.INIT}, 'CPU', false, '', '[]', '[]', 0, 0
   FROM w CROSS JOIN generate_series(0, 1) copy ORDER BY w.id, copy
 """
-_REPORT: Final = """
-UPDATE credit_result SET server_state = 5, outcome = 1, received_at = now(), elapsed_secs = 3600, cpu_secs = 3600
- WHERE server_state = 4
+_REPORT: Final = f"""
+UPDATE credit_result
+   SET server_state = {ServerState.OVER}, outcome = {Outcome.SUCCESS}, received_at = now(), elapsed_secs = 3600,
+       cpu_secs = 3600
+ WHERE server_state = {ServerState.IN_PROGRESS}
 """
 
 

@@ -24,8 +24,8 @@ from django.utils.module_loading import import_string
 from credit import models
 from credit.engine.states import AssimilateState
 from credit.models import App, Result, Workunit
-from scheduler.lifecycle import retry_queue
-from scheduler.lifecycle.retry_queue import IS_SET_ASIDE, Batch, run_batches
+from scheduler.lifecycle import retry_queue, sql
+from scheduler.lifecycle.retry_queue import Batch, run_batches
 from scheduler.models import SetAside, Step
 
 log = structlog.get_logger(__name__)
@@ -36,29 +36,6 @@ QUERY_SECS: Final = 200
 """The longest time of one query of an app's function: an interrupted worker leaves its query behind, with its locks."""
 # "as", the first key of advisory locks; the second is the app's.
 _LOCK: Final = 0x6173
-# The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
-# workunits by their primary key, assimilated ones of years included, instead of the few that wait.
-_READY: Final = f"""
-SELECT id FROM credit_workunit w
- WHERE app_id >= %(app)s AND app_id <= %(app)s AND assimilate_state = 1 AND NOT {IS_SET_ASIDE.format(workunit="w.id")}
- ORDER BY app_id, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
-"""
-_KEEP: Final = """
-INSERT INTO scheduler_keptoutput (batch_id, workunit_name, number, name, path, nbytes, md5, kept_at)
-SELECT w.batch_id, w.name, file.number - 1, w.output_files->(file.number::int - 1)->>'open_name', o.value->>'path',
-       (o.value->>'nbytes')::bigint, o.value->>'md5', %(now)s
-  FROM credit_workunit w
-  JOIN credit_result r ON r.id = w.canonical_result_id,
-       jsonb_array_elements(w.output_files) WITH ORDINALITY AS file(value, number),
-       jsonb_array_elements(r.outputs) AS o(value)
- WHERE w.id = ANY(%(ids)s) AND o.value->>'name' = r.name || '_' || (file.number - 1)
- ORDER BY w.id, file.number
-    ON CONFLICT (workunit_name, number) DO NOTHING
-"""
-_FINISH: Final = """
-UPDATE credit_workunit SET assimilate_state = 2, assimilated_at = %(now)s, transition_at = %(now)s
- WHERE id = ANY(%(ids)s)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +109,14 @@ def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK, app.pk % 2**31])
             if not cursor.fetchone()[0]:
                 return 0
-        cursor.execute(_READY, {"app": app.pk, "limit": batch.limit, "now": this.now, "step": Step.ASSIMILATE.value})
+        cursor.execute(
+            sql.LOCK_TO_ASSIMILATE,
+            {"app": app.pk, "limit": batch.limit, "now": this.now, "step": Step.ASSIMILATE.value},
+        )
         batch.ids = [row[0] for row in cursor.fetchall()]
         if batch.ids:
             ids = take(batch.ids)
-            cursor.execute(_FINISH, {"ids": ids, "now": this.now})
+            cursor.execute(sql.MARK_ASSIMILATED, {"ids": ids, "now": this.now})
             retry_queue.end(cursor, Step.ASSIMILATE, ids)
             this.taken += len(ids)
         return len(batch.ids)
@@ -145,7 +125,7 @@ def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
 def _keep(now: dt.datetime, ids: list[int]) -> list[int]:
     """Keep the outputs of all of them."""
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, {"ids": ids, "now": now})
+        cursor.execute(sql.KEEP_OUTPUTS, {"ids": ids, "now": now})
     return ids
 
 

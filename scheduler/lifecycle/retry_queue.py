@@ -15,6 +15,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from scheduler.lifecycle import sql
 from scheduler.models import Step
 
 log = structlog.get_logger(__name__)
@@ -25,30 +26,6 @@ FIRST_RETRY: Final = dt.timedelta(minutes=10)
 LAST_RETRY: Final = dt.timedelta(days=1)
 """The time until the next try doubles up to this."""
 _LONGEST_FAULT: Final = 500
-
-IS_SET_ASIDE: Final = """coalesce((SELECT s.retry_at FROM scheduler_setaside s
-        WHERE s.workunit_id = {workunit} AND s.step = %(step)s) > %(now)s, false)"""
-"""Of a step's queue; as a value, so that the planner keeps to the queue's own index."""
-
-# Locked by a statement of its own: what is seen below is then what was committed by whoever had them before.
-_LOCK: Final = "SELECT FROM credit_workunit WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"
-# Where another worker has done the step since it failed here, nothing would ever end the row.
-_IS_DUE: Final = """CASE %(step)s
-       WHEN 'transition' THEN w.transition_at <= %(now)s OR EXISTS (SELECT FROM credit_result r
-            WHERE r.workunit_id = w.id AND r.server_state = 4 AND r.deadline_at < %(now)s)
-       WHEN 'assimilate' THEN w.assimilate_state = 1
-       WHEN 'delete_files' THEN w.file_delete_state IN (1, 3)
-       ELSE true END"""
-_SET_ASIDE: Final = f"""
-INSERT INTO scheduler_setaside AS s (workunit_id, step, fault, ntries, since, retry_at)
-SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval(secs => %(first)s)
-  FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault) JOIN credit_workunit w ON w.id = n.id
- WHERE {_IS_DUE}
- ORDER BY n.id
-    ON CONFLICT (workunit_id, step) DO UPDATE
-   SET fault = excluded.fault, ntries = least(s.ntries + 1, 1000000), retry_at = %(now)s::timestamptz
-       + make_interval(secs => least(%(first)s * power(2, least(s.ntries, 30)), %(last)s))
-"""
 
 
 @dataclass(slots=True)
@@ -96,9 +73,9 @@ def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
         return
     ids = list(faults)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, {"ids": ids})
+        cursor.execute(sql.LOCK_WORKUNITS_TO_RETRY, {"ids": ids})
         cursor.execute(
-            _SET_ASIDE,
+            sql.SET_ASIDE,
             {
                 "step": step.value,
                 "now": now,

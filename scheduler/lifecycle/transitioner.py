@@ -20,81 +20,13 @@ from django.db.backends.utils import CursorWrapper
 
 from credit.engine.rules import Rules
 from scheduler.engine.transitions import Decision, ResultState, WorkunitState, decide
-from scheduler.lifecycle import retry_queue
-from scheduler.lifecycle.retry_queue import IS_SET_ASIDE, Batch, run_batches
+from scheduler.lifecycle import retry_queue, sql
+from scheduler.lifecycle.retry_queue import Batch, run_batches
 from scheduler.models import Step
 from scheduler.submission.create_work import create_results
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
-
-# Due by their own time, or by the deadline of a result that is out.
-_LOCK_WORKUNITS: Final = f"""
-SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_results, w.max_success_results,
-       w.error_mask, w.canonical_result_id IS NOT NULL, w.assimilate_state, w.file_delete_state
-  FROM credit_workunit w
- WHERE w.id IN (
-       (SELECT id FROM credit_workunit q
-         WHERE transition_at <= %(now)s AND NOT {IS_SET_ASIDE.format(workunit="q.id")}
-         ORDER BY transition_at LIMIT %(limit)s)
-        UNION ALL
-       (SELECT workunit_id FROM credit_result q
-         WHERE server_state = 4 AND deadline_at < %(now)s AND NOT {IS_SET_ASIDE.format(workunit="q.workunit_id")}
-         ORDER BY deadline_at LIMIT %(limit)s))
- ORDER BY w.id LIMIT %(limit)s
-   FOR NO KEY UPDATE OF w SKIP LOCKED
-"""
-
-_COUNT_RESULTS: Final = """
-SELECT workunit_id, count(*) FROM credit_result WHERE workunit_id = ANY(%(ids)s) GROUP BY workunit_id
-"""
-
-_LOCK_RESULTS: Final = """
-SELECT workunit_id, id, server_state, outcome, validate_state, deadline_at
-  FROM credit_result WHERE workunit_id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-"""
-
-_CHANGE_RESULTS: Final = """
-UPDATE credit_result r SET server_state = n.server_state, outcome = n.outcome, validate_state = n.validate_state
-  FROM unnest(%(ids)s::bigint[], %(server_states)s::smallint[], %(outcomes)s::smallint[],
-              %(validate_states)s::smallint[])
-       AS n(id, server_state, outcome, validate_state)
- WHERE r.id = n.id
-"""
-
-# What credit.engine.probation says of a time-out (count_error, count_crash), once for each of a record's time-outs. A
-# quota of 0 is not set yet: the scheduler, which knows the host's instances, will set it.
-_BLAME_HOSTS: Final = """
-WITH late AS (
-  SELECT r.host_id, r.app_version_id, r.app_id, r.processor_type, count(*) AS n, max(w.delay_bound_secs) AS bound_secs
-    FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
-   WHERE r.id = ANY(%(ids)s) AND r.host_id IS NOT NULL
-   GROUP BY r.host_id, r.app_version_id, r.app_id, r.processor_type),
-records AS (
-  SELECT v.id, late.n, late.bound_secs
-    FROM late JOIN credit_hostappversion v ON v.host_id = late.host_id
-         AND (v.app_version_id = late.app_version_id
-              OR (late.app_version_id IS NULL AND v.app_version_id IS NULL AND v.app_id = late.app_id
-                  AND v.processor_type = late.processor_type))
-   ORDER BY v.id FOR NO KEY UPDATE OF v)
-UPDATE credit_hostappversion v
-   SET scale_probation = true, host_scale_at = %(now)s + make_interval(secs => records.bound_secs),
-       error_rate = LEAST(1, v.error_rate + %(step)s * records.n), consecutive_valid = 0,
-       max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN 0
-                               ELSE GREATEST(1, v.max_jobs_per_day - records.n::int) END
-  FROM records WHERE v.id = records.id
-"""
-
-_CHANGE_WORKUNITS: Final = """
-UPDATE credit_workunit w
-   SET transition_at = NULL, need_validate = (w.need_validate OR n.need_validate) AND n.error_mask = 0,
-       error_mask = n.error_mask,
-       assimilate_state = n.assimilate_state, file_delete_state = n.file_delete_state
-  FROM unnest(%(ids)s::bigint[], %(need_validate)s::boolean[], %(error_mask)s::smallint[],
-              %(assimilate_state)s::smallint[], %(file_delete_state)s::smallint[])
-       AS n(id, need_validate, error_mask, assimilate_state, file_delete_state)
- WHERE w.id = n.id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +70,7 @@ def _run(batch: Batch, now: dt.datetime) -> Pass:
             return Pass()
         _change_results(cursor, decisions.values())
         timed_out = sorted(id_ for decision in decisions.values() for id_ in decision.timed_out)
-        _blame_hosts(cursor, timed_out, now)
+        _penalise_hosts(cursor, timed_out, now)
         new = [(id_, len(results[id_]), decision.nnew) for id_, decision in decisions.items() if decision.nnew]
         create_results(cursor, new, now)
         _change_workunits(cursor, decisions)
@@ -147,15 +79,15 @@ def _run(batch: Batch, now: dt.datetime) -> Pass:
 
 
 def _lock_workunits(cursor: CursorWrapper, now: dt.datetime, limit: int) -> dict[int, WorkunitState]:
-    cursor.execute(_LOCK_WORKUNITS, {"now": now, "limit": limit, "step": Step.TRANSITION.value})
+    cursor.execute(sql.LOCK_DUE_WORKUNITS, {"now": now, "limit": limit, "step": Step.TRANSITION.value})
     return {row[0]: WorkunitState(*row[1:]) for row in cursor.fetchall()}
 
 
 def _lock_results(cursor: CursorWrapper, ids: list[int]) -> dict[int, list[ResultState]]:
     """The results of the workunits all of whose results could be locked."""
-    cursor.execute(_COUNT_RESULTS, {"ids": ids})
+    cursor.execute(sql.COUNT_RESULTS, {"ids": ids})
     counts: dict[int, int] = dict(cursor.fetchall())
-    cursor.execute(_LOCK_RESULTS, {"ids": ids})
+    cursor.execute(sql.LOCK_RESULTS, {"ids": ids})
     found: defaultdict[int, list[ResultState]] = defaultdict(list)
     for workunit_id, *state in cursor.fetchall():
         found[workunit_id].append(ResultState(*state))
@@ -166,7 +98,7 @@ def _change_results(cursor: CursorWrapper, decisions: Iterable[Decision]) -> Non
     changes = sorted(change for decision in decisions for change in decision.changes.items())
     states: Sequence[tuple[int, int, int]] = [state for _, state in changes]
     cursor.execute(
-        _CHANGE_RESULTS,
+        sql.CHANGE_RESULTS,
         {
             "ids": [id_ for id_, _ in changes],
             "server_states": [int(state[0]) for state in states],
@@ -176,14 +108,14 @@ def _change_results(cursor: CursorWrapper, decisions: Iterable[Decision]) -> Non
     )
 
 
-def _blame_hosts(cursor: CursorWrapper, ids: list[int], now: dt.datetime) -> None:
-    cursor.execute(_BLAME_HOSTS, {"ids": ids, "now": now, "step": Rules.published().error_rate_step})
+def _penalise_hosts(cursor: CursorWrapper, ids: list[int], now: dt.datetime) -> None:
+    cursor.execute(sql.PENALISE_HOSTS, {"ids": ids, "now": now, "step": Rules.published().error_rate_step})
 
 
 def _change_workunits(cursor: CursorWrapper, decisions: dict[int, Decision]) -> None:
     ids = list(decisions)
     cursor.execute(
-        _CHANGE_WORKUNITS,
+        sql.CHANGE_WORKUNITS,
         {
             "ids": ids,
             "need_validate": [decisions[id_].need_validate for id_ in ids],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from credit.engine.states import ServerState
 from portal.clients.wants import Statement
 
 # The order of the queue, with the id: the index of unsent results has it, so a place in the queue is found at once.
@@ -14,7 +15,7 @@ LAY_OUT: Final = Statement(
     f"""
 WITH head AS MATERIALIZED (
   SELECT id, {RANK} AS rank, name, workunit_id, workunit_id / {BLOCK} AS block FROM credit_result
-   WHERE app_id = %(app_id)s::bigint AND server_state = 2
+   WHERE app_id = %(app_id)s::bigint AND server_state = {ServerState.UNSENT}
      AND (app_id, {RANK}, id) >= (%(app_id)s::bigint, %(rank)s::integer, %(begin_id)s::bigint)
    ORDER BY {RANK}, id LIMIT %(looked_at)s::integer),
 free AS MATERIALIZED (

@@ -14,16 +14,11 @@ from django.db import connection
 
 from portal.clients.wants import Steps, in_thread
 from scheduler.engine.request import SchedulerRequest
+from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.store import Account
 
 CLOCK_ERROR: Final = dt.timedelta(days=1)
 """Preferences from a later future are not kept: nothing could ever be newer."""
-_KEEP: Final = """
-INSERT INTO scheduler_userpreferences AS p (user_id, mod_time, text)
-SELECT id, %(mod_time)s, %(text)s FROM portal_user WHERE id = %(user_id)s
-    ON CONFLICT (user_id) DO UPDATE SET mod_time = excluded.mod_time, text = excluded.text
- WHERE p.mod_time < excluded.mod_time
-"""
 
 
 def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) -> Steps[None]:
@@ -46,4 +41,4 @@ def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) ->
 
 def _keep(mod_time: float, text: str, user_id: int) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, {"mod_time": mod_time, "text": text, "user_id": user_id})
+        cursor.execute(rpc_sql.KEEP_PREFERENCES, {"mod_time": mod_time, "text": text, "user_id": user_id})

@@ -1,10 +1,15 @@
-"""The SQL of a scheduler RPC; scheduler/rpc/store.py and writing.py run it, and say in which order locks are taken."""
+"""The statements of a scheduler RPC, which `scheduler.rpc.store` and `scheduler.rpc.queue` send.
+
+Locks are taken in this order, by every part of the project server: computer, workunits by id, results, (host, version)
+records, sums of credit. States are literals here: the conditions of partial indexes need them.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Final
 
+from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
 from portal.clients.wants import Statement
 from scheduler.ready_jobs.sql import RANK
 
@@ -33,7 +38,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
        (SELECT json_agg(json_build_array(r.id, r.name, r.host_id, r.workunit_id, r.app_id, r.app_version_id,
                r.processor_type, r.server_state, r.outcome, date_part('epoch', r.sent_at),
                date_part('epoch', r.deadline_at), r.projected_flops, r.peak_flops, w.error_mask,
-               w.canonical_result_id IS NOT NULL OR w.assimilate_state > 0, w.delay_bound_secs,
+               w.canonical_result_id IS NOT NULL OR w.assimilate_state > {AssimilateState.INIT}, w.delay_bound_secs,
                CASE WHEN r.name <> ALL (q.names) THEN json_build_array(w.name, w.command_line, w.input_files,
                     w.output_files, w.fpops_est, w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes,
                     w.min_quorum) END,
@@ -44,7 +49,8 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
           FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
          -- As one array, so that each part is looked up in its own index, whatever statistics say.
          WHERE r.id = ANY (ARRAY(
-                 SELECT i.id FROM credit_result i WHERE i.host_id = q.host_id AND i.server_state = 4
+                 SELECT i.id FROM credit_result i
+                  WHERE i.host_id = q.host_id AND i.server_state = {ServerState.IN_PROGRESS}
                   UNION ALL
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
@@ -82,7 +88,8 @@ locked AS (
   SELECT w.id FROM credit_workunit w WHERE w.id IN (SELECT workunit_id FROM n) ORDER BY w.id FOR NO KEY UPDATE),
 done AS (
   UPDATE credit_result r
-     SET server_state = 5, outcome = n.outcome, validate_state = 0, received_at = n.received_at,
+     SET server_state = {ServerState.OVER}, outcome = n.outcome, validate_state = {ValidateState.INIT},
+         received_at = n.received_at,
          client_state = n.client_state, exit_status = n.exit_status, elapsed_secs = n.elapsed_secs,
          cpu_secs = n.cpu_secs, fpops_cumulative = n.fpops_cumulative, fpops_per_cpu_sec = n.fpops_per_cpu_sec,
          peak_working_set_bytes = n.peak_working_set_bytes, peak_swap_bytes = n.peak_swap_bytes,
@@ -90,8 +97,9 @@ done AS (
          outputs = n.outputs, output_digest = decode(n.output_digest, 'hex')
     FROM n
    WHERE r.id = ANY (ARRAY[n.id]) AND r.host_id = %(host_id)s::bigint AND (SELECT count(*) FROM locked) > 0
-     AND (r.server_state = 4 OR (r.server_state = 5 AND r.outcome IN (4, 7) AND n.outcome <> 7
-          AND r.validate_state = 0))
+     AND (r.server_state = {ServerState.IN_PROGRESS}
+          OR (r.server_state = {ServerState.OVER} AND r.outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})
+              AND n.outcome <> {Outcome.CLIENT_DETACHED} AND r.validate_state = {ValidateState.INIT}))
   RETURNING r.id, r.workunit_id),
 woken AS (
   UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s::timestamptz)
@@ -111,14 +119,15 @@ _PICKED: Final = f"""
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
                 w.input_files, w.output_files
            FROM (SELECT id, {RANK} AS rank FROM credit_result
-                  WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, {{begin}})
+                  WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
+                    AND (app_id, {RANK}, id) >= (a.app_id, {{begin}})
                   ORDER BY {RANK}, id LIMIT {WINDOW}) c
-           JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = 2
+           JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = {ServerState.UNSENT}
            JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
           WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
             AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs){{more}}
             AND %(user_id)s::bigint <> ALL (ARRAY(
-                SELECT CASE WHEN o.server_state = 2 AND (o.priority * -1, o.id) < (c.rank, c.id)
+                SELECT CASE WHEN o.server_state = {ServerState.UNSENT} AND (o.priority * -1, o.id) < (c.rank, c.id)
                             THEN %(user_id)s::bigint WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
                   FROM credit_result o WHERE o.workunit_id = w.id))
           ORDER BY c.rank, c.id LIMIT a.most
@@ -154,18 +163,19 @@ SELECT {_JOBS}, f.rank, f.id))::text
   FROM (VALUES {rows}) AS a({", ".join(ASK)})
  CROSS JOIN LATERAL (
        SELECT {RANK} AS rank, id FROM credit_result
-        WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, a.rank, a.begin_id)
+        WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
+          AND (app_id, {RANK}, id) >= (a.app_id, a.rank, a.begin_id)
         ORDER BY {RANK}, id LIMIT 1) f
  CROSS JOIN LATERAL ({_PICKED.format(begin="f.rank, f.id", more="")}) p
 """)
 
 
 _ASKED: Final = "jsonb_to_recordset(%(requests)s::jsonb) AS q(host_id bigint, version xid, jobs bigint[])"
-_RESERVE: Final = """
-WITH computers AS MATERIALIZED ({computers}),
+_RESERVE: Final = f"""
+WITH computers AS MATERIALIZED ({{computers}}),
 jobs AS MATERIALIZED (
   SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
-   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = 2
+   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = {ServerState.UNSENT}
      FOR NO KEY UPDATE OF r, w SKIP LOCKED)
 SELECT set_config('cobblestone.locked', ARRAY(
          SELECT host_id FROM computers WHERE jobs <@ ARRAY(SELECT id FROM jobs))::text, true)
@@ -193,7 +203,8 @@ SELECT ARRAY[count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_by
   FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8,
        disk_bytes float8)
  CROSS JOIN LATERAL (SELECT workunit_id FROM credit_result
-                      WHERE app_id = a.app_id AND server_state = 2 ORDER BY {RANK}, id LIMIT {WINDOW}) c
+                      WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
+                      ORDER BY {RANK}, id LIMIT {WINDOW}) c
   JOIN credit_workunit w ON w.id = c.workunit_id
 """
 DIAGNOSE: Final = Statement(_DIAGNOSIS)
@@ -263,13 +274,13 @@ _COLUMNS: Final = {
 }
 """What the rows of each part say."""
 _PARTS: Final = {
-    "sent": """
+    "sent": f"""
   UPDATE credit_result r
-     SET server_state = 4, host_id = n.host_id, user_id = n.user_id, app_version_id = n.app_version_id,
-         processor_type = n.processor_type, peak_flops = n.peak_flops, projected_flops = n.projected_flops,
-         sent_at = n.sent_at, deadline_at = n.deadline_at
-    FROM {given}
-   WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = 2
+     SET server_state = {ServerState.IN_PROGRESS}, host_id = n.host_id, user_id = n.user_id,
+         app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
+         projected_flops = n.projected_flops, sent_at = n.sent_at, deadline_at = n.deadline_at
+    FROM {{given}}
+   WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = {ServerState.UNSENT}
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
@@ -348,3 +359,12 @@ def write(*parts: str, looks: bool) -> Statement:
     sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
     locked = "current_setting('cobblestone.locked')::bigint[]" if looks else "NULL"
     return Statement(f"WITH {named}\nSELECT {sent}, {locked}")
+
+
+KEEP_PREFERENCES: Final = """
+INSERT INTO scheduler_userpreferences AS p (user_id, mod_time, text)
+SELECT id, %(mod_time)s, %(text)s FROM portal_user WHERE id = %(user_id)s
+    ON CONFLICT (user_id) DO UPDATE SET mod_time = excluded.mod_time, text = excluded.text
+ WHERE p.mod_time < excluded.mod_time
+"""
+"""Locks the row of the volunteer's preferences, and keeps the newer ones."""
