@@ -173,10 +173,10 @@ def create() -> tuple[App, list[Member]]:
 
 
 def fill(app: App, njobs: int) -> None:
-    """Let exactly so many jobs wait, and no others be there, at hand neither."""
+    """Let exactly so many jobs wait, and no others be there, nor be kept ready."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE credit_result, credit_workunit CASCADE")
-    # The site's processes cannot be told, but drop what they have at hand when it is so old.
+    # The site's processes cannot be told, but drop their ready jobs when they are so old.
     time.sleep(KEPT_SECS)
     add(app, njobs)
     _vacuum()

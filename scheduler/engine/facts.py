@@ -159,8 +159,8 @@ class Job:
 
 
 @dataclass(slots=True)
-class Ask:
-    """What jobs of an app are looked for: at most so many, and only those that can suit.
+class JobQuery:
+    """Which jobs of an app are looked for: at most so many, and only those that can suit.
 
     ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``begin_id``: from where in the queue
     on.

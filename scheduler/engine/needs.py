@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.engine.facts import Choice, Computer, Job
-from scheduler.engine.request import Wish
+from scheduler.engine.request import WorkRequest
 
 
 @dataclass(slots=True)
@@ -35,11 +35,13 @@ class Need:
 
 
 class Needs:
-    """A request's wishes, reduced by each job that is added to the reply."""
+    """What a request wants, reduced by each job that is added to the reply."""
 
-    def __init__(self, wishes: Mapping[str, Wish], computer: Computer) -> None:
+    def __init__(self, work_requests: Mapping[str, WorkRequest], computer: Computer) -> None:
         self.computer = computer
-        self.by_type = {type_: Need(wish.secs, wish.instances, wish.delay_secs) for type_, wish in wishes.items()}
+        self.by_type = {
+            type_: Need(wanted.secs, wanted.instances, wanted.delay_secs) for type_, wanted in work_requests.items()
+        }
 
     def wanted(self) -> list[str]:
         return [type_ for type_, need in self.by_type.items() if need.is_open]

@@ -39,7 +39,7 @@ class Sent:
 
 
 @dataclass(slots=True)
-class Filling:
+class Selection:
     """A reply that is being filled. ``in_progress``: jobs that the computer has, on CPUs and on GPUs; ``busy_apps``:
     apps of which it has or gets some.
     """
@@ -115,7 +115,7 @@ class Filling:
             self.disk_bytes -= job.disk_bytes
 
 
-def shares(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[int, int]:
+def jobs_by_app_weight(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[int, int]:
     """How many of ``njobs`` each app gets: at random by weight, so that over many replies the weights come out.
 
     Apps without weight, and those in which no job waits while others have some, get none.
@@ -130,19 +130,19 @@ def shares(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[in
     return {app.id: count for app in usable if (count := drawn.count(app.id))}
 
 
-def jobs_wanted(filling: Filling, apps: Iterable[AppFacts]) -> dict[str, int]:
+def jobs_wanted(selection: Selection, apps: Iterable[AppFacts]) -> dict[str, int]:
     """About how many jobs of each processor type the request can be given, by the size of those that wait.
 
     At least one of a type that is wanted; of GPUs first, as those want fewer.
     """
     wanted: dict[str, float] = {}
     for app in apps:
-        for type_, choice in filling.choices.get(app.id, {}).items():
+        for type_, choice in selection.choices.get(app.id, {}).items():
             fpops = app.typical_fpops or choice.flops * 3600
-            wanted[type_] = max(wanted.get(type_, 0.0), filling.needs.jobs_for(fpops, choice))
-    left = filling.limits.max_jobs_per_rpc - len(filling.sent)
+            wanted[type_] = max(wanted.get(type_, 0.0), selection.needs.jobs_for(fpops, choice))
+    left = selection.limits.max_jobs_per_rpc - len(selection.sent)
     found = {}
     for type_, count in sorted(wanted.items(), key=lambda item: item[0] == CPU):
-        found[type_] = min(ceil(min(count, left)), filling.room(type_), left)
+        found[type_] = min(ceil(min(count, left)), selection.room(type_), left)
         left -= found[type_]
     return found

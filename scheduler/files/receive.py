@@ -67,7 +67,7 @@ class _Place:
     upload: Upload | None
 
 
-class _Arrived(File):  # type: ignore[type-arg]  # generic in the stubs only
+class _ReceivedFile(File):  # type: ignore[type-arg]  # generic in the stubs only
     """A whole file: the storage takes it as it lies on the disk, without a copy where it can."""
 
     def __init__(self, file: FileIO, path: Path) -> None:
@@ -93,27 +93,27 @@ def receive(asked: FileUpload, start: bytes) -> Steps[None]:
     Returns once the whole file is in the storage, now or before. Raises UploadError; OSError of a body that breaks off
     passes, and what had come until then stays.
     """
-    arriving = _Arriving(asked)
+    incoming = _IncomingFile(asked)
     try:
-        if not (yield arriving.call(arriving.begin)):
+        if not (yield incoming.call(incoming.begin)):
             return
         left = asked.nbytes - asked.offset
         try:
             while left and (chunk := start or (yield ReadBody(min(CHUNK_NBYTES, left)))):
                 start = b""
-                yield arriving.call(arriving.write, chunk)
+                yield incoming.call(incoming.write, chunk)
                 left -= len(chunk)
         except Exception as error:
-            yield arriving.call(arriving.note_nbytes)
+            yield incoming.call(incoming.note_nbytes)
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise UploadError(TRY_AGAIN, _DISK_FULL) from error
             raise
-        yield arriving.call(arriving.end)
+        yield incoming.call(incoming.end)
     finally:
-        arriving.close()
+        incoming.close()
 
 
-class _Arriving:
+class _IncomingFile:
     """A file on its way, locked from its `begin` to `close`. All but `call` and `close` blocks: it is for threads."""
 
     def __init__(self, asked: FileUpload) -> None:
@@ -310,6 +310,6 @@ def _store(upload: Upload, file: FileIO) -> None:
     file.seek(0)
     path, wanted = _path(upload.name), _stored_path(upload.name)
     default_storage.delete(wanted)
-    saved: Any = default_storage.save(wanted, _Arrived(file, path))
+    saved: Any = default_storage.save(wanted, _ReceivedFile(file, path))
     Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=timezone.now())
     path.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
 """The assimilator: takes what finished workunits found to where the project wants it.
 
 An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
-their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken is set
-aside (`scheduler.lifecycle.retry_queue`), and so is one whose function hangs: it is interrupted, and ends the pass. An
-app's function is called by one pass at a time, so that one that hangs has one worker waiting and not all of them.
+their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken goes
+into the retry queue (`scheduler.lifecycle.retry_queue`), and so does one whose function hangs: that is interrupted, and
+ends the pass. An app's function is called by one pass at a time, so that one that hangs keeps only one worker waiting.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from credit import models
 from credit.engine.states import AssimilateState
 from credit.models import App, Result, Workunit
 from scheduler.lifecycle import retry_queue, sql
-from scheduler.lifecycle.retry_queue import Batch, run_batches
-from scheduler.models import SetAside, Step
+from scheduler.lifecycle.retry_queue import StepBatch, run_batches
+from scheduler.models import RetryEntry, Step
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
@@ -97,10 +97,10 @@ def _run_app(app: App, this: _Pass) -> None:
     except SoftTimeLimitExceeded:
         if not this.interrupted:
             raise
-    retry_queue.set_aside(Step.ASSIMILATE, this.interrupted, this.now)
+    retry_queue.enqueue(Step.ASSIMILATE, this.interrupted, this.now)
 
 
-def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
+def _run_batch(app: App, take: Take, this: _Pass, batch: StepBatch) -> int:
     """How many workunits were looked at."""
     if this.is_over:
         return 0
@@ -117,7 +117,7 @@ def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
         if batch.ids:
             ids = take(batch.ids)
             cursor.execute(sql.MARK_ASSIMILATED, {"ids": ids, "now": this.now})
-            retry_queue.end(cursor, Step.ASSIMILATE, ids)
+            retry_queue.remove(cursor, Step.ASSIMILATE, ids)
             this.taken += len(ids)
         return len(batch.ids)
 
@@ -153,14 +153,14 @@ def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
         except Exception as error:
             log.exception("assimilation_failed", workunit=workunit.name)
             faults[workunit.pk] = f"{type(error).__name__}: {error}"
-    retry_queue.set_aside(Step.ASSIMILATE, faults, this.now)
+    retry_queue.enqueue(Step.ASSIMILATE, faults, this.now)
     return taken
 
 
 def _note_missing(app: App, error: Exception, now: dt.datetime) -> None:
     """The app's function is not there: its first workunit says so to the operators, and all others wait unharmed."""
     log.error("assimilation_function_missing", app=app.name, function=app.assimilation_function, exc_info=error)
-    said = SetAside.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
+    said = RetryEntry.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
     waiting = Workunit.objects.filter(app=app, assimilate_state=AssimilateState.READY).order_by("app", "id")
     if not said.exists() and (first := waiting.values_list("pk", flat=True).first()):
-        retry_queue.set_aside(Step.ASSIMILATE, {first: f"{app.assimilation_function}: {error}"}, now)
+        retry_queue.enqueue(Step.ASSIMILATE, {first: f"{app.assimilation_function}: {error}"}, now)

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from credit.engine.states import FileDeleteState
 from scheduler.files import receive
 from scheduler.lifecycle import retry_queue, sql
-from scheduler.lifecycle.retry_queue import Batch, run_batches
+from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import Step, StoredFile, Upload
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ def run(now: dt.datetime) -> int:
     """Delete what may go; how many workunits that concerned."""
     after = 0
 
-    def run_one(batch: Batch) -> int:
+    def run_one(batch: StepBatch) -> int:
         nonlocal after
         done = _delete_outputs(batch, after, now)
         after = batch.ids[-1] if batch.ids else after
@@ -42,7 +42,7 @@ def run(now: dt.datetime) -> int:
     return total
 
 
-def _delete_outputs(batch: Batch, after: int, now: dt.datetime) -> int:
+def _delete_outputs(batch: StepBatch, after: int, now: dt.datetime) -> int:
     """How many workunits were looked at, behind the id ``after``."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -61,8 +61,8 @@ def _delete_outputs(batch: Batch, after: int, now: dt.datetime) -> int:
         states = [FileDeleteState.ERROR if id_ in failed else FileDeleteState.DONE for id_ in ids]
         cursor.execute(sql.MARK_WORKUNITS_DELETED, {"ids": ids, "states": [int(state) for state in states]})
         faults = {id_: f"{path} could not be deleted; the log says why." for id_, path in failed.items()}
-        retry_queue.set_aside(Step.DELETE_FILES, faults, now)
-        retry_queue.end(cursor, Step.DELETE_FILES, deleted)
+        retry_queue.enqueue(Step.DELETE_FILES, faults, now)
+        retry_queue.remove(cursor, Step.DELETE_FILES, deleted)
         return len(batch.ids)
 
 

@@ -1,8 +1,8 @@
 """The purge: moves finished workunits and their tasks into the archive, where their owners still find them.
 
 The archive keeps all columns of a task but what it wrote to stderr and which files it delivered, so why it was granted
-what it was can be explained for ever. Locks: workunits by id, SKIP LOCKED. One that cannot be moved is set aside
-(`scheduler.lifecycle.retry_queue`).
+what it was can be explained for ever. Locks: workunits by id, SKIP LOCKED. One that cannot be moved goes
+into the retry queue (`scheduler.lifecycle.retry_queue`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db import connection, models
 from credit.models import Result, Workunit
 from portal.models import User
 from scheduler.lifecycle import sql
-from scheduler.lifecycle.retry_queue import Batch, run_batches
+from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import ArchivedTask, Step
 
 BATCH: Final = 500
@@ -28,7 +28,7 @@ def run(now: dt.datetime) -> int:
     return run_batches(Step.ARCHIVE, now, BATCH, partial(_move, now))
 
 
-def _move(now: dt.datetime, batch: Batch) -> int:
+def _move(now: dt.datetime, batch: StepBatch) -> int:
     """All of a workunit moves, or nothing."""
     before = now - dt.timedelta(days=settings.JOBS_KEPT_DAYS)
     with connection.cursor() as cursor:

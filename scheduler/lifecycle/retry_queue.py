@@ -1,6 +1,7 @@
-"""Background steps go on though one workunit makes them fail: smaller batches find it, and it waits for a while.
+"""The retry queue: background steps go on though one workunit makes them fail.
 
-What is wrong with it, and when it is tried again, is a row of its own that operators see and can end (admin, metrics).
+Smaller batches find the workunit, and it waits in the queue. Its row says what is wrong and when it is tried again.
+Operators see such rows in the admin, and can have them tried in the next pass.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scheduler.models import Step
 
 log = structlog.get_logger(__name__)
 
-FEWER: Final = 8
+SHRINK_FACTOR: Final = 8
 """A batch that failed is tried again with so many times fewer workunits; after one that did not, so many more."""
 FIRST_RETRY: Final = dt.timedelta(minutes=10)
 LAST_RETRY: Final = dt.timedelta(days=1)
@@ -29,22 +30,22 @@ _LONGEST_FAULT: Final = 500
 
 
 @dataclass(slots=True)
-class Batch:
+class StepBatch:
     """Up to ``limit`` workunits that a step has locked; it notes their ``ids`` as soon as it has them."""
 
     limit: int
     ids: list[int] = field(default_factory=list)
 
 
-def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[Batch], int]) -> int:
+def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBatch], int]) -> int:
     """Batch after batch, each a transaction, until ``run`` has done nothing more; the sum of what it says it has done.
 
-    A batch that fails is tried again in smaller ones; a workunit that fails alone is set aside. Raises OperationalError
+    A batch that fails is tried again in smaller ones; a workunit that fails alone is queued. Raises OperationalError
     and InterfaceError, then the database is at fault, and SoftTimeLimitExceeded: then the task's time is up.
     """
     total, size = 0, limit
     while True:
-        batch = Batch(size)
+        batch = StepBatch(size)
         try:
             with transaction.atomic():
                 done = run(batch)
@@ -56,18 +57,18 @@ def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[Batch],
             if not batch.ids:
                 raise
             if len(batch.ids) == 1:
-                set_aside(step, {batch.ids[0]: f"{type(error).__name__}: {error}"}, now)
-            size = max(1, len(batch.ids) // FEWER)
+                enqueue(step, {batch.ids[0]: f"{type(error).__name__}: {error}"}, now)
+            size = max(1, len(batch.ids) // SHRINK_FACTOR)
             continue
         if not done:
             return total
-        total, size = total + done, min(limit, size * FEWER)
+        total, size = total + done, min(limit, size * SHRINK_FACTOR)
 
 
-def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
-    """Leave workunits alone for a while, longer each time; by their ids, what is wrong with each.
+def enqueue(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
+    """Put workunits into the queue, each time for longer; ``faults``: what is wrong with each, by its id.
 
-    Those that the step is not due for any more are passed over.
+    Workunits that the step is not due for any more are passed over.
     """
     if not faults:
         return
@@ -75,7 +76,7 @@ def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.LOCK_WORKUNITS_TO_RETRY, {"ids": ids})
         cursor.execute(
-            sql.SET_ASIDE,
+            sql.ENQUEUE,
             {
                 "step": step.value,
                 "now": now,
@@ -87,9 +88,11 @@ def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
         )
 
 
-def end(cursor: CursorWrapper, step: Step, ids: Sequence[int]) -> None:
-    """The step has been done with these workunits."""
-    cursor.execute("DELETE FROM scheduler_setaside WHERE step = %s AND workunit_id = ANY(%s)", [step.value, list(ids)])
+def remove(cursor: CursorWrapper, step: Step, ids: Sequence[int]) -> None:
+    """Take workunits out of the queue, as the step has been done with them."""
+    cursor.execute(
+        "DELETE FROM scheduler_retryentry WHERE step = %s AND workunit_id = ANY(%s)", [step.value, list(ids)]
+    )
 
 
 def _clean(fault: str) -> str:

@@ -13,7 +13,7 @@ from credit.engine.states import AssimilateState, FileDeleteState, Outcome, Serv
 
 # --- The retry queue --------------------------------------------------------------------------------
 
-IS_SET_ASIDE: Final = """coalesce((SELECT s.retry_at FROM scheduler_setaside s
+IS_QUEUED: Final = """coalesce((SELECT s.retry_at FROM scheduler_retryentry s
         WHERE s.workunit_id = {workunit} AND s.step = %(step)s) > %(now)s, false)"""
 """Part of a step's condition: the workunit waits in the retry queue.
 
@@ -28,8 +28,8 @@ _IS_DUE: Final = f"""CASE %(step)s
        WHEN 'assimilate' THEN w.assimilate_state = {AssimilateState.READY}
        WHEN 'delete_files' THEN w.file_delete_state IN ({FileDeleteState.READY}, {FileDeleteState.ERROR})
        ELSE true END"""
-SET_ASIDE: Final = f"""
-INSERT INTO scheduler_setaside AS s (workunit_id, step, fault, ntries, since, retry_at)
+ENQUEUE: Final = f"""
+INSERT INTO scheduler_retryentry AS s (workunit_id, step, fault, ntries, since, retry_at)
 SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval(secs => %(first)s)
   FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault) JOIN credit_workunit w ON w.id = n.id
  WHERE {_IS_DUE}
@@ -48,12 +48,12 @@ SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_r
   FROM credit_workunit w
  WHERE w.id IN (
        (SELECT id FROM credit_workunit q
-         WHERE transition_at <= %(now)s AND NOT {IS_SET_ASIDE.format(workunit="q.id")}
+         WHERE transition_at <= %(now)s AND NOT {IS_QUEUED.format(workunit="q.id")}
          ORDER BY transition_at LIMIT %(limit)s)
         UNION ALL
        (SELECT workunit_id FROM credit_result q
          WHERE server_state = {ServerState.IN_PROGRESS} AND deadline_at < %(now)s
-           AND NOT {IS_SET_ASIDE.format(workunit="q.workunit_id")}
+           AND NOT {IS_QUEUED.format(workunit="q.workunit_id")}
          ORDER BY deadline_at LIMIT %(limit)s))
  ORDER BY w.id LIMIT %(limit)s
    FOR NO KEY UPDATE OF w SKIP LOCKED
@@ -133,7 +133,7 @@ UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s)
 LOCK_TO_ASSIMILATE: Final = f"""
 SELECT id FROM credit_workunit w
  WHERE app_id >= %(app)s AND app_id <= %(app)s AND assimilate_state = {AssimilateState.READY}
-   AND NOT {IS_SET_ASIDE.format(workunit="w.id")}
+   AND NOT {IS_QUEUED.format(workunit="w.id")}
  ORDER BY app_id, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 """Locks workunits by id, SKIP LOCKED."""
@@ -160,10 +160,10 @@ LOCK_TO_DELETE: Final = f"""
 SELECT id FROM credit_workunit WHERE id IN (
        (SELECT id FROM credit_workunit q
          WHERE file_delete_state = {FileDeleteState.READY} AND id > %(after)s
-           AND NOT {IS_SET_ASIDE.format(workunit="q.id")}
+           AND NOT {IS_QUEUED.format(workunit="q.id")}
          ORDER BY id LIMIT %(limit)s)
         UNION ALL
-       (SELECT q.workunit_id FROM scheduler_setaside q
+       (SELECT q.workunit_id FROM scheduler_retryentry q
          WHERE q.step = %(step)s AND q.retry_at <= %(now)s AND q.workunit_id > %(after)s
          ORDER BY q.workunit_id LIMIT %(limit)s))
    AND file_delete_state IN ({FileDeleteState.READY}, {FileDeleteState.ERROR})
@@ -201,7 +201,7 @@ SELECT w.id FROM credit_workunit w
  WHERE w.file_delete_state = {FileDeleteState.DONE} AND w.assimilated_at < %(before)s
    AND w.transition_at IS NULL AND NOT w.need_validate
    AND NOT EXISTS (SELECT 1 FROM credit_result r WHERE r.workunit_id = w.id AND r.server_state <> {ServerState.OVER})
-   AND NOT {IS_SET_ASIDE.format(workunit="w.id")}
+   AND NOT {IS_QUEUED.format(workunit="w.id")}
  ORDER BY w.assimilated_at LIMIT %(limit)s FOR UPDATE OF w SKIP LOCKED
 """
 """Locks workunits in the order of their assimilation, SKIP LOCKED, so that it waits for nobody."""
@@ -222,7 +222,7 @@ SELECT r.id, r.workunit_id, r.user_id, r.host_id, r.app_version_id,
 DELETE_ARCHIVED: Final = (
     "DELETE FROM scheduler_upload u USING credit_result r WHERE u.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_trickle t USING credit_result r WHERE t.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
-    "DELETE FROM scheduler_setaside WHERE workunit_id = ANY(%(ids)s)",
+    "DELETE FROM scheduler_retryentry WHERE workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_result WHERE workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_workunit WHERE id = ANY(%(ids)s)",
 )

@@ -1,9 +1,12 @@
-"""The transitioner: looks at workunits whose results changed or are due, and does what `states.decide` says.
+"""The transitioner: looks at workunits whose results changed or are due.
+
+It does what `scheduler.engine.transitions` decides.
 
 One pass is one transaction with a fixed number of statements, whatever its size. Locks are taken in the order of the
 project server: workunits by id, results, (host, version) records. Workunits and results are taken with SKIP LOCKED, so
-it never waits for a report or a validator: what is in somebody's hands is left to the next pass. Any number of
-transitioners may run at once. A workunit that makes a pass fail is set aside (`scheduler.lifecycle.retry_queue`).
+it never waits for a report or a validator: what somebody else has locked is left to the next pass. Any number of
+transitioners may run at once. A workunit that makes a pass fail goes into the retry queue
+(`scheduler.lifecycle.retry_queue`).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from django.db.backends.utils import CursorWrapper
 from credit.engine.rules import Rules
 from scheduler.engine.transitions import Decision, ResultState, WorkunitState, decide
 from scheduler.lifecycle import retry_queue, sql
-from scheduler.lifecycle.retry_queue import Batch, run_batches
+from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import Step
 from scheduler.submission.create_work import create_results
 
@@ -42,7 +45,7 @@ def run(now: dt.datetime) -> Pass:
     """Passes until nothing is due; each commits by itself."""
     passes: list[Pass] = []
 
-    def run_one(batch: Batch) -> int:
+    def run_one(batch: StepBatch) -> int:
         done = _run(batch, now)
         passes.append(done)
         return done.nworkunits
@@ -57,10 +60,10 @@ def run(now: dt.datetime) -> Pass:
 def run_pass(now: dt.datetime, limit: int = BATCH) -> Pass:
     """Up to ``limit`` workunits that are due at ``now``, in one transaction."""
     with transaction.atomic():
-        return _run(Batch(limit), now)
+        return _run(StepBatch(limit), now)
 
 
-def _run(batch: Batch, now: dt.datetime) -> Pass:
+def _run(batch: StepBatch, now: dt.datetime) -> Pass:
     with connection.cursor() as cursor:
         workunits = _lock_workunits(cursor, now, batch.limit)
         batch.ids = list(workunits)
@@ -74,7 +77,7 @@ def _run(batch: Batch, now: dt.datetime) -> Pass:
         new = [(id_, len(results[id_]), decision.nnew) for id_, decision in decisions.items() if decision.nnew]
         create_results(cursor, new, now)
         _change_workunits(cursor, decisions)
-        retry_queue.end(cursor, Step.TRANSITION, list(decisions))
+        retry_queue.remove(cursor, Step.TRANSITION, list(decisions))
         return Pass(len(decisions), len(timed_out), sum(nnew for _, _, nnew in new))
 
 

@@ -36,16 +36,16 @@ from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.engine import versions
-from scheduler.engine.facts import Ask, Choice, Job, JobDetails, RecordKey
+from scheduler.engine.facts import Choice, Job, JobDetails, JobQuery, RecordKey
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.files import addresses, keys
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import Catalogue
 from scheduler.ready_jobs import job_cache
-from scheduler.ready_jobs.job_cache import Hand
+from scheduler.ready_jobs.job_cache import TakenJobs
 from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reports, store, trickles
 from scheduler.rpc.dispatch import Dispatch
-from scheduler.rpc.queue import Diagnosis, Waiting
+from scheduler.rpc.queue import DiagnosisQuery, Waiting
 from scheduler.rpc.store import Account, Changes, JobsOfDay, KnownHost
 from scheduler.wire import replies
 from scheduler.wire.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
@@ -67,10 +67,10 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
         # With the key, as anybody can name a computer's number.
         yield Turn(("scheduler", request.hostid, request.authenticator))
     known = yield from catalogue.suiting(request.code_sign_key)
-    host_id, hand = request.hostid, Hand(known)
+    host_id, taken = request.hostid, TakenJobs(known)
     # Who reports jobs writes before all is known, and who finds no ready job looks for some.
     locks, noutdated = bool(request.results), 0
-    if any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values()):
+    if request.wants_work:
         yield from job_cache.fill(known)
         locks = locks or not job_cache.has_jobs(known)
     # Each try draws the same: another draw would fall on apps that have ready jobs more often than on the others.
@@ -78,17 +78,17 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     for _ in range(5):
         try:
             drawn = draw if seed is None else random.Random(seed)
-            steps = _steps(request, host_id, known, hand, now, drawn, locks=locks)
+            steps = _steps(request, host_id, known, taken, now, drawn, locks=locks)
             account, reply = (yield Transaction(steps)) if locks else (yield from steps)
             break
         except identify.UnknownHost as unknown:
             host_id = yield from in_thread(identify.enrol, unknown, request, now)
         except store.Outdated:
-            hand.empty()
+            taken.release()
             noutdated += 1
-            locks, hand = True, Hand(known, takes=noutdated < 2)
+            locks, taken = True, TakenJobs(known, takes=noutdated < 2)
         finally:
-            hand.empty()
+            taken.release()
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
     yield from beside(_note_key_use(account, host_id, now))
@@ -101,15 +101,15 @@ def _steps(
     request: SchedulerRequest,
     host_id: int,
     known: Catalogue,
-    hand: Hand,
+    taken: TakenJobs,
     now: dt.datetime,
     draw: random.Random,
     *,
     locks: bool,
 ) -> Steps[tuple[Account, SchedulerReply]]:
     """Who asks, and what is answered."""
-    account = yield from identify.find(request, host_id, locks=locks)
-    reply = yield from _answer(request, account, known, hand, now, draw, is_locked=locks)
+    account = yield from identify.identify(request, host_id, locks=locks)
+    reply = yield from _answer(request, account, known, taken, now, draw, is_locked=locks)
     return account, reply
 
 
@@ -117,14 +117,14 @@ def _answer(
     request: SchedulerRequest,
     account: Account,
     known: Catalogue,
-    hand: Hand,
+    taken: TakenJobs,
     now: dt.datetime,
     draw: random.Random,
     *,
     is_locked: bool,
 ) -> Steps[SchedulerReply]:
     host = account.host
-    assert host is not None  # lookup.find sees to that
+    assert host is not None  # identify.identify sees to that
     reported = reports.judge(account, host.id, request, now)
     lost = reports.lost(account, host.id, request)
     gone = {report.known.id for report in reported} | {each.id for each in lost}
@@ -152,31 +152,31 @@ def _answer(
         records = locked if counted else records
     for each, choice in work.again:
         assert each.job is not None  # send_again sees to that
-        work.filling.count(each.job, choice)
-    asks = dispatch.asks(work, draw)
-    jobs, waiting = yield from _jobs(account.user_id, asks, work, hand, draw, is_locked=is_locked)
+        work.selection.count(each.job, choice)
+    queries = dispatch.job_queries(work, draw)
+    jobs, waiting = yield from _jobs(account.user_id, queries, work, taken, draw, is_locked=is_locked)
     changed: set[RecordKey] = set()
     if counted:
         dispatch.renew_records(work, records.records)
         changed = reports.count(
-            [r for r in reported if r.known.id in counted], known.apps, work.filling.records, work.computer, now
+            [r for r in reported if r.known.id in counted], known.apps, work.selection.records, work.computer, now
         )
     for job in jobs:
-        work.filling.offer(job)
+        work.selection.offer(job)
     began = _send(work, changes, account.jobs_of_day, now)
     _add_records(work, changes, records.ids, changed, began)
-    if asks and not work.filling.sent and not work.again:
-        waiting = waiting or (yield Diagnosis(asks))
-    words = [] if work.filling.sent or work.again else _words(request, key_step, work, waiting)
-    host_record.describe(request, host, words, changes)
+    if queries and not work.selection.sent and not work.again:
+        waiting = waiting or (yield DiagnosisQuery(queries))
+    words = [] if work.selection.sent or work.again else _words(request, key_step, work, waiting)
+    host_record.fill_host_record(request, host, words, changes)
     changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
-    ready = hand.keep({each.job.id for each in work.filling.sent})
+    ready = taken.keep({each.job.id for each in work.selection.sent})
     sent = yield from store.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
     reply = _reply(request, account, host, words, now)
     reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     _add_key(reply, key_step, stays, known, request.is_anonymous)
     _add_jobs(reply, request, work, known, sent, now)
-    if request.messages:
+    if request.trickles:
         reply.acks_messages = True
     reply.aborts, reply.aborts_if_not_started = reports.unneeded(account, host.id, request)
     return reply
@@ -187,60 +187,60 @@ def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, wa
     if request.is_cut:
         return [TOO_LONG]
     if request.is_anonymous or key_step.reaches_current:
-        return dispatch.messages(work.filling, waiting)
+        return dispatch.messages(work.selection, waiting)
     return [KEY_FOLLOWS] if key_step.xml else []
 
 
 def _jobs(
-    user_id: int, asks: list[Ask], work: Dispatch, hand: Hand, draw: random.Random, *, is_locked: bool
+    user_id: int, queries: list[JobQuery], work: Dispatch, taken: TakenJobs, draw: random.Random, *, is_locked: bool
 ) -> Steps[tuple[list[Job], Waiting | None]]:
     """Ready jobs or, if there are too few of an app, from the queues, for which the computer has to be locked."""
-    if hand.take(asks, user_id):
-        return hand.jobs, None
+    if taken.take(queries, user_id):
+        return taken.jobs, None
     if not is_locked:
         raise store.Outdated
-    return (yield from _picked(user_id, asks, work, draw))
+    return (yield from _picked(user_id, queries, work, draw))
 
 
 def _picked(
-    user_id: int, asks: list[Ask], work: Dispatch, draw: random.Random
+    user_id: int, queries: list[JobQuery], work: Dispatch, draw: random.Random
 ) -> Steps[tuple[list[Job], Waiting | None]]:
     """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
     known = work.catalogue
-    jobs, heads = yield from queue.pick(user_id, asks)
+    jobs, heads = yield from queue.pick(user_id, queries)
     found = Counter([job.app_id for job in jobs])
     short = [
-        dispatch.elsewhere(ask, ask.most - found[ask.app_id], known.apps[ask.app_id], draw)
-        for ask in asks
-        if found[ask.app_id] < ask.most
+        dispatch.from_random_place(query, query.most - found[query.app_id], known.apps[query.app_id], draw)
+        for query in queries
+        if found[query.app_id] < query.most
     ]
     waiting = None
     if short:
-        others = dispatch.asks_of_others(work, asks, sum(ask.most for ask in short))
-        more, waiting = yield from queue.pick_elsewhere(user_id, short + others, asks + others, jobs)
+        others = dispatch.queries_of_other_apps(work, queries, sum(query.most for query in short))
+        more, waiting = yield from queue.pick_elsewhere(user_id, short + others, queries + others, jobs)
         jobs += more
         found.update([job.app_id for job in more])
-    for ask in asks:
-        known.note_head(ask.app_id, heads.get(ask.app_id) if found[ask.app_id] >= ask.most else None)
+    for query in queries:
+        known.note_head(query.app_id, heads.get(query.app_id) if found[query.app_id] >= query.most else None)
     job_cache.forget(jobs, user_id)
     return jobs, waiting
 
 
 def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -> set[RecordKey]:
     """What is stored of the jobs that go out; the records that begin a spell of probation with them, or get a quota."""
-    fill = work.filling
+    selection = work.selection
     began = set()
-    if fill.sent and not probation.counts_for(jobs.day, fill.today):
-        jobs.day, jobs.counts = fill.today, {}
-    for each in fill.sent:
+    if selection.sent and not probation.counts_for(jobs.day, selection.today):
+        jobs.day, jobs.counts = selection.today, {}
+    for each in selection.sent:
         key = each.choice.key
-        record = fill.records.get(key) or fill.records.setdefault(key, HostVersionFacts())
+        record = selection.records.get(key) or selection.records.setdefault(key, HostVersionFacts())
         since = record.host_scale_time
         if not record.max_jobs_per_day:
             # So that also one that never reports can be punished.
-            record.max_jobs_per_day = versions.most_a_day(fill.apps[key.app_id], work.computer, key.processor_type)
+            record.max_jobs_per_day = versions.most_a_day(selection.apps[key.app_id], work.computer, key.processor_type)
             began.add(key)
-        probation.count_sent(record, now.timestamp(), each.job.delay_bound_secs, fill.today)
+        probation.count_sent(record, now.timestamp(), each.job.delay_bound_secs, selection.today)
         jobs.counts[key] = record.n_jobs_today
         if record.host_scale_time != since:
             began.add(key)
@@ -249,7 +249,7 @@ def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -
                 each.job,
                 each.choice,
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
-                one_per_user=fill.apps[each.job.app_id].one_result_per_user,
+                one_per_user=selection.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,
             )
         )
@@ -260,11 +260,11 @@ def _add_records(
     work: Dispatch, changes: Changes, ids: dict[RecordKey, int], judged: set[RecordKey], began: set[RecordKey]
 ) -> None:
     """What is stored of the records that reports or jobs changed."""
-    fill = work.filling
-    new = {each.choice.key for each in fill.sent if each.choice.key not in ids}
+    selection = work.selection
+    new = {each.choice.key for each in selection.sent if each.choice.key not in ids}
     # In the order in which all others lock them.
     for key in sorted(judged | began | new, key=lambda key: ids.get(key, 0)):
-        row = store.record_row(key, fill.records[key], ids.get(key), work.inherited.get(key, 0))
+        row = store.record_row(key, selection.records[key], ids.get(key), work.inherited.get(key, 0))
         (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
 
 
@@ -332,7 +332,7 @@ def _add_jobs(
     """The jobs that were really sent, and those that are sent again, with their apps and versions, each once."""
     jobs = [
         (each.job, each.choice, now.timestamp() + each.job.delay_bound_secs)
-        for each in work.filling.sent
+        for each in work.selection.sent
         if each.job.id in sent
     ]
     jobs += [(each.job, choice, each.deadline_at or 0.0) for each, choice in work.again if each.job is not None]

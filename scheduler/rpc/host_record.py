@@ -16,8 +16,8 @@ from scheduler.rpc.sql import DESCRIBED
 from scheduler.rpc.store import Changes, KnownHost
 
 
-def describe(request: SchedulerRequest, host: KnownHost, words: list[str], changes: Changes) -> None:
-    """Fill in what `store.write` keeps of the computer; ``words``: why nothing was sent."""
+def fill_host_record(request: SchedulerRequest, host: KnownHost, reasons_given: list[str], changes: Changes) -> None:
+    """Fill in what `store.write` keeps of the computer; ``reasons_given``: why nothing was sent."""
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
     connected = request.time_stats.get("connected_frac")
@@ -38,7 +38,7 @@ def describe(request: SchedulerRequest, host: KnownHost, words: list[str], chang
         "duration_correction_factor": request.duration_correction_factor,
         "statistics": statistics,
         "hardware_digest": f"\\x{digest}",
-        "last_messages": words,
+        "last_messages": reasons_given,
     }
     if digest != host.hardware_digest and request.host.raw:
         changes.description = _columns(request)

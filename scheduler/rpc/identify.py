@@ -41,10 +41,10 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
-def find(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
+def identify(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
     """What is known of who asks; with ``locks`` the computer is locked. Raises ClientAuthError and UnknownHost."""
     reported = [result.name for result in request.results]
-    names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
+    names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
     key = _key(request.authenticator)
     account = yield from store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
     if account is None:

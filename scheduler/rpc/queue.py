@@ -13,21 +13,23 @@ from typing import Any, NamedTuple
 import orjson
 
 from portal.clients.wants import Query, Row, Step, Steps, fetch
-from scheduler.engine.facts import Ask, Job, JobDetails
+from scheduler.engine.facts import Job, JobDetails, JobQuery
 from scheduler.rpc import sql as rpc_sql
 
 
-def _asks(asks: Sequence[Ask]) -> str:
-    return orjson.dumps(asks).decode()
+def _as_json(queries: Sequence[JobQuery]) -> str:
+    return orjson.dumps(queries).decode()
 
 
-def pick(user_id: int, asks: Sequence[Ask]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
+def pick(user_id: int, queries: Sequence[JobQuery]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
     """Lock jobs at the heads of the apps' queues, and where these begin now, by app; jobs are in the queue's order."""
     # As texts: of numbers the driver would make another statement for each size.
     values = {"user_id": str(user_id)} | {
-        f"{name}_{number}": str(getattr(ask, name)) for number, ask in enumerate(asks) for name in rpc_sql.ASK
+        f"{name}_{number}": str(getattr(query, name))
+        for number, query in enumerate(queries)
+        for name in rpc_sql.JOB_QUERY
     }
-    [(picked,)] = yield from fetch(Step(rpc_sql.pick(len(asks)), values))
+    [(picked,)] = yield from fetch(Step(rpc_sql.pick(len(queries)), values))
     jobs: list[Job] = []
     heads: dict[int, tuple[int, int]] = {}
     for *facts, rank, begin_id in orjson.loads(picked or "[]"):
@@ -50,13 +52,13 @@ class Waiting(NamedTuple):
 
 
 def pick_elsewhere(
-    user_id: int, short: Sequence[Ask], asks: Sequence[Ask], found: Sequence[Job]
+    user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], found: Sequence[Job]
 ) -> Steps[tuple[list[Job], Waiting]]:
-    """Lock jobs from elsewhere in the queues whose heads have too little, and why that may be, of all ``asks``."""
+    """Lock jobs from elsewhere in the queues whose heads have too little, and why that may be, of all ``queries``."""
     values = {
         "user_id": str(user_id),
-        "short": _asks(short),
-        "apps": _asks(asks),
+        "short": _as_json(short),
+        "apps": _as_json(queries),
         "found": f"{{{','.join(str(job.id) for job in found)}}}",
     }
     [(picked, waiting)] = yield from fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
@@ -64,10 +66,10 @@ def pick_elsewhere(
 
 
 @dataclass(slots=True, eq=False)
-class Diagnosis(Query):
+class DiagnosisQuery(Query):
     """Why nothing that was picked suits. It looks at so many jobs that others are not to wait for it."""
 
-    asks: Sequence[Ask]
+    queries: Sequence[JobQuery]
     is_write = False
 
     @property
@@ -79,11 +81,11 @@ class Diagnosis(Query):
         return True
 
     @staticmethod
-    def steps(several: Sequence[Diagnosis], *, apart: bool) -> list[Step]:
+    def steps(several: Sequence[DiagnosisQuery], *, apart: bool) -> list[Step]:
         (diagnosis,) = several
-        return [Step(rpc_sql.DIAGNOSE, {"apps": _asks(diagnosis.asks)})]
+        return [Step(rpc_sql.DIAGNOSE, {"apps": _as_json(diagnosis.queries)})]
 
     @staticmethod
-    def found(several: Sequence[Diagnosis], rows: Sequence[Row]) -> list[Waiting]:
+    def found(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[Waiting]:
         [(waiting,)] = rows
         return [Waiting(*waiting)]

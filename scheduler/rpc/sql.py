@@ -136,7 +136,7 @@ _PICKED: Final = f"""
 _JOBS: Final = """json_agg(json_build_array(p.id, p.workunit_id, a.app_id, p.name, p.fpops_est, p.fpops_bound,
        p.memory_bound_bytes, p.disk_bound_bytes, p.delay_bound_secs, p.min_quorum, p.workunit_name, p.command_line,
        p.input_files, p.output_files"""
-ASK: Final = {
+JOB_QUERY: Final = {
     "app_id": "bigint",
     "most": "integer",
     "flops": "float8",
@@ -150,17 +150,18 @@ ASK: Final = {
 
 
 @cache
-def pick(nasks: int) -> Statement:
-    """Look at the heads of so many apps' queues. Parameters: user_id, and ``ASK``'s with _<number of the app>.
+def pick(nqueries: int) -> Statement:
+    """Look at the heads of so many apps' queues. Parameters: user_id, and ``JOB_QUERY``'s with _<number of the app>.
 
     With one app the planner makes constants of them: a fifth less work than with a list of any length.
     """
     rows = ", ".join(
-        "(" + ", ".join(f"%({name}_{number})s::{type_}" for name, type_ in ASK.items()) + ")" for number in range(nasks)
+        "(" + ", ".join(f"%({name}_{number})s::{type_}" for name, type_ in JOB_QUERY.items()) + ")"
+        for number in range(nqueries)
     )
     return Statement(f"""
 SELECT {_JOBS}, f.rank, f.id))::text
-  FROM (VALUES {rows}) AS a({", ".join(ASK)})
+  FROM (VALUES {rows}) AS a({", ".join(JOB_QUERY)})
  CROSS JOIN LATERAL (
        SELECT {RANK} AS rank, id FROM credit_result
         WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
@@ -341,23 +342,23 @@ _PARTS: Final = {
 _IS_LOCKED: Final = " AND n.host_id = ANY ((SELECT current_setting('cobblestone.locked')::bigint[])::bigint[])"
 
 
-def _part(part: str, *, looks: bool) -> str:
+def _part(part: str, *, only_locked: bool) -> str:
     if part not in _COLUMNS:
         return _PARTS[part]
     rows = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]}) WHERE {_IS_ONE_ROW.format('n.host_id')}"
-    return _PARTS[part].format(given=f"(SELECT * FROM {rows}{_IS_LOCKED if looks else ''}) n")
+    return _PARTS[part].format(given=f"(SELECT * FROM {rows}{_IS_LOCKED if only_locked else ''}) n")
 
 
 @cache
-def write(*parts: str, looks: bool) -> Statement:
+def write(*parts: str, only_locked: bool) -> Statement:
     """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has.
 
-    ``looks``: only for the computers that `RESERVE` has noted, just before and in the same transaction. The result: the
-    jobs that were sent, and these computers, if it looks.
+    ``only_locked``: only for the computers that `RESERVE` has noted, just before and in the same transaction.
+    The result: the jobs that were sent, and with ``only_locked`` these computers.
     """
-    named = ",\n".join(f"{part} AS ({_part(part, looks=looks)})" for part in parts)
+    named = ",\n".join(f"{part} AS ({_part(part, only_locked=only_locked)})" for part in parts)
     sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
-    locked = "current_setting('cobblestone.locked')::bigint[]" if looks else "NULL"
+    locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
     return Statement(f"WITH {named}\nSELECT {sent}, {locked}")
 
 

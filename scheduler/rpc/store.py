@@ -176,7 +176,7 @@ class ReadRow(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Reading(Query):
+class ReadQuery(Query):
     """What one request reads; ``asker``: its row of the statement's list. Locks nothing."""
 
     asker: Mapping[str, Any]
@@ -191,13 +191,13 @@ class Reading(Query):
         return len(self.asker["names"]) > FEW_NAMES
 
     @staticmethod
-    def steps(several: Sequence[Reading], *, apart: bool) -> list[Step]:
+    def steps(several: Sequence[ReadQuery], *, apart: bool) -> list[Step]:
         statement = rpc_sql.READ_BY_KEY if "key_hash" in several[0].asker else rpc_sql.READ_BY_WEAK_KEY
         askers = [{"n": number, **reading.asker} for number, reading in enumerate(several)]
         return [Step(statement, {"askers": orjson.dumps(askers).decode()})]
 
     @staticmethod
-    def found(several: Sequence[Reading], rows: Sequence[Row]) -> list[ReadRow | None]:
+    def found(several: Sequence[ReadQuery], rows: Sequence[Row]) -> list[ReadRow | None]:
         """The row of each; None for a key that is not valid."""
         by_number = {row.number: row for row in map(ReadRow._make, rows)}
         return [by_number.get(number) for number in range(len(several))]
@@ -218,7 +218,7 @@ def read(
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.wire.credentials`).
     """
-    reading = Reading(
+    reading = ReadQuery(
         {
             **key,
             "host_id": host_id,
@@ -231,8 +231,8 @@ def read(
     if locks and host_id:
         # A statement of its own: the other one sees what the request that held the lock has written.
         lock = Step(rpc_sql.LOCK, {"host_id": str(host_id)})
-        rows = yield from fetch(lock, *Reading.steps([reading], apart=True))
-        (row,) = Reading.found([reading], rows)
+        rows = yield from fetch(lock, *ReadQuery.steps([reading], apart=True))
+        (row,) = ReadQuery.found([reading], rows)
     else:
         row = yield reading
     return None if row is None else _account(row)
@@ -333,7 +333,7 @@ class Outdated(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Writing(Query):
+class WriteQuery(Query):
     """What one request writes: of each part of the statement (`scheduler.rpc.sql.write`) the rows.
 
     ``owner_id``: whose computer it is. ``version``: of the computer's row as it was read; None: the computer is locked.
@@ -362,16 +362,17 @@ class Writing(Query):
         return not _NEVER_WAITS.issuperset(self.rows)
 
     @staticmethod
-    def steps(several: Sequence[Writing], *, apart: bool) -> list[Step]:
+    def steps(several: Sequence[WriteQuery], *, apart: bool) -> list[Step]:
         """Write all of these, by computer, but for those whose computer or jobs are not to be had."""
         by_host = sorted(several, key=lambda writing: writing.host_id)
         is_locked = several[0].version is None
-        looks = not is_locked or any(each.ready_jobs for each in several)
+        only_locked = not is_locked or any(each.ready_jobs for each in several)
         rows = {part: [row for each in by_host for row in each.rows[part]] for part in several[0].rows}
         write = Step(
-            rpc_sql.write(*rows, looks=looks), {part: orjson.dumps(its).decode() for part, its in rows.items()}
+            rpc_sql.write(*rows, only_locked=only_locked),
+            {part: orjson.dumps(its).decode() for part, its in rows.items()},
         )
-        if not looks:
+        if not only_locked:
             return [write]
         requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]
         reserve = rpc_sql.RESERVE if is_locked else rpc_sql.RESERVE_UNCHANGED
@@ -379,7 +380,7 @@ class Writing(Query):
         return [Step(reserve, {"requests": orjson.dumps(requests).decode()}), write]
 
     @staticmethod
-    def found(several: Sequence[Writing], rows: Sequence[Row]) -> list[set[int] | None]:
+    def found(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[set[int] | None]:
         """Of each the jobs that were sent; None: nothing was written, as what was read or is ready is outdated."""
         [(sent, locked)] = rows
         all_sent = set(sent)
@@ -405,7 +406,7 @@ def write(
     """
     version = None if is_locked else host.version
     rows = _rows(host.id, user_id, changes, now.isoformat())
-    sent: set[int] | None = yield Writing(host.id, user_id, version, rows, ready_jobs)
+    sent: set[int] | None = yield WriteQuery(host.id, user_id, version, rows, ready_jobs)
     if sent is None:
         raise Outdated
     return sent

@@ -58,7 +58,7 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
     The others are acknowledged all the same, else they come for ever.
     """
     found = []
-    for message in request.messages:
+    for message in request.trickles:
         known = account.results.get(message.result_name)
         if known is None or known.host_id != host_id:
             continue

@@ -19,11 +19,11 @@ from scheduler.engine.request import (
     ClientVersion,
     Gpu,
     HostInfo,
-    Message,
     ReportedFile,
     ReportedResult,
     SchedulerRequest,
-    Wish,
+    TrickleUp,
+    WorkRequest,
 )
 
 LIMITS: Final = Limits(body_bytes=16 << 20, elements=200_000, text_bytes=1 << 18)
@@ -141,7 +141,7 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     request.alt_platforms = tuple(platforms[:MAX_PLATFORMS])
     request = _completed(request, found)
     if is_cut:
-        request.sends_no_work, request.is_cut, request.other_results, request.messages = True, True, None, []
+        request.sends_no_work, request.is_cut, request.other_results, request.trickles = True, True, None, []
     return request
 
 
@@ -220,7 +220,7 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
     request.work_req_secs = _number(found.get(b"work_req_seconds"), 0, _MAX_SECS) or 0.0
     delay_secs = _number(found.get(b"estimated_delay"), 0, _MAX_SECS) or 0.0
     request.is_new_style = b"cpu_req_secs" in found or b"cpu_req_instances" in found
-    request.wishes[CPU] = Wish(
+    request.work_requests[CPU] = WorkRequest(
         _number(found.get(b"cpu_req_secs"), 0, _MAX_SECS) or 0.0,
         _number(found.get(b"cpu_req_instances"), 0, 1e6) or 0.0,
         delay_secs,
@@ -239,14 +239,14 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
         if not kind or len(kind) > MAX_TYPE_NAME or kind == CPU or not count or kind in gpus:
             continue
         gpus[kind] = _gpu(kind, count, fields)
-        request.wishes[kind] = Wish(
+        request.work_requests[kind] = WorkRequest(
             _number(fields.get(b"req_secs"), 0, _MAX_SECS) or 0.0,
             _number(fields.get(b"req_instances"), 0, 1e6) or 0.0,
             _number(fields.get(b"estimated_delay"), 0, _MAX_SECS) or 0.0,
         )
     request.gpus = tuple(gpus.values())
     if not request.is_new_style:
-        request.wishes = {CPU: Wish(request.work_req_secs, 0.0, delay_secs)}
+        request.work_requests = {CPU: WorkRequest(request.work_req_secs, 0.0, delay_secs)}
 
 
 def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
@@ -402,9 +402,9 @@ def _add_message(request: SchedulerRequest, scan: TagScanner) -> None:
             values.setdefault(tag, scan.section(tag) or b"")
         elif tag[:1] != b"/":
             values.setdefault(tag, scan.element_text(tag))
-    if len(request.messages) < MAX_MESSAGES:
-        request.messages.append(
-            Message(
+    if len(request.trickles) < MAX_MESSAGES:
+        request.trickles.append(
+            TrickleUp(
                 clip(values.get(b"result_name", b""), MAX_NAME),
                 _number(values.get(b"time"), 0, 1e10) or 0.0,
                 clip(values.get(b"variety", b""), 64),

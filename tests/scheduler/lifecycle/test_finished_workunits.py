@@ -33,7 +33,7 @@ from portal.models import Host, User
 from scheduler.engine.outputs import expected_and_received
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner
 from scheduler.lifecycle.assimilator import Finished
-from scheduler.models import ArchivedTask, ArchivedWorkunit, KeptOutput, SetAside, Step, StoredFile, Upload
+from scheduler.models import ArchivedTask, ArchivedWorkunit, KeptOutput, RetryEntry, Step, StoredFile, Upload
 from scheduler.submission import batches
 from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON, make_app
@@ -159,17 +159,17 @@ def test_a_file_that_cannot_be_deleted_marks_its_workunit_only(
     states = dict(Workunit.objects.values_list("pk", "file_delete_state"))
     assert states[bad.result.workunit_id] == FileDeleteState.ERROR
     assert sorted(states.values()) == [FileDeleteState.DONE, FileDeleteState.ERROR]
-    assert "could not be deleted" in SetAside.objects.get(workunit=bad.result.workunit).fault
+    assert "could not be deleted" in RetryEntry.objects.get(workunit=bad.result.workunit).fault
     # Later it can be.
     Path(default_storage.path(bad.path), "not_empty").rmdir()
     assert file_deleter.run(NOON + 9 * MINUTE) == 0
     assert file_deleter.run(NOON + 10 * MINUTE) == 1
     assert not default_storage.exists(bad.path)
     assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
 
 
-def test_what_failed_before_workunits_were_set_aside_is_tried_again_after_the_migration(
+def test_what_failed_before_there_was_a_retry_queue_is_tried_again_after_the_migration(
     batch: Batch, studio: Host
 ) -> None:
     finish(batch, studio)
@@ -180,10 +180,10 @@ def test_what_failed_before_workunits_were_set_aside_is_tried_again_after_the_mi
     migration = importlib.import_module("scheduler.migrations.0008_failed_deletions_tried_again")
     for _ in range(2):
         with connection.cursor() as cursor:
-            cursor.execute(migration.SET_ASIDE)
+            cursor.execute(migration.SET_ASIDE.replace("scheduler_setaside", "scheduler_retryentry"))  # renamed since
     assert file_deleter.run(timezone.now() + MINUTE) == 2
     assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
 
 
 def test_an_app_takes_its_results_itself(studio: Host, alice: User) -> None:
@@ -215,14 +215,14 @@ def test_a_function_that_fails_is_tried_again_and_holds_up_nobody(studio: Host, 
     assert assimilator.run(NOON) == exists
     failed.refresh_from_db()
     assert failed.assimilate_state == AssimilateState.READY
-    aside = SetAside.objects.get()
-    assert (aside.workunit, aside.step, aside.retry_at) == (failed, Step.ASSIMILATE, NOON + 10 * MINUTE)
-    assert ("cannot be used" if exists else "No module named 'no'") in aside.fault
+    entry = RetryEntry.objects.get()
+    assert (entry.workunit, entry.step, entry.retry_at) == (failed, Step.ASSIMILATE, NOON + 10 * MINUTE)
+    assert ("cannot be used" if exists else "No module named 'no'") in entry.fault
     # Repaired: whoever made no trouble goes at once, the other one when its time has come.
     App.objects.update(assimilation_function="")
     assert assimilator.run(NOON + 9 * MINUTE) == 1 - exists
     assert assimilator.run(NOON + 10 * MINUTE) == 1
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
 
 
 def test_a_cancelled_batch_ends_and_keeps_what_was_done(batch: Batch, studio: Host) -> None:
