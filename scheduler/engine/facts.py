@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
-from scheduler.engine.request import ClientVersion, Gpu
+from scheduler.engine.request import CPU, ClientVersion, Gpu
 
 
 class RecordKey(NamedTuple):
@@ -94,12 +94,12 @@ class Computer:
 
     def instances(self, processor_type: str) -> int:
         gpu = self.gpus.get(processor_type)
-        if processor_type == "CPU":
+        if processor_type == CPU:
             return self.ncpus
         return gpu.count if gpu else 0
 
     def availability(self, processor_type: str) -> float:
-        return self.cpu_availability if processor_type == "CPU" else self.gpu_availability
+        return self.cpu_availability if processor_type == CPU else self.gpu_availability
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Choice:
     @property
     def instances(self) -> float:
         """Of its processor type, that a job occupies."""
-        return self.usage.gpus if self.processor_type != "CPU" else self.usage.ncpus
+        return self.usage.gpus if self.processor_type != CPU else self.usage.ncpus
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ class Job:
     disk_bytes: int
     delay_bound_secs: int
     min_quorum: int
-    details: Any = None
+    details: JobDetails | None = None
 
 
 @dataclass(slots=True)

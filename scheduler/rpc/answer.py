@@ -17,7 +17,6 @@ again what was not acknowledged.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import random
 from collections import Counter
 from typing import Any, Final
@@ -36,7 +35,8 @@ from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.engine import versions
-from scheduler.engine.facts import Choice, Job, JobDetails, JobQuery, RecordKey
+from scheduler.engine.facts import Choice, Job, JobQuery, RecordKey
+from scheduler.engine.outputs import upload_name
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.files import addresses, keys
 from scheduler.programs import catalogue
@@ -294,7 +294,7 @@ def _reply(
         person=Person(
             account.user_id,
             account.user_name,
-            hashlib.md5(account.email.lower().encode()).hexdigest(),
+            account.email_hash,
             account.cross_project_id,
             account.created_at,
             account.credit.total,
@@ -363,7 +363,8 @@ def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
 def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) -> JobCard:
     what = choice.version or choice.client_version
     assert what is not None  # one or the other
-    details: JobDetails = job.details
+    details = job.details
+    assert details is not None  # they are read with every job that may be sent
     return JobCard(
         result_name=job.name,
         workunit_name=details.workunit_name,
@@ -380,7 +381,7 @@ def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) ->
         inputs=details.input_files,
         outputs=details.output_files,
         certificates=[
-            keys.upload_certificate(f"{job.name}_{number}", int(file["max_nbytes"]))
+            keys.upload_certificate(upload_name(job.name, number), int(file["max_nbytes"]))
             for number, file in enumerate(details.output_files)
         ],
     )
@@ -400,7 +401,7 @@ def _converge(request: SchedulerRequest, account: Account) -> Steps[None]:
     Only from a strong key: weak ones are handed to computers that need not be trusted with the account.
     """
     said = request.cross_project_id.lower()
-    if said == account.cross_project_id or "_" in request.authenticator:
+    if said == account.cross_project_id or request.has_weak_key:
         return
     if len(said) == 32 and set(said) <= set("0123456789abcdef"):
         yield from in_thread(User.objects.filter(pk=account.user_id).update, cross_project_id=said)

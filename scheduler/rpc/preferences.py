@@ -7,7 +7,6 @@ protocol, scheduler request and reply). Kept as sent: the form is BOINC's own, a
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from typing import Final
 
 from django.db import connection
@@ -26,9 +25,9 @@ def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) ->
 
     Only from a strong key, as with the cross-project id: a computer that need not be trusted must not steer the others.
     """
-    if request.preferences_at <= account.preferences_at or "_" in request.authenticator:
+    if request.preferences_at <= account.preferences_at or request.has_weak_key:
         return
-    is_own = request.preferences_email_hash == hashlib.md5(account.email.lower().encode()).hexdigest()
+    is_own = request.preferences_email_hash == account.email_hash
     if not is_own or request.preferences_at > (now + CLOCK_ERROR).timestamp():
         return
     try:

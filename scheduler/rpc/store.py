@@ -9,6 +9,7 @@ records, sums of credit.
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -125,6 +126,11 @@ class Account:
     jobs_of_day: JobsOfDay = field(default_factory=JobsOfDay)
     preferences_at: float = 0.0
     preferences: str = ""
+
+    @property
+    def email_hash(self) -> str:
+        """As clients know the account's address."""
+        return hashlib.md5(self.email.lower().encode()).hexdigest()
 
 
 FEW_NAMES: Final = 200

@@ -34,8 +34,8 @@ GPU_VERSION = Version(11, 1, LINUX, 100, "cuda", "NVIDIA", 0.5, 1.0)
 
 def job(number: int = 1, *, fpops: float = 7.2e12, workunit: int | None = None, **fields: int) -> Job:
     """An hour on a version of 2 GFLOPS (half of the peak), 100 MB of memory and disk, a week's time."""
-    said = {"memory_bytes": 10**8, "disk_bytes": 10**8, "delay_bound_secs": 7 * 86400, "min_quorum": 2, **fields}
-    return Job(number, workunit or number, 1, f"job_{number}", fpops, 1e16, **said)
+    usual = Job(number, workunit or number, 1, f"job_{number}", fpops, 1e16, 10**8, 10**8, 7 * 86400, min_quorum=2)
+    return replace(usual, **fields)
 
 
 def cpu_choice(flops: float = 2e9) -> Choice:
