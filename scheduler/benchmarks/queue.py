@@ -17,8 +17,8 @@ from credit.engine.states import AssimilateState, FileDeleteState, Outcome, Serv
 from credit.models import App, AppVersion, Platform
 from portal.models import ClientKey, Host, User
 from portal.wire import credentials
-from scheduler.files import keys
 from scheduler.models import StoredFile, VersionFile
+from scheduler.programs import code_signing
 from scheduler.programs.catalogue import KEPT_SECS
 
 HOSTS: Final = 2000
@@ -144,7 +144,7 @@ class Member:
 
 def create() -> tuple[App, list[Member]]:
     """An app with a version, and computers of as many volunteers."""
-    keys.make_if_missing()
+    code_signing.make_if_missing()
     app = App.objects.create(name="bench", user_friendly_name="Bench", max_jobs_per_day_init=10_000)
     platform = Platform.objects.create(name=PLATFORM)
     version = AppVersion.objects.create(app=app, platform=platform, version_num=100)
@@ -168,7 +168,7 @@ def create() -> tuple[App, list[Member]]:
         )
         for host, key in zip(hosts, clear, strict=True)
     )
-    code_key = keys.code_signing_key_text()
+    code_key = code_signing.code_signing_key_text()
     return app, [Member(key, host.pk, code_key) for host, key in zip(hosts, clear, strict=True)]
 
 

@@ -35,7 +35,7 @@ from credit.engine.states import FileDeleteState, Outcome, ServerState, Workunit
 from credit.models import Result
 from portal.clients.wants import Call, ReadBody, Steps
 from scheduler.engine.outputs import split_upload_name
-from scheduler.files.keys import is_certified
+from scheduler.files.certificates import is_certified
 from scheduler.models import Upload
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload
 

@@ -17,8 +17,9 @@ from credit.models import App, AppVersion, ProcessorType
 from credit.statistics.facts import rules_of
 from portal.clients.wants import Once, Steps, in_thread
 from scheduler.engine.facts import AppFacts, PlanClass, Version
-from scheduler.files import addresses, keys
+from scheduler.files import addresses
 from scheduler.models import PlanClass as PlanClassRow
+from scheduler.programs import code_signing as keys
 from scheduler.programs.sql import READ_QUEUES
 from scheduler.wire.replies import (
     VersionFile,

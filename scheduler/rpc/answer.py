@@ -38,9 +38,11 @@ from scheduler.engine import versions
 from scheduler.engine.facts import Choice, Job, JobQuery, RecordKey
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
-from scheduler.files import addresses, keys
+from scheduler.files import addresses
+from scheduler.files.certificates import upload_certificate
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import Catalogue
+from scheduler.programs.code_signing import KeyStep
 from scheduler.ready_jobs import job_cache
 from scheduler.ready_jobs.job_cache import TakenJobs
 from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reports, store, trickles
@@ -182,7 +184,7 @@ def _answer(
     return reply
 
 
-def _words(request: SchedulerRequest, key_step: keys.KeyStep, work: Dispatch, waiting: Waiting | None) -> list[str]:
+def _words(request: SchedulerRequest, key_step: KeyStep, work: Dispatch, waiting: Waiting | None) -> list[str]:
     """Why nothing is sent. To a client whose key is no key of ours a notice says it."""
     if request.is_cut:
         return [TOO_LONG]
@@ -310,7 +312,7 @@ def _reply(
 
 
 def _add_key(
-    reply: SchedulerReply, step: keys.KeyStep, stays: list[store.KnownResult], known: Catalogue, is_anonymous: bool
+    reply: SchedulerReply, step: KeyStep, stays: list[store.KnownResult], known: Catalogue, is_anonymous: bool
 ) -> None:
     """The project's key, if the client has none or an older one; what it may just be fetching was signed anew."""
     reply.code_sign_key_xml = step.xml
@@ -381,7 +383,7 @@ def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) ->
         inputs=details.input_files,
         outputs=details.output_files,
         certificates=[
-            keys.upload_certificate(upload_name(job.name, number), int(file["max_nbytes"]))
+            upload_certificate(upload_name(job.name, number), int(file["max_nbytes"]))
             for number, file in enumerate(details.output_files)
         ],
     )
