@@ -1,4 +1,4 @@
-"""The project server: scheduler RPC, files, transitioner."""
+"""The project server's application, and what it adds to others when it starts."""
 
 from django.apps import AppConfig
 

@@ -84,7 +84,7 @@ def _statements(member: queue.Member) -> int:
     def answer() -> None:
         member.read(plain.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now())))
 
-    # The server's processes have rented what they laid out while computers were introduced.
+    # The server's processes still hold leases of the jobs that they had ready while computers were introduced.
     for _ in range(20):
         answer()
     return statements(answer)

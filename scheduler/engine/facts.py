@@ -47,7 +47,7 @@ class AppFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlanClass:
-    """Which computers can run the versions of a plan class, and what of them those use (scheduler document)."""
+    """Which computers can run the versions of a plan class, and what their jobs use (scheduler document)."""
 
     name: str
     processor_type: str
@@ -104,7 +104,7 @@ class Computer:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What of a computer a job is given, and the peak FLOPS of that."""
+    """The processors that a job is given, and their peak FLOPS."""
 
     ncpus: float
     gpus: float
@@ -127,13 +127,13 @@ class Choice:
 
     @property
     def instances(self) -> float:
-        """Of its processor type, that a job occupies."""
+        """How many instances of its processor type a job occupies."""
         return self.usage.gpus if self.processor_type != CPU else self.usage.ncpus
 
 
 @dataclass(slots=True)
 class JobDetails:
-    """What of a workunit only the reply needs."""
+    """The part of a workunit that only the reply needs."""
 
     workunit_name: str
     command_line: str
@@ -143,7 +143,7 @@ class JobDetails:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A result that may be sent, with what its workunit says. ``details``: what only the reply needs."""
+    """A result that may be sent, with what its workunit says."""
 
     id: int
     workunit_id: int
@@ -162,8 +162,8 @@ class Job:
 class JobQuery:
     """Which jobs of an app are looked for: at most so many, and only those that can suit.
 
-    ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``begin_id``: from where in the queue
-    on.
+    ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin_id``: where in the queue
+    to begin.
     """
 
     app_id: int

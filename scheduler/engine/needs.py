@@ -15,8 +15,10 @@ from scheduler.engine.request import WorkRequest
 
 @dataclass(slots=True)
 class Need:
-    """What is still wanted of a type. ``delay_secs``: for how long what the computer had before keeps it busy;
-    ``added_secs``: and for how long what was added since, which only idle instances do not wait for.
+    """What is still wanted of a type.
+
+    ``delay_secs``: for how long the jobs that the computer had before keep it busy. ``added_secs``: for how long those
+    that were added since do; a job that goes to an idle instance does not wait for these.
     """
 
     secs: float
@@ -26,7 +28,7 @@ class Need:
 
     @property
     def begins_after_secs(self) -> float:
-        """From when on a further job could run."""
+        """After how long a further job could start."""
         return self.delay_secs if self.instances > 0 else self.delay_secs + self.added_secs
 
     @property
@@ -51,7 +53,7 @@ class Needs:
         return need is not None and need.is_open
 
     def run_secs(self, job: Job, choice: Choice) -> float:
-        """How long the job will take on this computer, the time in which it may not compute included."""
+        """How long the job will take on this computer, including the time in which the computer may not compute."""
         return job.fpops_est / choice.flops / self.computer.availability(choice.processor_type)
 
     def done_after_secs(self, job: Job, choice: Choice) -> float:

@@ -1,4 +1,4 @@
-"""Why a computer gets no job, in words that its owner can act upon."""
+"""Why a computer gets no job, in sentences that its owner can act upon."""
 
 from __future__ import annotations
 

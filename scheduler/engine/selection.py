@@ -1,6 +1,6 @@
-"""Fill a reply: which of the jobs that were picked from the queue go to this computer, and on which version.
+"""Select jobs for a reply: which of the jobs that were found go to this computer, and on which version.
 
-Pure. The limits are those of docs/scheduler.md; what falls out leaves a reason, for the words that the client shows.
+Pure. The limits are those of docs/scheduler.md. What is left out leaves a reason, which the client shows.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ class Sent:
 
 @dataclass(slots=True)
 class Selection:
-    """A reply that is being filled. ``in_progress``: jobs that the computer has, on CPUs and on GPUs; ``busy_apps``:
-    apps of which it has or gets some.
+    """The jobs of a reply, while they are selected.
+
+    ``in_progress``: how many jobs the computer has, on CPUs (False) and on GPUs (True). ``busy_apps``: apps of which it
+    has or gets some.
     """
 
     needs: Needs

@@ -128,7 +128,7 @@ def _errors(workunit: WorkunitState, results: Sequence[ResultState], nwanted: in
         mask |= WorkunitError.TOO_MANY_SUCCESS_RESULTS
     ncreatable = max(0, min(nwanted, workunit.max_total_results - len(results)))
     nopen = sum(result.server_state != ServerState.OVER for result in results)
-    # Neither enough for a quorum can still come nor, after a disagreement, one more opinion.
+    # There cannot be enough for a quorum any more or, after a disagreement, one more result to decide.
     is_short = nsuccesses + nopen + ncreatable < workunit.min_quorum
     is_stuck = nwanted > 0 and ncreatable + nopen == 0 and not (is_waiting and nsuccesses >= workunit.min_quorum)
     if is_short or is_stuck:
@@ -143,14 +143,14 @@ def _withdraw(results: Sequence[ResultState], decision: Decision) -> None:
 
 
 def _check(workunit: WorkunitState, results: Sequence[ResultState], decision: Decision) -> None:
-    """Have the validator look at what has come, or say why nobody will."""
+    """Have the validator look at successes, or close them if nobody will."""
     unchecked = [result for result in results if result.is_unchecked]
     if decision.error_mask and not workunit.has_canonical:
         for result in results:
             if result.outcome == Outcome.SUCCESS and result.validate_state in _UNDECIDED:
                 decision.changes[result.id] = ServerState.OVER, Outcome.SUCCESS, ValidateState.NO_CHECK
     elif workunit.file_delete_state != FileDeleteState.INIT:
-        # What it would be compared with is gone.
+        # The outputs that it would be compared with are gone.
         for result in unchecked:
             decision.changes[result.id] = ServerState.OVER, Outcome.SUCCESS, ValidateState.TOO_LATE
     elif unchecked and (workunit.has_canonical or _nsuccesses(results) >= workunit.min_quorum):

@@ -1,13 +1,14 @@
-"""Receive one output file: who may upload what, the bytes to disk, and the finished file into the storage.
+"""Receive one output file: check who may upload it, write the bytes to disk, and move the whole file into the storage.
 
-Steps of a use case: a client that sends slowly holds an open file and its lock, and neither a thread nor a connection.
+The use case is a generator of steps, so a client that sends slowly holds an open file and its lock, but neither a
+thread nor a connection to the database.
 
 A file on its way lies in ``settings.UPLOADS_DIR`` under its own name; its length is how much of it is here, so a broken
 upload goes on where it stopped. Whoever writes it holds a lock on it; a second upload of the same name is told to come
 later. What is whole and has the right MD5 moves into the default storage and never changes again.
 
-With that lock, and the workunit's row for a moment, it is seen that the file is still needed. From then on the file
-deleter leaves the workunit alone until the lock is free, so it sees whatever was stored.
+With that lock, and for a moment with a lock on the workunit's row, the receiver checks that the file is still needed.
+From then on the file deleter leaves the workunit alone until the file's lock is free, so it sees whatever was stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The assimilator: takes what finished workunits found to where the project wants it.
+"""The assimilator: hands the results of finished workunits to where the project wants them.
 
 An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
 their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken goes

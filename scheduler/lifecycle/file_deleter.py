@@ -2,8 +2,10 @@
 
 What the default assimilation keeps stays. A file that cannot be deleted marks its workunit, which is tried again later
 (`scheduler.lifecycle.retry_queue`). Locks: workunits by id, SKIP LOCKED. Deleting a file twice does no harm, so a pass
-may be cut off anywhere. An upload that is going on leaves nothing behind: it holds its file's lock from a moment on at
-which the workunit's files were needed (`scheduler.files.receive`), and here such a workunit waits for the next pass.
+may be cut off anywhere.
+
+An upload that is going on leaves nothing behind. It locks its file while the workunit's files are still needed
+(`scheduler.files.receive`), and a workunit with such a file waits for the next pass.
 """
 
 from __future__ import annotations

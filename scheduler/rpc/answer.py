@@ -1,16 +1,19 @@
-"""The scheduler RPC as one use case and one transaction: who asks, what came back, what goes out.
+"""The scheduler RPC as one use case: who asks, what came back, what goes out.
 
 Most requests read, are given ready jobs (`scheduler.ready_jobs.job_cache`), and write: three statements in two round
-trips, of which the second is the transaction. Several that come at the same time may be read, and written, together
-(`portal.clients.batching`), so nothing here may block. The transaction locks the computers and the jobs first, and
-leaves out the requests whose computer is locked or was written since it was read, or one of whose jobs is not to be had
-any more. These are answered once more, as at once are those that report jobs or find none ready: the computer is locked
-before it is read. That has at most eight statements, whatever the number of jobs: begin, lock, read, report, pick, pick
-elsewhere or diagnose, write, commit. If then, too, a ready job is gone, all is done a third time, without ready jobs.
+trips, of which the second is the transaction. Requests that come at the same time may be read, and written, together
+(`portal.clients.batching`), so nothing here may block.
 
-Locks, in the order of all parts of the project server: the computer; workunits of reported results by id, then these
-results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED. Everything may be repeated: a
-reply that is lost on its way is healed at the next request, which does not name the jobs that were in it, and reports
+The transaction locks the computers and the jobs first. It leaves out a request whose computer is locked or was written
+since it was read, or one of whose jobs cannot be had any more. Such a request is answered once more, with the computer
+locked before it is read. A request that reports jobs, or for which no jobs are ready, is answered so from the start.
+This way has at most eight statements, whatever the number of jobs: begin, lock, read, report, pick, pick elsewhere or
+diagnose, write, commit. If a ready job is gone then, too, all is done a third time, without ready jobs.
+
+Locks are taken in the order of the whole project server: the computer; workunits of reported results by id, then these
+results; with reports the computer's (host, version) records; jobs, with SKIP LOCKED.
+
+Everything may be repeated. If a reply is lost, the next request does not name the jobs that were in it, and reports
 again what was not acknowledged.
 """
 

@@ -1,7 +1,7 @@
 """Choose jobs for a computer: what it can run, what it wants, what waits, and what of that suits.
 
-The rules are in scheduler/engine; docs/scheduler.md tells them. Jobs are picked by one statement and sent by another
-(scheduler/rpc/queue.py), however many there are.
+The rules are in `scheduler.engine`, and docs/scheduler.md explains them. However many jobs there are, one statement
+picks them (`scheduler.rpc.queue`) and another sends them (`scheduler.rpc.store`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ NO_LIMIT: Final = 1e300
 
 @dataclass(slots=True)
 class Dispatch:
-    """A request for work on its way: what fits the computer, and what has been found so far.
+    """A request for work while it is answered: what fits the computer, and what has been found so far.
 
-    ``inherited``: of which versions the records that are missing take over statistics.
+    ``inherited``: for each missing record, the version whose statistics it takes over. ``lost``: jobs to give up;
+    ``again``: jobs to send again.
     """
 
     catalogue: Catalogue

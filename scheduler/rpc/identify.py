@@ -1,7 +1,7 @@
 """Who asks, and for which computer (BOINC protocol, host and user lookup).
 
-A computer has one record on this site, whichever room it comes to: the number that the project hands out is that of the
-`portal.Host` that the account manager knows.
+A computer has one record on this site, for the account manager and the project alike: the number that the project hands
+out is that of the `portal.Host`.
 """
 
 from __future__ import annotations

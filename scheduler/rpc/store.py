@@ -369,7 +369,7 @@ class WriteQuery(Query):
 
     @staticmethod
     def steps(several: Sequence[WriteQuery], *, apart: bool) -> list[Step]:
-        """Write all of these, by computer, but for those whose computer or jobs are not to be had."""
+        """Write all of these, ordered by computer, but for those whose computer or jobs are locked or gone."""
         by_host = sorted(several, key=lambda writing: writing.host_id)
         is_locked = several[0].version is None
         only_locked = not is_locked or any(each.ready_jobs for each in several)

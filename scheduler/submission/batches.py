@@ -1,4 +1,4 @@
-"""Batches: how far they are, what they found, and an end before their time."""
+"""Batches: their progress and outputs; cancel and retire them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of workunits and results in bulk: what both the submission of jobs and the transitioner make."""
+"""Make rows of workunits and results in bulk, for the submission of jobs and for the transitioner."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The scheduler request as a client sends it (BOINC protocol, scheduler request), read into
-scheduler/engine/request.py.
+"""The scheduler request as a client sends it (BOINC protocol, scheduler request), read into `scheduler.engine.request`.
 
-Pure: bytes in, dataclasses out. A strange value costs itself only: it becomes the default, or a fault of the result
-that it is about. ProtocolError is for messages beyond the hard limits, those that were cut off, and account keys that
+Pure: bytes in, dataclasses out. A strange value does not spoil the rest: it becomes the default, or a fault of the
+result that it is about. ProtocolError is for messages beyond the hard limits, those that were cut off, and account keys that
 no client could hold. If an element comes twice, the first counts.
 """
 
@@ -196,7 +195,7 @@ def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) 
 
 
 def _refused_types(preferences: bytes, gpu_types: Sequence[str]) -> frozenset[str]:
-    """By the elements of all preferences that the client sent; ``gpu_types``: those that this computer has."""
+    """The processor types that a volunteer's preferences refuse. ``gpu_types``: those that this computer has."""
     refused: set[str] = set()
     for tag in set(_REFUSED.findall(_without_venues(preferences))):
         refused.update(_REFUSED_TYPES.get(tag, gpu_types))
@@ -204,7 +203,7 @@ def _refused_types(preferences: bytes, gpu_types: Sequence[str]) -> frozenset[st
 
 
 def _without_venues(preferences: bytes) -> bytes:
-    """What holds in all venues: those of others are none of this computer's, and its own are among the working ones."""
+    """The preferences that hold in all venues. Those of this computer's own venue are in the working preferences."""
     kept, at = [], 0
     while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
         kept.append(preferences[at:begin])
@@ -270,7 +269,7 @@ def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
 
 @lru_cache(maxsize=256)
 def _features(raw: bytes) -> frozenset[str]:
-    """A hundred and more names, the same for all computers with a processor of this kind."""
+    """Kept, as it is a hundred names or more, and the same for all computers with this kind of processor."""
     return frozenset(clip(raw, MAX_FEATURES, entities=True).split())
 
 
