@@ -52,12 +52,14 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=("workunit", "step"), name="retryentry_once"),
         ),
         # Operators keep the permission to have a workunit tried again.
-        migrations.RunSQL(
-            RENAME_PERMISSION.format(
-                old="setaside", new="retryentry", old_name="workunit set aside", new_name="workunit to retry"
-            ),
-            RENAME_PERMISSION.format(
-                old="retryentry", new="setaside", old_name="workunit to retry", new_name="workunit set aside"
-            ),
+        *(
+            migrations.RunSQL(
+                RENAME_PERMISSION.format(old=old, new=new, old_name=old_name, new_name=new_name),
+                RENAME_PERMISSION.format(old=new, new=old, old_name=new_name, new_name=old_name),
+            )
+            for old, new, old_name, new_name in (
+                ("setaside", "retryentry", "workunit set aside", "workunit to retry"),
+                ("shelfblock", "joblease", "shelf block", "job lease"),
+            )
         ),
     ]

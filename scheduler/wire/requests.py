@@ -1,8 +1,8 @@
 """The scheduler request as a client sends it (BOINC protocol, scheduler request), read into `scheduler.engine.request`.
 
 Pure: bytes in, dataclasses out. A strange value does not spoil the rest: it becomes the default, or a fault of the
-result that it is about. ProtocolError is for messages beyond the hard limits, those that were cut off, and account keys that
-no client could hold. If an element comes twice, the first counts.
+result that it is about. ProtocolError is for messages beyond the hard limits, those that were cut off, and account keys
+that no client could hold. If an element comes twice, the first counts.
 """
 
 from __future__ import annotations
