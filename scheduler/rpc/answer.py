@@ -22,47 +22,33 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import Counter
-from typing import Any, Final
-
-from django.conf import settings
+from typing import Final
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
-from credit.engine.recent_credit import decayed
-from credit.engine.rules import Rules
 from credit.engine.states import ServerState
 from portal.clients.request_handler import beside
-from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Transaction, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.engine import versions
-from scheduler.engine.facts import Choice, Job, JobQuery, RecordKey
-from scheduler.engine.outputs import upload_name
-from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
-from scheduler.files import addresses
-from scheduler.files.certificates import upload_certificate
+from scheduler.engine.facts import Job, JobQuery, RecordKey
+from scheduler.engine.request import SchedulerRequest
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import Catalogue
 from scheduler.programs.code_signing import KeyStep
 from scheduler.ready_jobs import job_cache
 from scheduler.ready_jobs.job_cache import TakenJobs
-from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reports, store, trickles
+from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reply, reports, store, trickles
 from scheduler.rpc.dispatch import Dispatch
 from scheduler.rpc.queue import DiagnosisQuery, Waiting
-from scheduler.rpc.store import Account, Changes, JobsOfDay, KnownHost
-from scheduler.wire import replies
-from scheduler.wire.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
+from scheduler.rpc.store import Account, Changes, JobsOfDay
+from scheduler.wire.replies import SchedulerReply, render_reply
 
-_PUBLISHED: Final = Rules.published()
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
 TOO_LONG: Final = "The request was too long to be read whole; what it reports is being taken a part at a time"
 KEY_FOLLOWS: Final = "This project's code-signing key has changed more than once, and BOINC gets one change at a time"
-OTHER_KEY: Final = (
-    "BOINC on this computer has a code-signing key that is not this project's, and would refuse all of its programs. "
-    "Remove the project in BOINC and add it again."
-)
 _DRAW: Final = random.Random()
 
 
@@ -84,7 +70,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
         try:
             drawn = draw if seed is None else random.Random(seed)
             steps = _steps(request, host_id, known, taken, now, drawn, locks=locks)
-            account, reply = (yield Transaction(steps)) if locks else (yield from steps)
+            account, answered = (yield Transaction(steps)) if locks else (yield from steps)
             break
         except identify.UnknownHost as unknown:
             host_id = yield from in_thread(identify.enrol, unknown, request, now)
@@ -99,7 +85,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     yield from beside(_note_key_use(account, host_id, now))
     yield from beside(_converge(request, account))
     yield from beside(preferences.keep_newer(request, account, now))
-    return replies.render_reply(reply)
+    return render_reply(answered)
 
 
 def _steps(
@@ -114,8 +100,8 @@ def _steps(
 ) -> Steps[tuple[Account, SchedulerReply]]:
     """Who asks, and what is answered."""
     account = yield from identify.identify(request, host_id, locks=locks)
-    reply = yield from _answer(request, account, known, taken, now, draw, is_locked=locks)
-    return account, reply
+    answered = yield from _answer(request, account, known, taken, now, draw, is_locked=locks)
+    return account, answered
 
 
 def _answer(
@@ -172,22 +158,21 @@ def _answer(
     _add_records(work, changes, records.ids, changed, began)
     if queries and not work.selection.sent and not work.again:
         waiting = waiting or (yield DiagnosisQuery(queries))
-    words = [] if work.selection.sent or work.again else _words(request, key_step, work, waiting)
-    host_record.fill_host_record(request, host, words, changes)
+    reasons_given = [] if work.selection.sent or work.again else _reasons(request, key_step, work, waiting)
+    host_record.fill_host_record(request, host, reasons_given, changes)
     changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
     ready = taken.keep({each.job.id for each in work.selection.sent})
     sent = yield from store.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
-    reply = _reply(request, account, host, words, now)
-    reply.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
-    _add_key(reply, key_step, stays, known, request.is_anonymous)
-    _add_jobs(reply, request, work, known, sent, now)
-    if request.trickles:
-        reply.acks_messages = True
-    reply.aborts, reply.aborts_if_not_started = reports.unneeded(account, host.id, request)
-    return reply
+    answered = reply.reply_to(request, account, host, reasons_given, now)
+    answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
+    reply.add_key(answered, key_step, stays, known, request.is_anonymous)
+    reply.add_jobs(answered, work, sent, now)
+    answered.acks_messages = bool(request.trickles)
+    answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request)
+    return answered
 
 
-def _words(request: SchedulerRequest, key_step: KeyStep, work: Dispatch, waiting: Waiting | None) -> list[str]:
+def _reasons(request: SchedulerRequest, key_step: KeyStep, work: Dispatch, waiting: Waiting | None) -> list[str]:
     """Why nothing is sent. To a client whose key is no key of ours a notice says it."""
     if request.is_cut:
         return [TOO_LONG]
@@ -271,125 +256,6 @@ def _add_records(
     for key in sorted(judged | began | new, key=lambda key: ids.get(key, 0)):
         row = store.record_row(key, selection.records[key], ids.get(key), work.inherited.get(key, 0))
         (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
-
-
-@once
-def _said_to_all() -> dict[str, Any]:
-    """What every reply says of the project."""
-    return {
-        "project_name": settings.SITE_NAME,
-        "master_url": settings.PROJECT_URL,
-        "download_url": addresses.download_url(""),
-        "upload_url": addresses.upload_url(),
-        "request_delay_secs": settings.SCHEDULER_REQUEST_DELAY_SECS,
-        "next_rpc_secs": settings.SCHEDULER_NEXT_RPC_SECS,
-    }
-
-
-def _reply(
-    request: SchedulerRequest, account: Account, host: KnownHost, words: list[str], now: dt.datetime
-) -> SchedulerReply:
-    """Everything but jobs: account, computer, acknowledgements, and why nothing was sent."""
-
-    def recent(credit: store.Credit) -> float:
-        return decayed(credit.expavg, credit.expavg_at, now.timestamp(), _PUBLISHED)
-
-    return SchedulerReply(
-        **_said_to_all(),
-        person=Person(
-            account.user_id,
-            account.user_name,
-            account.email_hash,
-            account.cross_project_id,
-            account.created_at,
-            account.credit.total,
-            recent(account.credit),
-        ),
-        host=HostCard(
-            host.id, host.id != request.hostid, host.venue, host.created_at, host.credit.total, recent(host.credit)
-        ),
-        notices=[Notice(f"No jobs sent: {text[0].lower()}{text[1:]}") for text in words],
-        preferences=account.preferences,
-        result_acks=list(dict.fromkeys(result.name for result in request.results)),
-    )
-
-
-def _add_key(
-    reply: SchedulerReply, step: KeyStep, stays: list[store.KnownResult], known: Catalogue, is_anonymous: bool
-) -> None:
-    """The project's key, if the client has none or an older one; what it may just be fetching was signed anew."""
-    reply.code_sign_key_xml = step.xml
-    if step.xml:
-        versions = {result.version_id: None for result in stays if result.version_id in known.version_xml}
-        reply.signed_anew_xml = [known.version_xml[id_] for id_ in versions if id_ is not None]
-    elif not (step.reaches_current or is_anonymous):
-        reply.notices.append(Notice(OTHER_KEY, is_notice=True))
-
-
-def _add_jobs(
-    reply: SchedulerReply,
-    request: SchedulerRequest,
-    work: Dispatch,
-    known: Catalogue,
-    sent: set[int],
-    now: dt.datetime,
-) -> None:
-    """The jobs that were really sent, and those that are sent again, with their apps and versions, each once."""
-    jobs = [
-        (each.job, each.choice, now.timestamp() + each.job.delay_bound_secs)
-        for each in work.selection.sent
-        if each.job.id in sent
-    ]
-    jobs += [(each.job, choice, each.deadline_at or 0.0) for each, choice in work.again if each.job is not None]
-    apps = dict.fromkeys(job.app_id for job, _, _ in jobs)
-    reply.apps_xml = [known.app_xml[app_id] for app_id in apps]
-    chosen = {choice.key.version_id: choice for _, choice, _ in jobs if choice.version is not None}
-    reply.versions = [_version_card(choice, known) for choice in chosen.values()]
-    reply.jobs = [_job_card(job, choice, deadline_at, known) for job, choice, deadline_at in jobs]
-
-
-def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
-    version = choice.version
-    assert version is not None  # anonymous platform: the client has its versions
-    return VersionCard(
-        app_name=known.app_names[version.app_id],
-        version_num=version.version_num,
-        platform=version.platform,
-        plan_class=version.plan_class,
-        avg_ncpus=choice.usage.ncpus,
-        flops=choice.flops,
-        gpu_type=version.processor_type if version.processor_type != CPU else "",
-        gpu_usage=choice.usage.gpus,
-        files=known.version_files[version.id],
-        files_xml=known.version_xml[version.id],
-    )
-
-
-def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) -> JobCard:
-    what = choice.version or choice.client_version
-    assert what is not None  # one or the other
-    details = job.details
-    assert details is not None  # they are read with every job that may be sent
-    return JobCard(
-        result_name=job.name,
-        workunit_name=details.workunit_name,
-        app_name=known.app_names[job.app_id],
-        version_num=what.version_num,
-        platform=what.platform or ANONYMOUS,
-        plan_class=what.plan_class,
-        deadline_at=deadline_at,
-        fpops_est=job.fpops_est,
-        fpops_bound=job.fpops_bound,
-        memory_bytes=job.memory_bytes,
-        disk_bytes=job.disk_bytes,
-        command_line=details.command_line,
-        inputs=details.input_files,
-        outputs=details.output_files,
-        certificates=[
-            upload_certificate(upload_name(job.name, number), int(file["max_nbytes"]))
-            for number, file in enumerate(details.output_files)
-        ],
-    )
 
 
 def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> Steps[None]:
