@@ -15,7 +15,7 @@ from portal.clients.settings_cache import once
 
 def upload_certificate(name: str, max_nbytes: int) -> str:
     """The certificate for a file of this name, of that size at most: a hex line and a dot."""
-    # Begun with the secret once. `hmac.digest` would let other threads run meanwhile, which costs more than the digest.
+    # The digest of the secret is made once. `hmac.digest` would release the GIL, which costs more than the digest.
     digest = _begun_digest().copy()
     digest.update(f"<name>{name}</name><max_nbytes>{max_nbytes}</max_nbytes>".encode())
     return f"{digest.hexdigest()}\n.\n"

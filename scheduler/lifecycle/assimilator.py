@@ -53,13 +53,15 @@ class Finished:
 
 Function = Callable[[Finished], Any]
 Take = Callable[[list[int]], list[int]]
-"""Of a batch's ids those that were taken."""
+"""Given a batch's ids, returns those that were taken."""
 
 
 @dataclass(slots=True)
 class _Pass:
-    """``until``: of `time.monotonic`; ``taken``: how many workunits; ``interrupted``: by its id, the one whose function
-    was, which ends the pass, as nothing would interrupt a second one.
+    """One pass.
+
+    ``until``: by `time.monotonic`. ``taken``: how many workunits were. ``interrupted``: the workunit whose function was
+    interrupted, by its id. That ends the pass, as nothing would interrupt a second function.
     """
 
     now: dt.datetime
@@ -130,7 +132,9 @@ def _keep(now: dt.datetime, ids: list[int]) -> list[int]:
 
 
 def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
-    """Call the app's function for each; the ids of those that it took. What it does to the database is kept or not.
+    """Call the app's function for each workunit; the ids of those that it took.
+
+    What the function writes to the database is undone if it fails.
 
     Raises SoftTimeLimitExceeded if it was interrupted in a query: the connection is of no use then, and what was taken
     before comes again.
@@ -158,7 +162,7 @@ def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
 
 
 def _note_missing(app: App, error: Exception, now: dt.datetime) -> None:
-    """The app's function is not there: its first workunit says so to the operators, and all others wait unharmed."""
+    """The app's function is missing: queue its first workunit, so that operators see it. All others wait."""
     log.error("assimilation_function_missing", app=app.name, function=app.assimilation_function, exc_info=error)
     said = RetryEntry.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
     waiting = Workunit.objects.filter(app=app, assimilate_state=AssimilateState.READY).order_by("app", "id")

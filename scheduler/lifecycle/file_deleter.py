@@ -51,7 +51,7 @@ def _delete_outputs(batch: StepBatch, after: int, now: dt.datetime) -> int:
             sql.LOCK_TO_DELETE, {"limit": batch.limit, "after": after, "now": now, "step": Step.DELETE_FILES.value}
         )
         batch.ids = [row[0] for row in cursor.fetchall()]
-        # First the uploads that are not complete: what becomes complete while we look is then among the paths.
+        # Incomplete uploads first, so that one that is completed meanwhile is among the paths.
         parts = Upload.objects.filter(result__workunit__in=batch.ids, completed_at=None).order_by("id")
         names = parts.values_list("result__workunit_id", "name")
         coming = {workunit_id for workunit_id, name in names if not receive.discard(name)}
@@ -82,7 +82,7 @@ def _delete(path: str) -> bool:
     try:
         default_storage.delete(path)
     except Exception:
-        # Whatever the storage's backend raises: one file must not hold up all others.
+        # Storages may raise anything, and one file must not hold up all others.
         log.exception("file_not_deleted", path=path)
         return False
     return True

@@ -1,4 +1,4 @@
-"""What the project server tells Prometheus, asked of the database when somebody reads the metrics."""
+"""The project server's metrics, read from the database whenever they are scraped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.models import RetryEntry, Step, Trickle
 
 
 class BackgroundCollector(Collector):
-    """What waits for the background tasks, and what they could not do."""
+    """What waits for the background tasks, and what is in their retry queue."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         queued = GaugeMetricFamily(

@@ -1,8 +1,7 @@
 """The purge: moves finished workunits and their tasks into the archive, where their owners still find them.
 
-The archive keeps all columns of a task but what it wrote to stderr and which files it delivered, so why it was granted
-what it was can be explained for ever. Locks: workunits by id, SKIP LOCKED. One that cannot be moved goes
-into the retry queue (`scheduler.lifecycle.retry_queue`).
+The archive keeps all columns of a task except its stderr and its output files, so a grant can be explained for ever.
+Locks: workunits, SKIP LOCKED. One that cannot be moved goes into the retry queue (`scheduler.lifecycle.retry_queue`).
 """
 
 from __future__ import annotations

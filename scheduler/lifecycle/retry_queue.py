@@ -22,7 +22,7 @@ from scheduler.models import Step
 log = structlog.get_logger(__name__)
 
 SHRINK_FACTOR: Final = 8
-"""A batch that failed is tried again with so many times fewer workunits; after one that did not, so many more."""
+"""A batch that failed is tried again with so many times fewer workunits. After a success the next batch grows again."""
 FIRST_RETRY: Final = dt.timedelta(minutes=10)
 LAST_RETRY: Final = dt.timedelta(days=1)
 """The time until the next try doubles up to this."""
@@ -38,10 +38,10 @@ class StepBatch:
 
 
 def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBatch], int]) -> int:
-    """Batch after batch, each a transaction, until ``run`` has done nothing more; the sum of what it says it has done.
+    """Run batch after batch, each in a transaction, until ``run`` returns 0; the sum of what it returned.
 
     A batch that fails is tried again in smaller ones; a workunit that fails alone is queued. Raises OperationalError
-    and InterfaceError, then the database is at fault, and SoftTimeLimitExceeded: then the task's time is up.
+    and InterfaceError, as then the database is at fault, and SoftTimeLimitExceeded, as then the task's time is up.
     """
     total, size = 0, limit
     while True:
@@ -52,7 +52,7 @@ def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBat
         except (OperationalError, InterfaceError, SoftTimeLimitExceeded):
             raise
         except Exception as error:
-            # Whatever it is: one workunit must not keep all others waiting.
+            # Whatever the error is, one workunit must not keep all others waiting.
             log.exception("step_failed", step=step.value, workunits=len(batch.ids))
             if not batch.ids:
                 raise
@@ -96,5 +96,5 @@ def remove(cursor: CursorWrapper, step: Step, ids: Sequence[int]) -> None:
 
 
 def _clean(fault: str) -> str:
-    """What an error says may quote anything."""
+    """The text of an error as the column can hold it: errors may quote anything."""
     return fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]

@@ -20,7 +20,7 @@ BATCH: Final = 1000
 
 
 def run(now: dt.datetime) -> int:
-    """End them; how many workunits that concerned. The transitioner then ends those with the reason."""
+    """End these jobs; how many workunits that concerned. The transitioner then ends the workunits with the reason."""
     total = 0
     for app in App.objects.filter(is_deprecated=True):
         count = 0

@@ -71,7 +71,7 @@ def computer_of(request: SchedulerRequest) -> Computer:
 
 @once
 def ceilings() -> Ceilings:
-    """What a computer may claim to be at most: the same as for the account manager."""
+    """The most that a computer may claim to be: the same as for the account manager."""
     return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
 
 
@@ -195,7 +195,7 @@ def _inherit(work: Dispatch, version: Version) -> None:
 
 
 def renew_records(work: Dispatch, records: Records) -> None:
-    """Go on with the records as they are now that they are locked."""
+    """Continue with the records as they were when they were locked."""
     work.selection.records, work.inherited = records, {}
     for choices in work.selection.choices.values():
         for choice in choices.values():
@@ -240,15 +240,15 @@ def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
 
 
 def from_random_place(query: JobQuery, left: int, app: AppFacts, draw: random.Random) -> JobQuery:
-    """Look for what is left to be found at a random place in the app's queue."""
+    """The query for the jobs that are still missing, from a random place in the app's queue on."""
     rank, id_ = _place(app, query.rank if app.first_rank is None else max(query.rank, app.first_rank), draw)
     return replace(query, most=left, rank=rank, begin_id=id_)
 
 
 def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
-    """(-priority, id).
+    """A random place, as (-priority, id).
 
-    Among the most urgent jobs, or as often behind them: they may be ones that suit nobody, or nobody but others.
+    Half of the time it is among the most urgent jobs, else behind them, as these may suit no computer like this one.
     """
     if app.last_rank is not None and app.last_rank > rank and draw.random() < 0.5:
         # Their ids may all be lower than those of the urgent ones.
@@ -264,7 +264,7 @@ def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
     if waiting is not None:
         reasons |= _reasons_of(waiting)
     if selection.choices:
-        # Something could have been sent: what other versions lack does not matter.
+        # Some version could have been used, so it does not matter what others lack.
         reasons -= {Reason.NO_APP, Reason.PLAN_CLASS, Reason.NO_TYPE}
     return [sentence(reason) for reason in Reason if reason in reasons]
 

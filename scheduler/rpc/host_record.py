@@ -50,16 +50,16 @@ def _known(fraction: float | None) -> float | None:
 
 
 def _digest(request: SchedulerRequest) -> str:
-    """Changes if the stored description of the computer has to."""
+    """A digest that changes when the stored description of the computer must."""
     said = "\n".join((request.host.domain_name, request.client_version, request.platform_name)).encode()
     parts = hardware_digest(request.host.raw) + hardware_digest(request.coprocs_raw) + said
     return blake2b(parts, digest_size=16).hexdigest()
 
 
 def _columns(request: SchedulerRequest) -> dict[str, Any]:
-    """The computer's columns as JSON has them; names that the request leaves out stay as they are.
+    """The computer's columns, for JSON. Names that the request leaves out stay as they are.
 
-    Here coprocessors come beside the other hardware, not in it as in account-manager requests.
+    A scheduler request has coprocessors beside the other hardware, and not in it as account-manager requests have.
     """
     hardware = parse_hardware(request.host.raw + b"<coprocs>" + request.coprocs_raw + b"</coprocs>")
     benchmarked_at = hardware.p_calculated
@@ -77,7 +77,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
 
 
 def _cuts(hardware: Hardware) -> Iterator[str]:
-    """What counts as less than the computer says when a job's peak FLOPS is reckoned (`credit.engine.peak_flops`)."""
+    """Claims of the computer that are cut when a job's peak FLOPS is computed (`credit.engine.peak_flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
         ("p_ncpus", hardware.ncpus, settings.AM_MAX_NCPUS),

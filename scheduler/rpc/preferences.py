@@ -1,7 +1,7 @@
-"""General preferences on their way between a volunteer's computers: the newest that a client sent goes to the others.
+"""General preferences: the newest that one of a volunteer's clients sent go to the others.
 
-Clients know by their time which are newer, and leave them aside where an account manager's are in force (BOINC
-protocol, scheduler request and reply). Kept as sent: the form is BOINC's own, and only this person's computers read it.
+Clients know by the time which are newer, and ignore them where an account manager's are in force (BOINC protocol,
+scheduler request and reply). They are kept as sent: the form is BOINC's own, and only this person's computers read it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.store import Account
 
 CLOCK_ERROR: Final = dt.timedelta(days=1)
-"""Preferences from a later future are not kept: nothing could ever be newer."""
+"""Preferences from further in the future are not kept, as nothing could ever be newer."""
 
 
 def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) -> Steps[None]:

@@ -22,8 +22,8 @@ def _as_json(queries: Sequence[JobQuery]) -> str:
 
 
 def pick(user_id: int, queries: Sequence[JobQuery]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
-    """Lock jobs at the heads of the apps' queues, and where these begin now, by app; jobs are in the queue's order."""
-    # As texts: of numbers the driver would make another statement for each size.
+    """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
+    # As texts, since for numbers the driver would prepare another statement for each size.
     values = {"user_id": str(user_id)} | {
         f"{name}_{number}": str(getattr(query, name))
         for number, query in enumerate(queries)
@@ -54,7 +54,7 @@ class Waiting(NamedTuple):
 def pick_elsewhere(
     user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], found: Sequence[Job]
 ) -> Steps[tuple[list[Job], Waiting]]:
-    """Lock jobs from elsewhere in the queues whose heads have too little, and why that may be, of all ``queries``."""
+    """Lock jobs from elsewhere in the queues whose heads have too few, and count what waits for all ``queries``."""
     values = {
         "user_id": str(user_id),
         "short": _as_json(short),
@@ -67,7 +67,7 @@ def pick_elsewhere(
 
 @dataclass(slots=True, eq=False)
 class DiagnosisQuery(Query):
-    """Why nothing that was picked suits. It looks at so many jobs that others are not to wait for it."""
+    """Find out why nothing suits. It looks at so many jobs that no other request should wait for it."""
 
     queries: Sequence[JobQuery]
     is_write = False

@@ -14,8 +14,8 @@ from portal.clients.wants import Statement
 from scheduler.ready_jobs.sql import RANK
 
 WINDOW: Final = 200
-"""Waiting jobs that are looked at, per app, from the head of the queue and, if that is not enough, from a random place:
-a request that nothing suits must not read the whole queue."""
+"""Waiting jobs of an app that are looked at, at the head of the queue and, if that is not enough, from a random place.
+A request that nothing suits must not read the whole queue."""
 
 LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
 _RECORDS: Final = """
@@ -23,13 +23,13 @@ SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), 
        v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid,
        v.max_jobs_per_day))::text
 """
-# The planner takes what comes in lists for a hundred rows, and for so many would rather read a small table as a whole
-# than look up each by its key. Of this condition, which is always true, it expects that one row is left.
+# The planner expects a hundred rows of a list, and would rather read a small table as a whole than look up so many rows
+# by their key. This condition is always true, and makes the planner expect one row.
 _IS_ONE_ROW: Final = "{0} = {0} + 0"
-# What is known for each of several requests, by their numbers among them.
-# Joins by "= ANY (ARRAY[key])" look each row up by its key, one after the other as they are wanted. By "=" small tables
-# would be hashed as a whole: all jobs that are looked at would be joined before the first is picked, in 1,000 µs.
-# No join more than needed, and each by a key: what a statement costs is, for the most part, to begin and to end it.
+# What is known for each of several requests, by their numbers among them. Locks nothing.
+# Joins by "= ANY (ARRAY[key])" look each row up by its key when it is wanted. With "=" small tables would be hashed as
+# a whole, and all jobs that are looked at would be joined before the first is picked, which takes 1,000 µs.
+# There are no more joins than needed, each by a key: most of a statement's cost is in starting and ending it.
 _READ: Final = f"""
 SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_at), k.id,
        date_part('epoch', k.last_used_at), c.total_credit, c.expavg_credit, date_part('epoch', c.expavg_at),
@@ -111,9 +111,9 @@ v AS MATERIALIZED (
 SELECT ARRAY(SELECT id FROM done), ({_RECORDS} FROM v)
 """)
 
-# Copies of a workunit lie side by side in the queue: only the first of them is looked at, as one person gets one. Who
+# Copies of a workunit are neighbours in the queue, and only the first of them is looked at, as one person gets one. Who
 # has which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
-# whatever statistics say.
+# whatever the statistics say. Locks results and their workunits, SKIP LOCKED.
 _PICKED: Final = f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,

@@ -25,7 +25,7 @@ from scheduler.rpc import sql as rpc_sql
 
 @dataclass(slots=True)
 class Credit:
-    """Credit granted in sum, and lately (a day) as of a time."""
+    """Credit granted: the total, and the recent average per day as of a time."""
 
     total: float = 0.0
     expavg: float = 0.0
@@ -235,7 +235,7 @@ def read(
     )
     row: ReadRow | None
     if locks and host_id:
-        # A statement of its own: the other one sees what the request that held the lock has written.
+        # A statement of its own, so that the other one sees what the request before wrote that held the lock.
         lock = Step(rpc_sql.LOCK, {"host_id": str(host_id)})
         rows = yield from fetch(lock, *ReadQuery.steps([reading], apart=True))
         (row,) = ReadQuery.found([reading], rows)
@@ -335,7 +335,7 @@ class Changes:
 
 
 class Outdated(Exception):
-    """What was read or is ready does not hold any more, or the computer's lock is needed for more: nothing is done."""
+    """What was read or is ready is outdated, or the computer must be locked first. Nothing was written."""
 
 
 @dataclass(slots=True, eq=False)
@@ -359,12 +359,12 @@ class WriteQuery(Query):
 
     @property
     def owner(self) -> int:
-        """A statement does not see what it sends of the same workunit itself."""
+        """Requests of one owner are written separately: a statement does not see which copies it sends itself."""
         return self.owner_id
 
     @property
     def is_slow(self) -> bool:
-        """Whether others may have rows locked that it writes, once the computer and the jobs are its own."""
+        """Whether it may have to wait for rows that others have locked, though it has the computer and the jobs."""
         return not _NEVER_WAITS.issuperset(self.rows)
 
     @staticmethod
@@ -382,12 +382,12 @@ class WriteQuery(Query):
             return [write]
         requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]
         reserve = rpc_sql.RESERVE if is_locked else rpc_sql.RESERVE_UNCHANGED
-        # Locks are a statement of their own: what the next one sees is then no older than they are.
+        # Locks are taken by a statement of their own, so that the next one sees nothing older than the locks.
         return [Step(reserve, {"requests": orjson.dumps(requests).decode()}), write]
 
     @staticmethod
     def found(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[set[int] | None]:
-        """Of each the jobs that were sent; None: nothing was written, as what was read or is ready is outdated."""
+        """For each the jobs that were sent; None if nothing was written, as what was read or is ready is outdated."""
         [(sent, locked)] = rows
         all_sent = set(sent)
         return [
@@ -406,9 +406,9 @@ def write(
 ) -> Steps[set[int]]:
     """Store them; the ids of the jobs that were sent.
 
-    ``ready_jobs``: those of them that nobody has locked yet. If the computer is not locked yet, it is locked, and all
-    is written in a transaction that may be that of others, too. Raises Outdated if not all jobs are to be had or, if
-    the computer is not locked yet, another request just has it, or its row was written since it was read.
+    ``ready_jobs``: those of them that are not locked yet. If the computer is not locked yet, it is locked, and all is
+    written in a transaction that may be shared with other requests. Raises Outdated if one of the jobs cannot be had
+    or, for a computer that was not locked, if another request has it or its row was written since it was read.
     """
     version = None if is_locked else host.version
     rows = _rows(host.id, user_id, changes, now.isoformat())
@@ -419,7 +419,7 @@ def write(
 
 
 def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:
-    """The parts that have something to do, and their rows."""
+    """The parts of the statement that have something to do, and their rows."""
     whose = {"host_id": host_id, "user_id": user_id}
     rows = {
         "sent": [job | whose | {"sent_at": now} for job in changes.jobs],
