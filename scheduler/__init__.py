@@ -1,1 +1,1 @@
-"""The project server: scheduler RPC, files, transitioner."""
+"""The project server: it sends jobs to computers, takes their results, and moves workunits on."""

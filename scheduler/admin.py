@@ -1,4 +1,4 @@
-"""Operators' pages of the project server: plan classes to edit; files, keys, messages and what is set aside to read."""
+"""Operators' pages of the project server: plan classes to edit; files, keys, messages and the retry queue to read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
-from scheduler.models import KeyChange, PlanClass, SetAside, StoredFile, Trickle
+from scheduler.models import KeyChange, PlanClass, RetryEntry, StoredFile, Trickle
 
 MAX_GPU_RAM_BYTES = 2**50
 
@@ -90,8 +90,8 @@ class PlanClassAdmin(ModelAdmin):
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
 
 
-@admin.register(SetAside)
-class SetAsideAdmin(ReadOnlyAdmin):
+@admin.register(RetryEntry)
+class RetryEntryAdmin(ReadOnlyAdmin):
     """Workunits that made a background step fail: why, and when they are tried again."""
 
     list_display = ("workunit", "step", "fault", "ntries", "since", "retry_at")
@@ -102,12 +102,12 @@ class SetAsideAdmin(ReadOnlyAdmin):
     actions = ("try_now",)
 
     @admin.action(description="Try again in the next pass", permissions=["retry"])
-    def try_now(self, request: HttpRequest, queryset: QuerySet[SetAside]) -> None:
+    def try_now(self, request: HttpRequest, queryset: QuerySet[RetryEntry]) -> None:
         count = queryset.update(retry_at=timezone.now())
         self.message_user(request, f"Workunits that are tried again now: {count}.")
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("scheduler.change_setaside")
+        return request.user.has_perm("scheduler.change_retryentry")
 
 
 @admin.register(StoredFile)

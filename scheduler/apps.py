@@ -1,4 +1,4 @@
-"""The project server: scheduler RPC, files, transitioner."""
+"""The project server's application, and what it adds to others when it starts."""
 
 from django.apps import AppConfig
 
@@ -13,8 +13,8 @@ class SchedulerConfig(AppConfig):
         from portal.ops.metrics import app_collectors
         from scheduler.lifecycle import host_merge
         from scheduler.lifecycle.archived_credit import archived_credit
-        from scheduler.lifecycle.metrics import Background
+        from scheduler.lifecycle.metrics import BackgroundCollector
 
         archives.append(archived_credit)
         merge_followers.append(host_merge.follow)
-        app_collectors.append(Background())
+        app_collectors.append(BackgroundCollector())

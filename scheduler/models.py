@@ -1,4 +1,4 @@
-"""The project server's tables: files, keys, plan classes, what it knows of hosts, uploads, trickles, what is set aside.
+"""The project server's tables: files, keys, plan classes, what it knows of hosts, uploads, trickles, the retry queue.
 
 Apps, workunits and results are validated credit's (credit.models).
 """
@@ -272,10 +272,10 @@ class Step(models.TextChoices):
     ARCHIVE = "archive", "moving it to the archive"
 
 
-class SetAside(models.Model):
-    """A workunit whose data or files made a background step fail: left alone until it is tried again."""
+class RetryEntry(models.Model):
+    """An entry of the retry queue: a workunit made a background step fail, and waits until it is tried again."""
 
-    workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="set_aside", db_index=False)
+    workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="retry_entries", db_index=False)
     step = models.CharField(max_length=16, choices=Step)
     fault = models.CharField("what went wrong", max_length=500)
     ntries = models.PositiveIntegerField("tries", default=1)
@@ -284,9 +284,9 @@ class SetAside(models.Model):
 
     class Meta:
         ordering = ["-since"]
-        verbose_name = "workunit set aside"
-        verbose_name_plural = "workunits set aside"
-        constraints = [models.UniqueConstraint(fields=["workunit", "step"], name="setaside_once")]
+        verbose_name = "workunit to retry"
+        verbose_name_plural = "retry queue"
+        constraints = [models.UniqueConstraint(fields=["workunit", "step"], name="retryentry_once")]
 
     def __str__(self) -> str:
         return f"{self.workunit}: {self.get_step_display()}"
@@ -307,20 +307,20 @@ class UserPreferences(models.Model):
         return str(self.user)
 
 
-class ShelfBlock(models.Model):
-    """Workunits whose jobs one process keeps ready to be sent (`scheduler.ready_jobs.job_cache`), and no other until
-    this time.
+class JobLease(models.Model):
+    """Until the lease ends, one process alone keeps the jobs of these workunits ready.
 
-    ``block``: the workunits' number, less the remainder, by `scheduler.ready_jobs.fill.BLOCK`.
+    ``block``: the number of each of the workunits, divided by `scheduler.ready_jobs.sql.BLOCK`.
+    ``holder``: a random number of the process.
     """
 
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
     block = models.BigIntegerField()
-    renter = models.BigIntegerField()
+    holder = models.BigIntegerField()
     until = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["app", "block"], name="shelfblock_one_renter")]
+        constraints = [models.UniqueConstraint(fields=["app", "block"], name="joblease_one_holder")]
 
     def __str__(self) -> str:
         return f"{self.block} of {self.app}"

@@ -13,11 +13,12 @@ from typing import Final
 from django.db import connection
 from django.utils import timezone
 
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
 from credit.models import App, AppVersion, Platform
 from portal.models import ClientKey, Host, User
 from portal.wire import credentials
-from scheduler.files import keys
 from scheduler.models import StoredFile, VersionFile
+from scheduler.programs import code_signing
 from scheduler.programs.catalogue import KEPT_SECS
 
 HOSTS: Final = 2000
@@ -29,7 +30,7 @@ FEATURES: Final = (
     "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 " * 9
 )
 
-_FILL: Final = """
+_FILL: Final = f"""
 WITH w AS (
   INSERT INTO credit_workunit (app_id, name, created_at, priority, fpops_est, fpops_bound, memory_bound_bytes,
          disk_bound_bytes, delay_bound_secs, min_quorum, target_nresults, max_error_results, max_total_results,
@@ -38,18 +39,22 @@ WITH w AS (
   SELECT %(app)s, %(prefix)s || n, now(), 0, 1e13, 1e15, 1e8, 1e8, 604800, 2, 2, 3, 10, 6, 'in out',
          jsonb_build_array(jsonb_build_object('name', %(prefix)s || n || '_in', 'open_name', 'in', 'nbytes', 3,
                                               'md5', md5('x'))),
-         '[{"open_name": "out", "max_nbytes": 100000}]', false, 0, 0, 0
+         '[{{"open_name": "out", "max_nbytes": 100000}}]', false, 0, {AssimilateState.INIT},
+         {FileDeleteState.INIT}
     FROM generate_series(1, %(njobs)s / 2) n
   RETURNING id, name)
 INSERT INTO credit_result (workunit_id, app_id, name, priority, created_at, server_state, outcome, validate_state,
        file_delete_state, processor_type, is_runtime_outlier, stderr_text, report_faults, outputs,
        partial_elapsed_secs, partial_credit)
-SELECT w.id, %(app)s, w.name || '_' || copy, 0, now(), 2, 0, 0, 0, 'CPU', false, '', '[]', '[]', 0, 0
+SELECT w.id, %(app)s, w.name || '_' || copy, 0, now(), {ServerState.UNSENT}, {Outcome.INIT},
+       {ValidateState.INIT}, {FileDeleteState.INIT}, 'CPU', false, '', '[]', '[]', 0, 0
   FROM w CROSS JOIN generate_series(0, 1) copy ORDER BY w.id, copy
 """
-_REPORT: Final = """
-UPDATE credit_result SET server_state = 5, outcome = 1, received_at = now(), elapsed_secs = 3600, cpu_secs = 3600
- WHERE server_state = 4
+_REPORT: Final = f"""
+UPDATE credit_result
+   SET server_state = {ServerState.OVER}, outcome = {Outcome.SUCCESS}, received_at = now(), elapsed_secs = 3600,
+       cpu_secs = 3600
+ WHERE server_state = {ServerState.IN_PROGRESS}
 """
 
 
@@ -139,7 +144,7 @@ class Member:
 
 def create() -> tuple[App, list[Member]]:
     """An app with a version, and computers of as many volunteers."""
-    keys.make_if_missing()
+    code_signing.make_if_missing()
     app = App.objects.create(name="bench", user_friendly_name="Bench", max_jobs_per_day_init=10_000)
     platform = Platform.objects.create(name=PLATFORM)
     version = AppVersion.objects.create(app=app, platform=platform, version_num=100)
@@ -163,15 +168,15 @@ def create() -> tuple[App, list[Member]]:
         )
         for host, key in zip(hosts, clear, strict=True)
     )
-    code_key = keys.code_signing_key_text()
+    code_key = code_signing.code_signing_key_text()
     return app, [Member(key, host.pk, code_key) for host, key in zip(hosts, clear, strict=True)]
 
 
 def fill(app: App, njobs: int) -> None:
-    """Let exactly so many jobs wait, and no others be there, at hand neither."""
+    """Let exactly so many jobs wait, and no others be there, nor be kept ready."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE credit_result, credit_workunit CASCADE")
-    # The site's processes cannot be told, but drop what they have at hand when it is so old.
+    # The site's processes cannot be told, but drop their ready jobs when they are so old.
     time.sleep(KEPT_SECS)
     add(app, njobs)
     _vacuum()

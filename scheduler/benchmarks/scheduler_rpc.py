@@ -79,12 +79,12 @@ def _client(port: int, members: list[queue.Member], number: int) -> Callable[[],
 
 
 def _statements(member: queue.Member) -> int:
-    """What one request of a known computer sends to the database, once this process has jobs at hand."""
+    """What one request of a known computer sends to the database, once this process has ready jobs."""
 
     def answer() -> None:
         member.read(plain.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now())))
 
-    # The server's processes have rented what they laid out while computers were introduced.
+    # The server's processes still hold leases of the jobs that they had ready while computers were introduced.
     for _ in range(20):
         answer()
     return statements(answer)

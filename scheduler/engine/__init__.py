@@ -1,1 +1,1 @@
-"""The rules of sending jobs: facts and an account of the time in, decisions out. Knows neither Django nor a clock."""
+"""The rules of the scheduler and the transitioner: facts and a time go in, decisions come out. Pure."""

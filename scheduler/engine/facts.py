@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
-from scheduler.engine.request import ClientVersion, Gpu
+from scheduler.engine.request import CPU, ClientVersion, Gpu
 
 
 class RecordKey(NamedTuple):
@@ -47,7 +47,7 @@ class AppFacts:
 
 @dataclass(frozen=True, slots=True)
 class PlanClass:
-    """Which computers can run the versions of a plan class, and what of them those use (scheduler document)."""
+    """Which computers can run the versions of a plan class, and what their jobs use (scheduler document)."""
 
     name: str
     processor_type: str
@@ -94,17 +94,17 @@ class Computer:
 
     def instances(self, processor_type: str) -> int:
         gpu = self.gpus.get(processor_type)
-        if processor_type == "CPU":
+        if processor_type == CPU:
             return self.ncpus
         return gpu.count if gpu else 0
 
     def availability(self, processor_type: str) -> float:
-        return self.cpu_availability if processor_type == "CPU" else self.gpu_availability
+        return self.cpu_availability if processor_type == CPU else self.gpu_availability
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What of a computer a job is given, and the peak FLOPS of that."""
+    """The processors that a job is given, and their peak FLOPS."""
 
     ncpus: float
     gpus: float
@@ -127,13 +127,13 @@ class Choice:
 
     @property
     def instances(self) -> float:
-        """Of its processor type, that a job occupies."""
-        return self.usage.gpus if self.processor_type != "CPU" else self.usage.ncpus
+        """How many instances of its processor type a job occupies."""
+        return self.usage.gpus if self.processor_type != CPU else self.usage.ncpus
 
 
 @dataclass(slots=True)
 class JobDetails:
-    """What of a workunit only the reply needs."""
+    """The part of a workunit that only the reply needs."""
 
     workunit_name: str
     command_line: str
@@ -143,7 +143,7 @@ class JobDetails:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A result that may be sent, with what its workunit says. ``details``: what only the reply needs."""
+    """A result that may be sent, with what its workunit says."""
 
     id: int
     workunit_id: int
@@ -155,15 +155,15 @@ class Job:
     disk_bytes: int
     delay_bound_secs: int
     min_quorum: int
-    details: Any = None
+    details: JobDetails | None = None
 
 
 @dataclass(slots=True)
-class Ask:
-    """What jobs of an app are looked for: at most so many, and only those that can suit.
+class JobQuery:
+    """Which jobs of an app are looked for: at most so many, and only those that can suit.
 
-    ``flops`` of the fastest version, with availability. ``rank`` (-priority) and ``begin_id``: from where in the queue
-    on.
+    ``flops``: of the fastest version, times the availability. ``rank`` (-priority) and ``begin_id``: where in the queue
+    to begin.
     """
 
     app_id: int

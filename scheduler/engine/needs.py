@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.engine.facts import Choice, Computer, Job
-from scheduler.engine.request import Wish
+from scheduler.engine.request import WorkRequest
 
 
 @dataclass(slots=True)
 class Need:
-    """What is still wanted of a type. ``delay_secs``: for how long what the computer had before keeps it busy;
-    ``added_secs``: and for how long what was added since, which only idle instances do not wait for.
+    """What is still wanted of a type.
+
+    ``delay_secs``: for how long the jobs that the computer had before keep it busy. ``added_secs``: for how long those
+    that were added since do; a job that goes to an idle instance does not wait for these.
     """
 
     secs: float
@@ -26,7 +28,7 @@ class Need:
 
     @property
     def begins_after_secs(self) -> float:
-        """From when on a further job could run."""
+        """After how long a further job could start."""
         return self.delay_secs if self.instances > 0 else self.delay_secs + self.added_secs
 
     @property
@@ -35,11 +37,13 @@ class Need:
 
 
 class Needs:
-    """A request's wishes, reduced by each job that is added to the reply."""
+    """What a request wants, reduced by each job that is added to the reply."""
 
-    def __init__(self, wishes: Mapping[str, Wish], computer: Computer) -> None:
+    def __init__(self, work_requests: Mapping[str, WorkRequest], computer: Computer) -> None:
         self.computer = computer
-        self.by_type = {type_: Need(wish.secs, wish.instances, wish.delay_secs) for type_, wish in wishes.items()}
+        self.by_type = {
+            type_: Need(wanted.secs, wanted.instances, wanted.delay_secs) for type_, wanted in work_requests.items()
+        }
 
     def wanted(self) -> list[str]:
         return [type_ for type_, need in self.by_type.items() if need.is_open]
@@ -49,7 +53,7 @@ class Needs:
         return need is not None and need.is_open
 
     def run_secs(self, job: Job, choice: Choice) -> float:
-        """How long the job will take on this computer, the time in which it may not compute included."""
+        """How long the job will take on this computer, including the time in which the computer may not compute."""
         return job.fpops_est / choice.flops / self.computer.availability(choice.processor_type)
 
     def done_after_secs(self, job: Job, choice: Choice) -> float:

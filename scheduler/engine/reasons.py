@@ -1,4 +1,4 @@
-"""Why a computer gets no job, in words that its owner can act upon."""
+"""Why a computer gets no job, in sentences that its owner can act upon."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ class Reason(StrEnum):
     ONE_PER_USER = "the jobs that wait are other copies of ones that you have, or are being given to others"
 
 
-def sentence(reason: Reason, limit: str = "") -> str:
+def sentence(reason: Reason) -> str:
     text = str(reason)
-    return f"{text[0].upper()}{text[1:]}{f' ({limit})' if limit else ''}"
+    return f"{text[0].upper()}{text[1:]}"

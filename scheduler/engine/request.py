@@ -16,7 +16,7 @@ ANONYMOUS: Final = "anonymous"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class WorkRequest:
     """Work wanted of one processor type: so many seconds, and so many idle instances to be filled.
 
     ``delay_secs``: how long until a new job could start.
@@ -88,7 +88,7 @@ class ClientVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TrickleUp:
     """A trickle-up message of a job."""
 
     result_name: str
@@ -118,9 +118,9 @@ class HostInfo:
 class SchedulerRequest:
     """A scheduler request.
 
-    ``wishes``: work wanted by processor type, as the client says; ``is_new_style``: it names types at all, else only
-    ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where the
-    client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
+    ``work_requests``: work wanted by processor type, as the client says; ``is_new_style``: it names types at all, else
+    only ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where
+    the client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
     there was more of the message than is read. ``refused_types``: processor types that the preferences forbid.
     ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``preferences_raw``: of the general
     preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
@@ -134,7 +134,7 @@ class SchedulerRequest:
     sends_no_work: bool = False
     work_req_secs: float = 0.0
     is_new_style: bool = False
-    wishes: dict[str, Wish] = field(default_factory=dict)
+    work_requests: dict[str, WorkRequest] = field(default_factory=dict)
     platform_name: str = ""
     alt_platforms: tuple[str, ...] = ()
     code_sign_key: str = ""
@@ -155,9 +155,18 @@ class SchedulerRequest:
     coprocs_raw: bytes = b""
     results: list[ReportedResult] = field(default_factory=list)
     unread_results: set[str] = field(default_factory=set)
-    messages: list[Message] = field(default_factory=list)
+    trickles: list[TrickleUp] = field(default_factory=list)
     client_versions: list[ClientVersion] = field(default_factory=list)
     other_results: frozenset[str] | None = None
+
+    @property
+    def wants_work(self) -> bool:
+        return any(wanted.secs > 0 or wanted.instances > 0 for wanted in self.work_requests.values())
+
+    @property
+    def has_weak_key(self) -> bool:
+        """Weak keys are `<account number>_<digest>`: a computer that has one need not be trusted with the account."""
+        return "_" in self.authenticator
 
     @property
     def is_anonymous(self) -> bool:

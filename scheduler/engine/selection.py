@@ -1,6 +1,6 @@
-"""Fill a reply: which of the jobs that were picked from the queue go to this computer, and on which version.
+"""Select jobs for a reply: which of the jobs that were found go to this computer, and on which version.
 
-Pure. The limits are those of docs/scheduler.md; what falls out leaves a reason, for the words that the client shows.
+Pure. The limits are those of docs/scheduler.md. What is left out leaves a reason, which the client shows.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ class Sent:
 
 
 @dataclass(slots=True)
-class Filling:
-    """A reply that is being filled. ``in_progress``: jobs that the computer has, on CPUs and on GPUs; ``busy_apps``:
-    apps of which it has or gets some.
+class Selection:
+    """The jobs of a reply, while they are selected.
+
+    ``in_progress``: how many jobs the computer has, on CPUs (False) and on GPUs (True). ``busy_apps``: apps of which it
+    has or gets some.
     """
 
     needs: Needs
@@ -115,7 +117,7 @@ class Filling:
             self.disk_bytes -= job.disk_bytes
 
 
-def shares(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[int, int]:
+def jobs_by_app_weight(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[int, int]:
     """How many of ``njobs`` each app gets: at random by weight, so that over many replies the weights come out.
 
     Apps without weight, and those in which no job waits while others have some, get none.
@@ -130,19 +132,19 @@ def shares(apps: Sequence[AppFacts], njobs: int, draw: random.Random) -> dict[in
     return {app.id: count for app in usable if (count := drawn.count(app.id))}
 
 
-def jobs_wanted(filling: Filling, apps: Iterable[AppFacts]) -> dict[str, int]:
+def jobs_wanted(selection: Selection, apps: Iterable[AppFacts]) -> dict[str, int]:
     """About how many jobs of each processor type the request can be given, by the size of those that wait.
 
     At least one of a type that is wanted; of GPUs first, as those want fewer.
     """
     wanted: dict[str, float] = {}
     for app in apps:
-        for type_, choice in filling.choices.get(app.id, {}).items():
+        for type_, choice in selection.choices.get(app.id, {}).items():
             fpops = app.typical_fpops or choice.flops * 3600
-            wanted[type_] = max(wanted.get(type_, 0.0), filling.needs.jobs_for(fpops, choice))
-    left = filling.limits.max_jobs_per_rpc - len(filling.sent)
+            wanted[type_] = max(wanted.get(type_, 0.0), selection.needs.jobs_for(fpops, choice))
+    left = selection.limits.max_jobs_per_rpc - len(selection.sent)
     found = {}
     for type_, count in sorted(wanted.items(), key=lambda item: item[0] == CPU):
-        found[type_] = min(ceil(min(count, left)), filling.room(type_), left)
+        found[type_] = min(ceil(min(count, left)), selection.room(type_), left)
         left -= found[type_]
     return found

@@ -95,7 +95,7 @@ def choose(
     today: dt.date,
     ceilings: Ceilings,
 ) -> tuple[Choices, set[Reason]]:
-    """The fastest version for each wanted processor type, and why others fell out.
+    """The fastest version for each wanted processor type, and why others were left out.
 
     ``versions``: of this app, as ``newest`` picks them. Fastest is by projected FLOPS. A version whose quota of the
     day is used up is left out, so the next best may be taken.

@@ -1,0 +1,1 @@
+"""Example apps, and the demo that keeps a few of their jobs in the queue."""

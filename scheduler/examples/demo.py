@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from django.db.models import Sum
 
-from credit.models import App, Batch, Result, ServerState
+from credit.engine.states import ServerState
+from credit.models import App, Batch, Result
 from scheduler.programs.release import read_release, release_version, sign_files
 from scheduler.submission.submit import submit
 

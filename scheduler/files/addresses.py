@@ -1,4 +1,8 @@
-"""Where clients find the parts of the project server; all below the master URL, so that a proxy can tell them apart."""
+"""Where clients find the parts of the project server.
+
+All addresses are below the master URL, so that a proxy can tell them apart. `settings.CLIENT_PATHS` declares those that
+clients post to.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,18 @@ from django.conf import settings
 
 
 def scheduler_url() -> str:
-    return f"{settings.PROJECT_URL}scheduler"
+    return _client_url("scheduler_reply")
 
 
 def upload_url() -> str:
     """Clients take an address without "file_upload_handler" in it for a download (BOINC protocol, job description)."""
-    return f"{settings.PROJECT_URL}file_upload_handler"
+    return _client_url("data_server_reply")
+
+
+def _client_url(root: str) -> str:
+    """The address at which replies have this root element."""
+    (path,) = [each.path for each in settings.CLIENT_PATHS.values() if each.root == root]
+    return f"{settings.PROJECT_URL}{path.removeprefix('/project/')}"
 
 
 def gui_urls() -> list[tuple[str, str, str]]:

@@ -1,13 +1,14 @@
-"""Receive one output file: who may upload what, the bytes to disk, and the finished file into the storage.
+"""Receive one output file: check who may upload it, write the bytes to disk, and move the whole file into the storage.
 
-Steps of a use case: a client that sends slowly holds an open file and its lock, and neither a thread nor a connection.
+The use case is a generator of steps, so a client that sends slowly holds an open file and its lock, but neither a
+thread nor a connection to the database.
 
-A file on its way lies in ``settings.UPLOADS_DIR`` under its own name; its length is how much of it is here, so a broken
-upload goes on where it stopped. Whoever writes it holds a lock on it; a second upload of the same name is told to come
-later. What is whole and has the right MD5 moves into the default storage and never changes again.
+An incoming file lies in ``settings.UPLOADS_DIR`` under its own name. Its length says how much has arrived, so a broken
+upload goes on where it stopped. The writer holds a lock on it; a second upload of the same name is told to come later.
+A whole file with the right MD5 moves into the default storage and never changes again.
 
-With that lock, and the workunit's row for a moment, it is seen that the file is still needed. From then on the file
-deleter leaves the workunit alone until the lock is free, so it sees whatever was stored.
+With that lock, and for a moment with a lock on the workunit's row, the receiver checks that the file is still needed.
+From then on the file deleter leaves the workunit alone until the file's lock is free, so it sees whatever was stored.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.utils import timezone
 
-from credit.models import FileDeleteState, Outcome, Result, ServerState, WorkunitError
+from credit.engine.states import FileDeleteState, Outcome, ServerState, WorkunitError
+from credit.models import Result
 from portal.clients.wants import Call, ReadBody, Steps
 from scheduler.engine.outputs import split_upload_name
-from scheduler.files.keys import is_certified
+from scheduler.files.certificates import is_certified
 from scheduler.models import Upload
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload
 
@@ -66,7 +68,7 @@ class _Place:
     upload: Upload | None
 
 
-class _Arrived(File):  # type: ignore[type-arg]  # generic in the stubs only
+class _ReceivedFile(File):  # type: ignore[type-arg]  # generic in the stubs only
     """A whole file: the storage takes it as it lies on the disk, without a copy where it can."""
 
     def __init__(self, file: FileIO, path: Path) -> None:
@@ -78,7 +80,7 @@ class _Arrived(File):  # type: ignore[type-arg]  # generic in the stubs only
 
 
 def received_nbytes(name: str) -> int:
-    """How much of the file is here. UploadError if nobody has to deliver a file of this name."""
+    """How many bytes of the file have arrived. UploadError if no result delivers a file of this name."""
     place = _find(name)
     if place.upload is not None and place.upload.is_complete:
         return place.upload.nbytes
@@ -87,33 +89,33 @@ def received_nbytes(name: str) -> int:
 
 
 def receive(asked: FileUpload, start: bytes) -> Steps[None]:
-    """Take the bytes of a file from ``asked.offset`` on: ``start``, and then what the request's body has left.
+    """Take the bytes of a file from ``asked.offset`` on: ``start``, and then the rest of the request's body.
 
-    Returns once the whole file is in the storage, now or before. Raises UploadError; OSError of a body that breaks off
-    passes, and what had come until then stays.
+    Returns when the whole file is in the storage, whether it came now or before. Raises UploadError. An OSError of a
+    body that breaks off is passed on, and the bytes that arrived before stay.
     """
-    arriving = _Arriving(asked)
+    incoming = _IncomingFile(asked)
     try:
-        if not (yield arriving.call(arriving.begin)):
+        if not (yield incoming.call(incoming.begin)):
             return
         left = asked.nbytes - asked.offset
         try:
             while left and (chunk := start or (yield ReadBody(min(CHUNK_NBYTES, left)))):
                 start = b""
-                yield arriving.call(arriving.write, chunk)
+                yield incoming.call(incoming.write, chunk)
                 left -= len(chunk)
         except Exception as error:
-            yield arriving.call(arriving.note_nbytes)
+            yield incoming.call(incoming.note_nbytes)
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise UploadError(TRY_AGAIN, _DISK_FULL) from error
             raise
-        yield arriving.call(arriving.end)
+        yield incoming.call(incoming.end)
     finally:
-        arriving.close()
+        incoming.close()
 
 
-class _Arriving:
-    """A file on its way, locked from its `begin` to `close`. All but `call` and `close` blocks: it is for threads."""
+class _IncomingFile:
+    """An incoming file, locked from `begin` to `close`. All methods but `call` and `close` block."""
 
     def __init__(self, asked: FileUpload) -> None:
         self._asked = asked
@@ -127,7 +129,7 @@ class _Arriving:
         return Call(partial(self._do, function, *args))
 
     def close(self) -> None:
-        """Let go of the file: now, or when the thread that is at work on it is done, if its request was cancelled."""
+        """Close the file: now or, if the request was cancelled, when the thread that works on it is done."""
         self._is_over = True
         if self._file is not None and self._at_work.acquire(blocking=False):
             self._file.close()
@@ -142,7 +144,7 @@ class _Arriving:
                 self.close()
 
     def begin(self) -> bool:
-        """Whether there are bytes to come; not if the file is whole."""
+        """Whether bytes are still wanted; False if the file is whole already."""
         asked = self._asked
         place = _find(asked.name)
         _check(place, asked)
@@ -169,14 +171,14 @@ class _Arriving:
             rest = rest[self._file.write(rest) :]
 
     def note_nbytes(self) -> int:
-        """The row says how much is here."""
+        """Note in the row how much has arrived."""
         assert self._file is not None and self._upload is not None
         nbytes = os.fstat(self._file.fileno()).st_size
         Upload.objects.filter(pk=self._upload.pk).update(received_nbytes=nbytes)
         return nbytes
 
     def end(self) -> None:
-        """All that comes has come: into the storage with it, if that is the whole file."""
+        """The body has ended: move the file into the storage if it is whole."""
         assert self._file is not None and self._upload is not None
         if self.note_nbytes() < self._asked.nbytes:
             raise UploadError(TRY_AGAIN, "The upload ended before the file did.")
@@ -207,7 +209,7 @@ def _check(place: _Place, asked: FileUpload) -> None:
 
 
 def _is_wanted(result: Result) -> bool:
-    """Of a running task, and of one that is late, or was taken for lost, but can still count."""
+    """Whether the result is in progress, or is late or was given up but can still count."""
     if result.workunit.error_mask & WorkunitError.CANCELLED:
         return False
     if result.server_state == ServerState.IN_PROGRESS:
@@ -217,9 +219,9 @@ def _is_wanted(result: Result) -> bool:
 
 
 def discard(name: str) -> bool:
-    """Delete what is here of a file that never became whole, and what a server that died may have stored of it.
+    """Delete a file that never became whole, and what a server that died may have stored of it.
 
-    False while somebody sends it: then nothing is deleted.
+    False, and nothing is deleted, while it is being uploaded.
     """
     path = _path(name)
     try:
@@ -235,7 +237,7 @@ def discard(name: str) -> bool:
 
 
 def _path(name: str) -> Path:
-    """Where a file on its way lies: names have no slash (`_find` knows the result), and few share a folder."""
+    """Where an incoming file lies. Its name has no slash, as `_find` knows the result; few files share a folder."""
     return Path(settings.UPLOADS_DIR) / _shard(name) / name
 
 
@@ -249,13 +251,13 @@ def _shard(name: str) -> str:
 
 
 def _open(path: Path) -> FileIO:
-    """For reading and writing, without a buffer: what is written is in the file, even if the file is closed at once."""
+    """Open for reading and writing, without a buffer, so that nothing is lost when the file is closed at once."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
 
 
 def _lock(path: Path, file: FileIO) -> None:
-    """UploadError if somebody else has it. It is free when the file is closed."""
+    """Lock the file until it is closed. UploadError if another upload has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         is_same = os.fstat(file.fileno()).st_ino == path.stat().st_ino
@@ -266,9 +268,9 @@ def _lock(path: Path, file: FileIO) -> None:
 
 
 def _note_start(place: _Place, asked: FileUpload, file: FileIO) -> Upload | None:
-    """The upload's row; None if the file is not needed any more since it was looked at.
+    """The upload's row; None if the file has ceased to be needed since `_find`.
 
-    What is here of another content of the same name is dropped: it was never whole.
+    What arrived before under the same name with other content is dropped, as it was never whole.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -298,17 +300,17 @@ def _check_md5(upload: Upload, asked: FileUpload, file: FileIO) -> None:
     file.truncate(0)
     Upload.objects.filter(pk=upload.pk).update(received_nbytes=0)
     if asked.offset:
-        # A part from before may be at fault: once more from the beginning.
+        # A part that came before may be at fault, so the client starts again.
         raise UploadError(TRY_AGAIN, "The parts do not make up the file with the announced MD5. Please send it anew.")
     raise UploadError(REFUSED, "The file does not have the announced MD5.")
 
 
 def _store(upload: Upload, file: FileIO) -> None:
-    """Into the storage, then into the row: killed in between, the file is simply uploaded once more."""
+    """Put the file into the storage, then note it in the row. After a crash in between it is uploaded once more."""
     os.fsync(file.fileno())
     file.seek(0)
     path, wanted = _path(upload.name), _stored_path(upload.name)
     default_storage.delete(wanted)
-    saved: Any = default_storage.save(wanted, _Arrived(file, path))
+    saved: Any = default_storage.save(wanted, _ReceivedFile(file, path))
     Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=timezone.now())
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Put a program or input file into the storage: once under a name, never changed afterwards."""
+"""Store program and input files: each name is used once, and its file never changes afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The upload handler: a body is read a chunk at a time, and every failure is an answer clients know."""
+"""The upload handler: it reads a body chunk by chunk, and answers every failure in a form that clients know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downloads of programs and input files, with ranges: a client goes on where a broken download stopped.
+"""Downloads of programs and input files, with ranges, so that a client can resume a broken download.
 
 In production nginx sends the bytes (docs/deploy.md); this view then only says which file it is.
 """

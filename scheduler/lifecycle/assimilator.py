@@ -1,9 +1,9 @@
-"""The assimilator: takes what finished workunits found to where the project wants it.
+"""The assimilator: hands the results of finished workunits to where the project wants them.
 
 An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
-their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken is set
-aside (`scheduler.lifecycle.retry_queue`), and so is one whose function hangs: it is interrupted, and ends the pass. An
-app's function is called by one pass at a time, so that one that hangs has one worker waiting and not all of them.
+their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken goes
+into the retry queue (`scheduler.lifecycle.retry_queue`), and so does one whose function hangs: that is interrupted, and
+ends the pass. An app's function is called by one pass at a time, so that one that hangs keeps only one worker waiting.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from django.db import connection, transaction
 from django.utils.module_loading import import_string
 
 from credit import models
-from credit.models import App, AssimilateState, Result, Workunit
-from scheduler.lifecycle import retry_queue
-from scheduler.lifecycle.retry_queue import IS_SET_ASIDE, Batch, run_batches
-from scheduler.models import SetAside, Step
+from credit.engine.states import AssimilateState
+from credit.models import App, Result, Workunit
+from scheduler.lifecycle import retry_queue, sql
+from scheduler.lifecycle.retry_queue import StepBatch, run_batches
+from scheduler.models import RetryEntry, Step
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
@@ -35,29 +36,6 @@ QUERY_SECS: Final = 200
 """The longest time of one query of an app's function: an interrupted worker leaves its query behind, with its locks."""
 # "as", the first key of advisory locks; the second is the app's.
 _LOCK: Final = 0x6173
-# The app as a range: were it a constant, order by id would be order enough for the planner to walk through all
-# workunits by their primary key, assimilated ones of years included, instead of the few that wait.
-_READY: Final = f"""
-SELECT id FROM credit_workunit w
- WHERE app_id >= %(app)s AND app_id <= %(app)s AND assimilate_state = 1 AND NOT {IS_SET_ASIDE.format(workunit="w.id")}
- ORDER BY app_id, id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
-"""
-_KEEP: Final = """
-INSERT INTO scheduler_keptoutput (batch_id, workunit_name, number, name, path, nbytes, md5, kept_at)
-SELECT w.batch_id, w.name, file.number - 1, w.output_files->(file.number::int - 1)->>'open_name', o.value->>'path',
-       (o.value->>'nbytes')::bigint, o.value->>'md5', %(now)s
-  FROM credit_workunit w
-  JOIN credit_result r ON r.id = w.canonical_result_id,
-       jsonb_array_elements(w.output_files) WITH ORDINALITY AS file(value, number),
-       jsonb_array_elements(r.outputs) AS o(value)
- WHERE w.id = ANY(%(ids)s) AND o.value->>'name' = r.name || '_' || (file.number - 1)
- ORDER BY w.id, file.number
-    ON CONFLICT (workunit_name, number) DO NOTHING
-"""
-_FINISH: Final = """
-UPDATE credit_workunit SET assimilate_state = 2, assimilated_at = %(now)s, transition_at = %(now)s
- WHERE id = ANY(%(ids)s)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +53,15 @@ class Finished:
 
 Function = Callable[[Finished], Any]
 Take = Callable[[list[int]], list[int]]
-"""Of a batch's ids those that were taken."""
+"""Given a batch's ids, returns those that were taken."""
 
 
 @dataclass(slots=True)
 class _Pass:
-    """``until``: of `time.monotonic`; ``taken``: how many workunits; ``interrupted``: by its id, the one whose function
-    was, which ends the pass, as nothing would interrupt a second one.
+    """One pass.
+
+    ``until``: by `time.monotonic`. ``taken``: how many workunits were. ``interrupted``: the workunit whose function was
+    interrupted, by its id. That ends the pass, as nothing would interrupt a second function.
     """
 
     now: dt.datetime
@@ -119,10 +99,10 @@ def _run_app(app: App, this: _Pass) -> None:
     except SoftTimeLimitExceeded:
         if not this.interrupted:
             raise
-    retry_queue.set_aside(Step.ASSIMILATE, this.interrupted, this.now)
+    retry_queue.enqueue(Step.ASSIMILATE, this.interrupted, this.now)
 
 
-def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
+def _run_batch(app: App, take: Take, this: _Pass, batch: StepBatch) -> int:
     """How many workunits were looked at."""
     if this.is_over:
         return 0
@@ -131,12 +111,15 @@ def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_LOCK, app.pk % 2**31])
             if not cursor.fetchone()[0]:
                 return 0
-        cursor.execute(_READY, {"app": app.pk, "limit": batch.limit, "now": this.now, "step": Step.ASSIMILATE.value})
+        cursor.execute(
+            sql.LOCK_TO_ASSIMILATE,
+            {"app": app.pk, "limit": batch.limit, "now": this.now, "step": Step.ASSIMILATE.value},
+        )
         batch.ids = [row[0] for row in cursor.fetchall()]
         if batch.ids:
             ids = take(batch.ids)
-            cursor.execute(_FINISH, {"ids": ids, "now": this.now})
-            retry_queue.end(cursor, Step.ASSIMILATE, ids)
+            cursor.execute(sql.MARK_ASSIMILATED, {"ids": ids, "now": this.now})
+            retry_queue.remove(cursor, Step.ASSIMILATE, ids)
             this.taken += len(ids)
         return len(batch.ids)
 
@@ -144,12 +127,14 @@ def _run_batch(app: App, take: Take, this: _Pass, batch: Batch) -> int:
 def _keep(now: dt.datetime, ids: list[int]) -> list[int]:
     """Keep the outputs of all of them."""
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, {"ids": ids, "now": now})
+        cursor.execute(sql.KEEP_OUTPUTS, {"ids": ids, "now": now})
     return ids
 
 
 def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
-    """Call the app's function for each; the ids of those that it took. What it does to the database is kept or not.
+    """Call the app's function for each workunit; the ids of those that it took.
+
+    What the function writes to the database is undone if it fails.
 
     Raises SoftTimeLimitExceeded if it was interrupted in a query: the connection is of no use then, and what was taken
     before comes again.
@@ -172,14 +157,14 @@ def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
         except Exception as error:
             log.exception("assimilation_failed", workunit=workunit.name)
             faults[workunit.pk] = f"{type(error).__name__}: {error}"
-    retry_queue.set_aside(Step.ASSIMILATE, faults, this.now)
+    retry_queue.enqueue(Step.ASSIMILATE, faults, this.now)
     return taken
 
 
 def _note_missing(app: App, error: Exception, now: dt.datetime) -> None:
-    """The app's function is not there: its first workunit says so to the operators, and all others wait unharmed."""
+    """The app's function is missing: queue its first workunit, so that operators see it. All others wait."""
     log.error("assimilation_function_missing", app=app.name, function=app.assimilation_function, exc_info=error)
-    said = SetAside.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
+    said = RetryEntry.objects.filter(step=Step.ASSIMILATE, workunit__app=app, retry_at__gt=now)
     waiting = Workunit.objects.filter(app=app, assimilate_state=AssimilateState.READY).order_by("app", "id")
     if not said.exists() and (first := waiting.values_list("pk", flat=True).first()):
-        retry_queue.set_aside(Step.ASSIMILATE, {first: f"{app.assimilation_function}: {error}"}, now)
+        retry_queue.enqueue(Step.ASSIMILATE, {first: f"{app.assimilation_function}: {error}"}, now)

@@ -1,7 +1,7 @@
 """Two records of one computer become one: archived tasks and the jobs of the day follow to the record that stays.
 
-Runs inside the transaction that joins them, after `credit.statistics.merge`, which has locked both computers: no
-scheduler RPC of either is writing. One that has read what is joined here, and is to write it, has to notice.
+Runs inside the transaction that joins them, after `credit.statistics.merge`, which has locked both computers. So no
+scheduler RPC of either is writing. An RPC that has read what is joined here must notice it before it writes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from scheduler.models import ArchivedTask, HostRecord
 
 def follow(older_id: int, newer_id: int) -> None:
     """Move what the older record has to the newer one; safe to repeat."""
-    # A scheduler RPC writes only if the computer's row is still the one that it has read (`scheduler.rpc.write.write`).
+    # A scheduler RPC writes only if the computer's row is still the one that it has read (`scheduler.rpc.store.write`).
     Host.objects.filter(pk=newer_id).update(last_contact_at=F("last_contact_at"))
     ArchivedTask.objects.filter(host=older_id).update(host=newer_id)
     _join_jobs_of_day(older_id, newer_id)
 
 
 def _join_jobs_of_day(older_id: int, newer_id: int) -> None:
-    """Else a merge would give a computer its quota of the day again. Of two days the later one counts."""
+    """Otherwise a merge would give a computer its quota of the day again. Of two days the later one counts."""
     records = {record.host_id: record for record in HostRecord.objects.filter(host__in=(older_id, newer_id))}
     older, newer = records.get(older_id), records.get(newer_id)
     if older is None or older.jobs_day is None:

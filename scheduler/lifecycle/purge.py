@@ -1,8 +1,7 @@
 """The purge: moves finished workunits and their tasks into the archive, where their owners still find them.
 
-The archive keeps all columns of a task but what it wrote to stderr and which files it delivered, so why it was granted
-what it was can be explained for ever. Locks: workunits by id, SKIP LOCKED. One that cannot be moved is set aside
-(`scheduler.lifecycle.retry_queue`).
+The archive keeps all columns of a task except its stderr and its output files, so a grant can be explained for ever.
+Locks: workunits, SKIP LOCKED. One that cannot be moved goes into the retry queue (`scheduler.lifecycle.retry_queue`).
 """
 
 from __future__ import annotations
@@ -16,38 +15,11 @@ from django.db import connection, models
 
 from credit.models import Result, Workunit
 from portal.models import User
-from scheduler.lifecycle.retry_queue import IS_SET_ASIDE, Batch, run_batches
+from scheduler.lifecycle import sql
+from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import ArchivedTask, Step
 
 BATCH: Final = 500
-# Nothing of a purged task may still come: neither a report that counts nor a transition.
-_DUE: Final = f"""
-SELECT w.id FROM credit_workunit w
- WHERE w.file_delete_state = 2 AND w.assimilated_at < %(before)s AND w.transition_at IS NULL AND NOT w.need_validate
-   AND NOT EXISTS (SELECT 1 FROM credit_result r WHERE r.workunit_id = w.id AND r.server_state <> 5)
-   AND NOT {IS_SET_ASIDE.format(workunit="w.id")}
- ORDER BY w.assimilated_at LIMIT %(limit)s FOR UPDATE OF w SKIP LOCKED
-"""
-_ARCHIVE_WORKUNITS: Final = """
-INSERT INTO scheduler_archivedworkunit (id, app_id, batch_id, name, error_mask, facts, archived_at)
-SELECT w.id, w.app_id, w.batch_id, w.name, w.error_mask,
-       to_jsonb(w) - 'input_files' - 'output_files' - 'canonical_result_id', %(now)s
-  FROM credit_workunit w WHERE w.id = ANY(%(ids)s)
-"""
-_ARCHIVE_TASKS: Final = """
-INSERT INTO scheduler_archivedtask (id, workunit_id, user_id, host_id, app_version_id, facts)
-SELECT r.id, r.workunit_id, r.user_id, r.host_id, r.app_version_id,
-       to_jsonb(r) - 'user_id' - 'host_id' - 'app_version_id' - 'stderr_text' - 'outputs' - 'output_digest'
-  FROM credit_result r WHERE r.workunit_id = ANY(%(ids)s)
-"""
-# By hand, as the database knows no cascades; the canonical result may go before its workunit, as its key is deferred.
-_DELETE: Final = (
-    "DELETE FROM scheduler_upload u USING credit_result r WHERE u.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
-    "DELETE FROM scheduler_trickle t USING credit_result r WHERE t.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
-    "DELETE FROM scheduler_setaside WHERE workunit_id = ANY(%(ids)s)",
-    "DELETE FROM credit_result WHERE workunit_id = ANY(%(ids)s)",
-    "DELETE FROM credit_workunit WHERE id = ANY(%(ids)s)",
-)
 
 
 def run(now: dt.datetime) -> int:
@@ -55,14 +27,16 @@ def run(now: dt.datetime) -> int:
     return run_batches(Step.ARCHIVE, now, BATCH, partial(_move, now))
 
 
-def _move(now: dt.datetime, batch: Batch) -> int:
+def _move(now: dt.datetime, batch: StepBatch) -> int:
     """All of a workunit moves, or nothing."""
     before = now - dt.timedelta(days=settings.JOBS_KEPT_DAYS)
     with connection.cursor() as cursor:
-        cursor.execute(_DUE, {"before": before, "limit": batch.limit, "now": now, "step": Step.ARCHIVE.value})
+        cursor.execute(
+            sql.LOCK_TO_ARCHIVE, {"before": before, "limit": batch.limit, "now": now, "step": Step.ARCHIVE.value}
+        )
         batch.ids = [row[0] for row in cursor.fetchall()]
         if batch.ids:
-            for statement in (_ARCHIVE_WORKUNITS, _ARCHIVE_TASKS, *_DELETE):
+            for statement in (sql.ARCHIVE_WORKUNITS, sql.ARCHIVE_TASKS, *sql.DELETE_ARCHIVED):
                 cursor.execute(statement, {"ids": batch.ids, "now": now})
         return len(batch.ids)
 

@@ -1,6 +1,7 @@
-"""Background steps go on though one workunit makes them fail: smaller batches find it, and it waits for a while.
+"""The retry queue: background steps go on though one workunit makes them fail.
 
-What is wrong with it, and when it is tried again, is a row of its own that operators see and can end (admin, metrics).
+Smaller batches find the workunit, and it waits in the queue. Its row says what is wrong and when it is tried again.
+Operators see such rows in the admin, and can have them tried in the next pass.
 """
 
 from __future__ import annotations
@@ -15,90 +16,67 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from scheduler.lifecycle import sql
 from scheduler.models import Step
 
 log = structlog.get_logger(__name__)
 
-FEWER: Final = 8
-"""A batch that failed is tried again with so many times fewer workunits; after one that did not, so many more."""
+SHRINK_FACTOR: Final = 8
+"""A batch that failed is tried again with so many times fewer workunits. After a success the next batch grows again."""
 FIRST_RETRY: Final = dt.timedelta(minutes=10)
 LAST_RETRY: Final = dt.timedelta(days=1)
 """The time until the next try doubles up to this."""
 _LONGEST_FAULT: Final = 500
 
-IS_SET_ASIDE: Final = """coalesce((SELECT s.retry_at FROM scheduler_setaside s
-        WHERE s.workunit_id = {workunit} AND s.step = %(step)s) > %(now)s, false)"""
-"""Of a step's queue; as a value, so that the planner keeps to the queue's own index."""
-
-# Locked by a statement of its own: what is seen below is then what was committed by whoever had them before.
-_LOCK: Final = "SELECT FROM credit_workunit WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"
-# Where another worker has done the step since it failed here, nothing would ever end the row.
-_IS_DUE: Final = """CASE %(step)s
-       WHEN 'transition' THEN w.transition_at <= %(now)s OR EXISTS (SELECT FROM credit_result r
-            WHERE r.workunit_id = w.id AND r.server_state = 4 AND r.deadline_at < %(now)s)
-       WHEN 'assimilate' THEN w.assimilate_state = 1
-       WHEN 'delete_files' THEN w.file_delete_state IN (1, 3)
-       ELSE true END"""
-_SET_ASIDE: Final = f"""
-INSERT INTO scheduler_setaside AS s (workunit_id, step, fault, ntries, since, retry_at)
-SELECT n.id, %(step)s, n.fault, 1, %(now)s, %(now)s::timestamptz + make_interval(secs => %(first)s)
-  FROM unnest(%(ids)s::bigint[], %(faults)s::text[]) AS n(id, fault) JOIN credit_workunit w ON w.id = n.id
- WHERE {_IS_DUE}
- ORDER BY n.id
-    ON CONFLICT (workunit_id, step) DO UPDATE
-   SET fault = excluded.fault, ntries = least(s.ntries + 1, 1000000), retry_at = %(now)s::timestamptz
-       + make_interval(secs => least(%(first)s * power(2, least(s.ntries, 30)), %(last)s))
-"""
-
 
 @dataclass(slots=True)
-class Batch:
+class StepBatch:
     """Up to ``limit`` workunits that a step has locked; it notes their ``ids`` as soon as it has them."""
 
     limit: int
     ids: list[int] = field(default_factory=list)
 
 
-def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[Batch], int]) -> int:
-    """Batch after batch, each a transaction, until ``run`` has done nothing more; the sum of what it says it has done.
+def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBatch], int]) -> int:
+    """Run batch after batch, each in a transaction, until ``run`` returns 0; the sum of what it returned.
 
-    A batch that fails is tried again in smaller ones; a workunit that fails alone is set aside. Raises OperationalError
-    and InterfaceError, then the database is at fault, and SoftTimeLimitExceeded: then the task's time is up.
+    A batch that fails is tried again in smaller ones; a workunit that fails alone is queued. Raises OperationalError
+    and InterfaceError, as then the database is at fault, and SoftTimeLimitExceeded, as then the task's time is up.
     """
     total, size = 0, limit
     while True:
-        batch = Batch(size)
+        batch = StepBatch(size)
         try:
             with transaction.atomic():
                 done = run(batch)
         except (OperationalError, InterfaceError, SoftTimeLimitExceeded):
             raise
         except Exception as error:
-            # Whatever it is: one workunit must not keep all others waiting.
+            # Whatever the error is, one workunit must not keep all others waiting.
             log.exception("step_failed", step=step.value, workunits=len(batch.ids))
             if not batch.ids:
                 raise
             if len(batch.ids) == 1:
-                set_aside(step, {batch.ids[0]: f"{type(error).__name__}: {error}"}, now)
-            size = max(1, len(batch.ids) // FEWER)
+                enqueue(step, {batch.ids[0]: f"{type(error).__name__}: {error}"}, now)
+            size = max(1, len(batch.ids) // SHRINK_FACTOR)
             continue
         if not done:
             return total
-        total, size = total + done, min(limit, size * FEWER)
+        total, size = total + done, min(limit, size * SHRINK_FACTOR)
 
 
-def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
-    """Leave workunits alone for a while, longer each time; by their ids, what is wrong with each.
+def enqueue(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
+    """Put workunits into the queue, each time for longer; ``faults``: what is wrong with each, by its id.
 
-    Those that the step is not due for any more are passed over.
+    Workunits that the step is not due for any more are passed over.
     """
     if not faults:
         return
     ids = list(faults)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, {"ids": ids})
+        cursor.execute(sql.LOCK_WORKUNITS_TO_RETRY, {"ids": ids})
         cursor.execute(
-            _SET_ASIDE,
+            sql.ENQUEUE,
             {
                 "step": step.value,
                 "now": now,
@@ -110,11 +88,13 @@ def set_aside(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
         )
 
 
-def end(cursor: CursorWrapper, step: Step, ids: Sequence[int]) -> None:
-    """The step has been done with these workunits."""
-    cursor.execute("DELETE FROM scheduler_setaside WHERE step = %s AND workunit_id = ANY(%s)", [step.value, list(ids)])
+def remove(cursor: CursorWrapper, step: Step, ids: Sequence[int]) -> None:
+    """Take workunits out of the queue, as the step has been done with them."""
+    cursor.execute(
+        "DELETE FROM scheduler_retryentry WHERE step = %s AND workunit_id = ANY(%s)", [step.value, list(ids)]
+    )
 
 
 def _clean(fault: str) -> str:
-    """What an error says may quote anything."""
+    """The text of an error as the column can hold it: errors may quote anything."""
     return fault.encode(errors="replace").decode().replace("\0", "")[:_LONGEST_FAULT]

@@ -1,9 +1,12 @@
-"""The transitioner: looks at workunits whose results changed or are due, and does what `states.decide` says.
+"""The transitioner: looks at workunits whose results changed or are due.
+
+It does what `scheduler.engine.transitions` decides.
 
 One pass is one transaction with a fixed number of statements, whatever its size. Locks are taken in the order of the
 project server: workunits by id, results, (host, version) records. Workunits and results are taken with SKIP LOCKED, so
-it never waits for a report or a validator: what is in somebody's hands is left to the next pass. Any number of
-transitioners may run at once. A workunit that makes a pass fail is set aside (`scheduler.lifecycle.retry_queue`).
+it never waits for a report or a validator: what somebody else has locked is left to the next pass. Any number of
+transitioners may run at once. A workunit that makes a pass fail goes into the retry queue
+(`scheduler.lifecycle.retry_queue`).
 """
 
 from __future__ import annotations
@@ -20,81 +23,13 @@ from django.db.backends.utils import CursorWrapper
 
 from credit.engine.rules import Rules
 from scheduler.engine.transitions import Decision, ResultState, WorkunitState, decide
-from scheduler.lifecycle import retry_queue
-from scheduler.lifecycle.retry_queue import IS_SET_ASIDE, Batch, run_batches
+from scheduler.lifecycle import retry_queue, sql
+from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import Step
 from scheduler.submission.create_work import create_results
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
-
-# Due by their own time, or by the deadline of a result that is out.
-_LOCK_WORKUNITS: Final = f"""
-SELECT w.id, w.min_quorum, w.target_nresults, w.max_error_results, w.max_total_results, w.max_success_results,
-       w.error_mask, w.canonical_result_id IS NOT NULL, w.assimilate_state, w.file_delete_state
-  FROM credit_workunit w
- WHERE w.id IN (
-       (SELECT id FROM credit_workunit q
-         WHERE transition_at <= %(now)s AND NOT {IS_SET_ASIDE.format(workunit="q.id")}
-         ORDER BY transition_at LIMIT %(limit)s)
-        UNION ALL
-       (SELECT workunit_id FROM credit_result q
-         WHERE server_state = 4 AND deadline_at < %(now)s AND NOT {IS_SET_ASIDE.format(workunit="q.workunit_id")}
-         ORDER BY deadline_at LIMIT %(limit)s))
- ORDER BY w.id LIMIT %(limit)s
-   FOR NO KEY UPDATE OF w SKIP LOCKED
-"""
-
-_COUNT_RESULTS: Final = """
-SELECT workunit_id, count(*) FROM credit_result WHERE workunit_id = ANY(%(ids)s) GROUP BY workunit_id
-"""
-
-_LOCK_RESULTS: Final = """
-SELECT workunit_id, id, server_state, outcome, validate_state, deadline_at
-  FROM credit_result WHERE workunit_id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-"""
-
-_CHANGE_RESULTS: Final = """
-UPDATE credit_result r SET server_state = n.server_state, outcome = n.outcome, validate_state = n.validate_state
-  FROM unnest(%(ids)s::bigint[], %(server_states)s::smallint[], %(outcomes)s::smallint[],
-              %(validate_states)s::smallint[])
-       AS n(id, server_state, outcome, validate_state)
- WHERE r.id = n.id
-"""
-
-# What credit.engine.probation says of a time-out (count_error, count_crash), once for each of a record's time-outs. A
-# quota of 0 is not set yet: the scheduler, which knows the host's instances, will set it.
-_BLAME_HOSTS: Final = """
-WITH late AS (
-  SELECT r.host_id, r.app_version_id, r.app_id, r.processor_type, count(*) AS n, max(w.delay_bound_secs) AS bound_secs
-    FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
-   WHERE r.id = ANY(%(ids)s) AND r.host_id IS NOT NULL
-   GROUP BY r.host_id, r.app_version_id, r.app_id, r.processor_type),
-records AS (
-  SELECT v.id, late.n, late.bound_secs
-    FROM late JOIN credit_hostappversion v ON v.host_id = late.host_id
-         AND (v.app_version_id = late.app_version_id
-              OR (late.app_version_id IS NULL AND v.app_version_id IS NULL AND v.app_id = late.app_id
-                  AND v.processor_type = late.processor_type))
-   ORDER BY v.id FOR NO KEY UPDATE OF v)
-UPDATE credit_hostappversion v
-   SET scale_probation = true, host_scale_at = %(now)s + make_interval(secs => records.bound_secs),
-       error_rate = LEAST(1, v.error_rate + %(step)s * records.n), consecutive_valid = 0,
-       max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN 0
-                               ELSE GREATEST(1, v.max_jobs_per_day - records.n::int) END
-  FROM records WHERE v.id = records.id
-"""
-
-_CHANGE_WORKUNITS: Final = """
-UPDATE credit_workunit w
-   SET transition_at = NULL, need_validate = (w.need_validate OR n.need_validate) AND n.error_mask = 0,
-       error_mask = n.error_mask,
-       assimilate_state = n.assimilate_state, file_delete_state = n.file_delete_state
-  FROM unnest(%(ids)s::bigint[], %(need_validate)s::boolean[], %(error_mask)s::smallint[],
-              %(assimilate_state)s::smallint[], %(file_delete_state)s::smallint[])
-       AS n(id, need_validate, error_mask, assimilate_state, file_delete_state)
- WHERE w.id = n.id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +45,7 @@ def run(now: dt.datetime) -> Pass:
     """Passes until nothing is due; each commits by itself."""
     passes: list[Pass] = []
 
-    def run_one(batch: Batch) -> int:
+    def run_one(batch: StepBatch) -> int:
         done = _run(batch, now)
         passes.append(done)
         return done.nworkunits
@@ -125,10 +60,10 @@ def run(now: dt.datetime) -> Pass:
 def run_pass(now: dt.datetime, limit: int = BATCH) -> Pass:
     """Up to ``limit`` workunits that are due at ``now``, in one transaction."""
     with transaction.atomic():
-        return _run(Batch(limit), now)
+        return _run(StepBatch(limit), now)
 
 
-def _run(batch: Batch, now: dt.datetime) -> Pass:
+def _run(batch: StepBatch, now: dt.datetime) -> Pass:
     with connection.cursor() as cursor:
         workunits = _lock_workunits(cursor, now, batch.limit)
         batch.ids = list(workunits)
@@ -138,24 +73,24 @@ def _run(batch: Batch, now: dt.datetime) -> Pass:
             return Pass()
         _change_results(cursor, decisions.values())
         timed_out = sorted(id_ for decision in decisions.values() for id_ in decision.timed_out)
-        _blame_hosts(cursor, timed_out, now)
+        _penalise_hosts(cursor, timed_out, now)
         new = [(id_, len(results[id_]), decision.nnew) for id_, decision in decisions.items() if decision.nnew]
         create_results(cursor, new, now)
         _change_workunits(cursor, decisions)
-        retry_queue.end(cursor, Step.TRANSITION, list(decisions))
+        retry_queue.remove(cursor, Step.TRANSITION, list(decisions))
         return Pass(len(decisions), len(timed_out), sum(nnew for _, _, nnew in new))
 
 
 def _lock_workunits(cursor: CursorWrapper, now: dt.datetime, limit: int) -> dict[int, WorkunitState]:
-    cursor.execute(_LOCK_WORKUNITS, {"now": now, "limit": limit, "step": Step.TRANSITION.value})
+    cursor.execute(sql.LOCK_DUE_WORKUNITS, {"now": now, "limit": limit, "step": Step.TRANSITION.value})
     return {row[0]: WorkunitState(*row[1:]) for row in cursor.fetchall()}
 
 
 def _lock_results(cursor: CursorWrapper, ids: list[int]) -> dict[int, list[ResultState]]:
     """The results of the workunits all of whose results could be locked."""
-    cursor.execute(_COUNT_RESULTS, {"ids": ids})
+    cursor.execute(sql.COUNT_RESULTS, {"ids": ids})
     counts: dict[int, int] = dict(cursor.fetchall())
-    cursor.execute(_LOCK_RESULTS, {"ids": ids})
+    cursor.execute(sql.LOCK_RESULTS, {"ids": ids})
     found: defaultdict[int, list[ResultState]] = defaultdict(list)
     for workunit_id, *state in cursor.fetchall():
         found[workunit_id].append(ResultState(*state))
@@ -166,29 +101,29 @@ def _change_results(cursor: CursorWrapper, decisions: Iterable[Decision]) -> Non
     changes = sorted(change for decision in decisions for change in decision.changes.items())
     states: Sequence[tuple[int, int, int]] = [state for _, state in changes]
     cursor.execute(
-        _CHANGE_RESULTS,
+        sql.CHANGE_RESULTS,
         {
             "ids": [id_ for id_, _ in changes],
-            "server_states": [state[0] for state in states],
-            "outcomes": [state[1] for state in states],
-            "validate_states": [state[2] for state in states],
+            "server_states": [int(state[0]) for state in states],
+            "outcomes": [int(state[1]) for state in states],
+            "validate_states": [int(state[2]) for state in states],
         },
     )
 
 
-def _blame_hosts(cursor: CursorWrapper, ids: list[int], now: dt.datetime) -> None:
-    cursor.execute(_BLAME_HOSTS, {"ids": ids, "now": now, "step": Rules.published().error_rate_step})
+def _penalise_hosts(cursor: CursorWrapper, ids: list[int], now: dt.datetime) -> None:
+    cursor.execute(sql.PENALISE_HOSTS, {"ids": ids, "now": now, "step": Rules.published().error_rate_step})
 
 
 def _change_workunits(cursor: CursorWrapper, decisions: dict[int, Decision]) -> None:
     ids = list(decisions)
     cursor.execute(
-        _CHANGE_WORKUNITS,
+        sql.CHANGE_WORKUNITS,
         {
             "ids": ids,
             "need_validate": [decisions[id_].need_validate for id_ in ids],
-            "error_mask": [decisions[id_].error_mask for id_ in ids],
-            "assimilate_state": [decisions[id_].assimilate_state for id_ in ids],
-            "file_delete_state": [decisions[id_].file_delete_state for id_ in ids],
+            "error_mask": [int(decisions[id_].error_mask) for id_ in ids],
+            "assimilate_state": [int(decisions[id_].assimilate_state) for id_ in ids],
+            "file_delete_state": [int(decisions[id_].file_delete_state) for id_ in ids],
         },
     )

@@ -13,25 +13,14 @@ import structlog
 from django.db import connection, transaction
 
 from credit.models import App
+from scheduler.lifecycle import sql
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
-_LOCK: Final = """
-SELECT id FROM credit_workunit WHERE id IN (
-       SELECT workunit_id FROM credit_result WHERE app_id = %(app)s AND server_state = 2 LIMIT %(limit)s)
- ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-"""
-_END: Final = """
-WITH ended AS (
-  UPDATE credit_result SET server_state = 5, outcome = 2
-   WHERE workunit_id = ANY (%(ids)s) AND server_state = 2 RETURNING workunit_id)
-UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s)
- WHERE w.id IN (SELECT workunit_id FROM ended)
-"""
 
 
 def run(now: dt.datetime) -> int:
-    """End them; how many workunits that concerned. The transitioner then ends those with the reason."""
+    """End these jobs; how many workunits that concerned. The transitioner then ends the workunits with the reason."""
     total = 0
     for app in App.objects.filter(is_deprecated=True):
         count = 0
@@ -45,7 +34,7 @@ def run(now: dt.datetime) -> int:
 
 def _end_some(app: App, now: dt.datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, {"app": app.pk, "limit": BATCH})
+        cursor.execute(sql.LOCK_UNSENDABLE, {"app": app.pk, "limit": BATCH})
         ids = [row[0] for row in cursor.fetchall()]
-        cursor.execute(_END, {"ids": ids, "now": now})
+        cursor.execute(sql.END_UNSENDABLE, {"ids": ids, "now": now})
         return int(cursor.rowcount)

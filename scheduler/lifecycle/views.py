@@ -1,4 +1,4 @@
-"""Pages of a volunteer's archived tasks: as complete a history as before, and why each was granted what it was."""
+"""Pages of a volunteer's archived tasks: their history, and why each was granted its credit."""
 
 from __future__ import annotations
 

@@ -17,8 +17,10 @@ from credit.statistics.facts import rules_of
 from portal.clients.timed_cache import TimedCache
 from portal.clients.wants import Steps, in_thread
 from scheduler.engine.facts import AppFacts, PlanClass, Version
-from scheduler.files import addresses, keys
+from scheduler.files import addresses
 from scheduler.models import PlanClass as PlanClassRow
+from scheduler.programs import code_signing as keys
+from scheduler.programs.sql import READ_QUEUES
 from scheduler.wire.replies import (
     VersionFile,
     VersionRefs,
@@ -36,22 +38,6 @@ LOOKED_AT: Final = 100
 
 BEFORE_ALL: Final = (-(2**31), 0)
 """Before the queue of any app."""
-
-# Of each app's first jobs: the usual size, the highest priority, and the ids between which its jobs lie; and the least.
-_QUEUES: Final = """
-SELECT a.id, q.typical, q.place[1], q.place[2],
-       (SELECT l.id FROM credit_result l
-         WHERE l.app_id = a.id AND l.server_state = 2 AND l.priority * -1 = q.place[1] ORDER BY l.id DESC LIMIT 1),
-       (SELECT l.priority * -1 FROM credit_result l
-         WHERE l.app_id = a.id AND l.server_state = 2 ORDER BY l.app_id DESC, l.priority * -1 DESC, l.id DESC LIMIT 1)
-  FROM credit_app a
- CROSS JOIN LATERAL (
-       SELECT avg(w.fpops_est) AS typical, min(ARRAY[r.priority * -1, r.id]) AS place
-         FROM (SELECT id, priority, workunit_id FROM credit_result
-                WHERE app_id = a.id AND server_state = 2 ORDER BY priority * -1, id LIMIT %s) r
-         JOIN credit_workunit w ON w.id = r.workunit_id) q
- WHERE NOT a.is_deprecated
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +62,6 @@ class Catalogue:
     app_xml: dict[int, str] = field(default_factory=dict)
     version_files: dict[int, VersionRefs] = field(default_factory=dict)
     version_xml: dict[int, str] = field(default_factory=dict)
-    trickle_functions: dict[int, str] = field(default_factory=dict)
     heads: dict[int, tuple[int, int]] = field(default_factory=dict)
     code_keys: keys.KeyChain = field(default_factory=keys.KeyChain)
     gui_urls_xml: str = ""
@@ -117,12 +102,11 @@ def _load() -> Catalogue:
 def _read() -> Catalogue:
     catalogue = Catalogue(code_keys=keys.chain(), gui_urls_xml=render_gui_urls(addresses.gui_urls()))
     with connection.cursor() as cursor:
-        cursor.execute(_QUEUES, [LOOKED_AT])
+        cursor.execute(READ_QUEUES, [LOOKED_AT])
         queues = {row[0]: row[1:] for row in cursor.fetchall()}
     for app in App.objects.all():
         catalogue.app_names[app.pk] = app.name
         catalogue.app_xml[app.pk] = render_app(app.name, app.user_friendly_name, app.is_non_cpu_intensive)
-        catalogue.trickle_functions[app.pk] = app.trickle_function
         if not app.is_deprecated:
             typical, rank, first_id, last_id, last_rank = queues.get(app.pk, (None, None, None, None, None))
             catalogue.apps[app.pk] = _app(app, typical, (first_id or 0, last_id or 0), (rank, last_rank))

@@ -1,9 +1,12 @@
 """Change the code-signing key: a new pair, signed by the old one, and new signatures of all programs, in one step.
 
-Clients take a new key only with a signature by the one that they hold (BOINC protocol, keys and signatures), so old
-keys' changes are kept for ever: a computer that comes back after years is led from key to key (`keys.KeyChain`). The
-private keys may be on another machine: the site's list (`Wanted`) becomes a `Succession` there by `sign`, which `take`
-checks. The list says as well which key is in force, so nothing is signed with another one, nor adopted before its time.
+Clients take a new key only with a signature by the key that they hold (BOINC protocol, keys and signatures). So the
+changes of old keys are kept for ever: a computer that comes back after years is led from key to key
+(`scheduler.programs.code_signing.KeyChain`).
+
+The private keys may be on another machine. There `sign` makes a `Succession` of the site's list (`Wanted`), and `take`
+checks it on the site. The list also says which key is in force, so nothing is signed with another key, and no key is
+adopted before its time.
 """
 
 from __future__ import annotations
@@ -22,9 +25,8 @@ from django.db import connection, transaction
 
 from portal.wire import signing
 from portal.wire.signing import SigningError
-from scheduler.files import keys
 from scheduler.models import KeyChange, StoredFile
-from scheduler.programs import catalogue
+from scheduler.programs import catalogue, code_signing
 
 PUBLIC_NAME: Final = "new_key_public"
 SIGNATURE_NAME: Final = "new_key_signature"
@@ -75,7 +77,7 @@ def wanted_now() -> Wanted:
     """Of this site. FileNotFoundError if it has no key yet."""
     files = StoredFile.objects.filter(deleted_at=None).exclude(signature="").order_by("name")
     rows = files.values_list("name", "md5", "signature")
-    return Wanted(keys.code_signing_key_text(), [SignedFile(*row) for row in rows])
+    return Wanted(code_signing.code_signing_key_text(), [SignedFile(*row) for row in rows])
 
 
 def parse_wanted(text: str) -> Wanted:
@@ -148,7 +150,7 @@ def take(new: Succession, now: dt.datetime) -> int:
     with connection.cursor() as cursor:
         # A release that is going on ends first, and its files are among those to sign; another one waits.
         cursor.execute("LOCK TABLE scheduler_storedfile IN SHARE ROW EXCLUSIVE MODE")
-    current = keys.code_signing_key_text()
+    current = code_signing.code_signing_key_text()
     if new.public_key == current:
         return 0
     if KeyChange.objects.filter(old_key=new.public_key).exists():

@@ -22,9 +22,9 @@ from credit.models import App, AppVersion, Platform, ProcessorType
 from credit.models.apps import API_VERSION, MAX_CMDLINE_NBYTES
 from portal.wire.signing import SigningError, clean_signature
 from scheduler.engine.limits import MAX_FILES_PER_JOB, MAX_NAME_CHARS
-from scheduler.files import keys
 from scheduler.files.store import StoringError, check_name, store_file
 from scheduler.models import PlanClass, StoredFile, VersionFile
+from scheduler.programs import code_signing
 
 DESCRIPTIONS: Final = ("version.toml", "version.json")
 MAX_VERSION_NUM: Final = 100_000_000
@@ -211,7 +211,7 @@ def sign_files(release: Release, signatures: Path | None = None) -> dict[str, st
     for file in release.files:
         content = file.path.read_bytes()
         if signatures is None:
-            signature = keys.sign_code(content)
+            signature = code_signing.sign_code(content)
             if signature is None:
                 raise ReleaseError(
                     "The private key is not on this machine: sign the files where it is, and give --signatures FOLDER."
@@ -225,7 +225,7 @@ def sign_files(release: Release, signatures: Path | None = None) -> dict[str, st
 def _read_signature(path: Path, content: bytes) -> str:
     try:
         signature = clean_signature(path.read_text(encoding="ascii"))
-        if keys.is_signed(content, signature):
+        if code_signing.is_signed(content, signature):
             return signature
     except FileNotFoundError as error:
         raise ReleaseError(f"{path}: missing.") from error
@@ -255,7 +255,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
     stored = {file.name: _store(file, signatures[file.name]) for file in release.files}
     for file in stored.values():
         # Only now: had the key been changed while the files were signed, nobody would sign them anew.
-        if not keys.is_signed_md5(file.md5, file.signature):
+        if not code_signing.is_signed_md5(file.md5, file.signature):
             raise ReleaseError(f"{file.name} is not signed with the project's key. Sign it with the key in force.")
     if is_new:
         VersionFile.objects.bulk_create(

@@ -1,13 +1,14 @@
-"""Ready jobs: each process reads some from the heads of the queues, and hands out most jobs from there.
+"""The job cache: each process leases some jobs from the heads of the queues, and hands most jobs out from there.
 
-A request then locks jobs that it knows, and need not look for any: looking, PostgreSQL joins all that it looks at, and
-passes over each job that another request is just locking. Nothing rests on what lies here being true: the transaction
-that writes a request locks its jobs, and sees whether all of them still wait. If not, nothing is written, and the
-request answered anew (`scheduler.rpc.answer`).
+BOINC's feeder has the same purpose. A request then locks jobs that it knows, and need not look for any. Looking is
+dear: PostgreSQL joins all rows that it looks at, and passes over each job that another request is locking.
 
-So that two processes do not lay out the same jobs, each rents blocks of workunits (`scheduler.models.ShelfBlock`), for
-longer than it uses them. A process that dies leaves its blocks to the others when that time is up; until then its jobs
-are found by requests that look in the queue itself.
+Nothing depends on the cache being right. The transaction that writes a request locks its jobs, and sees whether all of
+them still wait. If not, nothing is written, and the request is answered anew (`scheduler.rpc.answer`).
+
+Each process leases blocks of workunits (`scheduler.models.JobLease`), for longer than it uses them, so that no two
+processes keep the same jobs. A process that dies leaves its blocks to the others when the leases expire. Until then
+requests that look in the queue itself find its jobs.
 """
 
 from __future__ import annotations
@@ -15,183 +16,258 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Container, Iterable
-from typing import Final
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from portal.clients.wants import Once, Steps
-from scheduler.engine.facts import Ask, Job
+import orjson
+
+from portal.clients.wants import Once, Step, Steps, fetch
+from scheduler.engine.facts import Job, JobDetails, JobQuery
 from scheduler.programs.catalogue import BEFORE_ALL, KEPT_SECS, Catalogue
-from scheduler.ready_jobs import fill as ready_jobs_fill
-from scheduler.ready_jobs.fill import JobAtHand, Place
+from scheduler.ready_jobs.sql import LEASE_JOBS
 
-RENT_SECS: Final = 2 * KEPT_SECS
-"""For how long no other process lays out the jobs; they are here no longer than the catalogue is kept."""
-LAID_OUT: Final = 256
-"""Jobs that are added at a time, about. With fewer than half of them left the next request adds some, while the others
-take what is left; with fewer than an eighth they wait for it."""
-LAID_OUT_NEAR_END: Final = 64
-"""The same of a short queue, if requests want a few jobs each: the other processes want some of it too."""
-REQUESTS: Final = 25
-"""For so many there are enough in a lot even there, as far as `LAID_OUT` reaches."""
+LEASE_SECS: Final = 2 * KEPT_SECS
+"""For how long no other process leases the jobs. They stay in the cache no longer than the catalogue is kept."""
+FILL_NJOBS: Final = 256
+"""About how many jobs are added at a time. With fewer than half of them left the next request adds some, while the
+others take what is left; with fewer than an eighth they wait for it."""
+FILL_NJOBS_NEAR_END: Final = 64
+"""The same for a short queue, if requests want a few jobs each: the other processes want some of it too."""
+REQUESTS_PER_FILL: Final = 25
+"""For so many requests one filling is enough even there, as far as `FILL_NJOBS` allows."""
 PAUSE_SECS: Final = 1.0
-"""At the end of the queue, until it is read from its head again: a tenth of it if more than a few jobs were new."""
-MISSES: Final = 3
-"""Requests in a row that found too little for them: what lies here may be jobs that suit hardly anybody."""
+"""At the end of the queue, until it is read from its head again. A tenth of it if more than a few jobs were new."""
+MAX_MISSES: Final = 3
+"""Requests in a row that found too few jobs. After so many the cache may hold jobs that suit hardly anybody."""
+MAX_LOOKED_AT: Final = 1_000
+"""Waiting jobs among which the jobs to lease are chosen: more than one process keeps, as others lease some of them."""
+
+Place = tuple[int, int]
+"""A place in an app's queue: (-priority, id)."""
 
 
-class Shelf:
-    """One app's ready jobs. Safe for the threads of a process, which do not wait for one another's fillings."""
+@dataclass(slots=True)
+class ReadyJob:
+    """A job that is kept ready. ``users``: who has a copy of its workunit, or is being given one."""
+
+    job: Job
+    rank: int
+    users: set[int]
+
+    @property
+    def place(self) -> Place:
+        return self.rank, self.job.id
+
+    def suits(self, query: JobQuery, user_id: int) -> bool:
+        """The same conditions as for jobs that are looked for in the queue."""
+        job = self.job
+        return (
+            job.memory_bytes <= query.memory_bytes
+            and job.disk_bytes <= query.disk_bytes
+            and job.fpops_est <= query.flops * (job.delay_bound_secs - query.delay_secs)
+            and not (query.one_per_user and user_id in self.users)
+        )
+
+
+class JobCache:
+    """The ready jobs of one app. Safe for the threads of a process, which do not wait for one another's fillings."""
 
     def __init__(self, app_id: int) -> None:
         self.app_id = app_id
-        self._renter = random.SystemRandom().getrandbits(62)
-        self._filling = threading.Lock()
+        self._holder = random.SystemRandom().getrandbits(62)
+        self._fill_lock = threading.Lock()
         self._is_filling = False
-        # While filling: how many, where to read on, and from when on, at the end of the queue.
-        self._lot = LAID_OUT_NEAR_END
+        # For the next filling: how many jobs, where to read on and, at the end of the queue, not before when.
+        self._fill_njobs = FILL_NJOBS_NEAR_END
         self._place: Place | None = None
         self._not_before = 0.0
         self._lock = threading.Lock()
-        # Under this lock, jobs by number: what lies here, in the queue's order; what is in hands, and whose; and what
-        # was in hands since a filling began, which may still wait in what that reads. Who has copies, by workunit.
-        self._jobs: dict[int, JobAtHand] = {}
-        self._in_hands: dict[int, tuple[JobAtHand, int]] = {}
-        self._taken_meanwhile: dict[int, tuple[JobAtHand, int]] = {}
+        # All below is used under this lock. By a job's number: the ready jobs in the queue's order; jobs that a request
+        # has taken, with its user; and jobs taken since a filling began, which may still wait in what it reads.
+        self._jobs: dict[int, ReadyJob] = {}
+        self._taken: dict[int, tuple[ReadyJob, int]] = {}
+        self._taken_since_fill: dict[int, tuple[ReadyJob, int]] = {}
+        # By a workunit's number: who has copies of it.
         self._users: dict[int, set[int]] = {}
-        # Of the catalogue as it was filled: what lies here lasts as long as that.
+        # When the catalogue was read that the cache was filled with. The jobs are kept no longer than that catalogue.
         self._read_at = float("-inf")
         self._nmisses = 0
-        # Wanted by one request since then.
+        # The most jobs that one request wanted since then.
         self._most_wanted = 0
 
     def fill_if_low(self, known: Catalogue) -> Steps[None]:
-        """Lay out more jobs of the queue if there are few."""
+        """Lease more jobs of the queue if there are few."""
         if not self._is_low(known):
             return
-        is_urgent = self._read_at < known.read_at or len(self._jobs) < self._lot // 8
+        is_urgent = self._read_at < known.read_at or len(self._jobs) < self._fill_njobs // 8
         if is_urgent or not self._is_filling:
-            # Noted at once: it begins only when the event loop comes to it.
+            # Set at once: the filling begins only when the event loop comes to it.
             self._is_filling = True
             yield Once(("ready jobs", self.app_id), lambda: self._fill_alone(known))
 
     def _fill_alone(self, known: Catalogue) -> Steps[None]:
-        if not self._filling.acquire(blocking=False):
+        if not self._fill_lock.acquire(blocking=False):
             return
         try:
             if self._is_low(known):
                 yield from self._fill(known)
         finally:
-            self._filling.release()
+            self._fill_lock.release()
             self._is_filling = False
 
     def _is_low(self, known: Catalogue) -> bool:
-        is_few = len(self._jobs) < self._lot // 2 and time.monotonic() >= self._not_before
+        is_few = len(self._jobs) < self._fill_njobs // 2 and time.monotonic() >= self._not_before
         return is_few or self._read_at < known.read_at
 
     def _fill(self, known: Catalogue) -> Steps[None]:
         if self._read_at < known.read_at:
             self._place = None
         with self._lock:
-            self._taken_meanwhile = dict(self._in_hands)
-            few = max(LAID_OUT_NEAR_END, REQUESTS * self._most_wanted)
+            self._taken_since_fill = dict(self._taken)
+            few = max(FILL_NJOBS_NEAR_END, REQUESTS_PER_FILL * self._most_wanted)
         place = self._place or known.heads.get(self.app_id, BEFORE_ALL)
-        found, self._place, is_near_end = yield from ready_jobs_fill.lay_out(
-            self.app_id, self._renter, place, self._lot, RENT_SECS
+        found, self._place, is_near_end = yield from lease_jobs(
+            self.app_id, self._holder, place, self._fill_njobs, LEASE_SECS
         )
         with self._lock:
             self._nmisses = 0
             if self._read_at < known.read_at:
                 self._read_at, self._jobs, self._most_wanted = known.read_at, {}, 0
                 self._users = {}
-                for each, user_id in self._taken_meanwhile.values():
+                for each, user_id in self._taken_since_fill.values():
                     self._users.setdefault(each.job.workunit_id, set()).add(user_id)
             nbefore = len(self._jobs)
             for each in found:
-                if each.job.id not in self._taken_meanwhile:
-                    self._lay(each)
-            is_worth_while = len(self._jobs) >= nbefore + self._lot // 8
+                if each.job.id not in self._taken_since_fill:
+                    self._add(each)
+            is_worth_while = len(self._jobs) >= nbefore + self._fill_njobs // 8
         pause_secs = PAUSE_SECS / 10 if is_worth_while else PAUSE_SECS
         self._not_before = time.monotonic() + pause_secs if self._place is None else 0.0
-        self._lot = min(few, LAID_OUT) if is_near_end else LAID_OUT
+        self._fill_njobs = min(few, FILL_NJOBS) if is_near_end else FILL_NJOBS
 
-    def _lay(self, each: JobAtHand) -> None:
+    def _add(self, each: ReadyJob) -> None:
         users = self._users.setdefault(each.job.workunit_id, set())
         users |= each.users
         each.users = users
         self._jobs[each.job.id] = each
 
     def has_jobs(self, known: Catalogue) -> bool:
-        """Whether it is likely that there are some that suit: others take some at the same time."""
-        return bool(self._jobs) and self._nmisses < MISSES and self._read_at >= known.read_at
+        """Whether it is likely that some suit. Others take some at the same time."""
+        return bool(self._jobs) and self._nmisses < MAX_MISSES and self._read_at >= known.read_at
 
-    def take(self, ask: Ask, user_id: int, known: Catalogue) -> list[Job]:
-        """As many jobs as are asked for, the first that suit, each of another workunit; none if too few do.
+    def take(self, query: JobQuery, user_id: int, known: Catalogue) -> list[Job]:
+        """As many jobs as are wanted, the first that suit, each of another workunit; none if too few do.
 
-        No copy of a workunit of which another is in a hand: that request has its workunit locked.
+        No copy of a workunit of which another request has taken one: that request has the workunit locked.
         """
         with self._lock:
             if self._read_at < known.read_at:
                 return []
-            self._most_wanted = max(self._most_wanted, ask.most)
-            workunits = {each.job.workunit_id for each, _ in self._in_hands.values()}
-            found: list[JobAtHand] = []
+            self._most_wanted = max(self._most_wanted, query.most)
+            workunits = {each.job.workunit_id for each, _ in self._taken.values()}
+            found: list[ReadyJob] = []
             for each in self._jobs.values():
-                if len(found) == ask.most:
+                if len(found) == query.most:
                     break
-                if each.job.workunit_id not in workunits and each.suits(ask, user_id):
+                if each.job.workunit_id not in workunits and each.suits(query, user_id):
                     found.append(each)
                     workunits.add(each.job.workunit_id)
-            self._nmisses = self._nmisses + 1 if len(found) < ask.most else 0
+            self._nmisses = self._nmisses + 1 if len(found) < query.most else 0
             if self._nmisses:
                 return []
             for each in found:
                 del self._jobs[each.job.id]
-                self._in_hands[each.job.id] = self._taken_meanwhile[each.job.id] = each, user_id
+                self._taken[each.job.id] = self._taken_since_fill[each.job.id] = each, user_id
                 each.users.add(user_id)
             return [each.job for each in found]
 
     def put_back(self, jobs: Iterable[Job]) -> None:
-        """At their place in the queue, unless somebody found them there meanwhile."""
+        """Put jobs back at their place in the queue, unless somebody found them in the database meanwhile."""
         with self._lock:
             for job in jobs:
-                held = self._in_hands.pop(job.id, None)
+                held = self._taken.pop(job.id, None)
                 if held is not None:
                     each, user_id = held
-                    self._taken_meanwhile.pop(job.id, None)
-                    self._lay(each)
+                    self._taken_since_fill.pop(job.id, None)
+                    self._add(each)
                     each.users.discard(user_id)
             self._jobs = dict(sorted(self._jobs.items(), key=lambda item: item[1].place))
 
     def forget(self, jobs: Iterable[Job], user_id: int | None = None) -> None:
-        """They are sent, to this person if one is named, or not to be had: in nobody's hand any more, and not here."""
+        """Drop jobs that were sent, to this user if one is named, or that cannot be had any more."""
         with self._lock:
             for job in jobs:
                 if user_id is not None and job.workunit_id in self._users:
                     self._users[job.workunit_id].add(user_id)
-                self._in_hands.pop(job.id, None)
+                self._taken.pop(job.id, None)
                 self._jobs.pop(job.id, None)
 
 
-_shelves: dict[int, Shelf] = {}
+class _Leased(NamedTuple):
+    """``workunits`` as JSON's text; ends are [-priority, id]."""
+
+    nlooked_at: int
+    end: list[int] | None
+    nfree: int
+    last_free: list[int] | None
+    workunits: str | None
+
+
+def lease_jobs(
+    app_id: int, holder: int, place: Place, most: int, lease_secs: float
+) -> Steps[tuple[list[ReadyJob], Place | None, bool]]:
+    """Lease the first jobs of an app's queue from this place on, at most so many.
+
+    Also where to go on, None at the queue's end, and whether that end is near: fewer than `MAX_LOOKED_AT` jobs wait
+    from the place on. One statement and transaction.
+    """
+    values = {
+        "app_id": str(app_id),
+        "holder": str(holder),
+        "rank": str(place[0]),
+        "begin_id": str(place[1]),
+        "most": str(most),
+        "looked_at": str(MAX_LOOKED_AT),
+        "lease_secs": str(lease_secs),
+    }
+    row = _Leased(*(yield from fetch(Step(LEASE_JOBS, values)))[0])
+    jobs = [job for workunit in orjson.loads(row.workunits or "[]") for job in _jobs(app_id, workunit)]
+    jobs.sort(key=lambda job: job.place)
+    last = row.last_free if row.nfree == most else row.end if row.nlooked_at == MAX_LOOKED_AT else None
+    return jobs, None if last is None else (last[0], last[1] + 1), row.nlooked_at < MAX_LOOKED_AT
+
+
+def _jobs(app_id: int, workunit: list[Any]) -> Iterator[ReadyJob]:
+    """The copies of a workunit."""
+    copies, users, id_, *facts = workunit
+    details = JobDetails(*facts[6:])
+    for result_id, rank, name in copies:
+        job = Job(*[result_id, id_, app_id, name, *facts[:6], details])
+        yield ReadyJob(job, rank, set(users))
+
+
+_caches: dict[int, JobCache] = {}
+"""Of this process, by app."""
 
 
 def fill(known: Catalogue) -> Steps[None]:
-    """Fill the shelves that are in use; outside of any transaction."""
+    """Fill the caches that are in use; outside of any transaction."""
     for app_id in known.apps:
-        if app_id in _shelves:
-            yield from _shelves[app_id].fill_if_low(known)
+        if app_id in _caches:
+            yield from _caches[app_id].fill_if_low(known)
 
 
 def has_jobs(known: Catalogue) -> bool:
-    """Whether it is worth while to look for some there first."""
-    return any(app_id in _shelves and _shelves[app_id].has_jobs(known) for app_id in known.apps)
+    """Whether it is worth while to look there first."""
+    return any(app_id in _caches and _caches[app_id].has_jobs(known) for app_id in known.apps)
 
 
 def forget(jobs: Iterable[Job], user_id: int | None = None) -> None:
-    """Jobs that were sent, whether from a shelf or found in the queue itself, or are not to be had."""
+    """Drop jobs that were sent, whether from a cache or found in the queue itself, or that cannot be had any more."""
     for app_id, its in _by_app(jobs).items():
-        if app_id in _shelves:
-            _shelves[app_id].forget(its, user_id)
+        if app_id in _caches:
+            _caches[app_id].forget(its, user_id)
 
 
 def _by_app(jobs: Iterable[Job]) -> dict[int, list[Job]]:
@@ -201,19 +277,19 @@ def _by_app(jobs: Iterable[Job]) -> dict[int, list[Job]]:
     return found
 
 
-class Hand:
-    """What one request has taken from the shelves and, at last, sends. ``takes`` False: it takes nothing."""
+class TakenJobs:
+    """What one request has taken from the caches and, at last, sends. ``takes`` False: it takes nothing."""
 
     def __init__(self, known: Catalogue, *, takes: bool = True) -> None:
         self._known = known
         self._takes = takes
         self._jobs: list[Job] = []
 
-    def take(self, asks: Iterable[Ask], user_id: int) -> bool:
-        """Take what is asked for of each app (`Shelf.take`); nothing, and False, if there is too little of one."""
-        for ask in asks:
-            shelf = _shelves.get(ask.app_id) or _shelves.setdefault(ask.app_id, Shelf(ask.app_id))
-            found = shelf.take(ask, user_id, self._known) if self._takes else []
+    def take(self, queries: Iterable[JobQuery], user_id: int) -> bool:
+        """Take what is wanted of each app (`JobCache.take`); nothing, and False, if there is too little of one."""
+        for query in queries:
+            cache = _caches.get(query.app_id) or _caches.setdefault(query.app_id, JobCache(query.app_id))
+            found = cache.take(query, user_id, self._known) if self._takes else []
             if not found:
                 self.keep(())
                 return False
@@ -225,15 +301,15 @@ class Hand:
         return list(self._jobs)
 
     def keep(self, job_ids: Container[int]) -> list[int]:
-        """Keep those that are to be sent, and put the others back; the numbers of those that are kept."""
+        """Keep the jobs that are to be sent, and put the others back; the numbers of those that are kept."""
         kept = [job for job in self._jobs if job.id in job_ids]
         if len(kept) < len(self._jobs):
             for app_id, jobs in _by_app(self._jobs).items():
-                _shelves[app_id].put_back(job for job in jobs if job.id not in job_ids)
+                _caches[app_id].put_back(job for job in jobs if job.id not in job_ids)
             self._jobs = kept
         return [job.id for job in kept]
 
-    def empty(self) -> None:
-        """The request is answered, or was undone: what is in it is sent, or not to be had."""
+    def release(self) -> None:
+        """The request is answered, or was undone: its jobs are sent, or cannot be had any more."""
         forget(self._jobs)
         self._jobs = []

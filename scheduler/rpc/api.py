@@ -1,4 +1,4 @@
-"""The scheduler RPC as a message in and a message out; what it means is in scheduler/rpc/answer.py."""
+"""The scheduler RPC as HTTP messages; `scheduler.rpc.answer` says what they mean."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
 
 def _answer(request: ClientRequest) -> Steps[ClientReply]:
     try:
-        # The raw body whatever its label: clients call it a form, newer ones XML.
+        # The raw body, whatever its content type: clients call it a form, newer ones XML.
         message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
         return xml_reply((yield from rpc_answer.answer(message, now=timezone.now())))
     except (ClientAuthError, ProtocolError) as refused:
-        # As clients show it, which know no error numbers here: a notice, and a long wait.
+        # Clients know no error numbers here: they are given a notice to show, and a long wait.
         return xml_reply(render_refusal(str(refused), REFUSED_WAIT_SECS), refused.error_num)
 
 

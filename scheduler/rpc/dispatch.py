@@ -1,7 +1,7 @@
 """Choose jobs for a computer: what it can run, what it wants, what waits, and what of that suits.
 
-The rules are in scheduler/engine; docs/scheduler.md tells them. Jobs are picked by one statement and sent by another
-(scheduler/rpc/store.py), however many there are.
+The rules are in `scheduler.engine`, and docs/scheduler.md explains them. However many jobs there are, one statement
+picks them (`scheduler.rpc.queue`) and another sends them (`scheduler.rpc.store`).
 """
 
 from __future__ import annotations
@@ -17,30 +17,31 @@ from django.conf import settings
 
 from credit.engine.flops import Ceilings
 from portal.clients.settings_cache import once
-from scheduler.engine import selection as filling
 from scheduler.engine import versions
-from scheduler.engine.facts import AppFacts, Ask, Choice, Computer, RecordKey, Records, Usage, Version
+from scheduler.engine.facts import AppFacts, Choice, Computer, JobQuery, RecordKey, Records, Usage, Version
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason, sentence
 from scheduler.engine.request import CPU, GPU_TYPES, SchedulerRequest
-from scheduler.engine.selection import Filling, Limits
+from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
 from scheduler.engine.versions import Choices
 from scheduler.programs.catalogue import BEFORE_ALL, Catalogue
-from scheduler.rpc.store import Account, KnownResult, Waiting
+from scheduler.rpc.queue import Waiting
+from scheduler.rpc.store import Account, KnownResult
 
 NO_LIMIT: Final = 1e300
 
 
 @dataclass(slots=True)
 class Dispatch:
-    """A request for work on its way: what fits the computer, and what has been found so far.
+    """A request for work while it is answered: what fits the computer, and what has been found so far.
 
-    ``inherited``: of which versions the records that are missing take over statistics.
+    ``inherited``: for each missing record, the version whose statistics it takes over. ``lost``: jobs to give up;
+    ``again``: jobs to send again.
     """
 
     catalogue: Catalogue
     computer: Computer
-    filling: Filling
+    selection: Selection
     inherited: dict[RecordKey, int] = field(default_factory=dict)
     lost: list[KnownResult] = field(default_factory=list)
     again: list[tuple[KnownResult, Choice]] = field(default_factory=list)
@@ -70,7 +71,7 @@ def computer_of(request: SchedulerRequest) -> Computer:
 
 @once
 def ceilings() -> Ceilings:
-    """What a computer may claim to be at most: the same as for the account manager."""
+    """The most that a computer may claim to be: the same as for the account manager."""
     return Ceilings(settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS)
 
 
@@ -88,14 +89,14 @@ def begin(
 ) -> Dispatch:
     """Choose the versions for what is wanted. ``in_progress``: jobs that stay on the computer."""
     computer = computer_of(request)
-    wishes = {type_: wish for type_, wish in request.wishes.items() if type_ not in request.refused_types}
-    needs = Needs({} if request.sends_no_work else wishes, computer)
+    wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in request.refused_types}
+    needs = Needs({} if request.sends_no_work else wanted_types, computer)
     counts = {False: 0, True: 0}
     busy_apps = set()
     for known in in_progress:
         counts[known.processor_type != CPU] += 1
         busy_apps.add(known.app_id)
-    fill = Filling(
+    selection = Selection(
         needs,
         computer,
         {},
@@ -109,30 +110,30 @@ def begin(
     )
     wanted = needs.wanted()
     if request.sends_no_work:
-        fill.reasons.add(Reason.NOT_WANTED)
-    elif not wanted and any(wish.secs > 0 or wish.instances > 0 for wish in request.wishes.values()):
-        fill.reasons.add(Reason.REFUSED_TYPE)
-    work = Dispatch(catalogue, computer, fill)
+        selection.reasons.add(Reason.NOT_WANTED)
+    elif not wanted and request.wants_work:
+        selection.reasons.add(Reason.REFUSED_TYPE)
+    work = Dispatch(catalogue, computer, selection)
     if wanted:
-        fill.choices = _choices(request, work, wanted)
+        selection.choices = _choices(request, work, wanted)
     return work
 
 
 def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> dict[int, Choices]:
     """The best versions of each app, by app and processor type."""
-    catalogue, fill = work.catalogue, work.filling
+    catalogue, selection = work.catalogue, work.selection
     chosen: dict[int, Choices] = {}
     any_version = False
     most = ceilings()
     for app in catalogue.apps.values():
-        if app.is_non_cpu_intensive and app.id in fill.busy_apps:
+        if app.is_non_cpu_intensive and app.id in selection.busy_apps:
             any_version = True
-            fill.reasons.add(Reason.IN_PROGRESS)
+            selection.reasons.add(Reason.IN_PROGRESS)
             continue
         if request.is_anonymous:
             any_version = any_version or any(own.app_name == app.name for own in request.client_versions)
             choices, reasons = versions.choose_own(
-                app, request.client_versions, fill.computer, wanted, fill.records, fill.today, most
+                app, request.client_versions, selection.computer, wanted, selection.records, selection.today, most
             )
         else:
             usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms)
@@ -140,13 +141,20 @@ def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> di
             for version in usable:
                 _inherit(work, version)
             choices, reasons = versions.choose(
-                app, usable, catalogue.plan_classes, fill.computer, wanted, fill.records, fill.today, most
+                app,
+                usable,
+                catalogue.plan_classes,
+                selection.computer,
+                wanted,
+                selection.records,
+                selection.today,
+                most,
             )
-        fill.reasons |= reasons
+        selection.reasons |= reasons
         if choices:
             chosen[app.id] = choices
     if not any_version:
-        fill.reasons.add(Reason.NO_CLIENT_VERSION if request.is_anonymous else Reason.NO_APP)
+        selection.reasons.add(Reason.NO_CLIENT_VERSION if request.is_anonymous else Reason.NO_APP)
     return chosen
 
 
@@ -181,49 +189,49 @@ def send_again(dispatch: Dispatch, request: SchedulerRequest, lost: Iterable[Kno
 
 
 def _inherit(work: Dispatch, version: Version) -> None:
-    fill = work.filling
-    if older := versions.inherit(fill.records, version, work.catalogue.versions_by_app[version.app_id]):
+    selection = work.selection
+    if older := versions.inherit(selection.records, version, work.catalogue.versions_by_app[version.app_id]):
         work.inherited[RecordKey(version.app_id, version.id, version.processor_type)] = older
 
 
 def renew_records(work: Dispatch, records: Records) -> None:
-    """Go on with the records as they are now that they are locked."""
-    work.filling.records, work.inherited = records, {}
-    for choices in work.filling.choices.values():
+    """Continue with the records as they were when they were locked."""
+    work.selection.records, work.inherited = records, {}
+    for choices in work.selection.choices.values():
         for choice in choices.values():
             if choice.version is not None:
                 _inherit(work, choice.version)
 
 
-def asks(dispatch: Dispatch, draw: random.Random) -> list[Ask]:
-    """What to look for at the heads of the queues of which apps: of each processor type apps that can use it."""
-    fill = dispatch.filling
-    apps = [dispatch.catalogue.apps[app_id] for app_id in fill.choices]
-    wanted = filling.jobs_wanted(fill, apps)
+def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
+    """What to look for at the heads of which apps' queues: for each processor type, apps that can use it."""
+    selection = dispatch.selection
+    apps = [dispatch.catalogue.apps[app_id] for app_id in selection.choices]
+    wanted = jobs_wanted(selection, apps)
     if apps and not any(wanted.values()):
-        fill.reasons.add(Reason.IN_PROGRESS)
+        selection.reasons.add(Reason.IN_PROGRESS)
     most: Counter[int] = Counter()
     for type_, njobs in wanted.items():
-        most.update(filling.shares([app for app in apps if type_ in fill.choices[app.id]], njobs, draw))
-    return [_ask(dispatch, app_id, njobs) for app_id, njobs in most.items()]
+        most.update(jobs_by_app_weight([app for app in apps if type_ in selection.choices[app.id]], njobs, draw))
+    return [_query(dispatch, app_id, njobs) for app_id, njobs in most.items()]
 
 
-def asks_of_others(dispatch: Dispatch, drawn: Iterable[Ask], most: int) -> list[Ask]:
+def queries_of_other_apps(dispatch: Dispatch, drawn: Iterable[JobQuery], most: int) -> list[JobQuery]:
     """What to look for at the heads of the other apps' queues, as those that were drawn have too little."""
-    of_drawn = {ask.app_id for ask in drawn}
-    others = [dispatch.catalogue.apps[app_id] for app_id in dispatch.filling.choices if app_id not in of_drawn]
-    return [_ask(dispatch, app.id, most) for app in others if app.weight > 0]
+    of_drawn = {query.app_id for query in drawn}
+    others = [dispatch.catalogue.apps[app_id] for app_id in dispatch.selection.choices if app_id not in of_drawn]
+    return [_query(dispatch, app.id, most) for app in others if app.weight > 0]
 
 
-def _ask(dispatch: Dispatch, app_id: int, most: int) -> Ask:
-    fill = dispatch.filling
-    choices = fill.choices[app_id].values()
-    ram, disk = dispatch.computer.ram_bytes, fill.disk_bytes
-    return Ask(
+def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:
+    selection = dispatch.selection
+    choices = selection.choices[app_id].values()
+    ram, disk = dispatch.computer.ram_bytes, selection.disk_bytes
+    return JobQuery(
         app_id,
         most,
         max(choice.flops * dispatch.computer.availability(choice.processor_type) for choice in choices),
-        min(need.begins_after_secs for need in fill.needs.by_type.values() if need.is_open),
+        min(need.begins_after_secs for need in selection.needs.by_type.values() if need.is_open),
         NO_LIMIT if ram is None else ram,
         NO_LIMIT if disk is None else disk,
         dispatch.catalogue.apps[app_id].one_result_per_user,
@@ -231,16 +239,16 @@ def _ask(dispatch: Dispatch, app_id: int, most: int) -> Ask:
     )
 
 
-def elsewhere(ask: Ask, left: int, app: AppFacts, draw: random.Random) -> Ask:
-    """Look for what is left to be found at a random place in the app's queue."""
-    rank, id_ = _place(app, ask.rank if app.first_rank is None else max(ask.rank, app.first_rank), draw)
-    return replace(ask, most=left, rank=rank, begin_id=id_)
+def from_random_place(query: JobQuery, left: int, app: AppFacts, draw: random.Random) -> JobQuery:
+    """The query for the jobs that are still missing, from a random place in the app's queue on."""
+    rank, id_ = _place(app, query.rank if app.first_rank is None else max(query.rank, app.first_rank), draw)
+    return replace(query, most=left, rank=rank, begin_id=id_)
 
 
 def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
-    """(-priority, id).
+    """A random place, as (-priority, id).
 
-    Among the most urgent jobs, or as often behind them: they may be ones that suit nobody, or nobody but others.
+    Half of the time it is among the most urgent jobs, else behind them, as these may suit no computer like this one.
     """
     if app.last_rank is not None and app.last_rank > rank and draw.random() < 0.5:
         # Their ids may all be lower than those of the urgent ones.
@@ -248,15 +256,15 @@ def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
     return rank, draw.randint(app.first_id, app.last_id) if app.first_id < app.last_id else app.first_id
 
 
-def messages(fill: Filling, waiting: Waiting | None) -> list[str]:
+def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
     """Why nothing was sent, most telling first. ``waiting``: what was found in the queues that were looked at."""
-    if Reason.NOT_WANTED in fill.reasons:
+    if Reason.NOT_WANTED in selection.reasons:
         return []
-    reasons = set(fill.reasons)
+    reasons = set(selection.reasons)
     if waiting is not None:
         reasons |= _reasons_of(waiting)
-    if fill.choices:
-        # Something could have been sent: what other versions lack does not matter.
+    if selection.choices:
+        # Some version could have been used, so it does not matter what others lack.
         reasons -= {Reason.NO_APP, Reason.PLAN_CLASS, Reason.NO_TYPE}
     return [sentence(reason) for reason in Reason if reason in reasons]
 

@@ -13,12 +13,11 @@ from django.conf import settings
 from portal.wire.hardware import Hardware, hardware_digest, parse_hardware
 from scheduler.engine.request import CPU, SchedulerRequest
 from scheduler.rpc.sql import DESCRIBED
-from scheduler.rpc.store import KnownHost
-from scheduler.rpc.write import Changes
+from scheduler.rpc.store import Changes, KnownHost
 
 
-def describe(request: SchedulerRequest, host: KnownHost, words: list[str], changes: Changes) -> None:
-    """Fill in what `writing.write` keeps of the computer; ``words``: why nothing was sent."""
+def fill_host_record(request: SchedulerRequest, host: KnownHost, reasons_given: list[str], changes: Changes) -> None:
+    """Fill in what `store.write` keeps of the computer; ``reasons_given``: why nothing was sent."""
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
     connected = request.time_stats.get("connected_frac")
@@ -39,7 +38,7 @@ def describe(request: SchedulerRequest, host: KnownHost, words: list[str], chang
         "duration_correction_factor": request.duration_correction_factor,
         "statistics": statistics,
         "hardware_digest": f"\\x{digest}",
-        "last_messages": words,
+        "last_messages": reasons_given,
     }
     if digest != host.hardware_digest and request.host.raw:
         changes.description = _columns(request)
@@ -51,16 +50,16 @@ def _known(fraction: float | None) -> float | None:
 
 
 def _digest(request: SchedulerRequest) -> str:
-    """Changes if the stored description of the computer has to."""
+    """A digest that changes when the stored description of the computer must."""
     said = "\n".join((request.host.domain_name, request.client_version, request.platform_name)).encode()
     parts = hardware_digest(request.host.raw) + hardware_digest(request.coprocs_raw) + said
     return blake2b(parts, digest_size=16).hexdigest()
 
 
 def _columns(request: SchedulerRequest) -> dict[str, Any]:
-    """The computer's columns as JSON has them; names that the request leaves out stay as they are.
+    """The computer's columns, for JSON. Names that the request leaves out stay as they are.
 
-    Here coprocessors come beside the other hardware, not in it as in account-manager requests.
+    A scheduler request has coprocessors beside the other hardware, and not in it as account-manager requests have.
     """
     hardware = parse_hardware(request.host.raw + b"<coprocs>" + request.coprocs_raw + b"</coprocs>")
     benchmarked_at = hardware.p_calculated
@@ -78,7 +77,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
 
 
 def _cuts(hardware: Hardware) -> Iterator[str]:
-    """What counts as less than the computer says when a job's peak FLOPS is reckoned (`credit.engine.flops`)."""
+    """Claims of the computer that are cut when a job's peak FLOPS is computed (`credit.engine.flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
         ("p_ncpus", hardware.ncpus, settings.AM_MAX_NCPUS),

@@ -1,7 +1,7 @@
 """Who asks, and for which computer (BOINC protocol, host and user lookup).
 
-A computer has one record on this site, whichever room it comes to: the number that the project hands out is that of the
-`portal.Host` that the account manager knows.
+A computer has one record on this site, for the account manager and the project alike: the number that the project hands
+out is that of the `portal.Host`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
-def find(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
-    """What is known of who asks; with ``locks`` the computer is locked. Raises ClientAuthError and UnknownHost."""
+def identify(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
+    """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError and UnknownHost."""
     reported = [result.name for result in request.results]
-    names = {message.result_name for message in request.messages} | (request.other_results or frozenset())
+    names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
     key = _key(request.authenticator)
     account = yield from store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
     if account is None:
@@ -63,7 +63,7 @@ def find(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store
 
 
 def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> int:
-    """The number of the computer that this is: known to the account manager or from before, else new.
+    """Find the computer, which the account manager may know, or make a new one; its number.
 
     Blocks. A transaction of its own, so that the account is locked before the computer, as everywhere. Repeated, it
     finds the same computer. Clients that share a machine are told apart by their cross-project ids alone.
@@ -88,7 +88,7 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
 
 
 def _merged_into(user_id: int, host_id: int) -> int | None:
-    """The computer that the one with this number was joined to, if it was."""
+    """The computer that the one with this number was merged into, if it was."""
     host = Host.objects.filter(owner_id=user_id, pk=host_id).first() if host_id else None
     while host is not None and host.merged_into_id is not None:
         host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
@@ -96,7 +96,7 @@ def _merged_into(user_id: int, host_id: int) -> int | None:
 
 
 def _key(authenticator: str) -> Mapping[str, str]:
-    """What the statement looks the key up by."""
+    """The parameters by which the statement finds the key."""
     weak = _WEAK_KEY.fullmatch(authenticator)
     if weak is None:
         return {"key_hash": f"\\x{credentials.key_hash(authenticator).hex()}"}

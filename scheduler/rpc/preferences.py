@@ -1,29 +1,23 @@
-"""General preferences on their way between a volunteer's computers: the newest that a client sent goes to the others.
+"""General preferences: the newest that one of a volunteer's clients sent go to the others.
 
-Clients know by their time which are newer, and leave them aside where an account manager's are in force (BOINC
-protocol, scheduler request and reply). Kept as sent: the form is BOINC's own, and only this person's computers read it.
+Clients know by the time which are newer, and ignore them where an account manager's are in force (BOINC protocol,
+scheduler request and reply). They are kept as sent: the form is BOINC's own, and only this person's computers read it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from typing import Final
 
 from django.db import connection
 
 from portal.clients.wants import Steps, in_thread
 from scheduler.engine.request import SchedulerRequest
+from scheduler.rpc import sql as rpc_sql
 from scheduler.rpc.store import Account
 
 CLOCK_ERROR: Final = dt.timedelta(days=1)
-"""Preferences from a later future are not kept: nothing could ever be newer."""
-_KEEP: Final = """
-INSERT INTO scheduler_userpreferences AS p (user_id, mod_time, text)
-SELECT id, %(mod_time)s, %(text)s FROM portal_user WHERE id = %(user_id)s
-    ON CONFLICT (user_id) DO UPDATE SET mod_time = excluded.mod_time, text = excluded.text
- WHERE p.mod_time < excluded.mod_time
-"""
+"""Preferences from further in the future are not kept, as nothing could ever be newer."""
 
 
 def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) -> Steps[None]:
@@ -31,9 +25,9 @@ def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) ->
 
     Only from a strong key, as with the cross-project id: a computer that need not be trusted must not steer the others.
     """
-    if request.preferences_at <= account.preferences_at or "_" in request.authenticator:
+    if request.preferences_at <= account.preferences_at or request.has_weak_key:
         return
-    is_own = request.preferences_email_hash == hashlib.md5(account.email.lower().encode()).hexdigest()
+    is_own = request.preferences_email_hash == account.email_hash
     if not is_own or request.preferences_at > (now + CLOCK_ERROR).timestamp():
         return
     try:
@@ -46,4 +40,4 @@ def keep_newer(request: SchedulerRequest, account: Account, now: dt.datetime) ->
 
 def _keep(mod_time: float, text: str, user_id: int) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, {"mod_time": mod_time, "text": text, "user_id": user_id})
+        cursor.execute(rpc_sql.KEEP_PREFERENCES, {"mod_time": mod_time, "text": text, "user_id": user_id})

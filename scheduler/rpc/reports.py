@@ -1,8 +1,8 @@
-"""What a request reports: which results succeeded, what their computer's records make of it, which were lost.
+"""What a request reports: which results succeeded, what that does to the computer's records, which jobs were lost.
 
-Every reported result is acknowledged, known or not: else its client sends it for ever. It counts once, for the computer
-that it was sent to, and while it is open or late. Sources: BOINC protocol, reported result; credit document, "Cheat
-prevention and host punishment".
+Every reported result is acknowledged, known or not; otherwise its client would send it for ever. It counts once, for
+the computer that it was sent to, and while it is open or late. Sources: BOINC protocol, reported result; credit
+document, "Cheat prevention and host punishment".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
-from credit.models import Outcome, ServerState
+from credit.engine.states import Outcome, ServerState
 from scheduler.engine import outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records
 from scheduler.engine.request import ReportedResult, SchedulerRequest
@@ -88,9 +88,9 @@ def _judged(known: KnownResult, said: ReportedResult, now: dt.datetime) -> Repor
 
 
 def _wrong_files(said: ReportedResult, received: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What the client could not upload, and what came with another content than it says.
+    """Files that the client could not upload, and files that arrived with other content than it says.
 
-    A refused upload is reported as a success, but for the words in the file's own element.
+    A client reports a refused upload as a success; only the file's own element says what happened.
     """
     here = {file["name"]: file for file in received}
     wrong = [f"{file.name} could not be uploaded: {file.error}" for file in said.files if file.error]
@@ -117,7 +117,7 @@ def count(
     """Host punishment, in the (host, version) records: the keys of those that changed.
 
     A crash costs a job a day; an abort and a failed transfer do not. Errors and aborts by the owner begin a new
-    probation: whoever picks jobs gets rid of the others so. What the project aborted is nobody's fault.
+    probation, as those who pick their jobs get rid of the others that way. What the project aborted is nobody's fault.
     """
     changed = set()
     for report in reports:
@@ -135,7 +135,7 @@ def _count_one(report: Report, app: AppFacts, record: HostVersionFacts, computer
     if report.has_succeeded:
         probation.count_success(record, most)
         return True
-    # Done, and yet no success: an output could not be uploaded.
+    # The job is done and yet no success, so an output could not be uploaded.
     is_transfer = said.state in _FAILED_TRANSFERS or (said.state == CLIENT_DONE and said.exit_status == 0)
     if said.exit_status == EXIT_ABORTED_BY_PROJECT or is_transfer:
         return False

@@ -1,16 +1,21 @@
-"""The SQL of a scheduler RPC; scheduler/rpc/store.py and writing.py run it, and say in which order locks are taken."""
+"""The statements of a scheduler RPC, which `scheduler.rpc.store` and `scheduler.rpc.queue` send.
+
+Locks are taken in this order, by every part of the project server: computer, workunits by id, results, (host, version)
+records, sums of credit. States are literals here: the conditions of partial indexes need them.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Final
 
+from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
 from portal.clients.wants import Statement
 from scheduler.ready_jobs.sql import RANK
 
 WINDOW: Final = 200
-"""Waiting jobs that are looked at, per app, from the head of the queue and, if that is not enough, from a random place:
-a request that nothing suits must not read the whole queue."""
+"""Waiting jobs of an app that are looked at, at the head of the queue and, if that is not enough, from a random place.
+A request that nothing suits must not read the whole queue."""
 
 LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigint FOR NO KEY UPDATE")
 _RECORDS: Final = """
@@ -18,13 +23,13 @@ SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), 
        v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid,
        v.max_jobs_per_day))::text
 """
-# The planner takes what comes in lists for a hundred rows, and for so many would rather read a small table as a whole
-# than look up each by its key. Of this condition, which is always true, it expects that one row is left.
+# The planner expects a hundred rows of a list, and would rather read a small table as a whole than look up so many rows
+# by their key. This condition is always true, and makes the planner expect one row.
 _IS_ONE_ROW: Final = "{0} = {0} + 0"
-# What is known for each of several requests, by their numbers among them.
-# Joins by "= ANY (ARRAY[key])" look each row up by its key, one after the other as they are wanted. By "=" small tables
-# would be hashed as a whole: all jobs that are looked at would be joined before the first is picked, in 1,000 µs.
-# No join more than needed, and each by a key: what a statement costs is, for the most part, to begin and to end it.
+# What is known for each of several requests, by their numbers among them. Locks nothing.
+# Joins by "= ANY (ARRAY[key])" look each row up by its key when it is wanted. With "=" small tables would be hashed as
+# a whole, and all jobs that are looked at would be joined before the first is picked, which takes 1,000 µs.
+# There are no more joins than needed, each by a key: most of a statement's cost is in starting and ending it.
 _READ: Final = f"""
 SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_at), k.id,
        date_part('epoch', k.last_used_at), c.total_credit, c.expavg_credit, date_part('epoch', c.expavg_at),
@@ -33,7 +38,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
        (SELECT json_agg(json_build_array(r.id, r.name, r.host_id, r.workunit_id, r.app_id, r.app_version_id,
                r.processor_type, r.server_state, r.outcome, date_part('epoch', r.sent_at),
                date_part('epoch', r.deadline_at), r.projected_flops, r.peak_flops, w.error_mask,
-               w.canonical_result_id IS NOT NULL OR w.assimilate_state > 0, w.delay_bound_secs,
+               w.canonical_result_id IS NOT NULL OR w.assimilate_state > {AssimilateState.INIT}, w.delay_bound_secs,
                CASE WHEN r.name <> ALL (q.names) THEN json_build_array(w.name, w.command_line, w.input_files,
                     w.output_files, w.fpops_est, w.fpops_bound, w.memory_bound_bytes, w.disk_bound_bytes,
                     w.min_quorum) END,
@@ -44,7 +49,8 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
           FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
          -- As one array, so that each part is looked up in its own index, whatever statistics say.
          WHERE r.id = ANY (ARRAY(
-                 SELECT i.id FROM credit_result i WHERE i.host_id = q.host_id AND i.server_state = 4
+                 SELECT i.id FROM credit_result i
+                  WHERE i.host_id = q.host_id AND i.server_state = {ServerState.IN_PROGRESS}
                   UNION ALL
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
@@ -82,7 +88,8 @@ locked AS (
   SELECT w.id FROM credit_workunit w WHERE w.id IN (SELECT workunit_id FROM n) ORDER BY w.id FOR NO KEY UPDATE),
 done AS (
   UPDATE credit_result r
-     SET server_state = 5, outcome = n.outcome, validate_state = 0, received_at = n.received_at,
+     SET server_state = {ServerState.OVER}, outcome = n.outcome, validate_state = {ValidateState.INIT},
+         received_at = n.received_at,
          client_state = n.client_state, exit_status = n.exit_status, elapsed_secs = n.elapsed_secs,
          cpu_secs = n.cpu_secs, fpops_cumulative = n.fpops_cumulative, fpops_per_cpu_sec = n.fpops_per_cpu_sec,
          peak_working_set_bytes = n.peak_working_set_bytes, peak_swap_bytes = n.peak_swap_bytes,
@@ -90,8 +97,9 @@ done AS (
          outputs = n.outputs, output_digest = decode(n.output_digest, 'hex')
     FROM n
    WHERE r.id = ANY (ARRAY[n.id]) AND r.host_id = %(host_id)s::bigint AND (SELECT count(*) FROM locked) > 0
-     AND (r.server_state = 4 OR (r.server_state = 5 AND r.outcome IN (4, 7) AND n.outcome <> 7
-          AND r.validate_state = 0))
+     AND (r.server_state = {ServerState.IN_PROGRESS}
+          OR (r.server_state = {ServerState.OVER} AND r.outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})
+              AND n.outcome <> {Outcome.CLIENT_DETACHED} AND r.validate_state = {ValidateState.INIT}))
   RETURNING r.id, r.workunit_id),
 woken AS (
   UPDATE credit_workunit w SET transition_at = least(w.transition_at, %(now)s::timestamptz)
@@ -103,22 +111,23 @@ v AS MATERIALIZED (
 SELECT ARRAY(SELECT id FROM done), ({_RECORDS} FROM v)
 """)
 
-# Copies of a workunit lie side by side in the queue: only the first of them is looked at, as one person gets one. Who
+# Copies of a workunit are neighbours in the queue, and only the first of them is looked at, as one person gets one. Who
 # has which copies is asked for as an array, so that a workunit's results are looked at and never all of a person's,
-# whatever statistics say.
+# whatever the statistics say. Locks results and their workunits, SKIP LOCKED.
 _PICKED: Final = f"""
          SELECT r.id, w.id AS workunit_id, r.name, w.name AS workunit_name, w.fpops_est, w.fpops_bound,
                 w.memory_bound_bytes, w.disk_bound_bytes, w.delay_bound_secs, w.min_quorum, w.command_line,
                 w.input_files, w.output_files
            FROM (SELECT id, {RANK} AS rank FROM credit_result
-                  WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, {{begin}})
+                  WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
+                    AND (app_id, {RANK}, id) >= (a.app_id, {{begin}})
                   ORDER BY {RANK}, id LIMIT {WINDOW}) c
-           JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = 2
+           JOIN credit_result r ON r.id = ANY (ARRAY[c.id]) AND r.server_state = {ServerState.UNSENT}
            JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
           WHERE w.memory_bound_bytes <= a.memory_bytes AND w.disk_bound_bytes <= a.disk_bytes
             AND w.fpops_est <= a.flops * (w.delay_bound_secs - a.delay_secs){{more}}
             AND %(user_id)s::bigint <> ALL (ARRAY(
-                SELECT CASE WHEN o.server_state = 2 AND (o.priority * -1, o.id) < (c.rank, c.id)
+                SELECT CASE WHEN o.server_state = {ServerState.UNSENT} AND (o.priority * -1, o.id) < (c.rank, c.id)
                             THEN %(user_id)s::bigint WHEN a.one_per_user THEN coalesce(o.user_id, 0) ELSE 0 END
                   FROM credit_result o WHERE o.workunit_id = w.id))
           ORDER BY c.rank, c.id LIMIT a.most
@@ -127,7 +136,7 @@ _PICKED: Final = f"""
 _JOBS: Final = """json_agg(json_build_array(p.id, p.workunit_id, a.app_id, p.name, p.fpops_est, p.fpops_bound,
        p.memory_bound_bytes, p.disk_bound_bytes, p.delay_bound_secs, p.min_quorum, p.workunit_name, p.command_line,
        p.input_files, p.output_files"""
-ASK: Final = {
+JOB_QUERY: Final = {
     "app_id": "bigint",
     "most": "integer",
     "flops": "float8",
@@ -141,31 +150,33 @@ ASK: Final = {
 
 
 @cache
-def pick(nasks: int) -> Statement:
-    """Look at the heads of so many apps' queues. Parameters: user_id, and ``ASK``'s with _<number of the app>.
+def pick(nqueries: int) -> Statement:
+    """Look at the heads of so many apps' queues. Parameters: user_id, and ``JOB_QUERY``'s with _<number of the app>.
 
     With one app the planner makes constants of them: a fifth less work than with a list of any length.
     """
     rows = ", ".join(
-        "(" + ", ".join(f"%({name}_{number})s::{type_}" for name, type_ in ASK.items()) + ")" for number in range(nasks)
+        "(" + ", ".join(f"%({name}_{number})s::{type_}" for name, type_ in JOB_QUERY.items()) + ")"
+        for number in range(nqueries)
     )
     return Statement(f"""
 SELECT {_JOBS}, f.rank, f.id))::text
-  FROM (VALUES {rows}) AS a({", ".join(ASK)})
+  FROM (VALUES {rows}) AS a({", ".join(JOB_QUERY)})
  CROSS JOIN LATERAL (
        SELECT {RANK} AS rank, id FROM credit_result
-        WHERE app_id = a.app_id AND server_state = 2 AND (app_id, {RANK}, id) >= (a.app_id, a.rank, a.begin_id)
+        WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
+          AND (app_id, {RANK}, id) >= (a.app_id, a.rank, a.begin_id)
         ORDER BY {RANK}, id LIMIT 1) f
  CROSS JOIN LATERAL ({_PICKED.format(begin="f.rank, f.id", more="")}) p
 """)
 
 
 _ASKED: Final = "jsonb_to_recordset(%(requests)s::jsonb) AS q(host_id bigint, version xid, jobs bigint[])"
-_RESERVE: Final = """
-WITH computers AS MATERIALIZED ({computers}),
+_RESERVE: Final = f"""
+WITH computers AS MATERIALIZED ({{computers}}),
 jobs AS MATERIALIZED (
   SELECT r.id FROM credit_result r JOIN credit_workunit w ON w.id = ANY (ARRAY[r.workunit_id])
-   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = 2
+   WHERE r.id = ANY (ARRAY(SELECT unnest(jobs) FROM computers)) AND r.server_state = {ServerState.UNSENT}
      FOR NO KEY UPDATE OF r, w SKIP LOCKED)
 SELECT set_config('cobblestone.locked', ARRAY(
          SELECT host_id FROM computers WHERE jobs <@ ARRAY(SELECT id FROM jobs))::text, true)
@@ -193,7 +204,8 @@ SELECT ARRAY[count(*), count(*) FILTER (WHERE w.memory_bound_bytes > a.memory_by
   FROM jsonb_to_recordset(%(apps)s::jsonb) AS a(app_id bigint, flops float8, delay_secs float8, memory_bytes float8,
        disk_bytes float8)
  CROSS JOIN LATERAL (SELECT workunit_id FROM credit_result
-                      WHERE app_id = a.app_id AND server_state = 2 ORDER BY {RANK}, id LIMIT {WINDOW}) c
+                      WHERE app_id = a.app_id AND server_state = {ServerState.UNSENT}
+                      ORDER BY {RANK}, id LIMIT {WINDOW}) c
   JOIN credit_workunit w ON w.id = c.workunit_id
 """
 DIAGNOSE: Final = Statement(_DIAGNOSIS)
@@ -263,13 +275,13 @@ _COLUMNS: Final = {
 }
 """What the rows of each part say."""
 _PARTS: Final = {
-    "sent": """
+    "sent": f"""
   UPDATE credit_result r
-     SET server_state = 4, host_id = n.host_id, user_id = n.user_id, app_version_id = n.app_version_id,
-         processor_type = n.processor_type, peak_flops = n.peak_flops, projected_flops = n.projected_flops,
-         sent_at = n.sent_at, deadline_at = n.deadline_at
-    FROM {given}
-   WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = 2
+     SET server_state = {ServerState.IN_PROGRESS}, host_id = n.host_id, user_id = n.user_id,
+         app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
+         projected_flops = n.projected_flops, sent_at = n.sent_at, deadline_at = n.deadline_at
+    FROM {{given}}
+   WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = {ServerState.UNSENT}
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
@@ -330,21 +342,30 @@ _PARTS: Final = {
 _IS_LOCKED: Final = " AND n.host_id = ANY ((SELECT current_setting('cobblestone.locked')::bigint[])::bigint[])"
 
 
-def _part(part: str, *, looks: bool) -> str:
+def _part(part: str, *, only_locked: bool) -> str:
     if part not in _COLUMNS:
         return _PARTS[part]
     rows = f"jsonb_to_recordset(%({part})s::jsonb) AS n({_COLUMNS[part]}) WHERE {_IS_ONE_ROW.format('n.host_id')}"
-    return _PARTS[part].format(given=f"(SELECT * FROM {rows}{_IS_LOCKED if looks else ''}) n")
+    return _PARTS[part].format(given=f"(SELECT * FROM {rows}{_IS_LOCKED if only_locked else ''}) n")
 
 
 @cache
-def write(*parts: str, looks: bool) -> Statement:
+def write(*parts: str, only_locked: bool) -> Statement:
     """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has.
 
-    ``looks``: only for the computers that `RESERVE` has noted, just before and in the same transaction. The result: the
-    jobs that were sent, and these computers, if it looks.
+    ``only_locked``: only for the computers that `RESERVE` has noted, just before and in the same transaction.
+    The result: the jobs that were sent, and with ``only_locked`` these computers.
     """
-    named = ",\n".join(f"{part} AS ({_part(part, looks=looks)})" for part in parts)
+    named = ",\n".join(f"{part} AS ({_part(part, only_locked=only_locked)})" for part in parts)
     sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
-    locked = "current_setting('cobblestone.locked')::bigint[]" if looks else "NULL"
+    locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
     return Statement(f"WITH {named}\nSELECT {sent}, {locked}")
+
+
+KEEP_PREFERENCES: Final = """
+INSERT INTO scheduler_userpreferences AS p (user_id, mod_time, text)
+SELECT id, %(mod_time)s, %(text)s FROM portal_user WHERE id = %(user_id)s
+    ON CONFLICT (user_id) DO UPDATE SET mod_time = excluded.mod_time, text = excluded.text
+ WHERE p.mod_time < excluded.mod_time
+"""
+"""Locks the row of the volunteer's preferences, and keeps the newer ones."""

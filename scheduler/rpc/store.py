@@ -1,14 +1,15 @@
-"""The scheduler's statements: lock the computer, read, take reports, pick jobs. Each runs once per RPC at most, and so
-does the one that writes (`scheduler.rpc.write`).
+"""What a scheduler request reads and changes: lock the computer, read, take reports, write.
+
+Each statement runs once per request at most. Those that pick jobs are in `scheduler.rpc.queue`.
 
 Locks are taken in this order, by every part of the project server: computer, workunits by id, results, (host, version)
-records, sums of credit. Jobs are picked with SKIP LOCKED, result and workunit together, so schedulers never wait for
-one another there; what is picked and not sent is free again at the end.
+records, sums of credit.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -18,13 +19,13 @@ import orjson
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from portal.clients.wants import Query, Row, Step, Steps, fetch
-from scheduler.engine.facts import Ask, Job, JobDetails, RecordKey, Records
+from scheduler.engine.facts import Choice, Job, JobDetails, RecordKey, Records
 from scheduler.rpc import sql as rpc_sql
 
 
 @dataclass(slots=True)
 class Credit:
-    """Credit granted in sum, and lately (a day) as of a time."""
+    """Credit granted: the total, and the recent average per day as of a time."""
 
     total: float = 0.0
     expavg: float = 0.0
@@ -126,6 +127,11 @@ class Account:
     preferences_at: float = 0.0
     preferences: str = ""
 
+    @property
+    def email_hash(self) -> str:
+        """As clients know the account's address."""
+        return hashlib.md5(self.email.lower().encode()).hexdigest()
+
 
 FEW_NAMES: Final = 200
 """Results that a request reports or names: more are read by themselves."""
@@ -176,7 +182,7 @@ class ReadRow(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Reading(Query):
+class ReadQuery(Query):
     """What one request reads; ``asker``: its row of the statement's list. Locks nothing."""
 
     asker: Mapping[str, Any]
@@ -191,13 +197,13 @@ class Reading(Query):
         return len(self.asker["names"]) > FEW_NAMES
 
     @staticmethod
-    def steps(several: Sequence[Reading], *, apart: bool) -> list[Step]:
+    def steps(several: Sequence[ReadQuery], *, apart: bool) -> list[Step]:
         statement = rpc_sql.READ_BY_KEY if "key_hash" in several[0].asker else rpc_sql.READ_BY_WEAK_KEY
         askers = [{"n": number, **reading.asker} for number, reading in enumerate(several)]
         return [Step(statement, {"askers": orjson.dumps(askers).decode()})]
 
     @staticmethod
-    def found(several: Sequence[Reading], rows: Sequence[Row]) -> list[ReadRow | None]:
+    def found(several: Sequence[ReadQuery], rows: Sequence[Row]) -> list[ReadRow | None]:
         """The row of each; None for a key that is not valid."""
         by_number = {row.number: row for row in map(ReadRow._make, rows)}
         return [by_number.get(number) for number in range(len(several))]
@@ -218,7 +224,7 @@ def read(
 
     ``key``: {"key_hash"} or, in its weak form, {"weak_user", "weak_digest", "pepper"} (`portal.wire.credentials`).
     """
-    reading = Reading(
+    reading = ReadQuery(
         {
             **key,
             "host_id": host_id,
@@ -229,10 +235,10 @@ def read(
     )
     row: ReadRow | None
     if locks and host_id:
-        # A statement of its own: the other one sees what the request that held the lock has written.
+        # A statement of its own, so that the other one sees what the request before wrote that held the lock.
         lock = Step(rpc_sql.LOCK, {"host_id": str(host_id)})
-        rows = yield from fetch(lock, *Reading.steps([reading], apart=True))
-        (row,) = Reading.found([reading], rows)
+        rows = yield from fetch(lock, *ReadQuery.steps([reading], apart=True))
+        (row,) = ReadQuery.found([reading], rows)
     else:
         row = yield reading
     return None if row is None else _account(row)
@@ -309,73 +315,168 @@ def report(
     return set(counted), _records(records, jobs)
 
 
-def _asks(asks: Sequence[Ask]) -> str:
-    return orjson.dumps(asks).decode()
+@dataclass(slots=True)
+class Changes:
+    """What a request changes besides results that were reported; lists of rows as the statement's JSON has them.
+
+    Of the (host, version) records: ``begun`` those with the first job of a spell of probation, or their first quota,
+    ``judged`` those that reports changed, ``added`` new ones. ``record``: what the scheduler knows of the computer;
+    ``is_first``: nothing until now.
+    """
+
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    begun: list[dict[str, Any]] = field(default_factory=list)
+    judged: list[dict[str, Any]] = field(default_factory=list)
+    added: list[dict[str, Any]] = field(default_factory=list)
+    trickles: list[dict[str, Any]] = field(default_factory=list)
+    record: dict[str, Any] = field(default_factory=dict)
+    is_first: bool = False
+    description: dict[str, Any] | None = None
 
 
-def pick(user_id: int, asks: Sequence[Ask]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
-    """Lock jobs at the heads of the apps' queues, and where these begin now, by app; jobs are in the queue's order."""
-    # As texts: of numbers the driver would make another statement for each size.
-    values = {"user_id": str(user_id)} | {
-        f"{name}_{number}": str(getattr(ask, name)) for number, ask in enumerate(asks) for name in rpc_sql.ASK
-    }
-    [(picked,)] = yield from fetch(Step(rpc_sql.pick(len(asks)), values))
-    jobs: list[Job] = []
-    heads: dict[int, tuple[int, int]] = {}
-    for *facts, rank, begin_id in orjson.loads(picked or "[]"):
-        jobs.append(_job(facts))
-        heads[jobs[-1].app_id] = rank, begin_id
-    return jobs, heads
-
-
-def _job(facts: Sequence[Any]) -> Job:
-    return Job(*[*facts[:10], JobDetails(*facts[10:])])
-
-
-class Waiting(NamedTuple):
-    """How many jobs wait, of those that are looked at, and how many need more memory, disk or time than there is."""
-
-    njobs: int
-    memory: int
-    disk: int
-    deadline: int
-
-
-def pick_elsewhere(
-    user_id: int, short: Sequence[Ask], asks: Sequence[Ask], found: Sequence[Job]
-) -> Steps[tuple[list[Job], Waiting]]:
-    """Lock jobs from elsewhere in the queues whose heads have too little, and why that may be, of all ``asks``."""
-    values = {
-        "user_id": str(user_id),
-        "short": _asks(short),
-        "apps": _asks(asks),
-        "found": f"{{{','.join(str(job.id) for job in found)}}}",
-    }
-    [(picked, waiting)] = yield from fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
-    return [_job(facts) for facts in orjson.loads(picked or "[]")], Waiting(*waiting)
+class Outdated(Exception):
+    """What was read or is ready is outdated, or the computer must be locked first. Nothing was written."""
 
 
 @dataclass(slots=True, eq=False)
-class Diagnosis(Query):
-    """Why nothing that was picked suits. It looks at so many jobs that others are not to wait for it."""
+class WriteQuery(Query):
+    """What one request writes: of each part of the statement (`scheduler.rpc.sql.write`) the rows.
 
-    asks: Sequence[Ask]
-    is_write = False
+    ``owner_id``: whose computer it is. ``version``: of the computer's row as it was read; None: the computer is locked.
+    ``ready_jobs``: those of its jobs that nobody has locked yet.
+    """
+
+    host_id: int
+    owner_id: int
+    version: str | None
+    rows: dict[str, list[dict[str, Any]]]
+    ready_jobs: Sequence[int]
+    is_write = True
 
     @property
-    def kind(self) -> str:
-        return "diagnose"
+    def kind(self) -> tuple[str, ...]:
+        return "write", *self.rows
+
+    @property
+    def owner(self) -> int:
+        """Requests of one owner are written separately: a statement does not see which copies it sends itself."""
+        return self.owner_id
 
     @property
     def is_slow(self) -> bool:
-        return True
+        """Whether it may have to wait for rows that others have locked, though it has the computer and the jobs."""
+        return not _NEVER_WAITS.issuperset(self.rows)
 
     @staticmethod
-    def steps(several: Sequence[Diagnosis], *, apart: bool) -> list[Step]:
-        (diagnosis,) = several
-        return [Step(rpc_sql.DIAGNOSE, {"apps": _asks(diagnosis.asks)})]
+    def steps(several: Sequence[WriteQuery], *, apart: bool) -> list[Step]:
+        """Write all of these, ordered by computer, but for those whose computer or jobs are locked or gone."""
+        by_host = sorted(several, key=lambda writing: writing.host_id)
+        is_locked = several[0].version is None
+        only_locked = not is_locked or any(each.ready_jobs for each in several)
+        rows = {part: [row for each in by_host for row in each.rows[part]] for part in several[0].rows}
+        write = Step(
+            rpc_sql.write(*rows, only_locked=only_locked),
+            {part: orjson.dumps(its).decode() for part, its in rows.items()},
+        )
+        if not only_locked:
+            return [write]
+        requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]
+        reserve = rpc_sql.RESERVE if is_locked else rpc_sql.RESERVE_UNCHANGED
+        # Locks are taken by a statement of their own, so that the next one sees nothing older than the locks.
+        return [Step(reserve, {"requests": orjson.dumps(requests).decode()}), write]
 
     @staticmethod
-    def found(several: Sequence[Diagnosis], rows: Sequence[Row]) -> list[Waiting]:
-        [(waiting,)] = rows
-        return [Waiting(*waiting)]
+    def found(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[set[int] | None]:
+        """For each the jobs that were sent; None if nothing was written, as what was read or is ready is outdated."""
+        [(sent, locked)] = rows
+        all_sent = set(sent)
+        return [
+            all_sent & {job["id"] for job in each.rows.get("sent", ())}
+            if locked is None or each.host_id in locked
+            else None
+            for each in several
+        ]
+
+
+_NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
+
+
+def write(
+    host: KnownHost, user_id: int, changes: Changes, ready_jobs: Sequence[int], now: dt.datetime, *, is_locked: bool
+) -> Steps[set[int]]:
+    """Store them; the ids of the jobs that were sent.
+
+    ``ready_jobs``: those of them that are not locked yet. If the computer is not locked yet, it is locked, and all is
+    written in a transaction that may be shared with other requests. Raises Outdated if one of the jobs cannot be had
+    or, for a computer that was not locked, if another request has it or its row was written since it was read.
+    """
+    version = None if is_locked else host.version
+    rows = _rows(host.id, user_id, changes, now.isoformat())
+    sent: set[int] | None = yield WriteQuery(host.id, user_id, version, rows, ready_jobs)
+    if sent is None:
+        raise Outdated
+    return sent
+
+
+def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:
+    """The parts of the statement that have something to do, and their rows."""
+    whose = {"host_id": host_id, "user_id": user_id}
+    rows = {
+        "sent": [job | whose | {"sent_at": now} for job in changes.jobs],
+        "begun": [record | whose for record in changes.begun],
+        "judged": [record | whose for record in changes.judged],
+        "added": [record | whose for record in changes.added],
+        "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
+        "first_record" if changes.is_first else "record": [changes.record | whose | {"last_rpc_at": now}],
+    }
+    if changes.description is None:
+        rows["host"] = [{"host_id": host_id, "now": now}]
+    else:
+        rows["described_host"] = [{"host_id": host_id, "now": now, "description": changes.description}]
+    found = {part: its for part, its in rows.items() if its}
+    if any(job["must_replicate"] for job in changes.jobs):
+        found["replicated"] = []
+    return found
+
+
+def job_row(
+    job: Job, choice: Choice, deadline_at: dt.datetime, *, one_per_user: bool, must_replicate: bool
+) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "workunit_id": job.workunit_id,
+        "app_version_id": choice.key.version_id or None,
+        "processor_type": choice.processor_type,
+        "peak_flops": choice.usage.peak_flops,
+        "projected_flops": choice.flops,
+        "deadline_at": deadline_at.isoformat(),
+        "one_per_user": one_per_user,
+        "must_replicate": must_replicate,
+    }
+
+
+def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inherits: int = 0) -> dict[str, Any]:
+    """The scheduler's own columns of a (host, version) record.
+
+    A new one (``id_`` None) gets the statistics of the version ``inherits``.
+    """
+    since = record.host_scale_time
+    return {
+        "id": id_,
+        "app_id": key.app_id,
+        "app_version_id": key.version_id or None,
+        "processor_type": key.processor_type,
+        "inherits": inherits or None,
+        "scale_probation": record.scale_probation,
+        "host_scale_at": None if since is None else dt.datetime.fromtimestamp(since, dt.UTC).isoformat(),
+        "error_rate": record.error_rate,
+        "consecutive_valid": record.consecutive_valid,
+        "max_jobs_per_day": record.max_jobs_per_day,
+    }
+
+
+def jobs_of_day_columns(jobs: JobsOfDay) -> dict[str, Any]:
+    return {
+        "jobs_day": jobs.day.isoformat() if jobs.day else None,
+        "jobs_of_day": [[*key, njobs] for key, njobs in jobs.counts.items()],
+    }

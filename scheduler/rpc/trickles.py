@@ -1,9 +1,9 @@
 """Trickle-up messages: acknowledged at once, stored once however often they are sent, handled by a task.
 
-An app names the function that takes its messages, by its dotted path; it gets the message's row, and may raise
-`TrickleError` to say why a message is of no use. One that raises anything else, hangs, or ends the whole worker keeps
-no other message waiting (docs/states.md). Of two the project brings one: `grant_partial_credit`, for jobs that run for
-months (credit document, "Peak FLOP Count").
+An app names the function that takes its messages by its dotted path. The function is given the message's row, and may
+raise `TrickleError` to say why a message is of no use. A function that raises anything else, hangs, or ends the whole
+worker does not keep other messages waiting (docs/states.md). One function comes with the project:
+`grant_partial_credit`, for jobs that run for months (credit document, "Peak FLOP Count").
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class TrickleError(ValueError):
 def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict[str, Any]]:
     """What is stored of the request's messages: those of jobs that are or were on this computer.
 
-    The others are acknowledged all the same, else they come for ever.
+    The others are acknowledged too; otherwise the client would send them for ever.
     """
     found = []
-    for message in request.messages:
+    for message in request.trickles:
         known = account.results.get(message.result_name)
         if known is None or known.host_id != host_id:
             continue
@@ -78,8 +78,9 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
 def handle_waiting(now: dt.datetime, until: float = inf) -> int:
     """Hand the messages that wait to the functions of their apps; how many were looked at. Safe to run twice.
 
-    None is begun after ``until`` (of `time.monotonic`). Each in transactions of its own, so that one that fails leaves
-    the others alone. An app's function is called by one pass at a time: one that hangs has one worker waiting only.
+    None is begun after ``until`` (of `time.monotonic`). Each has transactions of its own, so that one that fails does
+    not undo the others. An app's function is called by one pass at a time, so that one that hangs keeps only one worker
+    waiting.
     """
     to_nobody = Q(result=None) | Q(result__app__trickle_function="")
     done = Trickle.objects.filter(to_nobody, handled_at=None).update(handled_at=now)
@@ -128,7 +129,7 @@ def _lock(pk: int) -> Trickle | None:
 
 @transaction.atomic
 def _begin(pk: int, now: dt.datetime) -> bool:
-    """Note that its function is called; whether it is to be. Not afterwards: it might end the worker."""
+    """Note that the function is about to be called, as that might end the worker; False if it must not be called."""
     trickle = _lock(pk)
     if trickle is None:
         return False
@@ -166,7 +167,7 @@ def _end(trickle: Trickle, now: dt.datetime, fault: str) -> None:
 
 
 def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
-    """Call the function; what it complains of, else empty. SoftTimeLimitExceeded if the task's time is up."""
+    """Call the function; what it complains of, else an empty string. SoftTimeLimitExceeded if the task's time is up."""
     try:
         with transaction.atomic():
             handler: Handler = import_string(path)
@@ -185,8 +186,9 @@ def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether the fault is our database's, not that of one which the app's function uses: then the message comes again.
+    """Whether the fault is our database's, not that of a database which the app's function uses.
 
+    If it is ours, the message is tried again.
     A deadlock (SQLSTATE class 40) is gone the next time, whosever it is.
     """
     return not connection.is_usable() or str(getattr(error.__cause__, "sqlstate", "")).startswith("40")

@@ -1,52 +1,19 @@
-"""Batches: how far they are, what they found, and an end before their time."""
+"""Batches: their progress and outputs; cancel and retire them."""
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Final
 
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from credit.models import Batch, WorkunitError
+from credit.engine.states import WorkunitError
+from credit.models import Batch
 from portal.models import User
 from scheduler.models import KeptOutput
-
-_PROGRESS: Final = """
-SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0) + coalesce(a.nfailed, 0),
-       coalesce(w.nready, 0) + coalesce(a.ndone, 0) + coalesce(a.nfailed, 0),
-       coalesce(r.nunsent, 0), coalesce(r.nout, 0), coalesce(r.nover, 0),
-       (SELECT count(*) FROM scheduler_keptoutput k WHERE k.batch_id = b.id)
-  FROM credit_batch b
-  LEFT JOIN LATERAL (
-       SELECT count(*) FILTER (WHERE canonical_result_id IS NOT NULL) AS ndone,
-              count(*) FILTER (WHERE error_mask > 0 AND canonical_result_id IS NULL) AS nfailed,
-              count(*) FILTER (WHERE assimilate_state = 2) AS nready
-         FROM credit_workunit WHERE batch_id = b.id) w ON true
-  LEFT JOIN LATERAL (
-       SELECT count(*) FILTER (WHERE error_mask = 0) AS ndone, count(*) FILTER (WHERE error_mask > 0) AS nfailed
-         FROM scheduler_archivedworkunit WHERE batch_id = b.id) a ON true
-  LEFT JOIN LATERAL (
-       SELECT count(*) FILTER (WHERE r.server_state = 2) AS nunsent, count(*) FILTER (WHERE r.server_state = 4) AS nout,
-              count(*) FILTER (WHERE r.server_state = 5) AS nover
-         FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id WHERE w.batch_id = b.id) r ON true
- WHERE b.id = ANY(%(ids)s)
-"""
-# Workunits in order of their ids, as everybody locks them. What is unsent is withdrawn at once: thousands of results
-# that nobody wants must not be sent before the transitioner comes by. What is out the scheduler has aborted.
-_CANCEL: Final = """
-WITH open AS (
-  SELECT id FROM credit_workunit
-   WHERE batch_id = %(batch)s AND canonical_result_id IS NULL AND error_mask = 0
-   ORDER BY id FOR NO KEY UPDATE),
-withdrawn AS (
-  UPDATE credit_result r SET server_state = 5, outcome = 5 FROM open
-   WHERE r.workunit_id = open.id AND r.server_state = 2)
-UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
-  FROM open WHERE w.id = open.id
-"""
+from scheduler.submission import sql
 
 
 class NotFinished(Exception):
@@ -92,7 +59,7 @@ def visible_batches(user: User) -> QuerySet[Batch]:
 def read_progress(batches: list[Batch]) -> list[Progress]:
     """How far each is, in the order given. One statement."""
     with connection.cursor() as cursor:
-        cursor.execute(_PROGRESS, {"ids": [batch.pk for batch in batches]})
+        cursor.execute(sql.READ_PROGRESS, {"ids": [batch.pk for batch in batches]})
         rows = {row[0]: row[1:] for row in cursor.fetchall()}
     return [Progress(batch.nworkunits, *rows[batch.pk]) for batch in batches]
 
@@ -107,7 +74,7 @@ def cancel(batch: Batch, now: dt.datetime) -> int:
     """End a batch before its time; how many workunits that ends. What is validated stays. Safe to repeat."""
     Batch.objects.filter(pk=batch.pk, cancelled_at=None).update(cancelled_at=now)
     with connection.cursor() as cursor:
-        cursor.execute(_CANCEL, {"batch": batch.pk, "now": now, "cancelled": int(WorkunitError.CANCELLED)})
+        cursor.execute(sql.CANCEL, {"batch": batch.pk, "now": now, "cancelled": int(WorkunitError.CANCELLED)})
         return int(cursor.rowcount)
 
 

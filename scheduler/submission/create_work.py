@@ -1,4 +1,4 @@
-"""Rows of workunits and results in bulk: what both the submission of jobs and the transitioner make."""
+"""Make rows of workunits and results in bulk, for the submission of jobs and for the transitioner."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 
 from credit.models import Result, Workunit
+from scheduler.submission import sql
 
 # Columns of a result that come from its workunit; all others have their model's defaults.
 _FROM_WORKUNIT = {
@@ -32,14 +33,7 @@ def create_results(cursor: CursorWrapper, wanted: Sequence[tuple[int, int, int]]
     columns = [*_FROM_WORKUNIT, *(name for name in defaults if name not in _FROM_WORKUNIT)]
     values = [_FROM_WORKUNIT.get(name, f"%({name})s") for name in columns]
     cursor.execute(
-        f"""
-        INSERT INTO credit_result ({", ".join(columns)})
-        SELECT {", ".join(values)}
-          FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
-          JOIN credit_workunit w ON w.id = wanted.id,
-               generate_series(wanted.first, wanted.first + wanted.n - 1) AS number
-         ORDER BY w.id, number
-        """,
+        sql.CREATE_RESULTS.format(columns=", ".join(columns), values=", ".join(values)),
         {
             **defaults,
             "now": now,

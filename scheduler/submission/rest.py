@@ -1,6 +1,7 @@
 """The REST API for people who submit jobs: batches, how far they are, and what they found (docs/jobs.md).
 
-Operators, and volunteers with the permission to add batches, submit; each follows, fetches and cancels their own.
+Operators may submit, and so may volunteers with the permission to add batches. Each follows, fetches and cancels their
+own batches.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The formats of BOINC's protocols and of submissions: bytes to dataclasses and back. Pure."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
+from scheduler.engine.outputs import upload_name
+
 SCHEDULER_VERSION: Final = 720
 MAX_MESSAGE: Final = 900
 """Characters of a message; the client's own buffer has 1,024 bytes."""
@@ -302,7 +304,7 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, known: set[s
     parts.append("</workunit>\n")
     refs = []
     for number, (file, certificate) in enumerate(zip(job.outputs, job.certificates, strict=True)):
-        name = f"{job.result_name}_{number}"
+        name = upload_name(job.result_name, number)
         parts.append(
             f"<file_info>\n<name>{name}</name>\n<generated_locally/>\n<upload_when_present/>\n"
             f"<max_nbytes>{int(file['max_nbytes'])}</max_nbytes>\n<url>{reply.upload_url}</url>\n"

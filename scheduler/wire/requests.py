@@ -1,14 +1,14 @@
-"""The scheduler request as a client sends it (BOINC protocol, scheduler request), read into
-scheduler/engine/request.py.
+"""The scheduler request as a client sends it (BOINC protocol, scheduler request), read into `scheduler.engine.request`.
 
-Pure: bytes in, dataclasses out. A strange value costs itself only: it becomes the default, or a fault of the result
-that it is about. ProtocolError is for messages beyond the hard limits, those that were cut off, and account keys that
-no client could hold. If an element comes twice, the first counts.
+Pure: bytes in, dataclasses out. A strange value does not spoil the rest: it becomes the default, or a fault of the
+result that it is about. ProtocolError is for messages beyond the hard limits, those that were cut off, and account keys
+that no client could hold. If an element comes twice, the first counts.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -18,13 +18,12 @@ from scheduler.engine.request import (
     ClientVersion,
     Gpu,
     HostInfo,
-    Message,
     ReportedFile,
     ReportedResult,
     SchedulerRequest,
-    Wish,
+    TrickleUp,
+    WorkRequest,
 )
-from scheduler.wire.refused_types import refused_types
 
 LIMITS: Final = Limits(body_bytes=16 << 20, elements=200_000, text_bytes=1 << 18)
 MAX_RESULTS: Final = 500
@@ -86,6 +85,15 @@ COPROCESSORS: Final = {
     b"coproc": "",
 }
 _OPENCL_RAM: Final = re.compile(rb"<(?:global_mem_size|global_RAM)>([^<]*+)<")
+# Elements of preferences by which a volunteer keeps types of processors from this project.
+_REFUSED: Final = re.compile(rb"<(no_gpus|no_cpu|no_cuda|no_ati|no_intel_gpu|no_apple_gpu)(?:\s*/>|>\s*1\s*<)")
+_REFUSED_TYPES: Final = {
+    b"no_cpu": (CPU,),
+    b"no_cuda": ("NVIDIA",),
+    b"no_ati": ("ATI",),
+    b"no_intel_gpu": ("intel_gpu",),
+    b"no_apple_gpu": ("apple_gpu",),
+}
 _STDERR_WRAPPING: Final = re.compile(r"<core_client_version>[^<]*</core_client_version>|<!\[CDATA\[|\]\]>")
 _STDERR_TAGS: Final = re.compile(r"</?(?:message|stderr_txt)>")
 
@@ -132,7 +140,7 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     request.alt_platforms = tuple(platforms[:MAX_PLATFORMS])
     request = _completed(request, found)
     if is_cut:
-        request.sends_no_work, request.is_cut, request.other_results, request.messages = True, True, None, []
+        request.sends_no_work, request.is_cut, request.other_results, request.trickles = True, True, None, []
     return request
 
 
@@ -156,7 +164,7 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
     _take_work_request(request, found)
     _take_preferences(request, raw(b"global_preferences"), raw(b"global_prefs_source_email_hash"))
     preferences = raw(b"working_global_preferences") + raw(b"global_preferences") + raw(b"project_preferences")
-    request.refused_types = refused_types(preferences, [gpu.type for gpu in request.gpus])
+    request.refused_types = _refused_types(preferences, [gpu.type for gpu in request.gpus])
     limits = [
         percent for text in _RAM_LIMIT.findall(raw(b"working_global_preferences")) if (percent := _number(text, 0, 100))
     ]
@@ -186,6 +194,23 @@ def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) 
         request.preferences_email_hash = clip(email_hash, 32)
 
 
+def _refused_types(preferences: bytes, gpu_types: Sequence[str]) -> frozenset[str]:
+    """The processor types that a volunteer's preferences refuse. ``gpu_types``: those that this computer has."""
+    refused: set[str] = set()
+    for tag in set(_REFUSED.findall(_without_venues(preferences))):
+        refused.update(_REFUSED_TYPES.get(tag, gpu_types))
+    return frozenset(refused)
+
+
+def _without_venues(preferences: bytes) -> bytes:
+    """The preferences that hold in all venues. Those of this computer's own venue are in the working preferences."""
+    kept, at = [], 0
+    while (begin := preferences.find(b"<venue", at)) >= 0 and (end := preferences.find(b"</venue>", begin)) >= 0:
+        kept.append(preferences[at:begin])
+        at = end
+    return b"".join([*kept, preferences[at:]])
+
+
 def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> None:
     """What work is wanted of which type, and the coprocessors that say so themselves.
 
@@ -194,7 +219,7 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
     request.work_req_secs = _number(found.get(b"work_req_seconds"), 0, _MAX_SECS) or 0.0
     delay_secs = _number(found.get(b"estimated_delay"), 0, _MAX_SECS) or 0.0
     request.is_new_style = b"cpu_req_secs" in found or b"cpu_req_instances" in found
-    request.wishes[CPU] = Wish(
+    request.work_requests[CPU] = WorkRequest(
         _number(found.get(b"cpu_req_secs"), 0, _MAX_SECS) or 0.0,
         _number(found.get(b"cpu_req_instances"), 0, 1e6) or 0.0,
         delay_secs,
@@ -213,14 +238,14 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
         if not kind or len(kind) > MAX_TYPE_NAME or kind == CPU or not count or kind in gpus:
             continue
         gpus[kind] = _gpu(kind, count, fields)
-        request.wishes[kind] = Wish(
+        request.work_requests[kind] = WorkRequest(
             _number(fields.get(b"req_secs"), 0, _MAX_SECS) or 0.0,
             _number(fields.get(b"req_instances"), 0, 1e6) or 0.0,
             _number(fields.get(b"estimated_delay"), 0, _MAX_SECS) or 0.0,
         )
     request.gpus = tuple(gpus.values())
     if not request.is_new_style:
-        request.wishes = {CPU: Wish(request.work_req_secs, 0.0, delay_secs)}
+        request.work_requests = {CPU: WorkRequest(request.work_req_secs, 0.0, delay_secs)}
 
 
 def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
@@ -244,7 +269,7 @@ def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
 
 @lru_cache(maxsize=256)
 def _features(raw: bytes) -> frozenset[str]:
-    """A hundred and more names, the same for all computers with a processor of this kind."""
+    """Kept, as it is a hundred names or more, and the same for all computers with this kind of processor."""
     return frozenset(clip(raw, MAX_FEATURES, entities=True).split())
 
 
@@ -376,9 +401,9 @@ def _add_message(request: SchedulerRequest, scan: TagScanner) -> None:
             values.setdefault(tag, scan.section(tag) or b"")
         elif tag[:1] != b"/":
             values.setdefault(tag, scan.element_text(tag))
-    if len(request.messages) < MAX_MESSAGES:
-        request.messages.append(
-            Message(
+    if len(request.trickles) < MAX_MESSAGES:
+        request.trickles.append(
+            TrickleUp(
                 clip(values.get(b"result_name", b""), MAX_NAME),
                 _number(values.get(b"time"), 0, 1e10) or 0.0,
                 clip(values.get(b"variety", b""), 64),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from scheduler.files import keys
+from scheduler.programs import code_signing
 
 
 @pytest.fixture(scope="session")
@@ -23,4 +23,4 @@ def project_folders(tmp_path: Path, code_key_folder: Path, settings: Settings) -
     settings.MEDIA_ROOT = tmp_path / "files"
     settings.CODE_SIGNING_KEY = code_key_folder / "private"
     settings.CODE_SIGNING_KEY_PUBLIC = code_key_folder / "public"
-    keys.make_if_missing()
+    code_signing.make_if_missing()

@@ -11,7 +11,7 @@ from typing import Any
 from django.test import Client
 
 from credit.models import Result
-from scheduler.files.keys import upload_certificate
+from scheduler.files.certificates import upload_certificate
 from scheduler.wire.uploads import FileUpload, parse_head
 from tests.support.credit_factories import make_app, make_result, make_workunit
 

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from scheduler.examples import demo as demo_jobs
-from scheduler.files import keys
+from scheduler.programs import code_signing
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--demo", action="store_true", help="release the examples whatever the database")
 
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
-        if keys.make_if_missing():
+        if code_signing.make_if_missing():
             self.stdout.write(
                 f"Made a code-signing key: {settings.CODE_SIGNING_KEY}. Keep a copy; programs are signed with it."
             )

@@ -13,7 +13,7 @@ from accounting.projects import own_project
 from portal.models import ClientKey, User
 from portal.people.accounts import issue_client_key
 from portal.wire.credentials import key_hash, weak_key
-from scheduler.files import keys as scheduler_keys
+from scheduler.programs import code_signing
 from tests.support.am_rpc import attach, make_computer, sync
 from tests.support.scheduler_clients import Computer, value
 from tests.support.scheduler_clients import post as ask_scheduler
@@ -23,7 +23,7 @@ from tests.support.scheduler_clients import post as ask_scheduler
 def own(db: None, signing_keys: None, key_folder: Path, settings: Settings) -> Project:
     settings.CODE_SIGNING_KEY = key_folder / "code_private"
     settings.CODE_SIGNING_KEY_PUBLIC = key_folder / "code_public"
-    scheduler_keys.make_if_missing()
+    code_signing.make_if_missing()
     assert own_project.create_if_missing(is_active=True)
     return Project.objects.get()
 

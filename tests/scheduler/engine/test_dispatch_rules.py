@@ -6,6 +6,7 @@ import datetime as dt
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ from credit.engine.rules import Rules
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, PlanClass, RecordKey, Usage, Version
 from scheduler.engine.needs import Needs
 from scheduler.engine.reasons import Reason
-from scheduler.engine.request import CPU, ClientVersion, Gpu, Wish
-from scheduler.engine.selection import Filling, Limits, jobs_wanted, shares
+from scheduler.engine.request import CPU, ClientVersion, Gpu, WorkRequest
+from scheduler.engine.selection import Limits, Selection, jobs_by_app_weight, jobs_wanted
 from scheduler.engine.versions import choose, choose_own, newest, usage_of
 
 TODAY = dt.date(2026, 11, 20)
@@ -32,10 +33,10 @@ CPU_VERSION = Version(10, 1, LINUX, 100, "", CPU, 1.0, 0.0)
 GPU_VERSION = Version(11, 1, LINUX, 100, "cuda", "NVIDIA", 0.5, 1.0)
 
 
-def job(number: int = 1, *, fpops: float = 7.2e12, workunit: int | None = None, **fields: int) -> Job:
+def job(number: int = 1, *, fpops: float = 7.2e12, workunit: int | None = None, **fields: Any) -> Job:
     """An hour on a version of 2 GFLOPS (half of the peak), 100 MB of memory and disk, a week's time."""
-    said = {"memory_bytes": 10**8, "disk_bytes": 10**8, "delay_bound_secs": 7 * 86400, "min_quorum": 2, **fields}
-    return Job(number, workunit or number, 1, f"job_{number}", fpops, 1e16, **said)
+    usual = Job(number, workunit or number, 1, f"job_{number}", fpops, 1e16, 10**8, 10**8, 7 * 86400, min_quorum=2)
+    return replace(usual, **fields)
 
 
 def cpu_choice(flops: float = 2e9) -> Choice:
@@ -46,8 +47,8 @@ def gpu_choice(flops: float = 1e12) -> Choice:
     return Choice(RecordKey(1, 11, "NVIDIA"), Usage(0.5, 1.0, 1e13), flops, GPU_VERSION)
 
 
-def filling(
-    wishes: dict[str, Wish],
+def selection(
+    work_requests: dict[str, WorkRequest],
     *choices: Choice,
     computer: Computer = GPU_PC,
     app: AppFacts = APP,
@@ -55,10 +56,10 @@ def filling(
     limits: Limits = ROOMY,
     in_progress: int = 0,
     disk_bytes: float | None = None,
-) -> Filling:
+) -> Selection:
     by_type = {choice.processor_type: choice for choice in choices}
-    return Filling(
-        Needs(wishes, computer),
+    return Selection(
+        Needs(work_requests, computer),
         computer,
         {1: by_type},
         {1: app},
@@ -70,82 +71,82 @@ def filling(
     )
 
 
-def sent_types(fill: Filling, jobs: Sequence[Job]) -> list[str]:
+def sent_types(chosen: Selection, jobs: Sequence[Job]) -> list[str]:
     for each in jobs:
-        fill.offer(each)
-    return [each.choice.processor_type for each in fill.sent]
+        chosen.offer(each)
+    return [each.choice.processor_type for each in chosen.sent]
 
 
 @pytest.mark.parametrize(
-    ("wish", "njobs"),
+    ("wanted", "njobs"),
     [
         # Seconds: an hour each, so the third job passes 2 h + 1 s.
-        (Wish(7201, 0), 3),
-        (Wish(7200, 0), 2),
+        (WorkRequest(7201, 0), 3),
+        (WorkRequest(7200, 0), 2),
         # Instances: four idle processors want four jobs, however long those run.
-        (Wish(0, 4), 4),
+        (WorkRequest(0, 4), 4),
         # Either of them: two hours are reached before four processors are filled, and the other way round.
-        (Wish(7200, 4), 4),
-        (Wish(5 * 3600, 1), 5),
-        (Wish(1, 0), 1),
-        (Wish(0, 0.25), 1),
-        (Wish(0, 0), 0),
+        (WorkRequest(7200, 4), 4),
+        (WorkRequest(5 * 3600, 1), 5),
+        (WorkRequest(1, 0), 1),
+        (WorkRequest(0, 0.25), 1),
+        (WorkRequest(0, 0), 0),
     ],
 )
-def test_jobs_are_sent_while_seconds_or_instances_are_wanted(wish: Wish, njobs: int) -> None:
-    fill = filling({CPU: wish}, cpu_choice())
-    assert sent_types(fill, [job(n) for n in range(1, 9)]) == [CPU] * njobs
+def test_jobs_are_sent_while_seconds_or_instances_are_wanted(wanted: WorkRequest, njobs: int) -> None:
+    chosen = selection({CPU: wanted}, cpu_choice())
+    assert sent_types(chosen, [job(n) for n in range(1, 9)]) == [CPU] * njobs
 
 
 def test_time_that_a_computer_does_not_compute_makes_jobs_longer() -> None:
     # Half of the time, an hour's job takes two: one is enough for 7,200 s.
-    fill = filling({CPU: Wish(7200)}, cpu_choice(), computer=replace(PC, cpu_availability=0.5))
-    assert sent_types(fill, [job(1), job(2)]) == [CPU]
+    chosen = selection({CPU: WorkRequest(7200)}, cpu_choice(), computer=replace(PC, cpu_availability=0.5))
+    assert sent_types(chosen, [job(1), job(2)]) == [CPU]
 
 
 def test_a_version_of_many_processors_uses_up_as_many_seconds_and_instances() -> None:
     wide = Choice(RecordKey(1, 10, CPU), Usage(4.0, 0.0, 16e9), 8e9, CPU_VERSION)
     # 7.2e12 / 8e9 = 900 s on 4 processors are 3,600 processor-seconds.
-    fill = filling({CPU: Wish(3601, 4)}, wide)
-    assert sent_types(fill, [job(1), job(2), job(3)]) == [CPU] * 2
+    chosen = selection({CPU: WorkRequest(3601, 4)}, wide)
+    assert sent_types(chosen, [job(1), job(2), job(3)]) == [CPU] * 2
 
 
 def test_the_gpu_version_is_dropped_for_another_when_no_more_gpu_work_is_wanted() -> None:
-    fill = filling({CPU: Wish(0, 2), "NVIDIA": Wish(0, 1)}, cpu_choice(), gpu_choice())
-    assert sent_types(fill, [job(n) for n in range(1, 6)]) == ["NVIDIA", CPU, CPU]
+    chosen = selection({CPU: WorkRequest(0, 2), "NVIDIA": WorkRequest(0, 1)}, cpu_choice(), gpu_choice())
+    assert sent_types(chosen, [job(n) for n in range(1, 6)]) == ["NVIDIA", CPU, CPU]
 
 
 def test_types_that_are_not_wanted_get_nothing() -> None:
-    fill = filling({CPU: Wish(0, 0), "NVIDIA": Wish(100, 0)}, cpu_choice())
-    assert sent_types(fill, [job(1)]) == []
+    chosen = selection({CPU: WorkRequest(0, 0), "NVIDIA": WorkRequest(100, 0)}, cpu_choice())
+    assert sent_types(chosen, [job(1)]) == []
 
 
 @pytest.mark.parametrize(
-    ("wish", "bound_secs", "fits"),
+    ("wanted", "bound_secs", "fits"),
     [
-        (Wish(1, 0, 0), 3600, True),
-        (Wish(1, 0, 0), 3599, False),
+        (WorkRequest(1, 0, 0), 3600, True),
+        (WorkRequest(1, 0, 0), 3599, False),
         # It cannot start before half an hour from now.
-        (Wish(1, 0, 1800), 5400, True),
-        (Wish(1, 0, 1800), 5399, False),
+        (WorkRequest(1, 0, 1800), 5400, True),
+        (WorkRequest(1, 0, 1800), 5399, False),
     ],
 )
-def test_a_job_must_be_done_before_its_deadline(wish: Wish, bound_secs: int, fits: bool) -> None:
-    fill = filling({CPU: wish}, cpu_choice())
-    assert fill.offer(job(delay_bound_secs=bound_secs)) is fits
-    assert (Reason.DEADLINE in fill.reasons) is not fits
+def test_a_job_must_be_done_before_its_deadline(wanted: WorkRequest, bound_secs: int, fits: bool) -> None:
+    chosen = selection({CPU: wanted}, cpu_choice())
+    assert chosen.offer(job(delay_bound_secs=bound_secs)) is fits
+    assert (Reason.DEADLINE in chosen.reasons) is not fits
 
 
 def test_each_job_makes_the_next_begin_later() -> None:
     # Four processors, an hour each: after four jobs the next begins in an hour and ends in two.
-    fill = filling({CPU: Wish(1e6)}, cpu_choice())
-    assert sent_types(fill, [job(n, delay_bound_secs=2 * 3600 - 1) for n in range(1, 9)]) == [CPU] * 4
+    chosen = selection({CPU: WorkRequest(1e6)}, cpu_choice())
+    assert sent_types(chosen, [job(n, delay_bound_secs=2 * 3600 - 1) for n in range(1, 9)]) == [CPU] * 4
 
 
 def test_on_idle_processors_jobs_begin_at_once() -> None:
     # Four processors, all idle, an hour each, due in 1.2 hours: the first four begin now, a fifth in an hour.
-    fill = filling({CPU: Wish(1e6, 4)}, cpu_choice())
-    assert sent_types(fill, [job(n, delay_bound_secs=4320) for n in range(1, 9)]) == [CPU] * 4
+    chosen = selection({CPU: WorkRequest(1e6, 4)}, cpu_choice())
+    assert sent_types(chosen, [job(n, delay_bound_secs=4320) for n in range(1, 9)]) == [CPU] * 4
 
 
 @pytest.mark.parametrize(
@@ -156,20 +157,20 @@ def test_on_idle_processors_jobs_begin_at_once() -> None:
     ],
 )
 def test_what_does_not_fit_says_why(fields: dict[str, int], reason: Reason) -> None:
-    fill = filling({CPU: Wish(1)}, cpu_choice(), computer=replace(PC, ram_bytes=1e9), disk_bytes=1e9)
-    assert not fill.offer(job(**fields))
-    assert fill.reasons == {reason}
+    chosen = selection({CPU: WorkRequest(1)}, cpu_choice(), computer=replace(PC, ram_bytes=1e9), disk_bytes=1e9)
+    assert not chosen.offer(job(**fields))
+    assert chosen.reasons == {reason}
 
 
 def test_disk_is_used_up_by_the_jobs_of_the_reply() -> None:
-    fill = filling({CPU: Wish(1e6)}, cpu_choice(), disk_bytes=2.5e8)
-    assert sent_types(fill, [job(n) for n in range(1, 5)]) == [CPU] * 2
+    chosen = selection({CPU: WorkRequest(1e6)}, cpu_choice(), disk_bytes=2.5e8)
+    assert sent_types(chosen, [job(n) for n in range(1, 5)]) == [CPU] * 2
 
 
 def test_one_copy_of_a_workunit_per_reply_unless_the_app_allows_more() -> None:
     twins = [job(1, workunit=7), job(2, workunit=7)]
-    assert len(sent_types(filling({CPU: Wish(1e6)}, cpu_choice()), twins)) == 1
-    alone = filling({CPU: Wish(1e6)}, cpu_choice(), app=replace(APP, one_result_per_user=False))
+    assert len(sent_types(selection({CPU: WorkRequest(1e6)}, cpu_choice()), twins)) == 1
+    alone = selection({CPU: WorkRequest(1e6)}, cpu_choice(), app=replace(APP, one_result_per_user=False))
     assert len(sent_types(alone, twins)) == 2
 
 
@@ -183,15 +184,15 @@ def test_one_copy_of_a_workunit_per_reply_unless_the_app_allows_more() -> None:
     ],
 )
 def test_limits_of_jobs_at_once_and_in_a_reply(in_progress: int, limits: Limits, njobs: int) -> None:
-    fill = filling({CPU: Wish(1e6)}, cpu_choice(), limits=limits, in_progress=in_progress)
-    assert len(sent_types(fill, [job(n) for n in range(1, 9)])) == njobs
-    assert Reason.IN_PROGRESS in fill.reasons
+    chosen = selection({CPU: WorkRequest(1e6)}, cpu_choice(), limits=limits, in_progress=in_progress)
+    assert len(sent_types(chosen, [job(n) for n in range(1, 9)])) == njobs
+    assert Reason.IN_PROGRESS in chosen.reasons
 
 
 def test_gpu_jobs_have_a_limit_of_their_own() -> None:
     # Two GPUs, one job each
-    fill = filling({"NVIDIA": Wish(1e6)}, gpu_choice(), limits=Limits(1, 1, 20), in_progress=4)
-    assert len(sent_types(fill, [job(n) for n in range(1, 9)])) == 2
+    chosen = selection({"NVIDIA": WorkRequest(1e6)}, gpu_choice(), limits=Limits(1, 1, 20), in_progress=4)
+    assert len(sent_types(chosen, [job(n) for n in range(1, 9)])) == 2
 
 
 @pytest.mark.parametrize(
@@ -210,9 +211,9 @@ def test_gpu_jobs_have_a_limit_of_their_own() -> None:
     ],
 )
 def test_the_quota_of_the_day_is_of_a_version_on_a_computer(record: HostVersionFacts, njobs: int) -> None:
-    fill = filling({CPU: Wish(1e6)}, cpu_choice(), records={RecordKey(1, 10, CPU): record})
-    assert len(sent_types(fill, [job(n) for n in range(1, 9)])) == njobs
-    assert Reason.QUOTA in fill.reasons
+    chosen = selection({CPU: WorkRequest(1e6)}, cpu_choice(), records={RecordKey(1, 10, CPU): record})
+    assert len(sent_types(chosen, [job(n) for n in range(1, 9)])) == njobs
+    assert Reason.QUOTA in chosen.reasons
 
 
 @pytest.mark.parametrize(
@@ -228,15 +229,15 @@ def test_a_single_result_is_replicated_for_computers_with_errors(
     error_rate: float, min_quorum: int, is_adaptive: bool, replicates: bool
 ) -> None:
     records = {RecordKey(1, 10, CPU): HostVersionFacts(error_rate=error_rate)}
-    fill = filling({CPU: Wish(1)}, cpu_choice(), app=replace(APP, is_adaptive=is_adaptive), records=records)
-    assert fill.offer(job(min_quorum=min_quorum))
-    assert fill.sent[0].must_replicate is replicates
+    chosen = selection({CPU: WorkRequest(1)}, cpu_choice(), app=replace(APP, is_adaptive=is_adaptive), records=records)
+    assert chosen.offer(job(min_quorum=min_quorum))
+    assert chosen.sent[0].must_replicate is replicates
 
 
 def test_a_computer_that_never_ran_the_version_is_not_trusted() -> None:
-    fill = filling({CPU: Wish(1)}, cpu_choice(), app=replace(APP, is_adaptive=True))
-    assert fill.offer(job(min_quorum=1))
-    assert fill.sent[0].must_replicate
+    chosen = selection({CPU: WorkRequest(1)}, cpu_choice(), app=replace(APP, is_adaptive=True))
+    assert chosen.offer(job(min_quorum=1))
+    assert chosen.sent[0].must_replicate
 
 
 @pytest.mark.parametrize(
@@ -369,7 +370,7 @@ def test_apps_get_jobs_by_their_weights() -> None:
     draw = random.Random(5)
     got = {1: 0, 2: 0}
     for _ in range(2000):
-        for app_id, count in shares(apps, 2, draw).items():
+        for app_id, count in jobs_by_app_weight(apps, 2, draw).items():
             got[app_id] += count
     assert sum(got.values()) == 4000
     # 3,000 expected; the standard deviation is 27.
@@ -379,15 +380,21 @@ def test_apps_get_jobs_by_their_weights() -> None:
 def test_apps_without_weight_or_without_jobs_get_none() -> None:
     empty, idle = replace(APP, id=1), replace(APP, id=2, weight=0, typical_fpops=1e12)
     busy = replace(APP, id=3, typical_fpops=1e12)
-    assert shares([empty, idle, busy], 5, random.Random(1)) == {3: 5}
-    assert shares([empty, idle], 5, random.Random(1)) == {1: 5}
-    assert shares([idle], 5, random.Random(1)) == {}
+    assert jobs_by_app_weight([empty, idle, busy], 5, random.Random(1)) == {3: 5}
+    assert jobs_by_app_weight([empty, idle], 5, random.Random(1)) == {1: 5}
+    assert jobs_by_app_weight([idle], 5, random.Random(1)) == {}
 
 
 @pytest.mark.parametrize(
-    ("wish", "njobs"),
-    [(Wish(7200, 0), 2), (Wish(0, 4), 4), (Wish(1, 0), 1), (Wish(1e9, 0), 20), (Wish(0, 0), 0)],
+    ("wanted", "njobs"),
+    [
+        (WorkRequest(7200, 0), 2),
+        (WorkRequest(0, 4), 4),
+        (WorkRequest(1, 0), 1),
+        (WorkRequest(1e9, 0), 20),
+        (WorkRequest(0, 0), 0),
+    ],
 )
-def test_as_many_jobs_are_picked_as_the_usual_ones_fill(wish: Wish, njobs: int) -> None:
+def test_as_many_jobs_are_picked_as_the_usual_ones_fill(wanted: WorkRequest, njobs: int) -> None:
     app = replace(APP, typical_fpops=7.2e12)
-    assert jobs_wanted(filling({CPU: wish}, cpu_choice(), app=app), [app]).get(CPU, 0) == njobs
+    assert jobs_wanted(selection({CPU: wanted}, cpu_choice(), app=app), [app]).get(CPU, 0) == njobs

@@ -11,32 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.engine import transitions
-from scheduler.engine.transitions import (
-    CLIENT_DETACHED,
-    CLIENT_ERROR,
-    COULD_NOT_SEND,
-    DIDNT_NEED,
-    DONE,
-    IN_PROGRESS,
-    INCONCLUSIVE,
-    INIT,
-    INVALID,
-    NO_CHECK,
-    NO_REPLY,
-    OVER,
-    READY,
-    SUCCESS,
-    TOO_LATE,
-    UNCHECKED,
-    UNSENT,
-    VALID,
-    VALIDATE_ERROR,
-    Decision,
-    ResultState,
-    WorkunitState,
-    decide,
-)
+from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState, WorkunitError
+from scheduler.engine.transitions import Decision, ResultState, WorkunitState, decide
+
+UNSENT, IN_PROGRESS, OVER = ServerState
+_, SUCCESS, COULD_NOT_SEND, CLIENT_ERROR, NO_REPLY, DIDNT_NEED, VALIDATE_ERROR, CLIENT_DETACHED = Outcome
+UNCHECKED, VALID, INVALID, NO_CHECK, INCONCLUSIVE, TOO_LATE = ValidateState
+# The first three of FileDeleteState have the same numbers.
+INIT, READY, DONE = AssimilateState
 
 NOW = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)
@@ -143,19 +125,19 @@ def test_the_validator_is_asked_when_a_quorum_has_come(kinds: str, fields: dict[
     ("kinds", "fields", "error"),
     [
         ("eee", {}, 0),
-        ("eeee", {}, transitions.ERROR_TOO_MANY_ERRORS),
-        ("eexx", {}, transitions.ERROR_TOO_MANY_ERRORS),
+        ("eeee", {}, WorkunitError.TOO_MANY_ERROR_RESULTS),
+        ("eexx", {}, WorkunitError.TOO_MANY_ERROR_RESULTS),
         ("rrrr", {}, 0),  # silence is no error of the job
-        ("rrrrrrrrr", {}, transitions.ERROR_TOO_MANY_RESULTS),  # 1 more makes 10, but the quorum is 2
+        ("rrrrrrrrr", {}, WorkunitError.TOO_MANY_TOTAL_RESULTS),  # 1 more makes 10, but the quorum is 2
         ("rrrrrrrr", {}, 0),
         ("rrrrrrrrs", {}, 0),
-        ("rrrrrrrrrs", {}, transitions.ERROR_TOO_MANY_RESULTS),
+        ("rrrrrrrrrs", {}, WorkunitError.TOO_MANY_TOTAL_RESULTS),
         ("rrrrrrrrss", {}, 0),  # the validator has not looked yet
-        ("rrrrrrrr??", {}, transitions.ERROR_TOO_MANY_RESULTS),  # an eleventh would have to decide
+        ("rrrrrrrr??", {}, WorkunitError.TOO_MANY_TOTAL_RESULTS),  # an eleventh would have to decide
         ("??????", {}, 0),
-        ("???????", {}, transitions.ERROR_TOO_MANY_SUCCESSES),
+        ("???????", {}, WorkunitError.TOO_MANY_SUCCESS_RESULTS),
         ("??????s", {}, 0),  # the validator has not looked yet
-        ("c", {}, transitions.ERROR_COULD_NOT_SEND),
+        ("c", {}, WorkunitError.COULD_NOT_SEND),
         ("eeee", {"has_canonical": True}, 0),  # it is decided: errors do not matter any more
     ],
 )
@@ -169,9 +151,7 @@ def test_a_workunit_that_cannot_end_well_ends_with_its_reason(kinds: str, fields
 def test_what_is_unsent_is_withdrawn_once_the_workunit_is_decided() -> None:
     assert decided("vvu", has_canonical=True).changes == {2: (OVER, DIDNT_NEED, UNCHECKED)}
     assert decided("eeeeu").changes == {4: (OVER, DIDNT_NEED, UNCHECKED)}
-    assert decided("uup", error_mask=transitions.ERROR_CANCELLED).changes == dict.fromkeys(
-        (0, 1), (OVER, DIDNT_NEED, 0)
-    )
+    assert decided("uup", error_mask=WorkunitError.CANCELLED).changes == dict.fromkeys((0, 1), (OVER, DIDNT_NEED, 0))
 
 
 def test_successes_of_a_failed_workunit_stay_unchecked() -> None:

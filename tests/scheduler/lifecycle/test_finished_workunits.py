@@ -6,7 +6,6 @@ import datetime as dt
 import importlib
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.files.storage import default_storage
@@ -25,29 +24,22 @@ from credit.models import (
     Outcome,
     Result,
     ServerState,
-    ValidateState,
     Workunit,
     WorkunitError,
 )
 from portal.models import Host, User
-from scheduler.engine.outputs import expected_and_received
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner
 from scheduler.lifecycle.assimilator import Finished
-from scheduler.models import ArchivedTask, ArchivedWorkunit, KeptOutput, SetAside, Step, StoredFile, Upload
+from scheduler.models import ArchivedTask, ArchivedWorkunit, KeptOutput, RetryEntry, Step, StoredFile, Upload
 from scheduler.submission import batches
 from scheduler.submission.submit import submit
 from tests.support.credit_factories import NOON, make_app
+from tests.support.finished_jobs import DAY, DEFAULTS, finish, send_and_report, validate
 from tests.support.upload_requests import post, upload_body
 
 pytestmark = pytest.mark.django_db
 
-DAY = dt.timedelta(days=1)
 MINUTE = dt.timedelta(minutes=1)
-DEFAULTS: dict[str, Any] = {
-    "fpops_est": 1e12,
-    "output_files": [{"open_name": "out", "max_nbytes": 1000}, {"open_name": "log", "max_nbytes": 9, "optional": True}],
-    "input_files": [{"open_name": "in", "content": "1 2\n"}],
-}
 taken: list[Finished] = []
 
 
@@ -63,40 +55,6 @@ def take_no_failures(finished: Finished) -> None:
 @pytest.fixture
 def batch(db: None, alice: User) -> Batch:
     return submit(make_app(), DEFAULTS, [{}, {}], owner=alice, name="Pairs", now=NOON)[0]
-
-
-def send_and_report(result: Result, host: Host, content: bytes = b"42\n", outcome: Outcome = Outcome.SUCCESS) -> None:
-    """What scheduler and upload handler do with a result, by their own means where they are ours."""
-    result.server_state, result.host, result.user = ServerState.IN_PROGRESS, host, host.owner
-    result.sent_at, result.deadline_at = NOON, NOON + 7 * DAY
-    result.save()
-    if outcome == Outcome.SUCCESS:
-        assert post(upload_body(f"{result.name}_0", content, max_nbytes=1000)) == "0"
-    received = expected_and_received(result.workunit.output_files, result.name, result.uploads.all())
-    result.server_state, result.outcome, result.received_at = ServerState.OVER, outcome, NOON
-    result.outputs, result.output_digest, result.stderr_text = received.outputs, received.digest, "many words"
-    result.save()
-    Workunit.objects.filter(pk=result.workunit_id).update(transition_at=NOON)
-
-
-def validate(workunit: Workunit) -> None:
-    """The verdict of a validator: all successes are valid, the first is canonical."""
-    results = workunit.results.filter(outcome=Outcome.SUCCESS)
-    results.update(validate_state=ValidateState.VALID, granted_credit=2.5, granted_at=NOON)
-    canonical = results.order_by("id").first()
-    Workunit.objects.filter(pk=workunit.pk).update(
-        canonical_result=canonical, need_validate=False, transition_at=NOON, canonical_credit=2.5
-    )
-
-
-def finish(batch: Batch, host: Host) -> None:
-    """Every workunit of the batch is computed, validated and passed on."""
-    for workunit in batch.workunits.all():
-        for result in workunit.results.all():
-            send_and_report(result, host)
-        transitioner.run(NOON)
-        validate(workunit)
-    transitioner.run(NOON)
 
 
 def test_a_batch_goes_from_submission_to_its_outputs(batch: Batch, studio: Host, tmp_path: Path) -> None:
@@ -159,17 +117,17 @@ def test_a_file_that_cannot_be_deleted_marks_its_workunit_only(
     states = dict(Workunit.objects.values_list("pk", "file_delete_state"))
     assert states[bad.result.workunit_id] == FileDeleteState.ERROR
     assert sorted(states.values()) == [FileDeleteState.DONE, FileDeleteState.ERROR]
-    assert "could not be deleted" in SetAside.objects.get(workunit=bad.result.workunit).fault
+    assert "could not be deleted" in RetryEntry.objects.get(workunit=bad.result.workunit).fault
     # Later it can be.
     Path(default_storage.path(bad.path), "not_empty").rmdir()
     assert file_deleter.run(NOON + 9 * MINUTE) == 0
     assert file_deleter.run(NOON + 10 * MINUTE) == 1
     assert not default_storage.exists(bad.path)
     assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
 
 
-def test_what_failed_before_workunits_were_set_aside_is_tried_again_after_the_migration(
+def test_what_failed_before_there_was_a_retry_queue_is_tried_again_after_the_migration(
     batch: Batch, studio: Host
 ) -> None:
     finish(batch, studio)
@@ -180,10 +138,10 @@ def test_what_failed_before_workunits_were_set_aside_is_tried_again_after_the_mi
     migration = importlib.import_module("scheduler.migrations.0008_failed_deletions_tried_again")
     for _ in range(2):
         with connection.cursor() as cursor:
-            cursor.execute(migration.SET_ASIDE)
+            cursor.execute(migration.SET_ASIDE.replace("scheduler_setaside", "scheduler_retryentry"))  # renamed since
     assert file_deleter.run(timezone.now() + MINUTE) == 2
     assert set(Workunit.objects.values_list("file_delete_state", flat=True)) == {FileDeleteState.DONE}
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
 
 
 def test_an_app_takes_its_results_itself(studio: Host, alice: User) -> None:
@@ -215,14 +173,14 @@ def test_a_function_that_fails_is_tried_again_and_holds_up_nobody(studio: Host, 
     assert assimilator.run(NOON) == exists
     failed.refresh_from_db()
     assert failed.assimilate_state == AssimilateState.READY
-    aside = SetAside.objects.get()
-    assert (aside.workunit, aside.step, aside.retry_at) == (failed, Step.ASSIMILATE, NOON + 10 * MINUTE)
-    assert ("cannot be used" if exists else "No module named 'no'") in aside.fault
+    entry = RetryEntry.objects.get()
+    assert (entry.workunit, entry.step, entry.retry_at) == (failed, Step.ASSIMILATE, NOON + 10 * MINUTE)
+    assert ("cannot be used" if exists else "No module named 'no'") in entry.fault
     # Repaired: whoever made no trouble goes at once, the other one when its time has come.
     App.objects.update(assimilation_function="")
     assert assimilator.run(NOON + 9 * MINUTE) == 1 - exists
     assert assimilator.run(NOON + 10 * MINUTE) == 1
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
 
 
 def test_a_cancelled_batch_ends_and_keeps_what_was_done(batch: Batch, studio: Host) -> None:

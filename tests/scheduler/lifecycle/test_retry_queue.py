@@ -22,9 +22,9 @@ from portal.models import Host, User
 from scheduler import tasks
 from scheduler.lifecycle import assimilator, purge, retry_queue, transitioner
 from scheduler.lifecycle.assimilator import Finished
-from scheduler.lifecycle.metrics import Background
-from scheduler.lifecycle.retry_queue import Batch, run_batches
-from scheduler.models import ArchivedWorkunit, KeptOutput, SetAside, Step
+from scheduler.lifecycle.metrics import BackgroundCollector
+from scheduler.lifecycle.retry_queue import StepBatch, run_batches
+from scheduler.models import ArchivedWorkunit, KeptOutput, RetryEntry, Step
 from tests.support.credit_factories import NOON, make_app, make_result, make_success, make_workunit
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ def app(db: None) -> App:
 
 
 def aside() -> list[str]:
-    return sorted(SetAside.objects.values_list("workunit__name", flat=True))
+    return sorted(RetryEntry.objects.values_list("workunit__name", flat=True))
 
 
 def test_a_workunit_whose_results_cannot_be_made_waits_and_all_others_go_on(app: App) -> None:
@@ -47,7 +47,7 @@ def test_a_workunit_whose_results_cannot_be_made_waits_and_all_others_go_on(app:
     taken = make_result(make_workunit(app), name="w7_1")
     done = transitioner.run(NOON)
     assert (done.nworkunits, done.ncreated, aside()) == (19, 38, ["w7"])
-    fault = SetAside.objects.get()
+    fault = RetryEntry.objects.get()
     assert (fault.step, fault.ntries, fault.retry_at) == (Step.TRANSITION, 1, NOON + 10 * MINUTE)
     assert "result_name" in fault.fault
     # Not again until its time, then at growing intervals, and once it can be done it is forgotten.
@@ -115,10 +115,10 @@ def test_a_function_that_hangs_undoes_nothing_and_ends_the_pass(app: App) -> Non
     hand_over_four(app, "take")
     # A second one that hangs would not be interrupted, and what was done before it would be undone.
     assert (assimilator.run(NOON), aside()) == (1, ["w1"])
-    assert SetAside.objects.get().fault == "The app's function did not end in time."
+    assert RetryEntry.objects.get().fault == "The app's function did not end in time."
     assert (assimilator.run(NOON), aside()) == (2, ["w1"])
     assert called == [("w0", []), ("w1", []), ("w2", ["w1"]), ("w3", ["w1"])]
-    assert SetAside.objects.get().ntries == 1
+    assert RetryEntry.objects.get().ntries == 1
     assert tasks.finish.soft_time_limit == tasks.FINISH_SECS
     # Also if it has to wait for a query that was left behind
     assert tasks.FINISH_SECS + assimilator.QUERY_SECS < settings.CELERY_TASK_TIME_LIMIT
@@ -128,11 +128,11 @@ def test_a_query_of_a_function_that_takes_too_long_is_ended(app: App, monkeypatc
     monkeypatch.setattr(assimilator, "QUERY_SECS", 1)
     hand_over_four(app, "wait_in_the_database")
     assert (assimilator.run(NOON), aside()) == (3, ["w1"])
-    assert "statement timeout" in SetAside.objects.get().fault
+    assert "statement timeout" in RetryEntry.objects.get().fault
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_function_that_is_interrupted_in_a_query_is_set_aside_too(
+def test_a_function_that_is_interrupted_in_a_query_is_queued_too(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
@@ -177,13 +177,13 @@ def test_a_pass_ends_after_its_time_and_nobody_is_blamed(app: App) -> None:
     hand_over_four(app, "take")
     assert assimilator.run(NOON, until=monotonic()) == 0
 
-    def run(batch: Batch) -> int:
+    def run(batch: StepBatch) -> int:
         batch.ids = [1]
         raise SoftTimeLimitExceeded
 
     with pytest.raises(SoftTimeLimitExceeded):
         run_batches(Step.ASSIMILATE, NOON, 1000, run)
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
 
 
 def test_one_that_the_archive_cannot_take_holds_up_no_others(app: App, settings: Settings) -> None:
@@ -197,15 +197,15 @@ def test_one_that_the_archive_cannot_take_holds_up_no_others(app: App, settings:
     assert purge.run(NOON + 2 * MINUTE) == 0
     there.delete()
     assert purge.run(NOON + HOUR) == 1
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
     assert not Workunit.objects.exists()
 
 
 def test_the_time_to_the_next_try_ends_at_a_day(app: App) -> None:
     workunit = make_workunit(app)
     for _ in range(40):
-        retry_queue.set_aside(Step.ARCHIVE, {workunit.pk: "x\0" * 1000}, NOON)
-    fault = SetAside.objects.get()
+        retry_queue.enqueue(Step.ARCHIVE, {workunit.pk: "x\0" * 1000}, NOON)
+    fault = RetryEntry.objects.get()
     assert (fault.ntries, fault.retry_at, len(fault.fault)) == (40, NOON + dt.timedelta(days=1), 500)
 
 
@@ -217,26 +217,26 @@ def test_the_time_to_the_next_try_ends_at_a_day(app: App) -> None:
         (Step.DELETE_FILES, {"file_delete_state": FileDeleteState.READY}),
     ],
 )
-def test_what_another_worker_has_done_meanwhile_is_not_set_aside(app: App, step: Step, due: dict[str, Any]) -> None:
+def test_what_another_worker_has_done_meanwhile_is_not_queued(app: App, step: Step, due: dict[str, Any]) -> None:
     waits, done = make_workunit(app, name="waits", **due), make_workunit(app, name="done")
-    retry_queue.set_aside(step, {waits.pk: "x", done.pk: "x"}, NOON)
+    retry_queue.enqueue(step, {waits.pk: "x", done.pk: "x"}, NOON)
     assert aside() == ["waits"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_another_worker_is_just_doing_is_not_set_aside(transactional_db: None, studio: Host) -> None:
+def test_what_another_worker_is_just_doing_is_not_queued(transactional_db: None, studio: Host) -> None:
     late = make_result(make_workunit(make_app(), name="late"), studio, deadline_at=NOON)
 
-    def set_aside() -> None:
+    def enqueue() -> None:
         try:
-            retry_queue.set_aside(Step.TRANSITION, {late.workunit_id: "x"}, NOON + MINUTE)
+            retry_queue.enqueue(Step.TRANSITION, {late.workunit_id: "x"}, NOON + MINUTE)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             assert transitioner.run_pass(NOON + MINUTE).ntimed_out == 1
-            setting = pool.submit(set_aside)
+            setting = pool.submit(enqueue)
             with connection.cursor() as cursor:
                 while not cursor.rowcount > 0:
                     cursor.execute("SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))")
@@ -247,27 +247,27 @@ def test_what_another_worker_is_just_doing_is_not_set_aside(transactional_db: No
 def test_a_database_at_fault_sets_nothing_aside(app: App) -> None:
     workunit = make_workunit(app)
 
-    def run(batch: Batch) -> int:
+    def run(batch: StepBatch) -> int:
         batch.ids = [workunit.pk]
         raise OperationalError("the connection is lost")
 
     with pytest.raises(OperationalError):
         run_batches(Step.ARCHIVE, NOON, 10, run)
-    assert not SetAside.objects.exists()
+    assert not RetryEntry.objects.exists()
 
 
 def test_operators_see_them_in_the_admin_and_in_the_metrics_and_can_have_them_tried_again(
     app: App, operator: User, client: Client
 ) -> None:
     workunit = make_workunit(app, name="w1", transition_at=NOON)
-    retry_queue.set_aside(Step.TRANSITION, {workunit.pk: "<b>unlucky</b>"}, NOON + 1000 * HOUR)
+    retry_queue.enqueue(Step.TRANSITION, {workunit.pk: "<b>unlucky</b>"}, NOON + 1000 * HOUR)
     client.force_login(operator)
-    page = client.get("/admin/scheduler/setaside/").content.decode()
+    page = client.get("/admin/scheduler/retryentry/").content.decode()
     assert "state transition" in page
     assert "&lt;b&gt;unlucky&lt;/b&gt;" in page
-    chosen = {"action": "try_now", "_selected_action": [str(SetAside.objects.get().pk)]}
-    assert client.post("/admin/scheduler/setaside/", chosen, follow=True).status_code == 200
-    assert SetAside.objects.get().retry_at < NOON + 1000 * HOUR
+    chosen = {"action": "try_now", "_selected_action": [str(RetryEntry.objects.get().pk)]}
+    assert client.post("/admin/scheduler/retryentry/", chosen, follow=True).status_code == 200
+    assert RetryEntry.objects.get().retry_at < NOON + 1000 * HOUR
     registry = CollectorRegistry()
-    registry.register(Background())
+    registry.register(BackgroundCollector())
     assert b'cobblestone_workunits_set_aside{step="transition"} 1.0\n' in generate_latest(registry)

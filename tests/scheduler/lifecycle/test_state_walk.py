@@ -5,56 +5,21 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
 
-from credit.models import AssimilateState, FileDeleteState, Outcome, Result, ServerState, ValidateState, Workunit
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
+from credit.models import Result, Workunit
 from portal.models import Host
-from scheduler.engine import transitions
 from scheduler.lifecycle import transitioner
 from tests.support.credit_factories import NOON, make_app, make_workunit
+from tests.support.state_document import WORDS, State, listed_states, listed_transitions
 
 pytestmark = pytest.mark.django_db
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "states.md").read_text()
 WEEK_LATER = NOON + dt.timedelta(days=7)
-State = tuple[int, int, int]
-
-# The words of the list of transitions.
-WORDS: dict[str, State | None] = {
-    "(none)": None,
-    "unsent": (2, 0, 0),
-    "in progress": (4, 0, 0),
-    "success, unchecked": (5, 1, 0),
-    "valid": (5, 1, 1),
-    "invalid": (5, 1, 2),
-    "not checked": (5, 1, 3),
-    "inconclusive": (5, 1, 4),
-    "too late": (5, 1, 5),
-    "could not be sent": (5, 2, 0),
-    "error": (5, 3, 0),
-    "no reply": (5, 4, 0),
-    "not needed": (5, 5, 0),
-    "validate error": (5, 6, 0),
-    "abandoned": (5, 7, 0),
-}
-
-
-def listed_states() -> set[State]:
-    """The first table: numbers at the beginning of the first three cells."""
-    rows = re.findall(r"^\| (\d) [^|]*\| (\d)[^|]*\| (\d)[^|]*\|", TEXT, re.MULTILINE)
-    return {(int(a), int(b), int(c)) for a, b, c in rows}
-
-
-def listed_transitions() -> list[tuple[str, str, str]]:
-    """(from, to, who) of the second table."""
-    table = TEXT.partition("### What changes a result")[2].partition("Nothing else does.")[0]
-    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)
-    return [row for row in rows if row[0] not in ("from", "---")]
 
 
 def columns(state: State, host: Host) -> dict[str, Any]:
@@ -87,14 +52,16 @@ def test_the_document_lists_what_the_code_knows() -> None:
 
 
 def test_rules_and_tables_have_the_same_numbers() -> None:
-    for name in ("UNSENT", "IN_PROGRESS", "OVER"):
-        assert getattr(transitions, name) == ServerState[name]
-    for name in ("SUCCESS", "COULD_NOT_SEND", "CLIENT_ERROR", "NO_REPLY", "DIDNT_NEED", "VALIDATE_ERROR"):
-        assert getattr(transitions, name) == Outcome[name]
-    for name in ("VALID", "INVALID", "NO_CHECK", "INCONCLUSIVE", "TOO_LATE"):
-        assert getattr(transitions, name) == ValidateState[name]
-    for enum in (AssimilateState, FileDeleteState):
-        assert (transitions.INIT, transitions.READY, transitions.DONE) == (enum.INIT, enum.READY, enum.DONE)
+    tables = (
+        (Result, "server_state", ServerState),
+        (Result, "outcome", Outcome),
+        (Result, "validate_state", ValidateState),
+        (Workunit, "assimilate_state", AssimilateState),
+        (Workunit, "file_delete_state", FileDeleteState),
+    )
+    for model, column, states in tables:
+        field = {field.name: field for field in model._meta.concrete_fields}[column]
+        assert {number for number, _ in field.flatchoices} == set(states), column
 
 
 def test_the_tables_take_legal_states_and_no_others(studio: Host) -> None:

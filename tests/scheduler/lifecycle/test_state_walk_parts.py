@@ -21,9 +21,9 @@ from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner, 
 from scheduler.models import ArchivedWorkunit, Upload
 from scheduler.submission import batches
 from scheduler.submission.submit import submit
-from tests.scheduler.lifecycle.test_state_walk import TEXT, WORDS, listed_transitions
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, result_xml
+from tests.support.state_document import TEXT, WORDS, listed_transitions
 from tests.support.upload_requests import post, upload_body
 from tests.support.validator_runs import RIGHT, WRONG, done, report, validate, volunteers
 

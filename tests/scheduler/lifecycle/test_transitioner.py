@@ -165,7 +165,7 @@ def test_statements_do_not_depend_on_the_number_of_workunits(app: App, studio: H
         ) as captured:
             assert transitioner.run_pass(WEEK_LATER).nworkunits == 2 * nworkunits
         counts.append(len([query for query in captured if "SAVEPOINT" not in query["sql"]]))
-    # Lock workunits, count and lock results, change results, hosts, make results, change workunits, none is set aside.
+    # Lock workunits, count and lock results, change results, hosts, make results, change workunits, none is queued.
     assert counts == [8, 8]
 
 

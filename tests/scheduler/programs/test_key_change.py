@@ -17,9 +17,8 @@ from pytest_django import Settings
 from credit.models import App
 from portal.models import User
 from portal.wire import signing
-from scheduler.files import keys
 from scheduler.models import KeyChange, StoredFile, VersionFile
-from scheduler.programs import catalogue
+from scheduler.programs import catalogue, code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, known_apps, messages, names
 
@@ -33,7 +32,7 @@ def own_keys(tmp_path: Path, settings: Settings) -> Path:
     folder = tmp_path / "own_keys"
     settings.CODE_SIGNING_KEY = folder / "private"
     settings.CODE_SIGNING_KEY_PUBLIC = folder / "public"
-    keys.make_if_missing()
+    code_signing.make_if_missing()
     return folder
 
 
@@ -96,7 +95,7 @@ def test_a_client_follows_the_key_and_gets_jobs_that_suit_it_at_once(client: Cli
     first = client.held
     assert change() == "The key is changed; programs signed with it: 1. Clients follow as they ask.\n"
     reply = client.ask(secs=1)
-    assert (client.held, client.refused) == (keys.code_signing_key_text(), 0)
+    assert (client.held, client.refused) == (code_signing.code_signing_key_text(), 0)
     assert client.held != first
     assert len(names(reply, "result")) == 1
     assert key_in(client.ask()) == ""
@@ -105,13 +104,13 @@ def test_a_client_follows_the_key_and_gets_jobs_that_suit_it_at_once(client: Cli
 def test_a_client_that_missed_two_changes_is_led_from_key_to_key_and_gets_jobs_only_then(client: Client) -> None:
     client.ask()
     change()
-    second = keys.code_signing_key_text()
+    second = code_signing.code_signing_key_text()
     change()
     reply = client.ask(secs=1)
     assert (client.held, names(reply, "result")) == (second, [])
     assert messages(reply)[0].startswith("No jobs sent: this project's code-signing key has changed more than once")
     reply = client.ask(secs=1)
-    assert (client.held, len(names(reply, "result"))) == (keys.code_signing_key_text(), 1)
+    assert (client.held, len(names(reply, "result"))) == (code_signing.code_signing_key_text(), 1)
     assert client.refused == 0
 
 
@@ -138,7 +137,7 @@ def test_a_key_that_another_process_told_a_moment_ago_is_no_strange_one(client: 
     # Without the hook after the commit, as in a process that did not make the change.
     call_command("change_code_signing_key", stdout=StringIO())
     assert known_apps() is kept
-    client.held = keys.code_signing_key_text()
+    client.held = code_signing.code_signing_key_text()
     reply = client.ask(secs=1)
     assert (len(names(reply, "result")), client.refused, messages(reply)) == (1, 0, [])
 
@@ -158,11 +157,11 @@ def test_the_old_keys_are_kept_and_a_server_with_the_old_public_file_follows(
 ) -> None:
     old = (own_keys / "public").read_text()
     change()
-    assert (own_keys / "public").read_text().strip() == keys.code_signing_key_text() != old.strip()
+    assert (own_keys / "public").read_text().strip() == code_signing.code_signing_key_text() != old.strip()
     kept = sorted(path.name for path in own_keys.iterdir())
     assert [name.split("-")[0] for name in kept] == ["private", "private.old", "public", "public.old"]
     settings.CODE_SIGNING_KEY_PUBLIC = next(own_keys.glob("public.old-*"))
-    assert keys.code_signing_key_text() == (own_keys / "public").read_text().strip()
+    assert code_signing.code_signing_key_text() == (own_keys / "public").read_text().strip()
     assert (own_keys / "private").stat().st_mode & 0o777 == 0o600
 
 
@@ -173,8 +172,8 @@ def test_a_change_that_was_cut_off_after_the_database_is_ended_by_a_second_run(a
     change("--take", own_keys / "carried")
     assert change() == "The key is changed; programs signed with it: 0. Clients follow as they ask.\n"
     assert KeyChange.objects.count() == 1
-    assert keys.sign_code(b"x") is not None
-    assert keys.is_signed(b"x", keys.sign_code(b"x") or "")
+    assert code_signing.sign_code(b"x") is not None
+    assert code_signing.is_signed(b"x", code_signing.sign_code(b"x") or "")
 
 
 def test_the_new_key_is_on_the_disk_before_any_client_is_told(
@@ -204,7 +203,7 @@ def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
     app: App, own_keys: Path, settings: Settings, tmp_path: Path
 ) -> None:
     listed = change("--list")
-    key = "".join(keys.code_signing_key_text().split())[:-1]
+    key = "".join(code_signing.code_signing_key_text().split())[:-1]
     assert listed == f"key {key}\nprogram_1 {MD5} {''.join(signed(MD5).split())[:-1]}\n"
     (tmp_path / "list").write_text(listed)
     change("--sign", tmp_path / "list", tmp_path / "carried")
@@ -213,14 +212,14 @@ def test_with_the_private_key_elsewhere_lists_and_signatures_are_carried(
         change()
     assert "programs signed with it: 1." in change("--take", tmp_path / "carried")
     assert "programs signed with it: 0." in change("--take", tmp_path / "carried")
-    assert keys.is_signed_md5(MD5, StoredFile.objects.get().signature)
+    assert code_signing.is_signed_md5(MD5, StoredFile.objects.get().signature)
     settings.CODE_SIGNING_KEY = own_keys / "private"
     (tmp_path / "new list").write_text(change("--list"))
     with pytest.raises(CommandError, match=r"private.next already: adopt it"):
         change("--sign", tmp_path / "new list", tmp_path / "carried")
     for _ in range(2):
         change("--adopt", tmp_path / "new list")
-        assert keys.is_signed(b"x", keys.sign_code(b"x") or "")
+        assert code_signing.is_signed(b"x", code_signing.sign_code(b"x") or "")
 
 
 def test_a_key_that_the_site_has_not_taken_is_not_adopted(app: App, own_keys: Path, tmp_path: Path) -> None:
@@ -276,11 +275,11 @@ def test_what_the_old_key_has_not_signed_is_not_signed_by_the_new_one(
 
 
 def test_a_file_that_came_past_the_key_stops_the_change_on_one_machine_too(app: App) -> None:
-    before = keys.code_signing_key_text()
+    before = code_signing.code_signing_key_text()
     StoredFile.objects.update(md5="66" * 16)
     with pytest.raises(CommandError, match="program_1: the present key has not signed"):
         change()
-    assert keys.code_signing_key_text() == before
+    assert code_signing.code_signing_key_text() == before
 
 
 @pytest.mark.parametrize(
@@ -302,11 +301,11 @@ def test_wrong_or_missing_signatures_change_nothing(
         file.unlink()
     else:
         file.write_text(text)
-    before = keys.code_signing_key_text()
+    before = code_signing.code_signing_key_text()
     with pytest.raises(CommandError, match=said):
         change("--take", tmp_path / "carried")
-    assert keys.code_signing_key_text() == before
-    assert keys.is_signed_md5(MD5, StoredFile.objects.get().signature)
+    assert code_signing.code_signing_key_text() == before
+    assert code_signing.is_signed_md5(MD5, StoredFile.objects.get().signature)
 
 
 def test_an_old_key_does_not_come_back(app: App, own_keys: Path, tmp_path: Path) -> None:

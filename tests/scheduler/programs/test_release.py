@@ -17,8 +17,8 @@ from pytest_django import Settings
 from credit.models import App, AppVersion
 from portal.wire import signing
 from scheduler.examples import demo
-from scheduler.files import keys
 from scheduler.models import PlanClass, StoredFile, VersionFile
+from scheduler.programs import code_signing
 
 pytestmark = pytest.mark.django_db
 
@@ -64,7 +64,7 @@ def test_a_release_makes_what_the_scheduler_needs(folder: Path) -> None:
         with default_storage.open(file.path) as stored:
             content = stored.read()
         assert len(content) == file.nbytes
-        public = signing.parse_public_key(keys.code_signing_key_text())
+        public = signing.parse_public_key(code_signing.code_signing_key_text())
         assert signing.verify(content, file.signature, public)
 
 

@@ -1,4 +1,4 @@
-"""Ready jobs: which are laid out, who gets them, and what happens if they are not to be had any more."""
+"""Ready jobs: which are leased, who gets them, and what happens if they cannot be had any more."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from credit.models import App, Result, ServerState, Workunit
 from portal.clients import plain
 from portal.clients.wants import Once
 from portal.models import User
-from scheduler.engine.facts import Ask, Job
+from scheduler.engine.facts import Job, JobQuery
 from scheduler.lifecycle import host_merge
-from scheduler.models import HostRecord, ShelfBlock
+from scheduler.models import HostRecord, JobLease
 from scheduler.programs import catalogue
 from scheduler.programs.catalogue import BEFORE_ALL
-from scheduler.ready_jobs import fill, job_cache
-from scheduler.ready_jobs.fill import JobAtHand, Place
-from scheduler.ready_jobs.job_cache import LAID_OUT_NEAR_END, Hand, Shelf
+from scheduler.ready_jobs import job_cache
+from scheduler.ready_jobs.job_cache import FILL_NJOBS_NEAR_END, JobCache, Place, ReadyJob, TakenJobs
 from scheduler.ready_jobs.sql import BLOCK
 from scheduler.rpc import answer as rpc_answer
 from scheduler.rpc import store
 from scheduler.rpc.dispatch import NO_LIMIT
-from scheduler.rpc.write import Writing
+from scheduler.rpc.store import WriteQuery
 from scheduler.wire.requests import parse_request
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, at_once, computer_of, fill_ready_jobs, key_of, known_apps
@@ -51,26 +50,26 @@ def queue(app: App, nworkunits: int, ncopies: int = 1) -> list[Result]:
     return [make_result(workunit) for workunit in workunits for _ in range(ncopies)]
 
 
-def asked(app: App, most: int) -> Ask:
-    return Ask(app.pk, most, 1e10, 0.0, NO_LIMIT, NO_LIMIT, True, *BEFORE_ALL)
+def asked(app: App, most: int) -> JobQuery:
+    return JobQuery(app.pk, most, 1e10, 0.0, NO_LIMIT, NO_LIMIT, True, *BEFORE_ALL)
 
 
-def filled(app: App) -> tuple[Shelf, catalogue.Catalogue]:
+def filled(app: App) -> tuple[JobCache, catalogue.Catalogue]:
     catalogue.forget()
     known = known_apps()
-    mine = Shelf(app.pk)
+    mine = JobCache(app.pk)
     plain.run(mine.fill_if_low(known))
     return mine, known
 
 
-def lay_out(
-    app_id: int, renter: int, place: Place, most: int, rent_secs: float
-) -> tuple[list[JobAtHand], Place | None, bool]:
-    return plain.run(fill.lay_out(app_id, renter, place, most, rent_secs))
+def lease_jobs(
+    app_id: int, holder: int, place: Place, most: int, lease_secs: float
+) -> tuple[list[ReadyJob], Place | None, bool]:
+    return plain.run(job_cache.lease_jobs(app_id, holder, place, most, lease_secs))
 
 
 def with_ready_jobs(user: User, **fields: int) -> Computer:
-    """A computer whose next request is served from the shelf."""
+    """A computer whose next request is served from ready jobs."""
     computer = computer_of(user, **fields)
     computer.ask(0, 1)
     fill_ready_jobs()
@@ -116,14 +115,14 @@ def test_a_person_gets_one_copy_of_a_workunit_and_others_the_rest(app: App, alic
     queue(app, 1, ncopies=2)
     mine, known = filled(app)
     (job,) = mine.take(asked(app, 1), alice.pk, known)
-    # While it is in a hand its workunit is locked, for bob too.
+    # While it is taken its workunit is locked, for bob too.
     assert mine.take(asked(app, 1), bob.pk, known) == []
     mine.forget([job])
     assert mine.take(asked(app, 1), alice.pk, known) == []
     assert len(mine.take(asked(app, 1), bob.pk, known)) == 1
 
 
-def test_who_had_a_copy_before_the_jobs_were_laid_out_gets_none(app: App, alice: User, bob: User) -> None:
+def test_who_had_a_copy_before_the_jobs_were_leased_gets_none(app: App, alice: User, bob: User) -> None:
     first, _ = queue(app, 1, ncopies=2)
     now = timezone.now()
     Result.objects.filter(pk=first.pk).update(
@@ -142,7 +141,7 @@ def test_what_is_put_back_is_the_first_again(app: App, alice: User) -> None:
     assert names(mine.take(asked(app, 3), alice.pk, known)) == [first.name, second.name, third.name]
 
 
-def test_what_is_in_a_hand_is_not_laid_out_again(app: App, alice: User, bob: User) -> None:
+def test_a_taken_job_is_not_added_again(app: App, alice: User, bob: User) -> None:
     queue(app, 1, ncopies=2)
     mine, known = filled(app)
     (job,) = mine.take(asked(app, 1), alice.pk, known)
@@ -165,7 +164,7 @@ def test_what_somebody_else_found_in_the_queue_is_not_put_back(app: App, alice: 
     assert mine.take(asked(app, 1), alice.pk, known) == []
 
 
-def test_copies_laid_out_one_after_the_other_know_of_each_other(app: App, alice: User, bob: User) -> None:
+def test_copies_added_one_after_the_other_know_of_each_other(app: App, alice: User, bob: User) -> None:
     queue(app, 1)
     mine, known = filled(app)
     mine.forget(mine.take(asked(app, 1), alice.pk, known))
@@ -182,44 +181,44 @@ def test_of_two_apps_nothing_is_taken_if_one_has_too_few(
     other = make_app(name="other")
     queue(app, 2)
     mine, known = filled(app)
-    monkeypatch.setattr(job_cache, "_shelves", {app.pk: mine})
-    hand = Hand(known)
-    assert not hand.take([asked(app, 2), asked(other, 1)], alice.pk)
-    assert hand.jobs == []
-    assert hand.take([asked(app, 2)], alice.pk)
-    assert len(hand.jobs) == 2
+    monkeypatch.setattr(job_cache, "_caches", {app.pk: mine})
+    taken = TakenJobs(known)
+    assert not taken.take([asked(app, 2), asked(other, 1)], alice.pk)
+    assert taken.jobs == []
+    assert taken.take([asked(app, 2)], alice.pk)
+    assert len(taken.jobs) == 2
 
 
-def test_the_most_urgent_jobs_are_laid_out_first_wherever_their_workunits_are(app: App) -> None:
+def test_the_most_urgent_jobs_are_leased_first_wherever_their_workunits_are(app: App) -> None:
     workunits = [make_workunit(app, output_files=[]) for _ in range(2 * BLOCK)]
     for number, workunit in enumerate(workunits):
         make_result(workunit, priority=number % 4)
-    found, place, _ = lay_out(app.pk, 1, BEFORE_ALL, BLOCK, 10.0)
+    found, place, _ = lease_jobs(app.pk, 1, BEFORE_ALL, BLOCK, 10.0)
     # A quarter of the jobs has each priority: all of priority 3, then all of priority 2.
     assert [each.rank for each in found] == [-3] * (BLOCK // 2) + [-2] * (BLOCK // 2)
     assert place == (-2, found[-1].job.id + 1)
 
 
 def test_reading_on_brings_all_jobs_of_the_queue(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fill, "LOOKED_AT", 25)
+    monkeypatch.setattr(job_cache, "MAX_LOOKED_AT", 25)
     waiting = queue(app, 30)
-    first, place, is_near_end = lay_out(app.pk, 1, BEFORE_ALL, 20, 10.0)
+    first, place, is_near_end = lease_jobs(app.pk, 1, BEFORE_ALL, 20, 10.0)
     assert place is not None and not is_near_end
-    rest, end, is_near_end = lay_out(app.pk, 1, place, 20, 10.0)
+    rest, end, is_near_end = lease_jobs(app.pk, 1, place, 20, 10.0)
     assert [each.job.id for each in first + rest] == [result.pk for result in waiting]
     assert end is None and is_near_end
 
 
-def test_of_a_short_queue_each_process_lays_out_a_part(app: App) -> None:
-    queue(app, 4 * LAID_OUT_NEAR_END)
-    shelves = [filled(app)[0] for _ in range(3)]
-    for mine in shelves:
+def test_of_a_short_queue_each_process_leases_a_part(app: App) -> None:
+    queue(app, 4 * FILL_NJOBS_NEAR_END)
+    caches = [filled(app)[0] for _ in range(3)]
+    for mine in caches:
         plain.run(mine.fill_if_low(known_apps()))
-    assert [len(mine._jobs) for mine in shelves] == [LAID_OUT_NEAR_END] * 3
+    assert [len(mine._jobs) for mine in caches] == [FILL_NJOBS_NEAR_END] * 3
 
 
-def test_of_a_short_queue_more_is_laid_out_if_requests_want_more(app: App, alice: User) -> None:
-    queue(app, 5 * LAID_OUT_NEAR_END)
+def test_of_a_short_queue_more_is_leased_if_requests_want_more(app: App, alice: User) -> None:
+    queue(app, 5 * FILL_NJOBS_NEAR_END)
     mine, known = filled(app)
     for _ in range(4):
         mine.take(asked(app, 10), alice.pk, known)
@@ -241,44 +240,44 @@ def test_at_the_queues_end_it_is_soon_read_again_if_that_brings_new_jobs(
     assert mine._not_before == 1000.0 + pause_secs
 
 
-def test_jobs_lie_there_no_longer_than_the_catalogue_is_kept(app: App, alice: User) -> None:
+def test_jobs_are_ready_no_longer_than_the_catalogue_is_kept(app: App, alice: User) -> None:
     queue(app, 1)
     mine, _ = filled(app)
     catalogue.forget()
     assert mine.take(asked(app, 1), alice.pk, known_apps()) == []
 
 
-def test_no_two_processes_lay_out_the_same_jobs(app: App) -> None:
+def test_no_two_processes_lease_the_same_jobs(app: App) -> None:
     waiting = queue(app, 3 * BLOCK)
-    found = [lay_out(app.pk, renter, BEFORE_ALL, BLOCK, 10.0)[0] for renter in (1, 2, 3)]
-    laid_out = Counter(each.job.id for jobs in found for each in jobs)
-    assert set(laid_out.values()) == {1}
-    assert set(laid_out) <= {result.pk for result in waiting}
+    found = [lease_jobs(app.pk, holder, BEFORE_ALL, BLOCK, 10.0)[0] for holder in (1, 2, 3)]
+    leased = Counter(each.job.id for jobs in found for each in jobs)
+    assert set(leased.values()) == {1}
+    assert set(leased) <= {result.pk for result in waiting}
     # Blocks do not begin with the first workunit: there are three or four of them, for three processes.
-    assert len(laid_out) >= 2 * BLOCK
+    assert len(leased) >= 2 * BLOCK
 
 
-def test_a_process_that_died_leaves_its_jobs_to_others_when_the_rent_is_over(app: App) -> None:
+def test_a_process_that_died_leaves_its_jobs_to_others_when_the_lease_expires(app: App) -> None:
     queue(app, 2)
-    assert len(lay_out(app.pk, 1, BEFORE_ALL, 2, 10.0)[0]) == 2
-    assert lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0] == []
-    ShelfBlock.objects.update(until=timezone.now() - dt.timedelta(seconds=1))
-    assert len(lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]) == 2
-    assert set(ShelfBlock.objects.values_list("renter", flat=True)) == {2}
+    assert len(lease_jobs(app.pk, 1, BEFORE_ALL, 2, 10.0)[0]) == 2
+    assert lease_jobs(app.pk, 2, BEFORE_ALL, 2, 10.0)[0] == []
+    JobLease.objects.update(until=timezone.now() - dt.timedelta(seconds=1))
+    assert len(lease_jobs(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]) == 2
+    assert set(JobLease.objects.values_list("holder", flat=True)) == {2}
 
 
-def test_a_rent_made_while_the_clock_was_wrong_is_over(app: App) -> None:
+def test_a_lease_made_while_the_clock_was_wrong_is_over(app: App) -> None:
     queue(app, 2)
-    lay_out(app.pk, 1, BEFORE_ALL, 2, 10.0)
-    ShelfBlock.objects.update(until=timezone.now() + dt.timedelta(days=1))
-    assert len(lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]) == 2
+    lease_jobs(app.pk, 1, BEFORE_ALL, 2, 10.0)
+    JobLease.objects.update(until=timezone.now() + dt.timedelta(days=1))
+    assert len(lease_jobs(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]) == 2
 
 
-def test_blocks_whose_jobs_are_gone_are_forgotten(app: App) -> None:
-    ShelfBlock.objects.create(app=app, block=-1, renter=1, until=timezone.now() - dt.timedelta(minutes=2))
+def test_leases_whose_jobs_are_gone_are_deleted(app: App) -> None:
+    JobLease.objects.create(app=app, block=-1, holder=1, until=timezone.now() - dt.timedelta(minutes=2))
     queue(app, 1)
-    lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)
-    assert not ShelfBlock.objects.filter(block=-1).exists()
+    lease_jobs(app.pk, 2, BEFORE_ALL, 2, 10.0)
+    assert not JobLease.objects.filter(block=-1).exists()
 
 
 def test_what_one_computer_finds_in_the_queue_is_known_when_the_same_person_asks_with_another(
@@ -286,7 +285,7 @@ def test_what_one_computer_finds_in_the_queue_is_known_when_the_same_person_asks
 ) -> None:
     results = queue(app, 3, ncopies=2)
     first, second = with_ready_jobs(alice, ncpus=16), Computer(key_of(alice))
-    # More than lie there for her: she has a copy of the first workunit. So both are picked from the queue.
+    # More than are ready for her: she has a copy of the first workunit. So both are picked from the queue.
     first.ask(0, 3)
     assert set(first.jobs) == {results[0].name, results[2].name, results[4].name}
     assert "No jobs sent" in second.ask(0, 1)
@@ -357,13 +356,13 @@ def test_a_request_is_answered_anew_if_the_computer_was_written_since_it_was_rea
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_waits_to_forget_a_block_that_another_process_is_forgetting(app: App) -> None:
-    ShelfBlock.objects.create(app=app, block=-1, renter=1, until=timezone.now() - dt.timedelta(minutes=2))
+def test_nobody_waits_to_delete_a_lease_that_another_process_is_deleting(app: App) -> None:
+    JobLease.objects.create(app=app, block=-1, holder=1, until=timezone.now() - dt.timedelta(minutes=2))
     queue(app, 1)
     with transaction.atomic():
-        ShelfBlock.objects.select_for_update().get()
+        JobLease.objects.select_for_update().get()
         found: list[object] = []
-        elsewhere(lambda: found.extend(lay_out(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]))
+        elsewhere(lambda: found.extend(lease_jobs(app.pk, 2, BEFORE_ALL, 2, 10.0)[0]))
         assert len(found) == 1
 
 
@@ -388,10 +387,10 @@ def test_an_app_without_ready_jobs_gets_its_share(app: App, alice: User) -> None
     for each in (app, other):
         queue(each, 40)
     sent = []
-    for is_rented_elsewhere in (False, True):
-        if is_rented_elsewhere:
-            ShelfBlock.objects.all().delete()
-            lay_out(other.pk, 1, BEFORE_ALL, 40, 10.0)
+    for is_leased_elsewhere in (False, True):
+        if is_leased_elsewhere:
+            JobLease.objects.all().delete()
+            lease_jobs(other.pk, 1, BEFORE_ALL, 40, 10.0)
         computer = computer_of(alice, ncpus=64)
         computer.ask(0, 1)
         for number in range(12):
@@ -426,11 +425,11 @@ def test_a_request_that_is_given_up_lets_go_of_its_jobs(app: App, alice: User) -
         return (yield want)
 
     want = next(steps)
-    while not isinstance(want, Writing):
+    while not isinstance(want, WriteQuery):
         want = steps.send(plain.run(done(want)))
-    assert len(job_cache._shelves[app.pk]._in_hands) == len(want.ready_jobs) == 1
+    assert len(job_cache._caches[app.pk]._taken) == len(want.ready_jobs) == 1
     steps.close()
-    assert job_cache._shelves[app.pk]._in_hands == {}
+    assert job_cache._caches[app.pk]._taken == {}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -439,17 +438,17 @@ def test_requests_that_find_no_ready_jobs_wait_for_the_same_filling(
 ) -> None:
     queue(app, 20)
     computers = [with_ready_jobs(alice) for _ in range(4)]
-    job_cache._shelves[app.pk]._jobs.clear()
-    job_cache._shelves[app.pk]._not_before = 0.0
+    job_cache._caches[app.pk]._jobs.clear()
+    job_cache._caches[app.pk]._not_before = 0.0
     nfillings = 0
-    really_lay_out = fill.lay_out
+    really_lease = job_cache.lease_jobs
 
     def counted(*args: Any) -> Any:
         nonlocal nfillings
         nfillings += 1
-        return (yield from really_lay_out(*args))
+        return (yield from really_lease(*args))
 
-    monkeypatch.setattr(fill, "lay_out", counted)
+    monkeypatch.setattr(job_cache, "lease_jobs", counted)
     at_once(*[computer.asks(0, 2) for computer in computers])
     assert nfillings == 1
     assert [len(computer.jobs) for computer in computers] == [3] * 4

@@ -15,9 +15,8 @@ from pytest_django import Settings
 from credit.models import App, HostAppVersion, Result, ServerState, Workunit
 from portal.models import ClientKey, Host, User
 from portal.wire import credentials
-from scheduler.files import keys
 from scheduler.models import HostRecord, PlanClass, StoredFile, VersionFile
-from scheduler.programs import catalogue
+from scheduler.programs import catalogue, code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import (
     ADDRESS,
@@ -440,7 +439,7 @@ def test_captured_requests_are_answered(app: App, alice: User, name: str) -> Non
     key = computer_of(alice).key
     body = captured(name)
     old = body.split(b"<authenticator>")[1].split(b"</authenticator>")[0]
-    body = re.sub(rb"(?<=<code_sign_key>\n)[^<]*", keys.code_signing_key_text().encode() + b"\n", body)
+    body = re.sub(rb"(?<=<code_sign_key>\n)[^<]*", code_signing.code_signing_key_text().encode() + b"\n", body)
     reply = post(body.replace(old, key.encode(), 1))
     assert reply.endswith("</scheduler_reply>\n")
     assert int(value(reply, "hostid")) == Host.objects.get().pk
@@ -454,7 +453,7 @@ def test_captured_requests_are_answered(app: App, alice: User, name: str) -> Non
 def test_the_code_signing_key_is_sent_to_those_without_one(app: App, alice: User) -> None:
     computer = computer_of(alice)
     assert "<code_sign_key>" in computer.ask()
-    assert "<code_sign_key>" not in computer.ask(code_sign_key=f"\n{keys.code_signing_key_text()}\n")
+    assert "<code_sign_key>" not in computer.ask(code_sign_key=f"\n{code_signing.code_signing_key_text()}\n")
 
 
 def test_what_is_no_request_is_refused_with_the_reason(app: App) -> None:

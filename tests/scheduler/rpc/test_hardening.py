@@ -34,7 +34,7 @@ from scheduler.models import PlanClass, Trickle, Upload
 from scheduler.submission.submit import submit
 from scheduler.wire.job_fields import JobError
 from scheduler.wire.requests import MAX_RESULTS
-from tests.scheduler.submission.test_batches_rest import API, SUBMISSION, bearer, call
+from tests.support.batches_api import API, SUBMISSION, bearer, call
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import ADDRESS, CAPTURES, Computer, computer_of, gpu, messages, names, result_xml
 from tests.support.upload_requests import make_task, post_cut, upload_body

@@ -1,4 +1,4 @@
-"""Where a process begins to look in an app's queue for jobs that are not at hand."""
+"""Where a process begins to look in an app's queue for jobs that are not ready."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_head_moves_with_what_is_sent_and_goes_back_when_too_little_is_left(
     computer = computer_of(alice, ncpus=16)
     computer.ask(0, 1)
     assert computer.jobs == [first.name]
-    # Nothing more is laid out: the shelf is not filled again within a second from the end of the queue.
+    # Nothing more is added: the job cache is not filled again within a second from the end of the queue.
     computer.ask(0, 1)
     second, third = (make_result(make_workunit(app, output_files=[])) for _ in range(2))
     computer.ask(0, 1)

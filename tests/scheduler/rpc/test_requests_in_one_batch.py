@@ -17,8 +17,7 @@ from portal.clients.wants import Query, Step, Steps
 from portal.models import Host, User
 from scheduler.programs import catalogue
 from scheduler.rpc import store
-from scheduler.rpc.store import Reading
-from scheduler.rpc.write import Writing
+from scheduler.rpc.store import ReadQuery, WriteQuery
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, at_once, computer_of, fill_ready_jobs, key_of
 from tests.support.wait import wait_until
@@ -45,7 +44,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> list[Computer]:
 
 
 def batches_of(
-    query: type[Reading | Writing], monkeypatch: pytest.MonkeyPatch, before: Callable[[int], None] = lambda _: None
+    query: type[ReadQuery | WriteQuery], monkeypatch: pytest.MonkeyPatch, before: Callable[[int], None] = lambda _: None
 ) -> list[list[Any]]:
     """The batches that are carried out from now on; ``before`` each is called with its number."""
     seen: list[list[Any]] = []
@@ -60,7 +59,7 @@ def batches_of(
     return seen
 
 
-def hosts(batches: list[list[Writing]]) -> list[list[int]]:
+def hosts(batches: list[list[WriteQuery]]) -> list[list[int]]:
     return [sorted(each.host_id for each in batch) for batch in batches]
 
 
@@ -92,7 +91,7 @@ def elsewhere(work: Callable[[], object]) -> None:
 def test_requests_that_come_at_once_are_written_in_one_go(
     fleet: list[Computer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, written = batches_of(Reading, monkeypatch), batches_of(Writing, monkeypatch)
+    read, written = batches_of(ReadQuery, monkeypatch), batches_of(WriteQuery, monkeypatch)
     all_ask_at_once(fleet)
     assert [len(batch) for batch in read] == [FLEET]
     assert hosts(written) == [sorted(computer.hostid for computer in fleet)]
@@ -111,7 +110,7 @@ def test_if_one_of_them_is_outdated_only_that_one_is_answered_anew(
         if not nbefore:
             elsewhere(lambda: Host.objects.filter(pk=changed).update(venue="home"))
 
-    written = batches_of(Writing, monkeypatch, change)
+    written = batches_of(WriteQuery, monkeypatch, change)
     all_ask_at_once(fleet)
     assert hosts(written) == [sorted(computer.hostid for computer in fleet), [changed]]
     for computer in fleet:
@@ -125,7 +124,7 @@ def test_if_a_job_is_not_to_be_had_only_who_was_given_it_is_answered_anew(
 ) -> None:
     first = Result.objects.filter(server_state=ServerState.UNSENT).earliest("id")
     Result.objects.filter(pk=first.pk).update(server_state=ServerState.OVER, outcome=5)
-    written = batches_of(Writing, monkeypatch)
+    written = batches_of(WriteQuery, monkeypatch)
     all_ask_at_once(fleet)
     assert [len(batch) for batch in written] == [FLEET, 1]
     assert hosts(written)[1] == [fleet[0].hostid]
@@ -142,7 +141,7 @@ def test_two_computers_of_one_person_are_written_one_after_the_other(
     second = computer_of(owner)
     second.ask(0, 1)
     fill_ready_jobs()
-    written = batches_of(Writing, monkeypatch)
+    written = batches_of(WriteQuery, monkeypatch)
     all_ask_at_once([fleet[0], fleet[1], second])
     assert hosts(written) == [sorted([fleet[0].hostid, fleet[1].hostid]), [second.hostid]]
     workunits = Result.objects.filter(user=owner).values_list("workunit", flat=True)
@@ -187,7 +186,7 @@ def test_what_may_wait_for_a_lock_keeps_nobody_else_waiting(fleet: list[Computer
 
 def test_who_names_very_many_jobs_is_read_apart(fleet: list[Computer], monkeypatch: pytest.MonkeyPatch) -> None:
     fleet[1].jobs += [f"unknown_{number}" for number in range(store.FEW_NAMES)]
-    read = batches_of(Reading, monkeypatch)
+    read = batches_of(ReadQuery, monkeypatch)
     all_ask_at_once(fleet)
     assert sorted(len(batch) for batch in read) == [1, FLEET - 1]
     assert [len(sent(computer)) for computer in fleet] == [3] * FLEET
@@ -208,7 +207,7 @@ def test_a_fault_is_its_own_requests_alone(fleet: list[Computer]) -> None:
 
     asker = {"key_hash": "0" * 64, "host_id": 1, "reported": [], "preferences_at": 0.0}
     # No JSON can say the first name, and PostgreSQL takes the second for no text.
-    readings = [store.Reading(asker | {"names": names}) for names in (["\ud800"], [], ["\0"])]
+    readings = [store.ReadQuery(asker | {"names": names}) for names in (["\ud800"], [], ["\0"])]
     unsaid, found, refused, reply = at_once(*map(wanted, readings), fleet[0].asks(0, 2))
     assert isinstance(unsaid, TypeError)
     assert found is None  # nobody has this key

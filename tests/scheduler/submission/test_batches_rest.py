@@ -12,16 +12,13 @@ from django.test import Client
 
 from credit.models import App, Batch, Workunit, WorkunitError
 from portal.models import Host, User
-from portal.people.api_tokens import issue_token
 from scheduler.lifecycle import assimilator
 from scheduler.submission.submit import submit
-from tests.scheduler.lifecycle.test_finished_workunits import DEFAULTS, finish
+from tests.support.batches_api import API, SUBMISSION, bearer, call
 from tests.support.credit_factories import NOON, make_app
+from tests.support.finished_jobs import DEFAULTS, finish
 
 pytestmark = pytest.mark.django_db
-
-API = "/api/v1/batches/"
-SUBMISSION: dict[str, Any] = {"app": "alpine", "name": "Pairs", "defaults": DEFAULTS, "jobs": [{}, {}]}
 
 
 @pytest.fixture
@@ -39,16 +36,6 @@ def submitter(alice: User) -> User:
 @pytest.fixture
 def headers(submitter: User) -> dict[str, str]:
     return bearer(submitter)
-
-
-def bearer(user: User, scope: str = "write:jobs") -> dict[str, str]:
-    return {"Authorization": f"Bearer {issue_token(user, name='test', scopes=[scope], lifetime=None)}"}
-
-
-def call(method: str, address: str, headers: dict[str, str], body: Any = None, status: int = 200) -> Any:
-    reply = Client().generic(method, address, json.dumps(body) if body else "", "application/json", headers=headers)
-    assert reply.status_code == status, reply.content
-    return json.loads(reply.content)
 
 
 def test_jobs_are_submitted_and_followed(app: App, headers: dict[str, str], submitter: User) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.wire.scanner import ProtocolError
-from scheduler.engine.request import CPU, Wish
+from scheduler.engine.request import CPU, WorkRequest
 from scheduler.wire import requests
 from scheduler.wire.requests import parse_request
 from tests.support.scheduler_clients import CAPTURES, captured, gpu
@@ -38,7 +38,7 @@ def test_a_captured_request_names_client_and_computer(name: str) -> None:
 
 def test_work_is_wanted_by_processor_type() -> None:
     request = parse_request(captured("gpu_two_jobs_full_workload"))
-    assert request.wishes == {CPU: Wish(359.711472, 1.75), "testgpu": Wish(358.845887, 1.0)}
+    assert request.work_requests == {CPU: WorkRequest(359.711472, 1.75), "testgpu": WorkRequest(358.845887, 1.0)}
     assert [(gpu.type, gpu.count, gpu.peak_flops) for gpu in request.gpus] == [("testgpu", 2, 1e12)]
 
 
@@ -66,7 +66,7 @@ def test_a_refused_upload_says_so_in_the_file_only() -> None:
 
 
 def test_a_captured_trickle() -> None:
-    (message,) = parse_request(captured("trickle_up")).messages
+    (message,) = parse_request(captured("trickle_up")).trickles
     assert (message.result_name, message.variety) == ("lab_shm_wu_1_0", "progress")
     assert message.text == "<fraction>0.4</fraction>"
     assert message.written_at == 1795249760
@@ -85,23 +85,23 @@ def test_the_programs_of_the_anonymous_platform() -> None:
     ("tags", "wishes"),
     [
         # An old client names no type.
-        ("<work_req_seconds>100</work_req_seconds>", {CPU: Wish(100.0)}),
+        ("<work_req_seconds>100</work_req_seconds>", {CPU: WorkRequest(100.0)}),
         # New-style although nothing is wanted of CPUs: the old tag is not looked at.
-        ("<work_req_seconds>100</work_req_seconds><cpu_req_secs>0</cpu_req_secs>", {CPU: Wish()}),
-        ("<work_req_seconds>100</work_req_seconds><cpu_req_instances>0</cpu_req_instances>", {CPU: Wish()}),
+        ("<work_req_seconds>100</work_req_seconds><cpu_req_secs>0</cpu_req_secs>", {CPU: WorkRequest()}),
+        ("<work_req_seconds>100</work_req_seconds><cpu_req_instances>0</cpu_req_instances>", {CPU: WorkRequest()}),
         # A coprocessor's own tag is enough.
         (
             f"<work_req_seconds>100</work_req_seconds><coprocs>{gpu(secs=50, instances=1)}</coprocs>",
-            {CPU: Wish(), "NVIDIA": Wish(50.0, 1.0)},
+            {CPU: WorkRequest(), "NVIDIA": WorkRequest(50.0, 1.0)},
         ),
-        ("<cpu_req_secs>5</cpu_req_secs><estimated_delay>7</estimated_delay>", {CPU: Wish(5.0, 0.0, 7.0)}),
+        ("<cpu_req_secs>5</cpu_req_secs><estimated_delay>7</estimated_delay>", {CPU: WorkRequest(5.0, 0.0, 7.0)}),
         # Nothing that is a number: nothing wanted.
-        ("<cpu_req_secs>nan</cpu_req_secs><cpu_req_instances>1e400</cpu_req_instances>", {CPU: Wish()}),
-        ("<cpu_req_secs>-5</cpu_req_secs>", {CPU: Wish()}),
+        ("<cpu_req_secs>nan</cpu_req_secs><cpu_req_instances>1e400</cpu_req_instances>", {CPU: WorkRequest()}),
+        ("<cpu_req_secs>-5</cpu_req_secs>", {CPU: WorkRequest()}),
     ],
 )
-def test_what_is_wanted(tags: str, wishes: dict[str, Wish]) -> None:
-    assert parse_request(wrapped(tags)).wishes == wishes
+def test_what_is_wanted(tags: str, wishes: dict[str, WorkRequest]) -> None:
+    assert parse_request(wrapped(tags)).work_requests == wishes
 
 
 def test_a_gpu_as_an_nvidia_client_describes_it() -> None:
@@ -213,6 +213,6 @@ def test_no_bytes_crash_the_reading(pieces: list[bytes]) -> None:
         request = parse_request(b"<scheduler_request>" + b"".join(pieces) + b"</scheduler_request>")
     except ProtocolError:
         return
-    assert all(wish.secs >= 0 and wish.instances >= 0 for wish in request.wishes.values())
+    assert all(wish.secs >= 0 and wish.instances >= 0 for wish in request.work_requests.values())
     assert all(0.01 <= fraction <= 1 for fraction in request.available_fractions)
     assert all(gpu.count >= 1 and gpu.peak_flops >= 0 for gpu in request.gpus)

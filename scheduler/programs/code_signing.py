@@ -1,14 +1,12 @@
-"""The keys of the project server: the code-signing pair, and the secret that certifies uploads.
+"""The code-signing key: the pair, what it has signed, and what clients with an older key are sent.
 
-Clients keep the code-signing key and check every program with it (BOINC protocol, keys and signatures), so its private
-part may be kept on another machine; scheduler/programs/key_change.py changes it. It is not the key that signs addresses
-of projects: either can be kept offline alone. Nobody but this site reads upload certificates, so they are keyed hashes:
-a microsecond each, in the form that clients expect of a signature.
+Clients keep the key and check every program with it (BOINC protocol, keys and signatures), so its private part may be
+kept on another machine. `scheduler.programs.key_change` changes it. It is not the key that signs addresses of projects:
+either can be kept offline alone.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +15,6 @@ from typing import Final
 
 from django.conf import settings
 
-from portal.clients.settings_cache import once
 from portal.wire import signing
 from portal.wire.key_files import make_pair_if_missing
 from scheduler.models import KeyChange
@@ -128,22 +125,3 @@ def is_signed(content: bytes, signature: str) -> bool:
 def is_signed_md5(md5: str, signature: str) -> bool:
     """The same of content that has this MD5."""
     return signing.verify_md5(md5, signature, signing.parse_public_key(code_signing_key_text()))
-
-
-def upload_certificate(name: str, max_nbytes: int) -> str:
-    """What a client must show to upload a file of this name, of that size at most: a hex line and a dot."""
-    # Begun with the secret once. `hmac.digest` would let other threads run meanwhile, which costs more than the digest.
-    digest = _begun_digest().copy()
-    digest.update(f"<name>{name}</name><max_nbytes>{max_nbytes}</max_nbytes>".encode())
-    return f"{digest.hexdigest()}\n.\n"
-
-
-@once
-def _begun_digest() -> hmac.HMAC:
-    return hmac.new(settings.UPLOAD_SECRET.encode(), digestmod="sha256")
-
-
-def is_certified(name: str, max_nbytes: int, certificate: str) -> bool:
-    """Whether this certificate was made by `upload_certificate`; blanks around its lines do not matter."""
-    lines = certificate.split()
-    return hmac.compare_digest("".join(lines).encode(), "".join(upload_certificate(name, max_nbytes).split()).encode())

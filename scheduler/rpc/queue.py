@@ -1,0 +1,91 @@
+"""Pick jobs from the queues of unsent results, and say why none suits.
+
+Jobs are picked with SKIP LOCKED, result and workunit together, so schedulers never wait for one another here. What is
+picked and not sent is free again at the end of the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from portal.clients.wants import Query, Row, Step, Steps, fetch
+from scheduler.engine.facts import Job, JobDetails, JobQuery
+from scheduler.rpc import sql as rpc_sql
+
+
+def _as_json(queries: Sequence[JobQuery]) -> str:
+    return orjson.dumps(queries).decode()
+
+
+def pick(user_id: int, queries: Sequence[JobQuery]) -> Steps[tuple[list[Job], dict[int, tuple[int, int]]]]:
+    """Lock jobs at the heads of the apps' queues; these in the queue's order, and by app where its queue begins now."""
+    # As texts, since for numbers the driver would prepare another statement for each size.
+    values = {"user_id": str(user_id)} | {
+        f"{name}_{number}": str(getattr(query, name))
+        for number, query in enumerate(queries)
+        for name in rpc_sql.JOB_QUERY
+    }
+    [(picked,)] = yield from fetch(Step(rpc_sql.pick(len(queries)), values))
+    jobs: list[Job] = []
+    heads: dict[int, tuple[int, int]] = {}
+    for *facts, rank, begin_id in orjson.loads(picked or "[]"):
+        jobs.append(_job(facts))
+        heads[jobs[-1].app_id] = rank, begin_id
+    return jobs, heads
+
+
+def _job(facts: Sequence[Any]) -> Job:
+    return Job(*[*facts[:10], JobDetails(*facts[10:])])
+
+
+class Waiting(NamedTuple):
+    """How many jobs wait, of those that are looked at, and how many need more memory, disk or time than there is."""
+
+    njobs: int
+    memory: int
+    disk: int
+    deadline: int
+
+
+def pick_elsewhere(
+    user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], found: Sequence[Job]
+) -> Steps[tuple[list[Job], Waiting]]:
+    """Lock jobs from elsewhere in the queues whose heads have too few, and count what waits for all ``queries``."""
+    values = {
+        "user_id": str(user_id),
+        "short": _as_json(short),
+        "apps": _as_json(queries),
+        "found": f"{{{','.join(str(job.id) for job in found)}}}",
+    }
+    [(picked, waiting)] = yield from fetch(Step(rpc_sql.PICK_ELSEWHERE, values))
+    return [_job(facts) for facts in orjson.loads(picked or "[]")], Waiting(*waiting)
+
+
+@dataclass(slots=True, eq=False)
+class DiagnosisQuery(Query):
+    """Find out why nothing suits. It looks at so many jobs that no other request should wait for it."""
+
+    queries: Sequence[JobQuery]
+    is_write = False
+
+    @property
+    def kind(self) -> str:
+        return "diagnose"
+
+    @property
+    def is_slow(self) -> bool:
+        return True
+
+    @staticmethod
+    def steps(several: Sequence[DiagnosisQuery], *, apart: bool) -> list[Step]:
+        (diagnosis,) = several
+        return [Step(rpc_sql.DIAGNOSE, {"apps": _as_json(diagnosis.queries)})]
+
+    @staticmethod
+    def found(several: Sequence[DiagnosisQuery], rows: Sequence[Row]) -> list[Waiting]:
+        [(waiting,)] = rows
+        return [Waiting(*waiting)]

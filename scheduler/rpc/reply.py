@@ -1,0 +1,141 @@
+"""What a scheduler reply says: account and computer, keys, and the jobs that were sent."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+from django.conf import settings
+
+from credit.engine.recent_credit import decayed
+from credit.engine.rules import Rules
+from portal.clients.settings_cache import once
+from scheduler.engine.facts import Choice, Job
+from scheduler.engine.outputs import upload_name
+from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
+from scheduler.files import addresses
+from scheduler.files.certificates import upload_certificate
+from scheduler.programs.catalogue import Catalogue
+from scheduler.programs.code_signing import KeyStep
+from scheduler.rpc.dispatch import Dispatch
+from scheduler.rpc.store import Account, Credit, KnownHost, KnownResult
+from scheduler.wire.replies import HostCard, JobCard, Notice, Person, SchedulerReply, VersionCard
+
+_PUBLISHED: Final = Rules.published()
+OTHER_KEY: Final = (
+    "BOINC on this computer has a code-signing key that is not this project's, and would refuse all of its programs. "
+    "Remove the project in BOINC and add it again."
+)
+
+
+@once
+def _said_to_all() -> dict[str, Any]:
+    """What every reply says of the project."""
+    return {
+        "project_name": settings.SITE_NAME,
+        "master_url": settings.PROJECT_URL,
+        "download_url": addresses.download_url(""),
+        "upload_url": addresses.upload_url(),
+        "request_delay_secs": settings.SCHEDULER_REQUEST_DELAY_SECS,
+        "next_rpc_secs": settings.SCHEDULER_NEXT_RPC_SECS,
+    }
+
+
+def reply_to(
+    request: SchedulerRequest, account: Account, host: KnownHost, reasons_given: list[str], now: dt.datetime
+) -> SchedulerReply:
+    """Everything but jobs: account, computer, acknowledgements, and why nothing was sent."""
+
+    def recent(credit: Credit) -> float:
+        return decayed(credit.expavg, credit.expavg_at, now.timestamp(), _PUBLISHED)
+
+    return SchedulerReply(
+        **_said_to_all(),
+        person=Person(
+            account.user_id,
+            account.user_name,
+            account.email_hash,
+            account.cross_project_id,
+            account.created_at,
+            account.credit.total,
+            recent(account.credit),
+        ),
+        host=HostCard(
+            host.id, host.id != request.hostid, host.venue, host.created_at, host.credit.total, recent(host.credit)
+        ),
+        notices=[Notice(f"No jobs sent: {text[0].lower()}{text[1:]}") for text in reasons_given],
+        preferences=account.preferences,
+        result_acks=list(dict.fromkeys(result.name for result in request.results)),
+    )
+
+
+def add_key(
+    reply: SchedulerReply, step: KeyStep, stays: list[KnownResult], known: Catalogue, is_anonymous: bool
+) -> None:
+    """The project's key, if the client has none or an older one, and new signatures of what it may be fetching."""
+    reply.code_sign_key_xml = step.xml
+    if step.xml:
+        versions = {result.version_id: None for result in stays if result.version_id in known.version_xml}
+        reply.signed_anew_xml = [known.version_xml[id_] for id_ in versions if id_ is not None]
+    elif not (step.reaches_current or is_anonymous):
+        reply.notices.append(Notice(OTHER_KEY, is_notice=True))
+
+
+def add_jobs(reply: SchedulerReply, work: Dispatch, sent: set[int], now: dt.datetime) -> None:
+    """The jobs that were really sent, and those that are sent again, with their apps and versions, each once."""
+    known = work.catalogue
+    jobs = [
+        (each.job, each.choice, now.timestamp() + each.job.delay_bound_secs)
+        for each in work.selection.sent
+        if each.job.id in sent
+    ]
+    jobs += [(each.job, choice, each.deadline_at or 0.0) for each, choice in work.again if each.job is not None]
+    apps = dict.fromkeys(job.app_id for job, _, _ in jobs)
+    reply.apps_xml = [known.app_xml[app_id] for app_id in apps]
+    chosen = {choice.key.version_id: choice for _, choice, _ in jobs if choice.version is not None}
+    reply.versions = [_version_card(choice, known) for choice in chosen.values()]
+    reply.jobs = [_job_card(job, choice, deadline_at, known) for job, choice, deadline_at in jobs]
+
+
+def _version_card(choice: Choice, known: Catalogue) -> VersionCard:
+    version = choice.version
+    assert version is not None  # anonymous platform: the client has its versions
+    return VersionCard(
+        app_name=known.app_names[version.app_id],
+        version_num=version.version_num,
+        platform=version.platform,
+        plan_class=version.plan_class,
+        avg_ncpus=choice.usage.ncpus,
+        flops=choice.flops,
+        gpu_type=version.processor_type if version.processor_type != CPU else "",
+        gpu_usage=choice.usage.gpus,
+        files=known.version_files[version.id],
+        files_xml=known.version_xml[version.id],
+    )
+
+
+def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) -> JobCard:
+    what = choice.version or choice.client_version
+    assert what is not None  # one or the other
+    details = job.details
+    assert details is not None  # they are read with every job that may be sent
+    return JobCard(
+        result_name=job.name,
+        workunit_name=details.workunit_name,
+        app_name=known.app_names[job.app_id],
+        version_num=what.version_num,
+        platform=what.platform or ANONYMOUS,
+        plan_class=what.plan_class,
+        deadline_at=deadline_at,
+        fpops_est=job.fpops_est,
+        fpops_bound=job.fpops_bound,
+        memory_bytes=job.memory_bytes,
+        disk_bytes=job.disk_bytes,
+        command_line=details.command_line,
+        inputs=details.input_files,
+        outputs=details.output_files,
+        certificates=[
+            upload_certificate(upload_name(job.name, number), int(file["max_nbytes"]))
+            for number, file in enumerate(details.output_files)
+        ],
+    )

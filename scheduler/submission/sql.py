@@ -1,0 +1,52 @@
+"""The statements of submission and of batches."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from credit.engine.states import AssimilateState, Outcome, ServerState
+
+READ_PROGRESS: Final = f"""
+SELECT b.id, coalesce(w.ndone, 0) + coalesce(a.ndone, 0), coalesce(w.nfailed, 0) + coalesce(a.nfailed, 0),
+       coalesce(w.nready, 0) + coalesce(a.ndone, 0) + coalesce(a.nfailed, 0),
+       coalesce(r.nunsent, 0), coalesce(r.nout, 0), coalesce(r.nover, 0),
+       (SELECT count(*) FROM scheduler_keptoutput k WHERE k.batch_id = b.id)
+  FROM credit_batch b
+  LEFT JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE canonical_result_id IS NOT NULL) AS ndone,
+              count(*) FILTER (WHERE error_mask > 0 AND canonical_result_id IS NULL) AS nfailed,
+              count(*) FILTER (WHERE assimilate_state = {AssimilateState.DONE}) AS nready
+         FROM credit_workunit WHERE batch_id = b.id) w ON true
+  LEFT JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE error_mask = 0) AS ndone, count(*) FILTER (WHERE error_mask > 0) AS nfailed
+         FROM scheduler_archivedworkunit WHERE batch_id = b.id) a ON true
+  LEFT JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE r.server_state = {ServerState.UNSENT}) AS nunsent,
+              count(*) FILTER (WHERE r.server_state = {ServerState.IN_PROGRESS}) AS nout,
+              count(*) FILTER (WHERE r.server_state = {ServerState.OVER}) AS nover
+         FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id WHERE w.batch_id = b.id) r ON true
+ WHERE b.id = ANY(%(ids)s)
+"""
+# Locks workunits by id, then their results. Unsent results are withdrawn at once, as thousands that nobody wants must
+# not be sent before the transitioner comes by. The scheduler has those in progress aborted.
+CANCEL: Final = f"""
+WITH open AS (
+  SELECT id FROM credit_workunit
+   WHERE batch_id = %(batch)s AND canonical_result_id IS NULL AND error_mask = 0
+   ORDER BY id FOR NO KEY UPDATE),
+withdrawn AS (
+  UPDATE credit_result r SET server_state = {ServerState.OVER}, outcome = {Outcome.DIDNT_NEED} FROM open
+   WHERE r.workunit_id = open.id AND r.server_state = {ServerState.UNSENT})
+UPDATE credit_workunit w SET error_mask = %(cancelled)s, need_validate = false, transition_at = %(now)s
+  FROM open WHERE w.id = open.id
+"""
+# For {columns} and {values}: those of `scheduler.submission.create_work`. Locks nothing; the caller has the workunits
+# locked, or nobody else sees them yet.
+CREATE_RESULTS: Final = """
+        INSERT INTO credit_result ({columns})
+        SELECT {values}
+          FROM unnest(%(ids)s::bigint[], %(firsts)s::int[], %(counts)s::int[]) AS wanted(id, first, n)
+          JOIN credit_workunit w ON w.id = wanted.id,
+               generate_series(wanted.first, wanted.first + wanted.n - 1) AS number
+         ORDER BY w.id, number
+        """
