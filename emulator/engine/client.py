@@ -1,7 +1,7 @@
 """The client of an emulated computer: its processors, projects and jobs, and what changes them.
 
 This holds the state and keeps it consistent; emulator.engine.run moves time, emulator.engine.contact makes RPCs,
-and a policy decides. Policies see it as policy.ClientView.
+and a policy (emulator.engine.policy) decides.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import insort
 from heapq import heapify, heappush
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
 from emulator.engine import random_numbers
 from emulator.engine.availability import UpDown
-from emulator.engine.policy import Choice, ProjectView
+from emulator.engine.decisions import Choice
 from emulator.engine.quirks import Quirks
 from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
 from emulator.engine.server import Server
@@ -22,9 +22,6 @@ from emulator.engine.timeline.lanes import Lanes
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import Log, Recorder
 from emulator.engine.timeline.results import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LEAST_BUFFER_SECS: Final = 180.0
 LEAST_UP_FRACTION: Final = 0.01
@@ -93,10 +90,10 @@ class Client:
         self.seed = seed
         self.now = 0.0
         processors = scenario.host.processors
-        self.kinds: Final = tuple(processor.kind for processor in processors)
+        self.kinds: Final = tuple(processor.kind for processor in processors)  # names; [0] is "CPU"
         self.count: Final = [processor.instances for processor in processors]
         preferences = scenario.preferences
-        self.instances = [float(count) for count in self.count]
+        self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
         self.instances[0] = float(max(1, int(self.count[0] * preferences.max_cpus_percent / 100)))
         self.instance_flops = [
             processor.counted_flops * (processor.instances if quirks.gpu_count_squared and kind else 1)
@@ -108,8 +105,8 @@ class Client:
             max(LEAST_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
             for kind in range(len(processors))
         ]
-        self.kind_active = [True] * len(processors)
-        self.period_secs = preferences.period_secs
+        self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
+        self.period_secs = preferences.period_secs  # scheduling period
         self.report_at_once = preferences.report_at_once
         self.buffer_min_secs = self.buffer_total_secs = 0.0
         self.set_buffer(preferences)
@@ -126,7 +123,7 @@ class Client:
         self.any_suspended = any(state.suspended for state in self.projects)
         self.with_jobs: list[list[ProjectState]] = [[] for _ in processors]  # per kind: who has unfinished jobs
         self.contested = False  # for some kind two projects have, so they take turns
-        self.running: list[Job] = []
+        self.running: list[Job] = []  # in order of their starts
         self.busy_projects: list[ProjectState] = []  # those with running jobs
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
@@ -175,14 +172,14 @@ class Client:
 
     # What policies ask.
 
-    def can_ask(self, project: ProjectView, now: float) -> bool:
-        """See policy.ClientView."""
+    def can_ask(self, project: ProjectState, now: float) -> bool:
+        """Whether it may be asked for work now: attached, not suspended, new tasks allowed, no RPC delay."""
         return (
             project.rpc_allowed_secs <= now and project.attached and not project.suspended and not project.no_new_tasks
         )
 
-    def backed_off(self, project: ProjectView, kind: int, now: float) -> bool:
-        """See policy.ClientView."""
+    def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
+        """Whether the client may not ask that project for jobs of that kind yet."""
         return project.backoff_until_secs[kind] > now
 
     # Jobs.
@@ -245,14 +242,13 @@ class Client:
 
     def apply(self, choice: Choice, now: float) -> None:
         """Runs what the policy chose: preempts what is not in it, starts what does not run, sets the CPUs' speed."""
-        chosen = cast("list[Job]", choice.jobs)  # the only jobs there are
+        chosen = choice.jobs
         running = self.running
         count = len(running)
         if chosen is running:
             if choice.added is not None:
-                added = cast("Job", choice.added)
-                self._start(added, now, choice.reasons[-1])
-                running.append(added)
+                self._start(choice.added, now, choice.reasons[-1])
+                running.append(choice.added)
         elif chosen[:count] == running:
             for place in range(count, len(chosen)):
                 self._start(chosen[place], now, choice.reasons[place])
@@ -274,7 +270,7 @@ class Client:
 
     def _mark_deadlines(self, choice: Choice, now: float) -> None:
         """Of the jobs that ran already, marks those that run on for their deadline."""
-        for job, reason in zip(cast("Sequence[Job]", choice.jobs), choice.reasons, strict=True):
+        for job, reason in zip(choice.jobs, choice.reasons, strict=True):
             if not job.by_deadline and reason in BY_DEADLINE:
                 self.settle(job, now)
                 job.by_deadline = True
@@ -300,7 +296,7 @@ class Client:
         job.by_deadline = reason in BY_DEADLINE
         job.app.running += 1
         job.rate = rate = self.cpu_rate if kind == 0 else 1.0
-        job.settled_secs = job.since_secs = now
+        job.settled_secs = now
         self._will_end(job, now)
         job.lanes = self.lanes[kind].take(usage)
         self._load(job, rate, now)

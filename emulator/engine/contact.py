@@ -11,7 +11,8 @@ from typing import Final
 
 from emulator.engine import random_numbers
 from emulator.engine.client import Client
-from emulator.engine.policy import Policy, WorkRequest
+from emulator.engine.decisions import WorkRequest
+from emulator.engine.policy import Policy
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
@@ -82,7 +83,7 @@ class Contact:
             return False
         request = None
         if self._client.can_ask(due, now):
-            request = self._policy.ask_along(due, now)
+            request = self._policy.piggyback_request(due, now)
         reason = Reason.REPORT_HOUR
         if self._client.report_at_once:
             reason = Reason.REPORT_AT_ONCE

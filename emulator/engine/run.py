@@ -34,7 +34,7 @@ from emulator.engine.scenario import (
     ServerUp,
     Suspend,
 )
-from emulator.engine.state import NEVER, ProjectState
+from emulator.engine.state import NEVER
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import Log, Recorder
 from emulator.engine.timeline.results import HostState, Result
@@ -240,7 +240,7 @@ class Run:
         client = self._client
         if choice.jobs is not client.running or choice.added is not None:
             client.apply(choice, now)
-        again = choice.look_again_secs
+        again = choice.recheck_secs
         soonest = now + LEAST_LOOK_SECS
         return again if again > soonest else soonest
 
@@ -248,11 +248,10 @@ class Run:
         """Asks the policy whom to ask and does so; returns when to look again."""
         fetch = self._policy.fetch(now)
         if fetch.request is None:
-            again = fetch.look_again_secs
+            again = fetch.recheck_secs
             soonest = now + LEAST_LOOK_SECS
             return again if again > soonest else soonest
         project = fetch.request.project
-        assert isinstance(project, ProjectState)
         self._contact.rpc(project, fetch.request, now)
         self._contact.dropped()
         return now

@@ -12,7 +12,7 @@ from heapq import heapreplace
 from random import Random
 from typing import Final
 
-from emulator.engine.policy import WorkRequest
+from emulator.engine.decisions import WorkRequest
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import standard_normal
 from emulator.engine.scenario import LEAST_JOB_FLOP, Normal

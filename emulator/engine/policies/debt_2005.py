@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from heapq import heapify, heappop
 from typing import Final
 
+from emulator.engine.client import Client
+from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.policies.long_term_debt import has_many_jobs
-from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
 from emulator.engine.scenario import Scenario
+from emulator.engine.state import Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
-NEVER: Final = float("inf")
 LEAST_LOOK_SECS: Final = 60.0
 
 
@@ -115,7 +116,7 @@ def need_to_get_work(
 class _Task:
     """A running task (ACTIVE_TASK): what it did in this period, what it is expected to pay off in it."""
 
-    job: JobView
+    job: Job
     reason: Reason
     expected_pay_off: float
     work_secs: float = 0.0
@@ -129,7 +130,7 @@ class Debt2005:
 
     def __init__(self, scenario: Scenario) -> None:
         self._start_debts = {project.name: project.standing.debt_secs for project in scenario.projects}
-        self._client: ClientView
+        self._client: Client
         self._debts: dict[int, float] = {}
         self._tasks: list[_Task] = []
         self._done_secs: dict[int, float] = {}  # by tasks that finished in this period, per project
@@ -139,7 +140,7 @@ class Debt2005:
         self._booked_to = 0.0
         self._look_at = 0.0  # no condition to fetch comes true before, or nobody can be asked
 
-    def begin(self, client: ClientView) -> None:
+    def begin(self, client: Client) -> None:
         self._client = client
         self._pay_off_secs = client.period_secs
         self._debts = {project.index: self._start_debts.get(project.name, 0.0) for project in client.projects}
@@ -163,10 +164,10 @@ class Debt2005:
             self._tasks.remove(task)
             self._book(task)
 
-    def job_arrived(self, job: JobView, now: float) -> None:
+    def job_arrived(self, job: Job, now: float) -> None:
         pass
 
-    def job_ended(self, job: JobView, now: float) -> None:
+    def job_ended(self, job: Job, now: float) -> None:
         for task in self._tasks:
             if task.job is job:
                 self._tasks.remove(task)
@@ -272,7 +273,7 @@ class Debt2005:
         client = self._client
         fractions = _share_fractions([project for project in client.projects if _runnable(project)])
         cpus = client.instances[0]
-        best: tuple[tuple[float, float, int], ProjectView] | None = None
+        best: tuple[tuple[float, float, int], ProjectState] | None = None
         for project in client.projects:
             if not client.can_ask(project, now) or not project.can_supply[0] or has_many_jobs(project):
                 continue
@@ -292,7 +293,7 @@ class Debt2005:
         empty = [0.0] * len(client.kinds)
         return WorkRequest(project, [max(secs, 1.0), *empty[1:]], empty, need.reason)
 
-    def ask_along(self, project: ProjectView, now: float) -> WorkRequest | None:
+    def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
         need = self._need(now)
         request = self._request(need, now) if need else None
         return request if request is not None and request.project is project else None
@@ -300,20 +301,20 @@ class Debt2005:
     def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
         pass
 
-    def standing(self, project: ProjectView, now: float) -> float:
+    def standing(self, project: ProjectState, now: float) -> float:
         return self._debts.get(project.index, 0.0)
 
 
-def _share_fractions(projects: Sequence[ProjectView]) -> dict[int, float]:
+def _share_fractions(projects: Sequence[ProjectState]) -> dict[int, float]:
     total = sum(project.share for project in projects)
     return {project.index: project.share / total if total else 0.0 for project in projects}
 
 
-def _runnable(project: ProjectView) -> bool:
+def _runnable(project: ProjectState) -> bool:
     return project.attached and not project.suspended
 
 
-def _offers(project: ProjectView, kept: Sequence[JobView], taken: set[int]) -> Iterator[tuple[JobView, Reason]]:
+def _offers(project: ProjectState, kept: Sequence[Job], taken: set[int]) -> Iterator[tuple[Job, Reason]]:
     """The project's results in the order of preference: that ran last, preempted, not yet started."""
     for job in kept:
         yield job, Reason.DEBT_KEPT

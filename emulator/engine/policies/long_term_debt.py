@@ -21,10 +21,11 @@ from itertools import pairwise
 from typing import Final
 
 from emulator.engine.client import Client
+from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.policies.rr_simulation import Forecast, Outlook
 from emulator.engine.policies.run_list import Chooser
-from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
 from emulator.engine.scenario import DAY_SECS, Scenario
+from emulator.engine.state import Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
 BACKOFF_MOST_SECS: Final = DAY_SECS
@@ -33,7 +34,7 @@ LEAST_SHARE_FRACTION: Final = 1e-9  # of all shares: one of 0 waits for all othe
 MOST_RUNNABLE: Final = 1000  # jobs of a project; with more it is asked for none (as by the present client)
 ANY_JOB_SECS: Final = 1.0  # asked of a starved project for a kind without a shortfall
 
-Eligible = Callable[[ProjectView, int, float], bool]
+Eligible = Callable[[ProjectState, int, float], bool]
 """Whether a project collects debt for a kind of processor just after that time."""
 
 
@@ -62,7 +63,7 @@ def settle(
 class DebtAccounts:
     """The debts of all attached projects, for the first kinds of processor (all of them, or the CPU alone)."""
 
-    def __init__(self, client: ClientView, kinds: int, eligible: Eligible, standing: Mapping[str, Mapping[str, float]]):
+    def __init__(self, client: Client, kinds: int, eligible: Eligible, standing: Mapping[str, Mapping[str, float]]):
         self._client = client
         self._eligible = eligible
         self._kinds = range(kinds)
@@ -101,11 +102,11 @@ class DebtAccounts:
         used = {project.index: elapsed_secs * project.busy[kind] for project in projects if project.busy[kind]}
         self.debts[kind] = settle(self.debts[kind], shares, used, elapsed_secs * self._client.instances[kind])
 
-    def of(self, project: ProjectView, kind: int) -> float:
+    def of(self, project: ProjectState, kind: int) -> float:
         """The project's debt for that kind, in instance-seconds; at most 0."""
         return self.debts[kind][project.index]
 
-    def overall(self, project: ProjectView) -> float:
+    def overall(self, project: ProjectState) -> float:
         """The sum over kinds, each weighted with the speed of one instance: FLOP."""
         index, flop = project.index, 0.0
         for debts, speed in zip(self.debts, self._client.instance_flops, strict=False):
@@ -128,8 +129,7 @@ class LongTermDebt:
         self._forecast: Forecast
         self._chooser: Chooser
 
-    def begin(self, client: ClientView) -> None:
-        assert isinstance(client, Client)
+    def begin(self, client: Client) -> None:
         self._client = client
         self._accounts = accounts = DebtAccounts(client, len(client.kinds), self._is_eligible, self._standing)
         # Weighted round-robin: who has had least in proportion to its share is next.
@@ -145,7 +145,7 @@ class LongTermDebt:
             lambda job: job.counted_flops * client.period_secs,
         )
 
-    def _is_eligible(self, project: ProjectView, kind: int, now: float) -> bool:
+    def _is_eligible(self, project: ProjectState, kind: int, now: float) -> bool:
         """ "Debt eligible": not backed off, the back-off not at its maximum, not suspended, new tasks allowed."""
         if project.suspended or project.no_new_tasks:
             return False
@@ -159,10 +159,10 @@ class LongTermDebt:
     def projects_changed(self, now: float) -> None:
         self._accounts.projects_changed()
 
-    def job_arrived(self, job: JobView, now: float) -> None:
+    def job_arrived(self, job: Job, now: float) -> None:
         pass
 
-    def job_ended(self, job: JobView, now: float) -> None:
+    def job_ended(self, job: Job, now: float) -> None:
         pass
 
     def choose(self, now: float) -> Choice:
@@ -189,7 +189,7 @@ class LongTermDebt:
         return Fetch(request, now if request is not None else self._next_look(outlook, now))
 
     def _major_shortfall(
-        self, kinds: Sequence[int], askable: Sequence[ProjectView], outlook: Outlook, now: float
+        self, kinds: Sequence[int], askable: Sequence[ProjectState], outlook: Outlook, now: float
     ) -> WorkRequest | None:
         """An instance idle before the connect interval ends: even an overworked project is asked, for this alone."""
         for kind in kinds:
@@ -200,7 +200,7 @@ class LongTermDebt:
         return None
 
     def _minor_shortfall(
-        self, kinds: Sequence[int], askable: Sequence[ProjectView], outlook: Outlook, now: float
+        self, kinds: Sequence[int], askable: Sequence[ProjectState], outlook: Outlook, now: float
     ) -> WorkRequest | None:
         """One idle after that, before the additional work ends."""
         client = self._client
@@ -212,7 +212,7 @@ class LongTermDebt:
         return None
 
     def _starved_project(
-        self, kinds: Sequence[int], starved: Sequence[ProjectView], outlook: Outlook, now: float
+        self, kinds: Sequence[int], starved: Sequence[ProjectState], outlook: Outlook, now: float
     ) -> WorkRequest | None:
         """A project without any job that is owed some time."""
         for kind in kinds:
@@ -223,7 +223,7 @@ class LongTermDebt:
                     return request
         return None
 
-    def _overworked(self, project: ProjectView, kind: int) -> bool:
+    def _overworked(self, project: ProjectState, kind: int) -> bool:
         """It got a period more of that kind than it was owed.
 
         Without the eligibility rule debts drift apart kind by kind, for who cannot use the CPU is owed it for ever;
@@ -237,7 +237,7 @@ class LongTermDebt:
         greatest = max(accounts.overall(other) for other in client.projects)
         return accounts.overall(project) < greatest - client.period_secs * client.instance_flops[kind]
 
-    def _request(self, project: ProjectView, outlook: Outlook, kinds: Sequence[int], reason: Reason) -> WorkRequest:
+    def _request(self, project: ProjectState, outlook: Outlook, kinds: Sequence[int], reason: Reason) -> WorkRequest:
         """Ask for the shortfall and the idle instances of those kinds."""
         asked = [kind in kinds for kind in range(len(self._client.kinds))]
         return WorkRequest(
@@ -262,18 +262,18 @@ class LongTermDebt:
                     ahead.append(at - now)
         return now + max(LEAST_LOOK_SECS, min(ahead))
 
-    def ask_along(self, project: ProjectView, now: float) -> WorkRequest | None:
+    def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
         request = self.fetch(now).request
         return request if request is not None and request.project is project else None
 
     def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
         pass
 
-    def standing(self, project: ProjectView, now: float) -> float:
+    def standing(self, project: ProjectState, now: float) -> float:
         """Overall debt in seconds of one CPU."""
         return self._accounts.overall(project) / self._client.instance_flops[0]
 
 
-def has_many_jobs(project: ProjectView) -> bool:
+def has_many_jobs(project: ProjectState) -> bool:
     """Whether it has so many that no more are asked for: they wait for a processor that is never free."""
     return project.unfinished > MOST_RUNNABLE

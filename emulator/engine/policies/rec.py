@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from emulator.engine.client import Client
+from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.policies.rr_simulation import Forecast, Outlook
 from emulator.engine.policies.run_list import Chooser
-from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
 from emulator.engine.random_numbers import LN2, expm1
 from emulator.engine.scenario import DAY_SECS
-from emulator.engine.state import NEVER, ProjectState
+from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
 HALF_LIFE_DAYS: Final = 10.0
@@ -38,8 +38,7 @@ class Rec:
     def __init__(self, half_life_days: float = HALF_LIFE_DAYS) -> None:
         self._decay = LN2 / (half_life_days * DAY_SECS)
 
-    def begin(self, client: ClientView) -> None:
-        assert isinstance(client, Client)
+    def begin(self, client: Client) -> None:
         self._client = client
         self._busy_projects = client.busy_projects  # always the same list
         self._accrued_secs = 0.0
@@ -87,27 +86,27 @@ class Rec:
                 self._rec = [value / self._growth for value in rec]
                 self._growth = 1.0
 
-    def job_arrived(self, job: JobView, now: float) -> None:
+    def job_arrived(self, job: Job, now: float) -> None:
         pass
 
-    def job_ended(self, job: JobView, now: float) -> None:
+    def job_ended(self, job: Job, now: float) -> None:
         pass
 
-    def standing(self, project: ProjectView, now: float) -> float:
+    def standing(self, project: ProjectState, now: float) -> float:
         """REC in credit per day."""
         return self._rec[project.index] / self._growth * CREDIT_PER_FLOPS_DAY
 
     # Priorities. Only their order matters, so nothing is normalised but where a queue is subtracted.
 
-    def _rank(self, project: ProjectView) -> float:
+    def _rank(self, project: ProjectState) -> float:
         index = project.index
         return self._rec[index] * self._inverse[index] + self._offset[index]
 
-    def _unit(self, project: ProjectView) -> float:
+    def _unit(self, project: ProjectState) -> float:
         """What a FLOP done adds to the rank."""
         return self._decay * self._growth * self._inverse[project.index]
 
-    def _step_cost(self, job: JobView) -> float:
+    def _step_cost(self, job: Job) -> float:
         """What a job's choice adds to its project's rank: as if it had run for one scheduling period."""
         client = self._client
         inverse = self._inverse[job.project.index]
@@ -115,7 +114,7 @@ class Rec:
             return sum(self._rec) / 24 / client.host_flops * inverse * job.counted_flops
         return self._decay * self._growth * inverse * job.counted_flops * client.period_secs
 
-    def _height(self, project: ProjectView, count: int) -> float:
+    def _height(self, project: ProjectState, count: int) -> float:
         """`_rank` and `count` times `_step_cost` of its first begun job, without calls: this is asked most often."""
         index = project.index
         inverse = self._inverse[index]
@@ -251,7 +250,7 @@ class Rec:
             used = sum(job.usage for jobs in (project.begun[kind], project.waiting[kind]) for job in jobs)
             request.instances[kind] = max(outlook.idle[kind], part - used)
 
-    def ask_along(self, project: ProjectView, now: float) -> WorkRequest | None:
+    def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
         outlook = self._outlook(now)
         request = None
         order = self._order(outlook, now)

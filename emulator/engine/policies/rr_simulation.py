@@ -20,14 +20,11 @@ from dataclasses import dataclass
 from heapq import heappop, heapreplace
 from itertools import accumulate
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.policies.rr_slices import LATE, Slices
 from emulator.engine.state import NEVER, Job, ProjectState
-
-if TYPE_CHECKING:
-    from emulator.engine.policy import ProjectView
 
 _first = itemgetter(0)
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
@@ -50,7 +47,7 @@ class Forecast:
     """
 
     def __init__(
-        self, client: Client, rank: Callable[[ProjectView], float], unit: Callable[[ProjectView], float]
+        self, client: Client, rank: Callable[[ProjectState], float], unit: Callable[[ProjectState], float]
     ) -> None:
         self._client = client
         self._rank = rank

@@ -20,7 +20,6 @@ from emulator.engine.state import Job, ProjectState
 
 if TYPE_CHECKING:
     from emulator.engine.client import Client
-    from emulator.engine.policy import ProjectView
 
 LATE: Final = 1e-6  # a job late by less is not: rounding
 LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
@@ -40,8 +39,8 @@ class Slices:
     def __init__(
         self,
         client: Client,
-        rank: Callable[[ProjectView], float],
-        unit: Callable[[ProjectView], float],
+        rank: Callable[[ProjectState], float],
+        unit: Callable[[ProjectState], float],
         now: float,
         early_secs: float,
     ) -> None:

@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from emulator.engine.client import Client
+from emulator.engine.decisions import Choice
 from emulator.engine.policies.rr_simulation import Forecast
-from emulator.engine.policy import Choice
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
-
-if TYPE_CHECKING:
-    from emulator.engine.policy import JobView, ProjectView
 
 LEAST_MARGIN_SECS: Final = 60.0
 _NO_REASONS: Final[list[Reason]] = []
@@ -39,9 +36,9 @@ class Chooser:
         self,
         client: Client,
         forecast: Forecast,
-        rank: Callable[[ProjectView], float],
-        step_cost: Callable[[JobView], float],
-        height: Callable[[ProjectView, int], float] | None = None,
+        rank: Callable[[ProjectState], float],
+        step_cost: Callable[[Job], float],
+        height: Callable[[ProjectState, int], float] | None = None,
     ) -> None:
         self._client = client
         self._forecast = forecast
@@ -137,7 +134,7 @@ class Chooser:
         self._first_end = first_end
         return True
 
-    def _added_up(self, project: ProjectView, count: int) -> float:
+    def _added_up(self, project: ProjectState, count: int) -> float:
         """The rank and so many times the cost."""
         if not count:
             return self._rank(project)

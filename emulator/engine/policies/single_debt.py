@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.engine.client import Client
+from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.policies.long_term_debt import LEAST_LOOK_SECS, DebtAccounts, has_many_jobs
 from emulator.engine.policies.rr_simulation import Forecast
 from emulator.engine.policies.run_list import Chooser
-from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
 from emulator.engine.scenario import CPU, Scenario
+from emulator.engine.state import Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
 
@@ -38,8 +39,7 @@ class SingleDebt:
         self._forecast: Forecast
         self._chooser: Chooser
 
-    def begin(self, client: ClientView) -> None:
-        assert isinstance(client, Client)
+    def begin(self, client: Client) -> None:
         self._client = client
         self._accounts = accounts = DebtAccounts(client, 1, _is_eligible, self._standing)
         cpu_flops = client.instance_flops[0]
@@ -61,10 +61,10 @@ class SingleDebt:
     def projects_changed(self, now: float) -> None:
         self._accounts.projects_changed()
 
-    def job_arrived(self, job: JobView, now: float) -> None:
+    def job_arrived(self, job: Job, now: float) -> None:
         pass
 
-    def job_ended(self, job: JobView, now: float) -> None:
+    def job_ended(self, job: Job, now: float) -> None:
         pass
 
     def choose(self, now: float) -> Choice:
@@ -90,16 +90,16 @@ class SingleDebt:
         secs = [min(cpu_secs, shortfall) for shortfall in outlook.shortfall_secs]
         return Fetch(WorkRequest(project, secs, [0.0] * len(secs), Reason.FETCH_CPU_SHORTFALL), now)
 
-    def ask_along(self, project: ProjectView, now: float) -> WorkRequest | None:
+    def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
         request = self.fetch(now).request
         return request if request is not None and request.project is project else None
 
     def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
         pass
 
-    def standing(self, project: ProjectView, now: float) -> float:
+    def standing(self, project: ProjectState, now: float) -> float:
         return self._accounts.of(project, 0)
 
 
-def _is_eligible(project: ProjectView, kind: int, now: float) -> bool:
+def _is_eligible(project: ProjectState, kind: int, now: float) -> bool:
     return not project.suspended and not project.no_new_tasks

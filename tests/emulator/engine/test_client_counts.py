@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from emulator.engine.client import Client
+from emulator.engine.decisions import Choice
 from emulator.engine.policies.rr_simulation import Forecast
-from emulator.engine.policy import Choice
 from emulator.engine.scenario import DAY_SECS, ChangeBuffer
 from emulator.engine.timeline.reasons import Reason
 from tests.support.emulated_client import HOUR_SECS, client_of, cpu_app, give, gpu_app, project, scenario

@@ -142,7 +142,7 @@ def test_a_running_job_keeps_its_slice_and_competes_after_it() -> None:
     )
     client, policy = with_jobs(scenario)
     first = policy.choose(0.0)
-    assert first.look_again_secs == HOUR
+    assert first.recheck_secs == HOUR
     client.apply(first, 0.0)
     policy.accrue(1800.0)
     assert policy.choose(1800.0).jobs[0].project.name == "A"
