@@ -137,17 +137,16 @@ class Contact:
         self, project: ProjectState, request: WorkRequest, jobs: list[Job], refused: set[int], now: float
     ) -> None:
         """Takes the jobs in and sets the back-offs of what was asked for in vain (section 5, reply handling)."""
-        client, policy = self._client, self._policy
+        client = self._client
         got = [0] * len(client.kinds)
         for job in jobs:
             client.arrive(job)
             got[job.kind] += 1
-            policy.job_arrived(job, now)
         project.sent += len(jobs)
         self.sent += len(jobs)
         for kind in refused:
             client.log.add(now, Kind.SERVER, Reason.SERVER_DEADLINE, project.index, -1, kind)
-        if policy.uses_backoffs:
+        if self._policy.uses_backoffs:
             for kind, number in enumerate(got):
                 if number:
                     project.backoff_interval_secs[kind] = project.backoff_until_secs[kind] = 0.0
@@ -160,7 +159,6 @@ class Contact:
             client.log.add(now, Kind.SERVER, Reason.SERVER_DRY, project.index, -1, 0, project.rpc_allowed_secs - now)
         else:
             project.backoff_interval_secs[0] = 0.0
-        policy.rpc_done(request, got, now)
 
     def _back_off(self, project: ProjectState, kind: int, now: float) -> None:
         """Asked in vain for that kind: 10 minutes, doubled each time up to a day, times 0.5 to 1.5 at random."""

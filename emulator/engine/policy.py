@@ -5,8 +5,8 @@ and decides. Three generations of BOINC's policy fit: the debts of 2005 with fix
 the 6.6 client, and REC.
 
 Order of calls. `begin` once. Then, at each instant at which something happens: `accrue` before anything changes
-(the same jobs have been running since the last call); the changes, each announced by `projects_changed` or one of
-the `job_*` calls; `choose` if the set of running jobs may have to change; then `fetch`. Processor kinds are indexes
+(the same jobs have been running since the last call); the changes, announced by `projects_changed` and `job_ended`;
+`choose` if the set of running jobs may have to change; then `fetch`. Processor kinds are indexes
 into `client.kinds`; 0 is the CPU. Times are seconds from the start of the run.
 
 A policy reads the client, its projects and jobs, and changes none of them, except a job's `slice_end_secs`. It keeps
@@ -15,7 +15,6 @@ its own data in itself, by `project.index` and `job.id`. It must not read a job'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, Protocol
 
 from emulator.engine.client import Client
@@ -45,9 +44,6 @@ class Policy(Protocol):
     def projects_changed(self, now: float) -> None:
         """A project was attached or left, a share, a suspension or the buffer changed, an application came."""
 
-    def job_arrived(self, job: Job, now: float) -> None:
-        """It is in its project's lists already."""
-
     def job_ended(self, job: Job, now: float) -> None:
         """It is finished (or dropped) and in no list any more."""
 
@@ -62,9 +58,6 @@ class Policy(Protocol):
     def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
         """What to ask a project for that is being contacted anyway, to report jobs. None: nothing."""
         ...
-
-    def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
-        """The reply to a request: jobs got per kind. Back-offs are already set; `job_arrived` was called for each."""
 
     def standing(self, project: ProjectState, now: float) -> float:
         """The number that the policy ranks the project by, for charts: REC in credit per day, or debt in seconds."""

@@ -18,16 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop
-from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
-from emulator.engine.policies.long_term_debt import has_many_jobs
+from emulator.engine.policies.debts import MIN_RECHECK_SECS, has_many_jobs
 from emulator.engine.scenario import Scenario
 from emulator.engine.state import Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
-
-LEAST_LOOK_SECS: Final = 60.0
 
 
 def settle_debts(
@@ -164,9 +161,6 @@ class Debt2005:
             self._tasks.remove(task)
             self._book(task)
 
-    def job_arrived(self, job: Job, now: float) -> None:
-        pass
-
     def job_ended(self, job: Job, now: float) -> None:
         for task in self._tasks:
             if task.job is job:
@@ -266,7 +260,7 @@ class Debt2005:
             allowed = [project.rpc_allowed_secs for project in self._client.projects if project.rpc_allowed_secs > now]
             return min(allowed, default=now + self._client.period_secs)
         secs = min(need.spare_secs / self._client.instances[0], self._client.buffer_min_secs / 4)
-        return now + max(LEAST_LOOK_SECS, secs)
+        return now + max(MIN_RECHECK_SECS, secs)
 
     def _request(self, need: WorkNeed, now: float) -> WorkRequest | None:
         """Whom to ask: shortest of its cap, then largest debt. Others only when the computer as a whole is short."""
@@ -297,9 +291,6 @@ class Debt2005:
         need = self._need(now)
         request = self._request(need, now) if need else None
         return request if request is not None and request.project is project else None
-
-    def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
-        pass
 
     def standing(self, project: ProjectState, now: float) -> float:
         return self._debts.get(project.index, 0.0)

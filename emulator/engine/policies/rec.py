@@ -8,13 +8,13 @@ projects with running jobs change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.policies.rr_simulation import Forecast, Outlook
 from emulator.engine.policies.run_list import Chooser
+from emulator.engine.policy import MAX_UNFINISHED
 from emulator.engine.random_numbers import LN2, expm1
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.state import NEVER, Job, ProjectState
@@ -26,7 +26,6 @@ RESCALE: Final = 1e6
 LONGEST_STEP: Final = 30.0  # of the decay's exponent
 LAST_RANK: Final = 1e60  # projects without a share come after all others
 ZERO_SHARE_SECS: Final = 180.0
-MOST_RUNNABLE: Final = 1000
 
 
 class Rec:
@@ -85,9 +84,6 @@ class Rec:
             if self._growth > RESCALE:
                 self._rec = [value / self._growth for value in rec]
                 self._growth = 1.0
-
-    def job_arrived(self, job: Job, now: float) -> None:
-        pass
 
     def job_ended(self, job: Job, now: float) -> None:
         pass
@@ -217,7 +213,7 @@ class Rec:
             return False
         if not project.share and saturated_secs >= min(client.buffer_min_secs, ZERO_SHARE_SECS):
             return False
-        return project.unfinished <= MOST_RUNNABLE
+        return project.unfinished <= MAX_UNFINISHED
 
     def _request(self, order: list[ProjectState], place: int, chosen: int, outlook: Outlook, now: float) -> WorkRequest:
         """Asks for the kind it was chosen for, and for all others that are short and that nobody before it could
@@ -266,6 +262,3 @@ class Rec:
                         self._ask(request, kind, outlook)
                     break
         return request
-
-    def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
-        pass

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, WorkRequest
-from emulator.engine.policies.long_term_debt import LongTermDebt, settle
+from emulator.engine.policies.debts import settle
+from emulator.engine.policies.long_term_debt import LongTermDebt
 from emulator.engine.policies.rec import Rec
 from emulator.engine.policies.single_debt import SingleDebt
 from emulator.engine.run import run
