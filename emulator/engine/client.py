@@ -18,9 +18,8 @@ from emulator.engine.quirks import Quirks
 from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
 from emulator.engine.server import Server
 from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
-from emulator.engine.timeline.lanes import Lanes
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.recorder import Log, Recorder
+from emulator.engine.timeline.recorder import Lanes, Log, Recorder
 from emulator.engine.timeline.results import Kind
 
 LEAST_BUFFER_SECS: Final = 180.0
@@ -298,7 +297,7 @@ class Client:
         job.rate = rate = self.cpu_rate if kind == 0 else 1.0
         job.settled_secs = now
         self._will_end(job, now)
-        job.lanes = self.lanes[kind].take(usage)
+        job.lanes = self.lanes[kind].allocate(usage)
         self._load(job, rate, now)
         if not project.running:
             self.busy_projects.append(project)
@@ -355,7 +354,7 @@ class Client:
         job.app.running -= 1
         job.rate = 0.0
         job.end_secs = NEVER
-        self.lanes[job.kind].give_back(job.lanes, job.usage)
+        self.lanes[job.kind].release(job.lanes, job.usage)
         project.running = still_running = project.running - 1
         if not still_running:
             self.busy_projects.remove(project)

@@ -1,8 +1,9 @@
-"""Writing a run down while it goes: numbers are gathered in a list and folded into columns and bins in batches."""
+"""Records a run while it goes: numbers are gathered in a list and folded into columns and bins in batches."""
 
 from __future__ import annotations
 
 from array import array
+from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,64 @@ MOST_RPCS: Final = 1_000_000
 MOST_STATES: Final = 1_000_000
 SAMPLES: Final = 512
 MOST_LEVEL_CELLS: Final = 1_000_000
+_NOWHERE: Final = (NO_LANE,)
+
+
+class Lanes:
+    """Which instance a running job is drawn on, for one kind of processor: lanes are numbered from `first`, and the lowest
+    free one is taken."""
+
+    def __init__(self, first: int, count: int) -> None:
+        self._free = list(range(first, first + count))
+        heapify(self._free)
+        self._shared: dict[int, float] = {}  # load of lanes that hold parts of an instance
+
+    def allocate(self, usage: float) -> tuple[int, ...]:
+        """Lanes for a job: one per whole instance and one, shared, for the rest. NO_LANE if all are taken (CPUs may
+        be overcommitted)."""
+        free = self._free
+        if usage == 1.0:
+            return (heappop(free),) if free else _NOWHERE
+        whole = int(usage + 1e-9)
+        rest = usage - whole
+        if len(free) < whole:
+            return _NOWHERE
+        taken = [heappop(free) for _ in range(whole)]
+        if rest > 1e-9:
+            lane = self._share(rest)
+            if lane == NO_LANE:
+                for lane in taken:
+                    heappush(free, lane)
+                return _NOWHERE
+            taken.append(lane)
+        return tuple(taken)
+
+    def _share(self, part: float) -> int:
+        for lane in sorted(self._shared):
+            if self._shared[lane] + part <= 1.0 + 1e-9:
+                self._shared[lane] += part
+                return lane
+        if not self._free:
+            return NO_LANE
+        lane = heappop(self._free)
+        self._shared[lane] = part
+        return lane
+
+    def release(self, lanes: tuple[int, ...], usage: float) -> None:
+        """Frees what `allocate` gave for the same usage."""
+        if lanes is _NOWHERE:
+            return
+        if usage == 1.0:
+            heappush(self._free, lanes[0])
+            return
+        whole = int(usage + 1e-9)
+        for lane in lanes[:whole]:
+            heappush(self._free, lane)
+        for lane in lanes[whole:]:
+            self._shared[lane] -= usage - whole
+            if self._shared[lane] < 1e-9:
+                del self._shared[lane]
+                heappush(self._free, lane)
 
 
 class Sums:
@@ -69,7 +128,7 @@ class Sums:
 
 
 class Recorder:
-    """Takes down a run's timeline."""
+    """Records a run's timeline."""
 
     def __init__(
         self, duration_secs: float, kinds: tuple[str, ...], instances: list[int], projects: tuple[str, ...]
@@ -217,7 +276,7 @@ class Recorder:
 
 
 class Log:
-    """Takes down decisions within a window, as one list of numbers; `decisions` makes columns of it."""
+    """Records the decisions within a window as one list of numbers; `decisions` makes columns of it."""
 
     def __init__(self, from_secs: float, to_secs: float) -> None:
         self.from_secs = from_secs
