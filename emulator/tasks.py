@@ -10,7 +10,7 @@ from emulator.runs import worker
 
 @shared_task
 def carry_out(run_id: int) -> None:
-    worker.carry_out(run_id)
+    worker.execute_run(run_id)
 
 
 @shared_task

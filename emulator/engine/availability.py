@@ -35,7 +35,7 @@ class UpDown:
             self.until_secs += self._stay()
         return self.up
 
-    def look_once(self, now: float) -> bool:
+    def sample_once(self, now: float) -> bool:
         """As BOINC's emulator looks at a project: at most one change since the last look, however long ago."""
         if self.until_secs <= now:
             self.up = not self.up

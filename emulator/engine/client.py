@@ -11,20 +11,20 @@ from heapq import heapify, heappush
 from operator import attrgetter
 from typing import Final
 
-from emulator.engine import random_numbers
 from emulator.engine.availability import UpDown
 from emulator.engine.decisions import Choice
 from emulator.engine.quirks import Quirks
+from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
 from emulator.engine.server import Server
 from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.recorder import Lanes, Log, Recorder
+from emulator.engine.timeline.recorder import DecisionLog, Lanes, Recorder
 from emulator.engine.timeline.results import Kind
 
-LEAST_BUFFER_SECS: Final = 180.0
-LEAST_UP_FRACTION: Final = 0.01
-LEAST_HEAP: Final = 1000
+MIN_BUFFER_SECS: Final = 180.0
+MIN_UP_FRACTION: Final = 0.01
+MIN_HEAP: Final = 1000
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 _index = attrgetter("index")
 # Members that each job needs: looking one up in its class takes as long as a function call.
@@ -62,6 +62,8 @@ class Client:
         "lanes",
         "log",
         "longest_secs",
+        "max_usage",
+        "min_usage",
         "moves",
         "now",
         "period_secs",
@@ -76,13 +78,13 @@ class Client:
         "slice_steps",
         "uneven",
         "up_fraction",
-        "usage_least",
-        "usage_most",
         "version",
         "with_jobs",
     )
 
-    def __init__(self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: Log) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: DecisionLog
+    ) -> None:
         self.quirks = quirks
         self.recorder = recorder
         self.log = log
@@ -101,7 +103,7 @@ class Client:
         self.host_flops = sum(n * flops for n, flops in zip(self.instances, self.instance_flops, strict=True))
         host = scenario.host
         self.up_fraction = [
-            max(LEAST_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
+            max(MIN_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
             for kind in range(len(processors))
         ]
         self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
@@ -114,8 +116,8 @@ class Client:
             ProjectState(index, project, len(processors)) for index, project in enumerate(scenario.projects)
         ]
         for state in self.all_projects:
-            state.server = UpDown(state.project.available, random_numbers.stream(seed, "server", state.index))
-            state.draws = random_numbers.stream(seed, "jobs", state.index)
+            state.server = UpDown(state.project.available, random_stream(seed, "server", state.index))
+            state.draws = random_stream(seed, "jobs", state.index)
             for app in state.project.apps:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
@@ -128,14 +130,15 @@ class Client:
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
         self.longest_secs = [0.0] * len(processors)  # no present job's estimate is longer
-        self._compact_at = [LEAST_HEAP] * len(processors)  # lengths of these heaps
-        self.usage_most = [1.0] * len(processors)  # largest and least usage of any job so far
-        self.usage_least = [1.0] * len(processors)
+        self._compact_at = [MIN_HEAP] * len(processors)  # lengths of these heaps
+        self.max_usage = [1.0] * len(processors)  # largest and least usage of any job so far
+        self.min_usage = [1.0] * len(processors)
         self._beside = [0.0] * len(processors)  # per kind of GPU: most CPUs per instance that its jobs take
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
         self.moves = 0  # counts jobs that stopped running
-        self.safe_until_secs = 0.0  # no present job can miss its deadline before; 0: not known (Forecast.danger)
+        # No present job can miss its deadline before; 0: not known (RoundRobinSimulation.may_miss_deadlines).
+        self.safe_until_secs = 0.0
         self.slice_steps = 0  # of all simulations in time slices so far
         # Estimated instance-seconds of all unfinished jobs per kind, at a time, and how fast they are worked off.
         self._work = [0.0] * len(processors)
@@ -149,7 +152,7 @@ class Client:
 
     def set_buffer(self, preferences: Preferences | ChangeBuffer) -> None:
         """The work buffer's two marks, from the preferences."""
-        self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, LEAST_BUFFER_SECS)
+        self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, MIN_BUFFER_SECS)
         self.buffer_total_secs = self.buffer_min_secs + preferences.work_buf_additional_days * DAY_SECS
         self.safe_until_secs = 0.0
 
@@ -190,7 +193,7 @@ class Client:
         waiting = project.waiting[kind]
         if not waiting and not project.begun[kind]:
             insort(self.with_jobs[kind], project, key=_index)
-            self._see_who_has_jobs()
+            self._update_contested()
         waiting.append(job)
         project.unfinished += 1
         project.waiting_estimates[kind].append(job.estimate_secs)
@@ -202,26 +205,26 @@ class Client:
         if len(heap) > self._compact_at[kind]:
             heap[:] = [entry for entry in heap if not entry[2].done]
             heapify(heap)
-            self._compact_at[kind] = 2 * len(heap) + LEAST_HEAP
+            self._compact_at[kind] = 2 * len(heap) + MIN_HEAP
         if job.estimate_secs > self.longest_secs[kind]:
             self.longest_secs[kind] = job.estimate_secs
         if job.cpus != 1.0 or kind:
             self.uneven = True
-            self.usage_most[kind] = max(self.usage_most[kind], job.usage)
-            self.usage_least[kind] = min(self.usage_least[kind], job.usage)
+            self.max_usage[kind] = max(self.max_usage[kind], job.usage)
+            self.min_usage[kind] = min(self.min_usage[kind], job.usage)
             if kind:
                 self._beside[kind] = max(self._beside[kind], job.cpus / job.usage)
         self.version += 1
         self.safe_until_secs = 0.0
 
-    def _see_who_has_jobs(self) -> None:
+    def _update_contested(self) -> None:
         self.contested = any([len(projects) > 1 for projects in self.with_jobs])
 
     def work_secs(self, kind: int, now: float) -> float:
         """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
         return self._work[kind] - self._work_rate[kind] * (now - self._work_at[kind])
 
-    def look_for_longest(self, kind: int) -> None:
+    def find_longest(self, kind: int) -> None:
         """Finds the longest estimate among the present jobs of that kind."""
         jobs = (job for project in self.projects for job in (*project.begun[kind], *project.waiting[kind]))
         self.longest_secs[kind] = max((job.estimate_secs for job in jobs), default=0.0)
@@ -310,7 +313,7 @@ class Client:
         job.end_secs = now + job.left / job.rate
         ends = self.ends
         heappush(ends, (job.end_secs, job.id, job))
-        if len(ends) > LEAST_HEAP + 4 * len(self.running):
+        if len(ends) > MIN_HEAP + 4 * len(self.running):
             ends[:] = [entry for entry in ends if entry[2].end_secs == entry[0]]
             heapify(ends)
 
@@ -377,7 +380,7 @@ class Client:
         project.unfinished -= 1
         if not begun and not project.waiting[kind]:
             self.with_jobs[kind].remove(project)
-            self._see_who_has_jobs()
+            self._update_contested()
         self.version += 1
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
@@ -428,6 +431,6 @@ class Client:
             project.waiting_estimates[kind].clear()
             project.waiting_secs[kind] = 0.0
         project.unfinished = 0
-        self._see_who_has_jobs()
+        self._update_contested()
         self.version += 1
         return dropped

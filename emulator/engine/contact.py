@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from emulator.engine import random_numbers
 from emulator.engine.client import Client
 from emulator.engine.decisions import WorkRequest
 from emulator.engine.policy import Policy
+from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
@@ -21,11 +21,11 @@ from emulator.engine.timeline.results import Kind
 POLL_SECS: Final = 5.0  # least time between two RPCs
 REPORT_DELAY_SECS: Final = 2 * 3600.0
 BOINC_REPORT_DELAY_SECS: Final = 3600.0
-MOST_READY: Final = 64
+MAX_READY: Final = 64
 BACKOFF_FIRST_SECS: Final = 600.0
-BACKOFF_MOST_SECS: Final = DAY_SECS
+BACKOFF_MAX_SECS: Final = DAY_SECS
 FAILURE_FIRST_SECS: Final = 60.0
-FAILURE_MOST_SECS: Final = 4 * 3600.0
+FAILURE_MAX_SECS: Final = 4 * 3600.0
 MASTER_FETCH_FAILURES: Final = 10
 MASTER_FETCHES: Final = 3
 
@@ -36,7 +36,7 @@ class Contact:
     def __init__(self, client: Client, policy: Policy) -> None:
         self._client = client
         self._policy = policy
-        self._waits = random_numbers.stream(client.seed, "waits")
+        self._waits = random_stream(client.seed, "waits")
         self._report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
         self.rpcs = 0
         self.sent = 0
@@ -53,7 +53,7 @@ class Contact:
         before_deadline = job.deadline_secs - ahead_secs
         if before_deadline < due:
             due = max(now, before_deadline)
-        if client.report_at_once or len(project.ready) >= MOST_READY:
+        if client.report_at_once or len(project.ready) >= MAX_READY:
             due = now
         if due < project.report_at_secs:
             project.report_at_secs = due
@@ -87,7 +87,7 @@ class Contact:
         reason = Reason.REPORT_HOUR
         if self._client.report_at_once:
             reason = Reason.REPORT_AT_ONCE
-        elif len(due.ready) >= MOST_READY:
+        elif len(due.ready) >= MAX_READY:
             reason = Reason.REPORT_MANY
         elif now < due.ready[0].end_secs + self._report_delay_secs:
             reason = Reason.REPORT_DEADLINE
@@ -163,7 +163,7 @@ class Contact:
     def _back_off(self, project: ProjectState, kind: int, now: float) -> None:
         """Asked in vain for that kind: 10 minutes, doubled each time up to a day, times 0.5 to 1.5 at random."""
         interval = project.backoff_interval_secs[kind]
-        interval = min(interval * 2, BACKOFF_MOST_SECS) if interval else BACKOFF_FIRST_SECS
+        interval = min(interval * 2, BACKOFF_MAX_SECS) if interval else BACKOFF_FIRST_SECS
         project.backoff_interval_secs[kind] = interval
         wait = (0.5 + self._waits.random()) * interval
         project.backoff_until_secs[kind] = now + wait
@@ -172,7 +172,7 @@ class Contact:
     def _delay(self, project: ProjectState, now: float) -> None:
         """Asked in vain under a policy without back-offs per kind: an RPC delay that doubles likewise."""
         interval = project.backoff_interval_secs[0]
-        interval = min(interval * 2, BACKOFF_MOST_SECS) if interval else BACKOFF_FIRST_SECS
+        interval = min(interval * 2, BACKOFF_MAX_SECS) if interval else BACKOFF_FIRST_SECS
         project.backoff_interval_secs[0] = interval
         project.rpc_allowed_secs = now + (0.5 + self._waits.random()) * interval
 
@@ -180,14 +180,14 @@ class Contact:
         if project.forced_down:
             return False
         if self._client.quirks.one_day_retry:
-            return project.server.look_once(now)
+            return project.server.sample_once(now)
         return project.server.advance(now)
 
     def _failed(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
         """The server is down: 1 minute, doubled each time up to 4 hours, times 0.5 to 1 at random (section 4)."""
         client = self._client
         project.failures += 1
-        wait = min(FAILURE_FIRST_SECS * 2.0 ** min(project.failures, 20), FAILURE_MOST_SECS)
+        wait = min(FAILURE_FIRST_SECS * 2.0 ** min(project.failures, 20), FAILURE_MAX_SECS)
         wait *= 0.5 + 0.5 * self._waits.random()
         if client.quirks.one_day_retry:
             if project.failures >= MASTER_FETCH_FAILURES:

@@ -15,7 +15,7 @@ from emulator.engine.timeline.results import Figures, ProjectResult
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class RunTotals:
     """What a run has to say besides what its projects know. `able_secs` per kind."""
 
     client: Client
@@ -25,7 +25,7 @@ class Gathered:
     sent: int
 
 
-def gather(run: Gathered) -> tuple[Figures, tuple[ProjectResult, ...]]:
+def figures_of_merit(run: RunTotals) -> tuple[Figures, tuple[ProjectResult, ...]]:
     """The figures of merit, and what each project got."""
     client = run.client
     projects = client.all_projects

@@ -18,7 +18,7 @@ _BITS: Final = 1024
 _DEVIATION: Final = math.sqrt(_BITS / 4 + 1 / 12)
 
 
-def stream(seed: int, *names: str | int) -> random.Random:
+def random_stream(seed: int, *names: str | int) -> random.Random:
     """A generator for one purpose."""
     return random.Random("/".join(map(str, (seed, *names))))  # seeded by SHA-512 of the text
 

@@ -11,16 +11,16 @@ import gc
 from heapq import heappop
 from typing import Final
 
-from emulator.engine import random_numbers
 from emulator.engine.availability import UpDown
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
-from emulator.engine.figures import Gathered, gather
+from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import Quirks
+from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import (
     DAY_SECS,
-    MOST_SECS,
+    MAX_SECS,
     Attach,
     ChangeBuffer,
     ChangeShare,
@@ -36,11 +36,11 @@ from emulator.engine.scenario import (
 )
 from emulator.engine.state import NEVER
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.recorder import Log, Recorder
+from emulator.engine.timeline.recorder import DecisionLog, Recorder
 from emulator.engine.timeline.results import HostState, Result
 
 NO_QUIRKS: Final = Quirks()
-LEAST_LOOK_SECS: Final = 1.0  # a policy that wants to look again sooner is called after this
+MIN_RECHECK_SECS: Final = 1.0  # a policy that wants to look again sooner is called after this
 
 
 def run(
@@ -75,8 +75,8 @@ class Run:
         timeline: bool = True,
         explain_secs: tuple[float, float] = (0.0, NEVER),
     ) -> None:
-        if not 0 < days * DAY_SECS <= MOST_SECS:
-            raise ScenarioError("days", f"{days!r} is not above 0 and at most {MOST_SECS / DAY_SECS:.0f}")
+        if not 0 < days * DAY_SECS <= MAX_SECS:
+            raise ScenarioError("days", f"{days!r} is not above 0 and at most {MAX_SECS / DAY_SECS:.0f}")
         self._policy = policy
         self._seed = seed
         self._duration_secs = duration_secs = days * DAY_SECS
@@ -91,12 +91,12 @@ class Run:
             if timeline
             else None
         )
-        self._client = client = Client(scenario, seed, quirks, self._recorder, Log(*explain_secs))
+        self._client = client = Client(scenario, seed, quirks, self._recorder, DecisionLog(*explain_secs))
         self._contact = Contact(client, policy)
         self._events = sorted(scenario.events, key=lambda event: event.at_secs, reverse=True)
         host = scenario.host
         self._on, self._connected, self._active, self._gpu_active = (
-            UpDown(process, random_numbers.stream(seed, "host", name))
+            UpDown(process, random_stream(seed, "host", name))
             for name, process in (
                 ("on", host.on),
                 ("connected", host.connected),
@@ -149,7 +149,9 @@ class Run:
         for job in self._client.running:
             self._client.settle(job, end)
         self._book_able(end)
-        figures, projects = gather(Gathered(self._client, end, self._able_secs, self._contact.rpcs, self._contact.sent))
+        figures, projects = figures_of_merit(
+            RunTotals(self._client, end, self._able_secs, self._contact.rpcs, self._contact.sent)
+        )
         return Result(
             self._policy.name,
             self._seed,
@@ -189,7 +191,7 @@ class Run:
             accrue(now)
             changed = bool(ends) and ends[0][0] <= now and self._end_jobs(now)
             if event_at <= now:
-                event_at = self._bring(now)
+                event_at = self._apply_due_events(now)
                 changed = True
             if state_at <= now:
                 state_at = self._set_state(now)
@@ -241,7 +243,7 @@ class Run:
         if choice.jobs is not client.running or choice.added is not None:
             client.apply(choice, now)
         again = choice.recheck_secs
-        soonest = now + LEAST_LOOK_SECS
+        soonest = now + MIN_RECHECK_SECS
         return again if again > soonest else soonest
 
     def _fetch(self, now: float) -> float:
@@ -249,7 +251,7 @@ class Run:
         fetch = self._policy.fetch(now)
         if fetch.request is None:
             again = fetch.recheck_secs
-            soonest = now + LEAST_LOOK_SECS
+            soonest = now + MIN_RECHECK_SECS
             return again if again > soonest else soonest
         project = fetch.request.project
         self._contact.rpc(project, fetch.request, now)
@@ -299,17 +301,17 @@ class Run:
 
     # What the scenario brings.
 
-    def _bring(self, now: float) -> float:
+    def _apply_due_events(self, now: float) -> float:
         """Brings the events of now; returns when the next comes."""
         events = self._events
         while events and events[-1].at_secs <= now:
-            self._happen(events.pop(), now)
+            self._apply_event(events.pop(), now)
         self._client.version += 1
         self._client.moves += 1  # whatever was chosen is chosen anew
         self._policy.projects_changed(now)
         return events[-1].at_secs if events else NEVER
 
-    def _happen(self, event: Event, now: float) -> None:
+    def _apply_event(self, event: Event, now: float) -> None:
         client = self._client
         if isinstance(event, ChangeBuffer):
             client.set_buffer(event)

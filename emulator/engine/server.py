@@ -15,10 +15,10 @@ from typing import Final
 from emulator.engine.decisions import WorkRequest
 from emulator.engine.quirks import Quirks
 from emulator.engine.random_numbers import standard_normal
-from emulator.engine.scenario import LEAST_JOB_FLOP, Normal
+from emulator.engine.scenario import MIN_JOB_FLOP, Normal
 from emulator.engine.state import Job, Offer, ProjectState
 
-MOST_JOBS_PER_RPC: Final = 20_000
+MAX_JOBS_PER_RPC: Final = 20_000
 
 
 class Server:
@@ -57,7 +57,7 @@ class Server:
         able: list[tuple[float, Offer]] = []
         look = True  # `able` is to be found again
         up_fraction, all_instances = self._up_fraction, self._instances
-        while len(sent) < MOST_JOBS_PER_RPC:
+        while len(sent) < MAX_JOBS_PER_RPC:
             if look:
                 needed = [s > 0 or n > 0 for s, n in zip(secs, instances, strict=True)]
                 able = _able(project, needed, refused)
@@ -122,7 +122,7 @@ def _any_by_weight(project: ProjectState, able: list[tuple[float, Offer]]) -> Of
 
 
 def _flop(normal: Normal, draws: Random) -> float:
-    return max(LEAST_JOB_FLOP, normal.mean + normal.std_dev * standard_normal(draws))
+    return max(MIN_JOB_FLOP, normal.mean + normal.std_dev * standard_normal(draws))
 
 
 class _Workload:

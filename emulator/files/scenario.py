@@ -43,7 +43,7 @@ from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX, Scenari
 APP_CONFIG_FILE: Final = "app_config.xml"
 APP_CONFIGS_MAX: Final = 200
 NOTES_MAX: Final = 50
-LEAST_RUN_SECS: Final = 1e-3  # what Scenario accepts as a run time
+MIN_RUN_SECS: Final = 1e-3  # what Scenario accepts as a run time
 
 _PREFERENCE_FILES: Final = ("global_prefs.xml", "global_prefs_override.xml")
 _CC_CONFIG_FILE: Final = "cc_config.xml"
@@ -219,7 +219,7 @@ class _Assembly:
             usable = [(state, self._version(index, found, app, state)) for state in app.versions]
             pairs = [(state, version) for state, version in usable if version is not None]
             for state, version in pairs:
-                if size.mean / version.flops < LEAST_RUN_SECS:
+                if size.mean / version.flops < MIN_RUN_SECS:
                     raise state.section.error("flops", "its jobs would last less than a millisecond")
             if not pairs:
                 self._note(f"{found.name}: {app.name} is left out, it has no version for this computer")

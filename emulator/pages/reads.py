@@ -64,15 +64,15 @@ class VariantRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class RunFault:
     """Runs that came to nothing for the same reason: which, in words, and why."""
 
     title: str
-    fault: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectPart:
+class ProjectFraction:
     """A project's aim and what it got, for the bars."""
 
     name: str
@@ -119,13 +119,13 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
     return [_variant(label, group) for label, group in groups.items()]
 
 
-def troubles(runs: Sequence[Run]) -> list[Trouble]:
+def faults(runs: Sequence[Run]) -> list[RunFault]:
     """Why some runs have no figures, each reason once."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if run.state in (RunState.FAILED, RunState.CANCELLED):
             groups.setdefault((run.state, run.fault), []).append(run)
-    return [Trouble(_whose(same, len(runs)), fault) for (_, fault), same in groups.items()]
+    return [RunFault(_whose(same, len(runs)), fault) for (_, fault), same in groups.items()]
 
 
 def _whose(same: Sequence[Run], number: int) -> str:
@@ -171,10 +171,10 @@ def colours(names: Sequence[str]) -> list[int]:
     return [chosen[number] for number in range(len(names))]
 
 
-def parts(run: Run, palette: Sequence[int]) -> list[ProjectPart]:
+def project_fractions(run: Run, palette: Sequence[int]) -> list[ProjectFraction]:
     """Aim and outcome by project."""
     return [
-        ProjectPart(row["name"], colour, row["share"], row["got_fraction"], row)
+        ProjectFraction(row["name"], colour, row["share"], row["got_fraction"], row)
         for row, colour in zip(run.projects, palette, strict=True)
     ]
 

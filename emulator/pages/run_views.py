@@ -47,7 +47,7 @@ def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> Htt
         "key": key,
         "is_owner": request.user.is_authenticated and found.owner_id == request.user.pk,
         "is_alone": not found.runs.exclude(pk=row.pk).exists(),
-        "parts": reads.parts(row, palette),
+        "project_fractions": reads.project_fractions(row, palette),
         "palette": palette,
         "figures": [(title, why, row.figures[name]) for name, (title, why) in reads.FIGURES.items() if row.figures],
         "texts": packed.texts if packed else None,

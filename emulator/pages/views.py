@@ -23,7 +23,7 @@ from emulator.pages.forms import ComputerForm, TrialForm, UploadForm
 from emulator.pages.host_scenario import scenario_of
 from emulator.pages.run_views import VARY, run_page
 from emulator.runs import experiments, worker
-from emulator.runs.experiments import Refused
+from emulator.runs.experiments import ExperimentRefusedError
 from portal.people.access import get_own_host, own_hosts, signed_in
 
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -100,7 +100,7 @@ def from_files(request: HttpRequest) -> HttpResponse:
         return _overview(request, upload=form)
     try:
         experiment = experiments.create(signed_in(request), "My client", "uploaded files", None, DEFAULT_DAYS)
-    except Refused as refusal:
+    except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("emulator")
     worker.store_upload(experiment, form.files_by_name())
@@ -111,7 +111,7 @@ def from_files(request: HttpRequest) -> HttpResponse:
 def _create(request: HttpRequest, title: str, origin: str, scenario: Scenario, days: float) -> HttpResponse:
     try:
         experiment = experiments.create(signed_in(request), title, origin, scenario, days)
-    except Refused as refusal:
+    except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("emulator")
     return redirect("experiment", experiment.pk)
@@ -162,7 +162,7 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
             parameter=data["parameter"],
             now=timezone.now(),
         )
-    except (Refused, ScenarioError) as refusal:
+    except (ExperimentRefusedError, ScenarioError) as refusal:
         form.add_error(None, str(refusal))
         return _set_up(request, found, scenario, form)
     for run in runs:
@@ -200,7 +200,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],
         "figures": reads.FIGURES,
-        "troubles": reads.troubles(runs),
+        "faults": reads.faults(runs),
         "has_figures": any(row.figures for row in rows),
         "chart": reads.chart(found, rows),
         "processors": reads.processors_text(reads.scenario_of(found)),
@@ -220,7 +220,7 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
         raise Http404("no scenario to copy")
     try:
         return redirect("experiment", experiments.copy(found).pk)
-    except Refused as refusal:
+    except ExperimentRefusedError as refusal:
         messages.error(request, str(refusal))
         return redirect("experiment", pk)
 

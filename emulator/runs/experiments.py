@@ -33,7 +33,7 @@ PARAMETERS: Final[dict[str, tuple[str, str, float, float]]] = {
 UNFINISHED: Final = (RunState.QUEUED, RunState.RUNNING)
 
 
-class Refused(Exception):
+class ExperimentRefusedError(Exception):
     """What was asked for is not possible; the message says why and what to do."""
 
 
@@ -50,10 +50,10 @@ class Variant:
 
 @transaction.atomic
 def create(owner: User, title: str, origin: str, scenario: Scenario | None, days: float) -> Experiment:
-    """A new experiment without runs. Raises Refused when the owner has as many as they may."""
+    """A new experiment without runs. Raises ExperimentRefusedError when the owner has as many as they may."""
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
     if Experiment.objects.filter(owner=owner).count() >= settings.EMULATOR_EXPERIMENTS_MAX:
-        raise Refused(
+        raise ExperimentRefusedError(
             f"You have {settings.EMULATOR_EXPERIMENTS_MAX} experiments, which is as many as one may keep. "
             "Delete one that you do not need any more, and try again."
         )
@@ -81,20 +81,20 @@ def start(
 ) -> list[Run]:
     """Fix what is tried and queue a run for each variant and seed; the first seed of each keeps its timeline.
 
-    Raises Refused when it was started before, or for too many runs.
+    Raises ExperimentRefusedError when it was started before, or for too many runs.
     """
     User.objects.select_for_update(no_key=True).only("pk").get(pk=experiment.owner_id)
     fresh = Experiment.objects.select_for_update().get(pk=experiment.pk)
     if fresh.started_at is not None:
-        raise Refused("This experiment was started already. To try something else, change a copy of it.")
+        raise ExperimentRefusedError("This experiment was started already. To try something else, change a copy of it.")
     number = len(variants) * len(seeds)
     if not 0 < number <= RUNS_MAX:
-        raise Refused(
+        raise ExperimentRefusedError(
             f"That makes {number} runs; an experiment has 1 to {RUNS_MAX}. Choose fewer policies, values or seeds."
         )
     waiting = Run.objects.filter(experiment__owner=experiment.owner_id, state__in=UNFINISHED).count()
     if waiting + number > settings.EMULATOR_RUNS_MAX:
-        raise Refused(
+        raise ExperimentRefusedError(
             f"{waiting} runs of yours are not finished, and there may be {settings.EMULATOR_RUNS_MAX}. "
             "Wait for them, or cancel some."
         )

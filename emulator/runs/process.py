@@ -73,11 +73,11 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     except ScenarioError as error:
         return {"fault": str(error)}, b""
     done = threading.Event()
-    teller = threading.Thread(target=_tell_progress, args=(run, done), daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=_report_progress, args=(run, done), daemon=True)
+    reporter.start()
     result = run.result()
     done.set()
-    teller.join()
+    reporter.join()
     answer = result.as_json()
     answer["projects"] = [_project(row) for row in result.projects]
     answer["cpu_secs"] = time.process_time()
@@ -88,7 +88,7 @@ def _project(row: Any) -> dict[str, Any]:
     return {name: getattr(row, name) for name in type(row).__slots__}
 
 
-def _tell_progress(run: Any, done: threading.Event) -> None:
+def _report_progress(run: Any, done: threading.Event) -> None:
     while not done.wait(PROGRESS_SECS):
         line = f"progress {run.done_fraction:.4f}\n".encode()
         sys.stdout.buffer.write(line)

@@ -29,7 +29,7 @@ from emulator.files.scenario_json import from_json, to_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
 from emulator.runs.experiments import with_parameters
 
-LOOK_SECS: Final = 1.0
+POLL_SECS: Final = 1.0
 LOST_AFTER: Final = dt.timedelta(minutes=3)
 READ_SECS_MAX: Final = 30
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -45,7 +45,7 @@ class Answer:
     fault: str
 
 
-class Stopped(Exception):
+class RunCancelledError(Exception):
     """The run was cancelled, or is no longer there."""
 
 
@@ -63,7 +63,7 @@ def read_upload(experiment_id: int) -> None:
     upload = Upload.objects.filter(experiment=experiment_id).first()
     if upload is None:
         return
-    answer = _ask({"do": "read"}, bytes(upload.files), READ_SECS_MAX, lambda _: None)
+    answer = _run_process({"do": "read"}, bytes(upload.files), READ_SECS_MAX, lambda _: None)
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update().filter(pk=experiment_id).first()
         if experiment is None:
@@ -77,7 +77,7 @@ def read_upload(experiment_id: int) -> None:
         upload.delete()
 
 
-def carry_out(run_id: int) -> None:
+def execute_run(run_id: int) -> None:
     """Run it, unless it was cancelled or another worker has it."""
     now = timezone.now()
     taken = Run.objects.filter(pk=run_id, state=RunState.QUEUED)
@@ -85,10 +85,12 @@ def carry_out(run_id: int) -> None:
         return
     run = Run.objects.select_related("experiment").get(pk=run_id)
     try:
-        answer = _ask(_order(run), b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _look(run_id, progress))
+        answer = _run_process(
+            _order(run), b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _report_progress(run_id, progress)
+        )
     except ScenarioError as error:
         answer = Answer(None, b"", str(error))
-    except Stopped:
+    except RunCancelledError:
         Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(
             state=RunState.CANCELLED, finished_at=timezone.now()
         )
@@ -110,11 +112,11 @@ def _order(run: Run) -> dict[str, Any]:
     }
 
 
-def _look(run_id: int, progress: float) -> None:
-    """Tell how far it is; raises Stopped if it is not wanted any more."""
+def _report_progress(run_id: int, progress: float) -> None:
+    """Tell how far it is; raises RunCancelledError if it is not wanted any more."""
     wanted = Run.objects.filter(pk=run_id, state=RunState.RUNNING, cancel_asked=False)
     if not wanted.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=timezone.now()):
-        raise Stopped
+        raise RunCancelledError
 
 
 def _keep(run_id: int, answer: Answer) -> None:
@@ -144,8 +146,8 @@ def requeue_lost(now: dt.datetime) -> list[int]:
     return list(waiting.order_by("pk").values_list("pk", flat=True)[:100])
 
 
-def _ask(order: dict[str, Any], data: bytes, secs_max: int, look: Callable[[float], None]) -> Answer:
-    """Start the process, hand it the order, and wait for its answer; ``look`` is called every second or so."""
+def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
+    """Start the process, hand it the order, and wait for its answer; ``report`` is called every second or so."""
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
     process = subprocess.Popen(
         [sys.executable, "-m", "emulator.runs.process"],
@@ -163,7 +165,7 @@ def _ask(order: dict[str, Any], data: bytes, secs_max: int, look: Callable[[floa
             process.stdin.close()
         except BrokenPipeError:
             pass  # it ended at once: its answer or exit code says why
-        answer = _listen(process, secs_max, look)
+        answer = _read_answer(process, secs_max, report)
     finally:
         process.kill()
         process.wait()
@@ -173,25 +175,25 @@ def _ask(order: dict[str, Any], data: bytes, secs_max: int, look: Callable[[floa
     return answer
 
 
-def _listen(process: subprocess.Popen[bytes], secs_max: int, look: Callable[[float], None]) -> Answer:
+def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> Answer:
     """Everything that it writes until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
-    progress, ends_at, look_at = 0.0, monotonic() + 2 * secs_max, monotonic() + LOOK_SECS
+    progress, ends_at, report_at = 0.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ, out)
         selector.register(process.stderr, selectors.EVENT_READ, errors)
         while selector.get_map():
-            for key, _ in selector.select(LOOK_SECS):
+            for key, _ in selector.select(POLL_SECS):
                 piece = os.read(key.fd, 1 << 16)
                 if not piece:
                     selector.unregister(key.fileobj)
                 key.data.extend(piece)
             progress = _take_progress(out, progress)
             now = monotonic()
-            if now >= look_at:
-                look(progress)
-                look_at = now + LOOK_SECS
+            if now >= report_at:
+                report(progress)
+                report_at = now + POLL_SECS
             if now >= ends_at or len(out) > ANSWER_BYTES_MAX:
                 return Answer(None, b"", _too_long(secs_max))
     return _answer(process, bytes(out), bytes(errors), secs_max)

@@ -135,7 +135,7 @@ class Debt2005:
         self._next_period = 0.0
         self._pay_off_secs = 0.0  # expected of one CPU in a whole period
         self._booked_to = 0.0
-        self._look_at = 0.0  # no condition to fetch comes true before, or nobody can be asked
+        self._recheck_at = 0.0  # no condition to fetch comes true before, or nobody can be asked
 
     def begin(self, client: Client) -> None:
         self._client = client
@@ -154,7 +154,7 @@ class Debt2005:
             task.work_secs += elapsed_secs * task.job.cpus * rate
 
     def projects_changed(self, now: float) -> None:
-        self._look_at = 0.0
+        self._recheck_at = 0.0
         attached = {project.index for project in self._client.projects}
         self._debts = {index: self._debts.get(index, 0.0) for index in sorted(attached)}
         for task in [task for task in self._tasks if not _runnable(task.job.project)]:
@@ -242,15 +242,15 @@ class Debt2005:
         )
 
     def fetch(self, now: float) -> Fetch:
-        if now >= self._look_at:
+        if now >= self._recheck_at:
             need = self._need(now)
             request = self._request(need, now) if need else None
             if request is not None:
                 return Fetch(request, now)
-            self._look_at = self._next_look(need, now)
-        return Fetch(None, self._look_at)
+            self._recheck_at = self._next_recheck(need, now)
+        return Fetch(None, self._recheck_at)
 
-    def _next_look(self, need: WorkNeed, now: float) -> float:
+    def _next_recheck(self, need: WorkNeed, now: float) -> float:
         """When to count again: nothing can be needed before, or nobody can be asked.
 
         Conditions 1 and 2 take as long as the work to spare lasts, at one second per CPU and second; condition 3 has no

@@ -12,8 +12,8 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
-from emulator.engine.policies.rr_simulation import Forecast
-from emulator.engine.policies.run_list import Chooser
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
+from emulator.engine.policies.run_list import RunList
 from emulator.engine.policy import MAX_UNFINISHED
 from emulator.engine.state import Job, ProjectState
 
@@ -108,8 +108,8 @@ class DebtPolicy(ABC):
 
     _client: Client
     _accounts: DebtAccounts
-    _forecast: Forecast
-    _chooser: Chooser
+    _simulation: RoundRobinSimulation
+    _run_list: RunList
 
     def __init__(self, start_debts: Mapping[str, Mapping[str, float]]) -> None:
         self._start_debts = start_debts
@@ -127,12 +127,12 @@ class DebtPolicy(ABC):
         `debt_flops` done for it; `step_cost` is by how much the choice of a job lowers it."""
         client, accounts = self._client, self._accounts
         # Weighted round-robin: the project that got least in proportion to its share is next.
-        self._forecast = Forecast(
+        self._simulation = RoundRobinSimulation(
             client,
             lambda project: -debt(project) / accounts.share_fractions[project.index],
             lambda project: 1 / (debt_flops * accounts.share_fractions[project.index]),
         )
-        self._chooser = Chooser(client, self._forecast, lambda project: -debt(project), step_cost)
+        self._run_list = RunList(client, self._simulation, lambda project: -debt(project), step_cost)
 
     @abstractmethod
     def _is_eligible(self, project: ProjectState, kind: int, now: float) -> bool:
@@ -152,7 +152,7 @@ class DebtPolicy(ABC):
         pass
 
     def choose(self, now: float) -> Choice:
-        return self._chooser.choose(now)
+        return self._run_list.choose(now)
 
     def _askable(self, now: float) -> list[ProjectState]:
         """The projects that may be asked for work now."""

@@ -22,7 +22,7 @@ from typing import Final
 from emulator.engine.client import Client
 from emulator.engine.decisions import Fetch, WorkRequest
 from emulator.engine.policies.debts import MIN_RECHECK_SECS, DebtPolicy
-from emulator.engine.policies.rr_simulation import Outlook
+from emulator.engine.policies.rr_simulation import SimulationResult
 from emulator.engine.scenario import DAY_SECS, Scenario
 from emulator.engine.state import ProjectState
 from emulator.engine.timeline.reasons import Reason
@@ -60,48 +60,48 @@ class LongTermDebt(DebtPolicy):
         askable = sorted(self._askable(now), key=lambda project: (-self._accounts.overall(project), project.index))
         starved = [project for project in askable if not project.unfinished]
         total_secs = client.buffer_total_secs
-        sure_secs = min(self._forecast.surely_saturated_secs(kind, now) for kind in kinds)
-        if not starved and sure_secs > total_secs:
-            return Fetch(None, now + max(MIN_RECHECK_SECS, sure_secs - total_secs))
-        outlook = self._forecast.outlook(now, total_secs)
+        min_saturated_secs = min(self._simulation.min_saturated_secs(kind, now) for kind in kinds)
+        if not starved and min_saturated_secs > total_secs:
+            return Fetch(None, now + max(MIN_RECHECK_SECS, min_saturated_secs - total_secs))
+        simulated = self._simulation.result(now, total_secs)
         request = (
-            self._major_shortfall(kinds, askable, outlook, now)
-            or self._minor_shortfall(kinds, askable, outlook, now)
-            or self._starved_project(kinds, starved, outlook, now)
+            self._major_shortfall(kinds, askable, simulated, now)
+            or self._minor_shortfall(kinds, askable, simulated, now)
+            or self._starved_project(kinds, starved, simulated, now)
         )
-        return Fetch(request, now if request is not None else self._next_look(outlook, now))
+        return Fetch(request, now if request is not None else self._next_recheck(simulated, now))
 
     def _major_shortfall(
-        self, kinds: Sequence[int], askable: Sequence[ProjectState], outlook: Outlook, now: float
+        self, kinds: Sequence[int], askable: Sequence[ProjectState], simulated: SimulationResult, now: float
     ) -> WorkRequest | None:
         """An instance idle before the connect interval ends: even an overworked project is asked, for this alone."""
         for kind in kinds:
-            if outlook.saturated_secs[kind] < self._client.buffer_min_secs:
+            if simulated.saturated_secs[kind] < self._client.buffer_min_secs:
                 for project in askable:
                     if not self._client.backed_off(project, kind, now):
-                        return self._request(project, outlook, [kind], Reason.FETCH_MAJOR)
+                        return self._request(project, simulated, [kind], Reason.FETCH_MAJOR)
         return None
 
     def _minor_shortfall(
-        self, kinds: Sequence[int], askable: Sequence[ProjectState], outlook: Outlook, now: float
+        self, kinds: Sequence[int], askable: Sequence[ProjectState], simulated: SimulationResult, now: float
     ) -> WorkRequest | None:
         """One idle after that, before the additional work ends."""
         client = self._client
         for kind in kinds:
-            if client.buffer_min_secs <= outlook.saturated_secs[kind] < client.buffer_total_secs:
+            if client.buffer_min_secs <= simulated.saturated_secs[kind] < client.buffer_total_secs:
                 for project in askable:
                     if not client.backed_off(project, kind, now) and not self._overworked(project, kind):
-                        return self._request(project, outlook, kinds, Reason.FETCH_MINOR)
+                        return self._request(project, simulated, kinds, Reason.FETCH_MINOR)
         return None
 
     def _starved_project(
-        self, kinds: Sequence[int], starved: Sequence[ProjectState], outlook: Outlook, now: float
+        self, kinds: Sequence[int], starved: Sequence[ProjectState], simulated: SimulationResult, now: float
     ) -> WorkRequest | None:
         """A project without any job that is owed some time."""
         for kind in kinds:
             for project in starved:
                 if not self._client.backed_off(project, kind, now) and not self._overworked(project, kind):
-                    request = self._request(project, outlook, kinds, Reason.FETCH_STARVED)
+                    request = self._request(project, simulated, kinds, Reason.FETCH_STARVED)
                     request.secs[kind] = max(request.secs[kind], ANY_JOB_SECS)
                     return request
         return None
@@ -120,22 +120,24 @@ class LongTermDebt(DebtPolicy):
         greatest = max(accounts.overall(other) for other in client.projects)
         return accounts.overall(project) < greatest - client.period_secs * client.instance_flops[kind]
 
-    def _request(self, project: ProjectState, outlook: Outlook, kinds: Sequence[int], reason: Reason) -> WorkRequest:
+    def _request(
+        self, project: ProjectState, simulated: SimulationResult, kinds: Sequence[int], reason: Reason
+    ) -> WorkRequest:
         """Ask for the shortfall and the idle instances of those kinds."""
         asked = [kind in kinds for kind in range(len(self._client.kinds))]
         return WorkRequest(
             project,
-            [secs if ask else 0.0 for ask, secs in zip(asked, outlook.shortfall_secs, strict=True)],
-            [idle if ask else 0.0 for ask, idle in zip(asked, outlook.idle, strict=True)],
+            [secs if ask else 0.0 for ask, secs in zip(asked, simulated.shortfall_secs, strict=True)],
+            [idle if ask else 0.0 for ask, idle in zip(asked, simulated.idle, strict=True)],
             reason,
         )
 
-    def _next_look(self, outlook: Outlook, now: float) -> float:
+    def _next_recheck(self, simulated: SimulationResult, now: float) -> float:
         """When a shortfall begins, a back-off ends, or a starved project may no longer be overworked. At least
         each period; the text looks every 60 seconds."""
         client = self._client
         ahead = [client.period_secs]
-        for saturated_secs in outlook.saturated_secs:
+        for saturated_secs in simulated.saturated_secs:
             for mark_secs in (client.buffer_min_secs, client.buffer_total_secs):
                 if saturated_secs > mark_secs:
                     ahead.append(saturated_secs - mark_secs)

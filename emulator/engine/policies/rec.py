@@ -12,8 +12,8 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
-from emulator.engine.policies.rr_simulation import Forecast, Outlook
-from emulator.engine.policies.run_list import Chooser
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation, SimulationResult
+from emulator.engine.policies.run_list import RunList
 from emulator.engine.policy import MAX_UNFINISHED
 from emulator.engine.random_numbers import LN2, expm1
 from emulator.engine.scenario import DAY_SECS
@@ -45,9 +45,9 @@ class Rec:
         self._rec = [
             state.project.standing.rec / CREDIT_PER_FLOPS_DAY for state in client.all_projects
         ]  # FLOPS, times growth
-        self._forecast = Forecast(client, self._rank, self._unit)
+        self._simulation = RoundRobinSimulation(client, self._rank, self._unit)
         height = None if client.quirks.hour_of_day_bump else self._height
-        self._chooser = Chooser(client, self._forecast, self._rank, self._step_cost, height)
+        self._run_list = RunList(client, self._simulation, self._rank, self._step_cost, height)
         self._set_shares()
 
     def projects_changed(self, now: float) -> None:
@@ -124,7 +124,7 @@ class Rec:
         return rank + total
 
     def choose(self, now: float) -> Choice:
-        return self._chooser.choose(now)
+        return self._run_list.choose(now)
 
     # Work fetch.
 
@@ -133,9 +133,9 @@ class Rec:
         kinds = self._supplied
         low_mark = client.buffer_min_secs
         again = NEVER
-        surely_saturated_secs = self._forecast.surely_saturated_secs
+        min_saturated_secs = self._simulation.min_saturated_secs
         for kind in kinds:
-            secs = surely_saturated_secs(kind, now)
+            secs = min_saturated_secs(kind, now)
             if secs < low_mark:
                 break
             falls_low = now + secs - low_mark
@@ -143,17 +143,17 @@ class Rec:
                 again = falls_low
         else:
             return Fetch(None, again)
-        outlook = self._outlook(now)
-        saturated = outlook.saturated_secs
+        simulated = self._simulate(now)
+        saturated = simulated.saturated_secs
         low = [kind for kind in kinds if saturated[kind] < low_mark]
         again = min([now + saturated[kind] - low_mark for kind in kinds if kind not in low], default=NEVER)
         if not low:
             return Fetch(None, again)
-        order = self._order(outlook, now)
+        order = self._order(simulated, now)
         for place, project in enumerate(order):
             for kind in low:
                 if self._able(project, kind, saturated[kind], now):
-                    return Fetch(self._request(order, place, kind, outlook, now), now)
+                    return Fetch(self._request(order, place, kind, simulated, now), now)
         for project in client.projects:
             for kind in low:
                 if project.can_supply[kind] and not project.suspended and not project.no_new_tasks:
@@ -164,10 +164,10 @@ class Rec:
                         again = min(again, now + saturated[kind] - ZERO_SHARE_SECS)
         return Fetch(None, again)
 
-    def _outlook(self, now: float) -> Outlook:
-        return self._forecast.outlook(now, self._client.buffer_total_secs)
+    def _simulate(self, now: float) -> SimulationResult:
+        return self._simulation.result(now, self._client.buffer_total_secs)
 
-    def _order(self, outlook: Outlook, now: float) -> list[ProjectState]:
+    def _order(self, simulated: SimulationResult, now: float) -> list[ProjectState]:
         """Projects that may be asked, highest priority first, less for work in their queues.
 
         REC is taken as it will be when half of what is now asked for is done. A project of a small share is asked
@@ -183,7 +183,7 @@ class Rec:
         capacity = client.buffer_total_secs * client.host_flops
         half = 0.0
         if not client.quirks.request_not_counted:
-            short = zip(outlook.shortfall_secs, client.instance_flops, strict=True)
+            short = zip(simulated.shortfall_secs, client.instance_flops, strict=True)
             half = self._decay * self._growth * sum([secs * flops for secs, flops in short]) / 2
         ranked = []
         for project in asked:
@@ -215,50 +215,52 @@ class Rec:
             return False
         return project.unfinished <= MAX_UNFINISHED
 
-    def _request(self, order: list[ProjectState], place: int, chosen: int, outlook: Outlook, now: float) -> WorkRequest:
+    def _request(
+        self, order: list[ProjectState], place: int, chosen: int, simulated: SimulationResult, now: float
+    ) -> WorkRequest:
         """Asks for the kind it was chosen for, and for all others that are short and that nobody before it could
         give; its own back-off does not count for these."""
         project = order[place]
         request = self._empty(project, Reason.FETCH_SATURATION, now)
         for kind in range(len(self._client.kinds)):
-            short = outlook.shortfall_secs[kind] > 0 and project.can_supply[kind]
-            others = any(self._able(p, kind, outlook.saturated_secs[kind], now) for p in order[:place])
+            short = simulated.shortfall_secs[kind] > 0 and project.can_supply[kind]
+            others = any(self._able(p, kind, simulated.saturated_secs[kind], now) for p in order[:place])
             if kind == chosen or (short and not others):
-                self._ask(request, kind, outlook)
+                self._ask(request, kind, simulated)
         return request
 
     def _empty(self, project: ProjectState, reason: Reason, now: float) -> WorkRequest:
         kinds = len(self._client.kinds)
-        return WorkRequest(project, [0.0] * kinds, [0.0] * kinds, reason, self._forecast.busy_secs(now))
+        return WorkRequest(project, [0.0] * kinds, [0.0] * kinds, reason, self._simulation.busy_secs(now))
 
-    def _ask(self, request: WorkRequest, kind: int, outlook: Outlook) -> None:
+    def _ask(self, request: WorkRequest, kind: int, simulated: SimulationResult) -> None:
         """ "Request enough jobs to fill the number of idle instances, and to use at least shortfall seconds.\""""
         client = self._client
         project = request.project
         if not project.share:
             request.secs[kind] = 1.0
             return
-        request.secs[kind] = outlook.shortfall_secs[kind]
-        request.instances[kind] = outlook.idle[kind]
+        request.secs[kind] = simulated.shortfall_secs[kind]
+        request.instances[kind] = simulated.idle[kind]
         if client.quirks.share_of_instances:
             shares = sum(p.share for p in client.projects if p.can_supply[kind]) or 1.0
             part = client.instances[kind] * project.share / shares
             used = sum(job.usage for jobs in (project.begun[kind], project.waiting[kind]) for job in jobs)
-            request.instances[kind] = max(outlook.idle[kind], part - used)
+            request.instances[kind] = max(simulated.idle[kind], part - used)
 
     def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
-        outlook = self._outlook(now)
+        simulated = self._simulate(now)
         request = None
-        order = self._order(outlook, now)
-        for kind, shortfall in enumerate(outlook.shortfall_secs):
+        order = self._order(simulated, now)
+        for kind, shortfall in enumerate(simulated.shortfall_secs):
             if shortfall <= 0:
                 continue
-            saturated_secs = outlook.saturated_secs[kind]
+            saturated_secs = simulated.saturated_secs[kind]
             for first in order:
                 if self._able(first, kind, saturated_secs, now):
                     if first is project:
                         if request is None:
                             request = self._empty(first, Reason.FETCH_ALONG, now)
-                        self._ask(request, kind, outlook)
+                        self._ask(request, kind, simulated)
                     break
         return request

@@ -23,7 +23,7 @@ from operator import itemgetter
 from typing import Final
 
 from emulator.engine.client import Client
-from emulator.engine.policies.rr_slices import LATE, Slices
+from emulator.engine.policies.rr_slices import LATE, RoundRobinSlices
 from emulator.engine.state import NEVER, Job, ProjectState
 
 _first = itemgetter(0)
@@ -31,7 +31,7 @@ SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding erro
 
 
 @dataclass(slots=True)
-class Outlook:
+class SimulationResult:
     """The simulation's results, per kind; times in seconds from now."""
 
     idle: list[float]
@@ -39,7 +39,7 @@ class Outlook:
     shortfall_secs: list[float]
 
 
-class Forecast:
+class RoundRobinSimulation:
     """Simulates for one policy.
 
     `rank` tells a project's priority (smaller is first) and `unit` by how much it grows per counted FLOP done for
@@ -54,7 +54,7 @@ class Forecast:
         self._unit = unit
         self._kinds = range(len(client.kinds))
         self._looked: tuple[float, int, float] | None = None
-        self._outlook = Outlook([], [], [])
+        self._result = SimulationResult([], [], [])
         self._judged: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
         self._ends: dict[int, float] = {}  # when jobs end in the last simulation
@@ -62,7 +62,7 @@ class Forecast:
 
     # Bounds, in constant time.
 
-    def surely_saturated_secs(self, kind: int, now: float) -> float:
+    def min_saturated_secs(self, kind: int, now: float) -> float:
         """A time up to which all instances of that kind are busy for certain, or 0: dealt to n instances, no two of
         them differ by more than the longest job."""
         client = self._client
@@ -71,7 +71,7 @@ class Forecast:
         work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind] - SLACK_SECS
         return work_secs / client.up_fraction[kind] if work_secs > 0.0 else 0.0
 
-    def danger(self, now: float) -> bool:
+    def may_miss_deadlines(self, now: float) -> bool:
         """Whether any job might miss its deadline; False is certain.
 
         What was found holds on: the bound does not move to later times unless a job arrives, and then the client
@@ -91,7 +91,7 @@ class Forecast:
             first_deadline = heap[0][0] - early
             done_secs = self._all_done_secs(kind, now)
             if now + done_secs > first_deadline:
-                client.look_for_longest(kind)  # the longest may be gone
+                client.find_longest(kind)  # the longest may be gone
                 done_secs = self._all_done_secs(kind, now)
                 if now + done_secs > first_deadline:
                     return True
@@ -105,7 +105,7 @@ class Forecast:
         n = client.instances[kind]
         longest = client.longest_secs[kind]
         if client.uneven:
-            most, least = client.usage_most[kind], client.usage_least[kind]
+            most, least = client.max_usage[kind], client.min_usage[kind]
             if kind:
                 # While a job of the largest usage waits, this many instances are busy at least.
                 n = max(n - most + min(1.0, least), least)
@@ -119,13 +119,13 @@ class Forecast:
 
     # Results.
 
-    def outlook(self, now: float, horizon_secs: float) -> Outlook:
+    def result(self, now: float, horizon_secs: float) -> SimulationResult:
         """Idle instances, saturated times, and shortfalls up to the horizon."""
         key = (now, self._client.version, horizon_secs)
         if self._looked != key:
             self._looked = key
-            self._outlook = self._dealt(now, horizon_secs)
-        return self._outlook
+            self._result = self._assigned(now, horizon_secs)
+        return self._result
 
     def missed(self, now: float) -> list[list[Job]]:
         """Per kind, the jobs that would miss their deadline, by deadline."""
@@ -153,7 +153,7 @@ class Forecast:
                             endangered.append(job)
         if not endangered:
             return missed
-        slices = Slices(client, self._rank, self._unit, now, early)
+        slices = RoundRobinSlices(client, self._rank, self._unit, now, early)
         slices.go_on(endangered, to_last_deadline=client.quirks.no_edf_simulation)
         self._ends = slices.ends
         client.slice_steps += slices.steps
@@ -188,7 +188,7 @@ class Forecast:
         """Per kind, how long all instances are busy with the jobs that would miss their deadlines, run by
         earliest deadline: no new job can start before."""
         client = self._client
-        if not self.danger(now):
+        if not self.may_miss_deadlines(now):
             return [0.0] * len(client.kinds)
         busy = []
         piled = client.quirks.no_edf_simulation
@@ -205,7 +205,7 @@ class Forecast:
 
     # Without time slices.
 
-    def _dealt(self, now: float, horizon_secs: float) -> Outlook:
+    def _assigned(self, now: float, horizon_secs: float) -> SimulationResult:
         client = self._client
         idle, saturated, shortfall = [], [], []
         beside = 0.0  # CPUs that GPU jobs take
@@ -217,19 +217,19 @@ class Forecast:
                 n = max(1.0, float(int(n - beside + 1e-9)))
             loads = [0.0] * int(n)
             if client.uneven:
-                wanted, cpus = self._deal_pieces(kind, now, loads, horizon)
+                wanted, cpus = self._assign_pieces(kind, now, loads, horizon)
                 beside += cpus
                 free = max(0.0, n - wanted)
             else:
-                _deal(self._alike_in_order(kind, now), loads, horizon, client.work_secs(kind, now))
+                _assign(self._alike_in_order(kind, now), loads, horizon, client.work_secs(kind, now))
                 free = float(loads.count(0.0))
             idle.append(free)
             saturated.append(loads[0] / up if free <= 1e-9 else 0.0)
             short = sum([horizon - load for load in loads if load < horizon])
             shortfall.append(max(short, free * horizon if free < 1.0 else 0.0) / up)
-        return Outlook(idle[::-1], saturated[::-1], shortfall[::-1])
+        return SimulationResult(idle[::-1], saturated[::-1], shortfall[::-1])
 
-    def _deal_pieces(self, kind: int, now: float, loads: list[float], horizon: float) -> tuple[float, float]:
+    def _assign_pieces(self, kind: int, now: float, loads: list[float], horizon: float) -> tuple[float, float]:
         """Deals jobs that do not all occupy one instance; returns how many instances they want in all, and how many
         CPUs those take that run first."""
         wanted = cpus = 0.0
@@ -301,7 +301,7 @@ class Forecast:
         return picks
 
 
-def _deal(picks: list[tuple[float, float]], loads: list[float], horizon: float, work_secs: float) -> None:
+def _assign(picks: list[tuple[float, float]], loads: list[float], horizon: float, work_secs: float) -> None:
     """Gives each job to the instance that is free first, until all are busy up to the horizon. `work_secs` is the sum,
     but for rounding."""
     if work_secs + SLACK_SECS < horizon * len(loads):  # then they never are

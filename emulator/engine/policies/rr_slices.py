@@ -1,4 +1,4 @@
-"""The round-robin simulation in time slices: gone through only when a job may miss its deadline (forecast.Forecast).
+"""The round-robin simulation in time slices: run only when a job may miss its deadline (see rr_simulation).
 
 At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
 priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
@@ -33,8 +33,9 @@ _Filled = tuple[float, "list[Job]", float, float]
 """How a kind with jobs of one project was filled: the CPUs free before, the jobs that run, instances and CPUs left."""
 
 
-class Slices:
-    """One simulation, from now on. `rank` and `unit` as for Forecast; `early_secs` comes off all deadlines."""
+class RoundRobinSlices:
+    """One simulation, from now on. `rank` and `unit` as for RoundRobinSimulation; all deadlines count as
+    `early_secs` earlier."""
 
     def __init__(
         self,

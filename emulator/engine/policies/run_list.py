@@ -18,30 +18,32 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice
-from emulator.engine.policies.rr_simulation import Forecast
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
-LEAST_MARGIN_SECS: Final = 60.0
+MIN_MARGIN_SECS: Final = 60.0
 _NO_REASONS: Final[list[Reason]] = []
 _FIRST_IN_RANK: Final = [Reason.CPU_PRIORITY]
 
 
-class Chooser:
-    """Makes the choices of one run. `rank` as for Forecast; `step_cost` tells by how much a project's rank grows when
-    that job of it is chosen. `height` may tell both at once: a project's rank once so many jobs like its first begun
-    one are chosen."""
+class RunList:
+    """Chooses the jobs that run, for one run of the emulator (BOINC's make_run_list).
+
+    `rank` as for RoundRobinSimulation; `step_cost` is by how much a project's rank grows when that job of it is
+    chosen. `height` may give both at once: a project's rank once so many jobs like its first begun one are chosen.
+    """
 
     def __init__(
         self,
         client: Client,
-        forecast: Forecast,
+        simulation: RoundRobinSimulation,
         rank: Callable[[ProjectState], float],
         step_cost: Callable[[Job], float],
         height: Callable[[ProjectState, int], float] | None = None,
     ) -> None:
         self._client = client
-        self._forecast = forecast
+        self._simulation = simulation
         self._rank = rank
         self._step_cost = step_cost
         self._height = height or self._added_up
@@ -55,8 +57,8 @@ class Chooser:
     def choose(self, now: float) -> Choice:
         """The jobs to run now, and when to choose again: the end of a time slice, or before a deadline is missed."""
         client = self._client
-        forecast = self._forecast
-        endangered = now >= client.safe_until_secs and forecast.danger(now)
+        simulation = self._simulation
+        endangered = now >= client.safe_until_secs and simulation.may_miss_deadlines(now)
         if not endangered:
             if self._full_at_moves == client.moves:
                 if now < self._first_end or (self._one_kind and self._goes_on(now)):
@@ -70,7 +72,7 @@ class Chooser:
         self._reasons: list[Reason] = []
         self._taken.clear()
         if endangered:
-            missed = forecast.missed(now)
+            missed = simulation.missed(now)
             for gpu in self._gpus:
                 self._by_deadline(gpu, missed[gpu], Reason.GPU_DEADLINE)
             self._by_deadline(0, missed[0], Reason.CPU_DEADLINE)
@@ -81,9 +83,9 @@ class Chooser:
         again = self._first_end if endangered else self._slice_end()
         if endangered:
             self._full_at_moves = -1
-            for margin, job in forecast.margins:
+            for margin, job in simulation.margins:
                 if job.id not in self._taken:
-                    again = min(again, now + max(LEAST_MARGIN_SECS, margin))
+                    again = min(again, now + max(MIN_MARGIN_SECS, margin))
         elif max(self._free) > 1e-9:
             self._full_at_moves = -1
         else:

@@ -45,19 +45,19 @@ class SingleDebt(DebtPolicy):
     def fetch(self, now: float) -> Fetch:
         client = self._client
         total_secs = client.buffer_total_secs
-        sure_secs = self._forecast.surely_saturated_secs(0, now)
-        if sure_secs > total_secs:
-            return Fetch(None, now + max(MIN_RECHECK_SECS, sure_secs - total_secs))
-        outlook = self._forecast.outlook(now, total_secs)
-        cpu_secs = outlook.shortfall_secs[0]
+        min_saturated_secs = self._simulation.min_saturated_secs(0, now)
+        if min_saturated_secs > total_secs:
+            return Fetch(None, now + max(MIN_RECHECK_SECS, min_saturated_secs - total_secs))
+        simulated = self._simulation.result(now, total_secs)
+        cpu_secs = simulated.shortfall_secs[0]
         if cpu_secs <= 0:
-            return Fetch(None, now + max(MIN_RECHECK_SECS, outlook.saturated_secs[0] - total_secs))
+            return Fetch(None, now + max(MIN_RECHECK_SECS, simulated.saturated_secs[0] - total_secs))
         askable = self._askable(now)
         if not askable:
             allowed = [project.rpc_allowed_secs for project in client.projects if project.rpc_allowed_secs > now]
             return Fetch(None, min(allowed, default=now + client.period_secs))
         project = max(askable, key=lambda project: (self._accounts.of(project, 0), -project.index))
-        secs = [min(cpu_secs, shortfall) for shortfall in outlook.shortfall_secs]
+        secs = [min(cpu_secs, shortfall) for shortfall in simulated.shortfall_secs]
         return Fetch(WorkRequest(project, secs, [0.0] * len(secs), Reason.FETCH_CPU_SHORTFALL), now)
 
     def standing(self, project: ProjectState, now: float) -> float:

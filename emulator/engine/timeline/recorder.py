@@ -13,8 +13,8 @@ from emulator.engine.state import Job
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import (
     BINS,
-    MOST_BLOCKS,
-    MOST_DECISIONS,
+    MAX_BLOCKS,
+    MAX_DECISIONS,
     NO_LANE,
     Bins,
     Blocks,
@@ -29,19 +29,21 @@ from emulator.engine.timeline.results import (
 )
 
 COLUMNS: Final = 8
-MOST_DECISION_NUMBERS: Final = 7 * MOST_DECISIONS
+MAX_DECISION_NUMBERS: Final = 7 * MAX_DECISIONS
 BATCH_NUMBERS: Final = 20_000 * COLUMNS
-MOST_BIN_CELLS: Final = 4_000_000
-MOST_RPCS: Final = 1_000_000
-MOST_STATES: Final = 1_000_000
+MAX_BIN_CELLS: Final = 4_000_000
+MAX_RPCS: Final = 1_000_000
+MAX_STATES: Final = 1_000_000
 SAMPLES: Final = 512
-MOST_LEVEL_CELLS: Final = 1_000_000
+MAX_LEVEL_CELLS: Final = 1_000_000
 _NOWHERE: Final = (NO_LANE,)
 
 
 class Lanes:
-    """Which instance a running job is drawn on, for one kind of processor: lanes are numbered from `first`, and the lowest
-    free one is taken."""
+    """The instances of one kind of processor, on which running jobs are drawn.
+
+    Lanes are numbered from `first` on; a job gets the lowest free one.
+    """
 
     def __init__(self, first: int, count: int) -> None:
         self._free = list(range(first, first + count))
@@ -137,14 +139,14 @@ class Recorder:
         self._kinds = kinds
         self._instances = instances
         self._projects = projects
-        bins = max(16, min(BINS, MOST_BIN_CELLS // (len(kinds) * len(projects))))
+        bins = max(16, min(BINS, MAX_BIN_CELLS // (len(kinds) * len(projects))))
         self._width_secs = duration_secs / bins
         self._busy = Sums(len(kinds) * len(projects), bins, self._width_secs)
         self._rows: list[float] = []  # of each stretch: the columns of Blocks and the kind, one after the other
         self._blocks = Blocks()
         self._rpcs = Rpcs()
         self._misses = Misses()
-        samples = max(16, min(SAMPLES, MOST_LEVEL_CELLS // len(projects)))
+        samples = max(16, min(SAMPLES, MAX_LEVEL_CELLS // len(projects)))
         self.sample_secs = duration_secs / samples
         self._levels = Levels(
             buffer_secs=[array("d") for _ in kinds],
@@ -185,7 +187,7 @@ class Recorder:
         start, end, lane, project, job, usage, by_deadline, kind = columns
         self._busy.add(start, end, (kind * len(self._projects) + project).astype(np.int64), usage)
         blocks = self._blocks
-        room = MOST_BLOCKS - len(blocks)
+        room = MAX_BLOCKS - len(blocks)
         if room < len(start):
             blocks.complete = False
         for column, kept in (
@@ -202,7 +204,7 @@ class Recorder:
     def rpc(self, now: float, project: int, asked_secs: float, got: int, reported: int, answered: bool) -> None:
         """One RPC."""
         rpcs = self._rpcs
-        if len(rpcs.at_secs) < MOST_RPCS:
+        if len(rpcs.at_secs) < MAX_RPCS:
             rpcs.at_secs.append(now)
             rpcs.project.append(project)
             rpcs.asked_secs.append(asked_secs)
@@ -213,7 +215,7 @@ class Recorder:
     def miss(self, now: float, job: Job) -> None:
         """A job finished late."""
         misses = self._misses
-        if len(misses.at_secs) < MOST_RPCS:
+        if len(misses.at_secs) < MAX_RPCS:
             misses.at_secs.append(now)
             misses.project.append(job.project.index)
             misses.job.append(job.id)
@@ -224,7 +226,7 @@ class Recorder:
         self._book_off(now)
         self._since = now
         self._state = state
-        if len(self._states) < MOST_STATES:
+        if len(self._states) < MAX_STATES:
             self._state_from.append(now)
             self._states.append(state)
 
@@ -275,7 +277,7 @@ class Recorder:
         )
 
 
-class Log:
+class DecisionLog:
     """Records the decisions within a window as one list of numbers; `decisions` makes columns of it."""
 
     def __init__(self, from_secs: float, to_secs: float) -> None:
@@ -296,7 +298,7 @@ class Log:
     ) -> None:
         """One decision; see results.Decisions."""
         rows = self._rows
-        if self.from_secs <= now <= self.to_secs and len(rows) < MOST_DECISION_NUMBERS:
+        if self.from_secs <= now <= self.to_secs and len(rows) < MAX_DECISION_NUMBERS:
             rows += (now, kind, reason, project, job, processor, amount)
         else:
             self.dropped += 1

@@ -17,7 +17,7 @@ from emulator.engine.scenario import ScenarioError
 from emulator.engine.timeline.results import Result
 from emulator.files.scenario import read_folder
 
-MOST_DAYS = 1_000_000
+MAX_DAYS = 1_000_000
 
 
 class Command(BaseCommand):
@@ -39,8 +39,8 @@ class Command(BaseCommand):
         parser.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
 
     def handle(self, *args: Any, path: Path, days: float, half_life: float, **options: Any) -> None:
-        if not 0 < days <= MOST_DAYS or not math.isfinite(half_life) or not 0.001 <= half_life <= MOST_DAYS:
-            raise CommandError(f"--days and --half-life take numbers above 0, up to {MOST_DAYS}")
+        if not 0 < days <= MAX_DAYS or not math.isfinite(half_life) or not 0.001 <= half_life <= MAX_DAYS:
+            raise CommandError(f"--days and --half-life take numbers above 0, up to {MAX_DAYS}")
         started = time.process_time()
         try:
             scenario = read_folder(path)

@@ -70,7 +70,7 @@ def trial(experiment: Experiment, **changes: Any) -> dict[str, Any]:
 
 def carry_out(queue: list[tuple[str, int]]) -> None:
     for what, pk in queue:
-        (worker.carry_out if what == "run" else worker.read_upload)(pk)
+        (worker.execute_run if what == "run" else worker.read_upload)(pk)
 
 
 def test_a_run_from_an_example_to_its_timeline(signed_in: Client, queue: list[tuple[str, int]]) -> None:
@@ -201,17 +201,17 @@ def test_a_run_that_takes_too_long_is_ended(
 def test_a_cancelled_run_stops(
     signed_in: Client, queue: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "LOOK_SECS", 0.05)
+    monkeypatch.setattr(worker, "POLL_SECS", 0.05)
     experiment = begin(signed_in, "n50_projects")
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="36000"))
     # As if the owner cancelled while it runs: it looks after a moment.
-    look = worker._look
+    report = worker._report_progress
 
-    def cancel_and_look(run_id: int, progress: float) -> None:
+    def cancel_and_report(run_id: int, progress: float) -> None:
         signed_in.post(reverse("experiment_cancel", args=[experiment.pk]))
-        look(run_id, progress)
+        report(run_id, progress)
 
-    monkeypatch.setattr(worker, "_look", cancel_and_look)
+    monkeypatch.setattr(worker, "_report_progress", cancel_and_report)
     carry_out(queue)
     assert Run.objects.get().state == RunState.CANCELLED
 
