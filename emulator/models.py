@@ -1,7 +1,7 @@
-"""The emulator's tables: experiments, their runs, and what came of each.
+"""The emulator's tables: experiments, their runs, and the result of each.
 
-An experiment is a scenario and what was tried with it: one run, several policies or values side by side, each with
-one seed or more. It belongs to one volunteer, and to nobody else unless its owner shares it by an unguessable link.
+An experiment is a scenario and what was tried with it: one run, or several policies or values side by side, each with
+one seed or more. It belongs to one volunteer. Nobody else can see it unless its owner shares it by an unguessable link.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
+from emulator.engine.policies.names import PolicyName
 from portal.models import User
 
 DAYS_MAX = 36_525.0
 
 
 class Policy(models.TextChoices):
-    """By the names that ``manage.py emulate`` takes."""
+    """The policies, with what people read."""
 
-    REC = "rec", "Recent estimated credit (today’s clients)"
-    LTD = "ltd", "Long-term debt per processor type (client 6.6)"
-    LTD_SINGLE = "ltd-single", "One long-term debt, CPU time only (before 6.6)"
-    DEBT = "debt", "Debt with preemption (2005)"
+    REC = PolicyName.REC.value, "Recent estimated credit (today’s clients)"
+    LTD = PolicyName.LTD.value, "Long-term debt per processor type (client 6.6)"
+    LTD_SINGLE = PolicyName.LTD_SINGLE.value, "One long-term debt, CPU time only (before 6.6)"
+    DEBT = PolicyName.DEBT.value, "Debt with preemption (2005)"
 
 
 class Experiment(models.Model):
@@ -68,7 +69,7 @@ class RunState(models.TextChoices):
 
 
 class Run(models.Model):
-    """One policy, one set of parameters, one seed. What came of it is in columns of JSON; the timeline apart."""
+    """One policy, one set of parameters, one seed. Its results are columns of JSON; its timeline has a table."""
 
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs", db_index=False)
     number = models.PositiveSmallIntegerField("place in the experiment, from 1")

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from emulator.pages import views
+from emulator.pages import run_views, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="emulator"),
@@ -16,9 +16,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<int:pk>/share/", views.share, name="experiment_share"),
     path("<int:pk>/delete/", views.delete, name="experiment_delete"),
     path("shared/<str:key>/", views.shared, name="experiment_shared"),
-    path("<str:key>/runs/<int:number>/", views.run, name="emulator_run"),
-    path("<str:key>/runs/<int:number>/window/", views.run_window, name="emulator_window"),
-    path("<str:key>/runs/<int:number>/table/<slug:what>/", views.run_table, name="emulator_table"),
-    path("<str:key>/runs/<int:number>/result.json", views.run_json, name="emulator_json"),
-    path("<str:key>/runs/<int:number>/<slug:what>.csv", views.run_csv, name="emulator_csv"),
+    path("<str:key>/runs/<int:number>/", run_views.run, name="emulator_run"),
+    path("<str:key>/runs/<int:number>/window/", run_views.run_window, name="emulator_window"),
+    path("<str:key>/runs/<int:number>/table/<slug:what>/", run_views.run_table, name="emulator_table"),
+    path("<str:key>/runs/<int:number>/result.json", run_views.run_json, name="emulator_json"),
+    path("<str:key>/runs/<int:number>/<slug:what>.csv", run_views.run_csv, name="emulator_csv"),
 ]

@@ -1,7 +1,7 @@
 """The client of an emulated computer: its processors, projects and jobs, and what changes them.
 
 This holds the state and keeps it consistent; emulator.engine.run moves time, emulator.engine.contact makes RPCs,
-and a policy decides. Policies see it as policy.ClientView.
+and a policy (emulator.engine.policy) decides.
 """
 
 from __future__ import annotations
@@ -9,29 +9,25 @@ from __future__ import annotations
 from bisect import insort
 from heapq import heapify, heappush
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
-from emulator.engine import random_numbers
 from emulator.engine.availability import UpDown
-from emulator.engine.policy import Choice, ProjectView
+from emulator.engine.decisions import Choice
 from emulator.engine.quirks import Quirks
+from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import DAY_SECS, App, ChangeBuffer, Preferences, Scenario
 from emulator.engine.server import Server
 from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
-from emulator.engine.timeline.lanes import Lanes
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.recorder import Log, Recorder
+from emulator.engine.timeline.recorder import DecisionLog, Lanes, Recorder
 from emulator.engine.timeline.results import Kind
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-LEAST_BUFFER_SECS: Final = 180.0
-LEAST_UP_FRACTION: Final = 0.01
-LEAST_HEAP: Final = 1000
+MIN_BUFFER_SECS: Final = 180.0
+MIN_UP_FRACTION: Final = 0.01
+MIN_HEAP: Final = 1000
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 _index = attrgetter("index")
-# Members that each job needs: looking one up in its class takes as long as a function call.
+# Members that each job needs: to look one up in its class takes as long as a function call.
 NO_REASON: Final = Reason.NONE
 IN_TIME: Final = Reason.JOB_MET
 STARTED: Final = Kind.RUN
@@ -66,6 +62,8 @@ class Client:
         "lanes",
         "log",
         "longest_secs",
+        "max_usage",
+        "min_usage",
         "moves",
         "now",
         "period_secs",
@@ -80,23 +78,23 @@ class Client:
         "slice_steps",
         "uneven",
         "up_fraction",
-        "usage_least",
-        "usage_most",
         "version",
         "with_jobs",
     )
 
-    def __init__(self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: Log) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int, quirks: Quirks, recorder: Recorder | None, log: DecisionLog
+    ) -> None:
         self.quirks = quirks
         self.recorder = recorder
         self.log = log
         self.seed = seed
         self.now = 0.0
         processors = scenario.host.processors
-        self.kinds: Final = tuple(processor.kind for processor in processors)
+        self.kinds: Final = tuple(processor.kind for processor in processors)  # names; [0] is "CPU"
         self.count: Final = [processor.instances for processor in processors]
         preferences = scenario.preferences
-        self.instances = [float(count) for count in self.count]
+        self.instances = [float(count) for count in self.count]  # per kind: what preferences let jobs use
         self.instances[0] = float(max(1, int(self.count[0] * preferences.max_cpus_percent / 100)))
         self.instance_flops = [
             processor.counted_flops * (processor.instances if quirks.gpu_count_squared and kind else 1)
@@ -105,11 +103,11 @@ class Client:
         self.host_flops = sum(n * flops for n, flops in zip(self.instances, self.instance_flops, strict=True))
         host = scenario.host
         self.up_fraction = [
-            max(LEAST_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
+            max(MIN_UP_FRACTION, host.on.fraction * (host.gpu_active if kind else host.active).fraction)
             for kind in range(len(processors))
         ]
-        self.kind_active = [True] * len(processors)
-        self.period_secs = preferences.period_secs
+        self.kind_active = [True] * len(processors)  # per kind: jobs may run on it now (on, active, GPU active)
+        self.period_secs = preferences.period_secs  # scheduling period
         self.report_at_once = preferences.report_at_once
         self.buffer_min_secs = self.buffer_total_secs = 0.0
         self.set_buffer(preferences)
@@ -118,28 +116,29 @@ class Client:
             ProjectState(index, project, len(processors)) for index, project in enumerate(scenario.projects)
         ]
         for state in self.all_projects:
-            state.server = UpDown(state.project.available, random_numbers.stream(seed, "server", state.index))
-            state.draws = random_numbers.stream(seed, "jobs", state.index)
+            state.server = UpDown(state.project.available, random_stream(seed, "server", state.index))
+            state.draws = random_stream(seed, "jobs", state.index)
             for app in state.project.apps:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
         self.with_jobs: list[list[ProjectState]] = [[] for _ in processors]  # per kind: who has unfinished jobs
-        self.contested = False  # for some kind two projects have, so they take turns
-        self.running: list[Job] = []
+        self.contested = False  # two projects have jobs for the same kind, so they take turns
+        self.running: list[Job] = []  # in order of their starts
         self.busy_projects: list[ProjectState] = []  # those with running jobs
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted
         self.ends: list[tuple[float, int, Job]] = []  # heap; stale entries are skipped
         self.deadlines: list[list[tuple[float, int, Job]]] = [[] for _ in processors]  # heap per kind, stale too
         self.longest_secs = [0.0] * len(processors)  # no present job's estimate is longer
-        self._compact_at = [LEAST_HEAP] * len(processors)  # lengths of these heaps
-        self.usage_most = [1.0] * len(processors)  # largest and least usage of any job so far
-        self.usage_least = [1.0] * len(processors)
+        self._compact_at = [MIN_HEAP] * len(processors)  # lengths of these heaps
+        self.max_usage = [1.0] * len(processors)  # largest and least usage of any job so far
+        self.min_usage = [1.0] * len(processors)
         self._beside = [0.0] * len(processors)  # per kind of GPU: most CPUs per instance that its jobs take
         self.uneven = False  # some job does not occupy one whole CPU and nothing else
         self.version = 0  # counts arrivals and ends
         self.moves = 0  # counts jobs that stopped running
-        self.safe_until_secs = 0.0  # no present job can miss its deadline before; 0: not known (Forecast.danger)
+        # No present job can miss its deadline before; 0: not known (RoundRobinSimulation.may_miss_deadlines).
+        self.safe_until_secs = 0.0
         self.slice_steps = 0  # of all simulations in time slices so far
         # Estimated instance-seconds of all unfinished jobs per kind, at a time, and how fast they are worked off.
         self._work = [0.0] * len(processors)
@@ -153,7 +152,7 @@ class Client:
 
     def set_buffer(self, preferences: Preferences | ChangeBuffer) -> None:
         """The work buffer's two marks, from the preferences."""
-        self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, LEAST_BUFFER_SECS)
+        self.buffer_min_secs = max(preferences.work_buf_min_days * DAY_SECS, MIN_BUFFER_SECS)
         self.buffer_total_secs = self.buffer_min_secs + preferences.work_buf_additional_days * DAY_SECS
         self.safe_until_secs = 0.0
 
@@ -175,14 +174,14 @@ class Client:
 
     # What policies ask.
 
-    def can_ask(self, project: ProjectView, now: float) -> bool:
-        """See policy.ClientView."""
+    def can_ask(self, project: ProjectState, now: float) -> bool:
+        """Whether it may be asked for work now: attached, not suspended, new tasks allowed, no RPC delay."""
         return (
             project.rpc_allowed_secs <= now and project.attached and not project.suspended and not project.no_new_tasks
         )
 
-    def backed_off(self, project: ProjectView, kind: int, now: float) -> bool:
-        """See policy.ClientView."""
+    def backed_off(self, project: ProjectState, kind: int, now: float) -> bool:
+        """Whether the client may not ask that project for jobs of that kind yet."""
         return project.backoff_until_secs[kind] > now
 
     # Jobs.
@@ -194,7 +193,7 @@ class Client:
         waiting = project.waiting[kind]
         if not waiting and not project.begun[kind]:
             insort(self.with_jobs[kind], project, key=_index)
-            self._see_who_has_jobs()
+            self._update_contested()
         waiting.append(job)
         project.unfinished += 1
         project.waiting_estimates[kind].append(job.estimate_secs)
@@ -206,26 +205,26 @@ class Client:
         if len(heap) > self._compact_at[kind]:
             heap[:] = [entry for entry in heap if not entry[2].done]
             heapify(heap)
-            self._compact_at[kind] = 2 * len(heap) + LEAST_HEAP
+            self._compact_at[kind] = 2 * len(heap) + MIN_HEAP
         if job.estimate_secs > self.longest_secs[kind]:
             self.longest_secs[kind] = job.estimate_secs
         if job.cpus != 1.0 or kind:
             self.uneven = True
-            self.usage_most[kind] = max(self.usage_most[kind], job.usage)
-            self.usage_least[kind] = min(self.usage_least[kind], job.usage)
+            self.max_usage[kind] = max(self.max_usage[kind], job.usage)
+            self.min_usage[kind] = min(self.min_usage[kind], job.usage)
             if kind:
                 self._beside[kind] = max(self._beside[kind], job.cpus / job.usage)
         self.version += 1
         self.safe_until_secs = 0.0
 
-    def _see_who_has_jobs(self) -> None:
+    def _update_contested(self) -> None:
         self.contested = any([len(projects) > 1 for projects in self.with_jobs])
 
     def work_secs(self, kind: int, now: float) -> float:
         """Estimated instance-seconds of all unfinished jobs of that kind, but for rounding."""
         return self._work[kind] - self._work_rate[kind] * (now - self._work_at[kind])
 
-    def look_for_longest(self, kind: int) -> None:
+    def find_longest(self, kind: int) -> None:
         """Finds the longest estimate among the present jobs of that kind."""
         jobs = (job for project in self.projects for job in (*project.begun[kind], *project.waiting[kind]))
         self.longest_secs[kind] = max((job.estimate_secs for job in jobs), default=0.0)
@@ -245,14 +244,13 @@ class Client:
 
     def apply(self, choice: Choice, now: float) -> None:
         """Runs what the policy chose: preempts what is not in it, starts what does not run, sets the CPUs' speed."""
-        chosen = cast("list[Job]", choice.jobs)  # the only jobs there are
+        chosen = choice.jobs
         running = self.running
         count = len(running)
         if chosen is running:
             if choice.added is not None:
-                added = cast("Job", choice.added)
-                self._start(added, now, choice.reasons[-1])
-                running.append(added)
+                self._start(choice.added, now, choice.reasons[-1])
+                running.append(choice.added)
         elif chosen[:count] == running:
             for place in range(count, len(chosen)):
                 self._start(chosen[place], now, choice.reasons[place])
@@ -274,7 +272,7 @@ class Client:
 
     def _mark_deadlines(self, choice: Choice, now: float) -> None:
         """Of the jobs that ran already, marks those that run on for their deadline."""
-        for job, reason in zip(cast("Sequence[Job]", choice.jobs), choice.reasons, strict=True):
+        for job, reason in zip(choice.jobs, choice.reasons, strict=True):
             if not job.by_deadline and reason in BY_DEADLINE:
                 self.settle(job, now)
                 job.by_deadline = True
@@ -300,9 +298,9 @@ class Client:
         job.by_deadline = reason in BY_DEADLINE
         job.app.running += 1
         job.rate = rate = self.cpu_rate if kind == 0 else 1.0
-        job.settled_secs = job.since_secs = now
+        job.settled_secs = now
         self._will_end(job, now)
-        job.lanes = self.lanes[kind].take(usage)
+        job.lanes = self.lanes[kind].allocate(usage)
         self._load(job, rate, now)
         if not project.running:
             self.busy_projects.append(project)
@@ -315,7 +313,7 @@ class Client:
         job.end_secs = now + job.left / job.rate
         ends = self.ends
         heappush(ends, (job.end_secs, job.id, job))
-        if len(ends) > LEAST_HEAP + 4 * len(self.running):
+        if len(ends) > MIN_HEAP + 4 * len(self.running):
             ends[:] = [entry for entry in ends if entry[2].end_secs == entry[0]]
             heapify(ends)
 
@@ -359,7 +357,7 @@ class Client:
         job.app.running -= 1
         job.rate = 0.0
         job.end_secs = NEVER
-        self.lanes[job.kind].give_back(job.lanes, job.usage)
+        self.lanes[job.kind].release(job.lanes, job.usage)
         project.running = still_running = project.running - 1
         if not still_running:
             self.busy_projects.remove(project)
@@ -382,7 +380,7 @@ class Client:
         project.unfinished -= 1
         if not begun and not project.waiting[kind]:
             self.with_jobs[kind].remove(project)
-            self._see_who_has_jobs()
+            self._update_contested()
         self.version += 1
         late_secs = now - job.deadline_secs
         if late_secs <= 0.0:
@@ -433,6 +431,6 @@ class Client:
             project.waiting_estimates[kind].clear()
             project.waiting_secs[kind] = 0.0
         project.unfinished = 0
-        self._see_who_has_jobs()
+        self._update_contested()
         self.version += 1
         return dropped

@@ -1,4 +1,4 @@
-"""RPCs of the emulated client: when finished jobs are reported, whom it can reach, and the back-offs that follow.
+"""RPCs of the emulated client: when it reports finished jobs, which servers answer, and the back-offs that follow.
 
 Emulator document, sections 4 to 6 and 8. A project is contacted to report its finished jobs when the oldest has
 waited two hours (docs/emulator.md says why not one), when a deadline is near, or when many wait; a work request is
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from emulator.engine import random_numbers
 from emulator.engine.client import Client
-from emulator.engine.policy import Policy, WorkRequest
+from emulator.engine.decisions import WorkRequest
+from emulator.engine.policy import Policy
+from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
@@ -20,11 +21,11 @@ from emulator.engine.timeline.results import Kind
 POLL_SECS: Final = 5.0  # least time between two RPCs
 REPORT_DELAY_SECS: Final = 2 * 3600.0
 BOINC_REPORT_DELAY_SECS: Final = 3600.0
-MOST_READY: Final = 64
+MAX_READY: Final = 64
 BACKOFF_FIRST_SECS: Final = 600.0
-BACKOFF_MOST_SECS: Final = DAY_SECS
+BACKOFF_MAX_SECS: Final = DAY_SECS
 FAILURE_FIRST_SECS: Final = 60.0
-FAILURE_MOST_SECS: Final = 4 * 3600.0
+FAILURE_MAX_SECS: Final = 4 * 3600.0
 MASTER_FETCH_FAILURES: Final = 10
 MASTER_FETCHES: Final = 3
 
@@ -35,7 +36,7 @@ class Contact:
     def __init__(self, client: Client, policy: Policy) -> None:
         self._client = client
         self._policy = policy
-        self._waits = random_numbers.stream(client.seed, "waits")
+        self._waits = random_stream(client.seed, "waits")
         self._report_delay_secs = BOINC_REPORT_DELAY_SECS if client.quirks.reports_after_an_hour else REPORT_DELAY_SECS
         self.rpcs = 0
         self.sent = 0
@@ -52,7 +53,7 @@ class Contact:
         before_deadline = job.deadline_secs - ahead_secs
         if before_deadline < due:
             due = max(now, before_deadline)
-        if client.report_at_once or len(project.ready) >= MOST_READY:
+        if client.report_at_once or len(project.ready) >= MAX_READY:
             due = now
         if due < project.report_at_secs:
             project.report_at_secs = due
@@ -71,7 +72,7 @@ class Contact:
         self._plan()
 
     def report(self, now: float) -> bool:
-        """Makes the one report that is due, if any is; says whether it contacted a server."""
+        """Makes one report that is due, if there is one; returns whether it contacted a server."""
         due = None
         for project in self._client.projects:
             if project.report_at_secs <= now and project.rpc_allowed_secs <= now:
@@ -82,11 +83,11 @@ class Contact:
             return False
         request = None
         if self._client.can_ask(due, now):
-            request = self._policy.ask_along(due, now)
+            request = self._policy.piggyback_request(due, now)
         reason = Reason.REPORT_HOUR
         if self._client.report_at_once:
             reason = Reason.REPORT_AT_ONCE
-        elif len(due.ready) >= MOST_READY:
+        elif len(due.ready) >= MAX_READY:
             reason = Reason.REPORT_MANY
         elif now < due.ready[0].end_secs + self._report_delay_secs:
             reason = Reason.REPORT_DEADLINE
@@ -135,18 +136,17 @@ class Contact:
     def _receive(
         self, project: ProjectState, request: WorkRequest, jobs: list[Job], refused: set[int], now: float
     ) -> None:
-        """Takes the jobs in and sets the back-offs of what was asked for in vain (section 5, reply handling)."""
-        client, policy = self._client, self._policy
+        """Adds the jobs, and sets the back-offs of what was asked for in vain (section 5, reply handling)."""
+        client = self._client
         got = [0] * len(client.kinds)
         for job in jobs:
             client.arrive(job)
             got[job.kind] += 1
-            policy.job_arrived(job, now)
         project.sent += len(jobs)
         self.sent += len(jobs)
         for kind in refused:
             client.log.add(now, Kind.SERVER, Reason.SERVER_DEADLINE, project.index, -1, kind)
-        if policy.uses_backoffs:
+        if self._policy.uses_backoffs:
             for kind, number in enumerate(got):
                 if number:
                     project.backoff_interval_secs[kind] = project.backoff_until_secs[kind] = 0.0
@@ -159,12 +159,11 @@ class Contact:
             client.log.add(now, Kind.SERVER, Reason.SERVER_DRY, project.index, -1, 0, project.rpc_allowed_secs - now)
         else:
             project.backoff_interval_secs[0] = 0.0
-        policy.rpc_done(request, got, now)
 
     def _back_off(self, project: ProjectState, kind: int, now: float) -> None:
         """Asked in vain for that kind: 10 minutes, doubled each time up to a day, times 0.5 to 1.5 at random."""
         interval = project.backoff_interval_secs[kind]
-        interval = min(interval * 2, BACKOFF_MOST_SECS) if interval else BACKOFF_FIRST_SECS
+        interval = min(interval * 2, BACKOFF_MAX_SECS) if interval else BACKOFF_FIRST_SECS
         project.backoff_interval_secs[kind] = interval
         wait = (0.5 + self._waits.random()) * interval
         project.backoff_until_secs[kind] = now + wait
@@ -173,7 +172,7 @@ class Contact:
     def _delay(self, project: ProjectState, now: float) -> None:
         """Asked in vain under a policy without back-offs per kind: an RPC delay that doubles likewise."""
         interval = project.backoff_interval_secs[0]
-        interval = min(interval * 2, BACKOFF_MOST_SECS) if interval else BACKOFF_FIRST_SECS
+        interval = min(interval * 2, BACKOFF_MAX_SECS) if interval else BACKOFF_FIRST_SECS
         project.backoff_interval_secs[0] = interval
         project.rpc_allowed_secs = now + (0.5 + self._waits.random()) * interval
 
@@ -181,14 +180,14 @@ class Contact:
         if project.forced_down:
             return False
         if self._client.quirks.one_day_retry:
-            return project.server.look_once(now)
+            return project.server.sample_once(now)
         return project.server.advance(now)
 
     def _failed(self, project: ProjectState, request: WorkRequest | None, now: float) -> None:
         """The server is down: 1 minute, doubled each time up to 4 hours, times 0.5 to 1 at random (section 4)."""
         client = self._client
         project.failures += 1
-        wait = min(FAILURE_FIRST_SECS * 2.0 ** min(project.failures, 20), FAILURE_MOST_SECS)
+        wait = min(FAILURE_FIRST_SECS * 2.0 ** min(project.failures, 20), FAILURE_MAX_SECS)
         wait *= 0.5 + 0.5 * self._waits.random()
         if client.quirks.one_day_retry:
             if project.failures >= MASTER_FETCH_FAILURES:

@@ -15,8 +15,8 @@ from emulator.engine.timeline.results import Figures, ProjectResult
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """What a run has to say besides what its projects know. `able_secs` per kind."""
+class RunTotals:
+    """The totals of a run that its projects do not hold. `able_secs` per kind."""
 
     client: Client
     duration_secs: float
@@ -25,7 +25,7 @@ class Gathered:
     sent: int
 
 
-def gather(run: Gathered) -> tuple[Figures, tuple[ProjectResult, ...]]:
+def figures_of_merit(run: RunTotals) -> tuple[Figures, tuple[ProjectResult, ...]]:
     """The figures of merit, and what each project got."""
     client = run.client
     projects = client.all_projects

@@ -1,4 +1,4 @@
-"""Random numbers that are the same on every machine, and the exponential function likewise.
+"""Random numbers, logarithm and exponential function that are the same on every machine.
 
 Python's Mersenne Twister gives the same bits everywhere, but the C library's log, exp and cos differ in their last
 bit between machines, and one bit can turn a choice between two equal projects. So only exact operations are used
@@ -18,7 +18,7 @@ _BITS: Final = 1024
 _DEVIATION: Final = math.sqrt(_BITS / 4 + 1 / 12)
 
 
-def stream(seed: int, *names: str | int) -> random.Random:
+def random_stream(seed: int, *names: str | int) -> random.Random:
     """A generator for one purpose."""
     return random.Random("/".join(map(str, (seed, *names))))  # seeded by SHA-512 of the text
 

@@ -1,26 +1,25 @@
 """Running a scenario: time jumps from event to event.
 
-An event is a job's end, the end of a time slice, a moment at which the policy wants to look at its work buffer,
-a report that is due, a change of what the computer can do, or a change the scenario brings. Between two events
-nothing changes but amounts that grow in straight lines (REC: a known curve), so nothing is lost by the jump.
+An event is a job's end, the end of a time slice, a moment at which the policy wants to check its work buffer, a
+report that is due, a change of what the computer can do, or an event of the scenario. Between two events only amounts
+that grow linearly change (and REC, which follows a known curve), so the jump loses nothing.
 """
 
 from __future__ import annotations
 
-import gc
 from heapq import heappop
 from typing import Final
 
-from emulator.engine import random_numbers
 from emulator.engine.availability import UpDown
 from emulator.engine.client import Client
 from emulator.engine.contact import Contact
-from emulator.engine.figures import Gathered, gather
+from emulator.engine.figures import RunTotals, figures_of_merit
 from emulator.engine.policy import Policy
 from emulator.engine.quirks import Quirks
+from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import (
     DAY_SECS,
-    MOST_SECS,
+    MAX_SECS,
     Attach,
     ChangeBuffer,
     ChangeShare,
@@ -34,13 +33,13 @@ from emulator.engine.scenario import (
     ServerUp,
     Suspend,
 )
-from emulator.engine.state import NEVER, ProjectState
+from emulator.engine.state import NEVER
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.recorder import Log, Recorder
+from emulator.engine.timeline.recorder import DecisionLog, Recorder
 from emulator.engine.timeline.results import HostState, Result
 
 NO_QUIRKS: Final = Quirks()
-LEAST_LOOK_SECS: Final = 1.0  # a policy that wants to look again sooner is called after this
+MIN_RECHECK_SECS: Final = 1.0  # a policy that wants to check again sooner is called after this
 
 
 def run(
@@ -75,8 +74,8 @@ class Run:
         timeline: bool = True,
         explain_secs: tuple[float, float] = (0.0, NEVER),
     ) -> None:
-        if not 0 < days * DAY_SECS <= MOST_SECS:
-            raise ScenarioError("days", f"{days!r} is not above 0 and at most {MOST_SECS / DAY_SECS:.0f}")
+        if not 0 < days * DAY_SECS <= MAX_SECS:
+            raise ScenarioError("days", f"{days!r} is not above 0 and at most {MAX_SECS / DAY_SECS:.0f}")
         self._policy = policy
         self._seed = seed
         self._duration_secs = duration_secs = days * DAY_SECS
@@ -91,12 +90,12 @@ class Run:
             if timeline
             else None
         )
-        self._client = client = Client(scenario, seed, quirks, self._recorder, Log(*explain_secs))
+        self._client = client = Client(scenario, seed, quirks, self._recorder, DecisionLog(*explain_secs))
         self._contact = Contact(client, policy)
         self._events = sorted(scenario.events, key=lambda event: event.at_secs, reverse=True)
         host = scenario.host
         self._on, self._connected, self._active, self._gpu_active = (
-            UpDown(process, random_numbers.stream(seed, "host", name))
+            UpDown(process, random_stream(seed, "host", name))
             for name, process in (
                 ("on", host.on),
                 ("connected", host.connected),
@@ -136,20 +135,15 @@ class Run:
         """Runs it to its end."""
         self._policy.begin(self._client)
         self._set_state(0.0)
-        # Nothing here forms cycles, and looking for them among so many small objects costs a fifth of the time.
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            self._loop()
-        finally:
-            if collects:
-                gc.enable()
+        self._loop()
         end = self._duration_secs
         self._policy.accrue(end)
         for job in self._client.running:
             self._client.settle(job, end)
         self._book_able(end)
-        figures, projects = gather(Gathered(self._client, end, self._able_secs, self._contact.rpcs, self._contact.sent))
+        figures, projects = figures_of_merit(
+            RunTotals(self._client, end, self._able_secs, self._contact.rpcs, self._contact.sent)
+        )
         return Result(
             self._policy.name,
             self._seed,
@@ -189,7 +183,7 @@ class Run:
             accrue(now)
             changed = bool(ends) and ends[0][0] <= now and self._end_jobs(now)
             if event_at <= now:
-                event_at = self._bring(now)
+                event_at = self._apply_due_events(now)
                 changed = True
             if state_at <= now:
                 state_at = self._set_state(now)
@@ -235,24 +229,23 @@ class Run:
         return any_ended
 
     def _choose(self, now: float) -> float:
-        """Asks the policy what runs and makes it so; returns when to ask again."""
+        """Asks the policy which jobs run and applies its choice; returns when to ask again."""
         choice = self._policy.choose(now)
         client = self._client
         if choice.jobs is not client.running or choice.added is not None:
             client.apply(choice, now)
-        again = choice.look_again_secs
-        soonest = now + LEAST_LOOK_SECS
+        again = choice.recheck_secs
+        soonest = now + MIN_RECHECK_SECS
         return again if again > soonest else soonest
 
     def _fetch(self, now: float) -> float:
-        """Asks the policy whom to ask and does so; returns when to look again."""
+        """Asks the policy for a work request and makes it; returns when to check again."""
         fetch = self._policy.fetch(now)
         if fetch.request is None:
-            again = fetch.look_again_secs
-            soonest = now + LEAST_LOOK_SECS
+            again = fetch.recheck_secs
+            soonest = now + MIN_RECHECK_SECS
             return again if again > soonest else soonest
         project = fetch.request.project
-        assert isinstance(project, ProjectState)
         self._contact.rpc(project, fetch.request, now)
         self._contact.dropped()
         return now
@@ -270,7 +263,7 @@ class Run:
         active = self._active.advance(now) and on
         gpu = self._gpu_active.advance(now) and active
         if self._client.quirks.computes_while_off:
-            # Its CPU jobs go on; nothing is chosen or asked.
+            # Its CPU jobs go on; no job is chosen and no project asked.
             active = True
         state = HostState.COMPUTING
         if not active:
@@ -283,7 +276,7 @@ class Run:
                 self._recorder.state(now, state)
         client = self._client
         client.kind_active = [active] + [gpu] * (len(client.kinds) - 1)
-        # Whoever was full or empty until now may not be any more: no choice made before counts.
+        # A kind that was full or empty may not be any more, so no earlier choice counts.
         client.moves += 1
         for job in client.running:
             if not client.kind_active[job.kind]:
@@ -298,19 +291,19 @@ class Run:
                 self._able_secs[kind] += now - self._able_since
         self._able_since = now
 
-    # What the scenario brings.
+    # Events of the scenario.
 
-    def _bring(self, now: float) -> float:
-        """Brings the events of now; returns when the next comes."""
+    def _apply_due_events(self, now: float) -> float:
+        """Applies the events that are due; returns when the next one is."""
         events = self._events
         while events and events[-1].at_secs <= now:
-            self._happen(events.pop(), now)
+            self._apply_event(events.pop(), now)
         self._client.version += 1
         self._client.moves += 1  # whatever was chosen is chosen anew
         self._policy.projects_changed(now)
         return events[-1].at_secs if events else NEVER
 
-    def _happen(self, event: Event, now: float) -> None:
+    def _apply_event(self, event: Event, now: float) -> None:
         client = self._client
         if isinstance(event, ChangeBuffer):
             client.set_buffer(event)

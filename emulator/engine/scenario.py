@@ -13,20 +13,21 @@ from typing import Final
 
 CPU: Final = "CPU"
 DAY_SECS: Final = 86400.0
+GPU_EFFICIENCY: Final = 0.2  # the part of a GPU's peak that counts as work done: BOINC's own assumption
 
-MOST_PROJECTS: Final = 1000
-MOST_APPS: Final = 200  # per project
-MOST_VERSIONS: Final = 50  # per application
-MOST_KINDS: Final = 16
-MOST_INSTANCES: Final = 4096  # of one kind of processor
-MOST_JOBS: Final = 20_000  # present at the start
-MOST_EVENTS: Final = 10_000
-MOST_NAME_CHARS: Final = 255
-MOST_FLOPS: Final = 1e18
-MOST_FLOP: Final = 1e24
-MOST_SECS: Final = 2000 * 366 * DAY_SECS
-MOST_SHARE: Final = 1e9
-LEAST_JOB_FLOP: Final = 1.0  # a drawn size or estimate below this, or negative, becomes this
+MAX_PROJECTS: Final = 1000
+MAX_APPS: Final = 200  # per project
+MAX_VERSIONS: Final = 50  # per application
+MAX_KINDS: Final = 16
+MAX_INSTANCES: Final = 4096  # of one kind of processor
+MAX_JOBS: Final = 20_000  # present at the start
+MAX_EVENTS: Final = 10_000
+MAX_NAME_CHARS: Final = 255
+MAX_FLOPS: Final = 1e18
+MAX_FLOP: Final = 1e24
+MAX_SECS: Final = 2000 * 366 * DAY_SECS
+MAX_SHARE: Final = 1e9
+MIN_JOB_FLOP: Final = 1.0  # a drawn size or estimate below this, or negative, becomes this
 
 
 class ScenarioError(ValueError):
@@ -281,7 +282,7 @@ class Scenario:
     def __post_init__(self) -> None:
         _check_host(self.host)
         _check_preferences(self.preferences)
-        _count("projects", self.projects, 1, MOST_PROJECTS)
+        _count("projects", self.projects, 1, MAX_PROJECTS)
         kinds = {processor.kind for processor in self.host.processors}
         for project in self.projects:
             _check_project(project)
@@ -290,10 +291,10 @@ class Scenario:
             raise ScenarioError("projects", "two projects have the same name")
         if all(project.share == 0 for project in self.projects):
             raise ScenarioError("share", "at least one project needs a share above 0")
-        _count("jobs", self.jobs, 0, MOST_JOBS)
+        _count("jobs", self.jobs, 0, MAX_JOBS)
         for job in self.jobs:
             _check_job(job, self.projects, kinds)
-        _count("events", self.events, 0, MOST_EVENTS)
+        _count("events", self.events, 0, MAX_EVENTS)
         for event in self.events:
             _check_event(event, set(names))
 
@@ -317,17 +318,17 @@ def _count(name: str, items: tuple[object, ...], least: int, most: int) -> None:
 
 
 def _name(name: str, value: str) -> None:
-    if not 0 < len(value) <= MOST_NAME_CHARS:
-        raise ScenarioError(name, f"a name has 1 to {MOST_NAME_CHARS} characters")
+    if not 0 < len(value) <= MAX_NAME_CHARS:
+        raise ScenarioError(name, f"a name has 1 to {MAX_NAME_CHARS} characters")
 
 
 def _check_availability(name: str, process: Availability) -> None:
     _number(f"{name}.fraction", process.fraction, 0, 1)
-    _number(f"{name}.mean_up_secs", process.mean_up_secs, 1, MOST_SECS)
+    _number(f"{name}.mean_up_secs", process.mean_up_secs, 1, MAX_SECS)
 
 
 def _check_host(host: Host) -> None:
-    _count("processors", host.processors, 1, MOST_KINDS)
+    _count("processors", host.processors, 1, MAX_KINDS)
     if host.processors[0].kind != CPU:
         raise ScenarioError("processors", f"the first is {CPU}")
     kinds = [processor.kind for processor in host.processors]
@@ -335,8 +336,8 @@ def _check_host(host: Host) -> None:
         raise ScenarioError("processors", "two entries are of the same kind; give one with more instances")
     for processor in host.processors:
         _name("processor.kind", processor.kind)
-        _number(f"{processor.kind}.instances", processor.instances, 1, MOST_INSTANCES)
-        _number(f"{processor.kind}.peak_flops", processor.peak_flops, 1, MOST_FLOPS)
+        _number(f"{processor.kind}.instances", processor.instances, 1, MAX_INSTANCES)
+        _number(f"{processor.kind}.peak_flops", processor.peak_flops, 1, MAX_FLOPS)
         _number(f"{processor.kind}.efficiency", processor.efficiency, 1e-6, 1)
     for name in ("on", "connected", "active", "gpu_active"):
         _check_availability(name, getattr(host, name))
@@ -352,15 +353,15 @@ def _check_preferences(preferences: Preferences) -> None:
 def _check_project(project: Project) -> None:
     _name("project.name", project.name)
     at = project.name
-    _number(f"{at}.share", project.share, 0, MOST_SHARE)
-    _number(f"{at}.request_delay_secs", project.request_delay_secs, 0, MOST_SECS)
-    _number(f"{at}.max_concurrent", project.max_concurrent, 0, MOST_INSTANCES)
+    _number(f"{at}.share", project.share, 0, MAX_SHARE)
+    _number(f"{at}.request_delay_secs", project.request_delay_secs, 0, MAX_SECS)
+    _number(f"{at}.max_concurrent", project.max_concurrent, 0, MAX_INSTANCES)
     _check_availability(f"{at}.available", project.available)
     _number(f"{at}.rec", project.standing.rec, 0, 1e15)
-    _number(f"{at}.debt_secs", project.standing.debt_secs, -MOST_SECS, MOST_SECS)
+    _number(f"{at}.debt_secs", project.standing.debt_secs, -MAX_SECS, MAX_SECS)
     for kind, debt_secs in project.standing.ltd_secs:
-        _number(f"{at}.ltd_secs[{kind}]", debt_secs, -MOST_SECS, MOST_SECS)
-    _count(f"{at}.apps", project.apps, 0, MOST_APPS)
+        _number(f"{at}.ltd_secs[{kind}]", debt_secs, -MAX_SECS, MAX_SECS)
+    _count(f"{at}.apps", project.apps, 0, MAX_APPS)
     for app in project.apps:
         _check_app(at, app)
 
@@ -368,17 +369,17 @@ def _check_project(project: Project) -> None:
 def _check_app(project: str, app: App) -> None:
     _name(f"{project}.app.name", app.name)
     at = f"{project}.{app.name}"
-    _number(f"{at}.latency_bound_secs", app.latency_bound_secs, 1, MOST_SECS)
+    _number(f"{at}.latency_bound_secs", app.latency_bound_secs, 1, MAX_SECS)
     _number(f"{at}.weight", app.weight, 0, 1e9)
-    _number(f"{at}.max_concurrent", app.max_concurrent, 0, MOST_INSTANCES)
+    _number(f"{at}.max_concurrent", app.max_concurrent, 0, MAX_INSTANCES)
     for name, normal in (("size", app.size), ("estimate", app.estimate)):
-        _number(f"{at}.{name}.mean", normal.mean, LEAST_JOB_FLOP, MOST_FLOP)
-        _number(f"{at}.{name}.std_dev", normal.std_dev, 0, MOST_FLOP)
-    _count(f"{at}.versions", app.versions, 0, MOST_VERSIONS)
+        _number(f"{at}.{name}.mean", normal.mean, MIN_JOB_FLOP, MAX_FLOP)
+        _number(f"{at}.{name}.std_dev", normal.std_dev, 0, MAX_FLOP)
+    _count(f"{at}.versions", app.versions, 0, MAX_VERSIONS)
     for version in app.versions:
-        _number(f"{at}.flops", version.flops, 1, MOST_FLOPS)
-        _number(f"{at}.cpus", version.cpus, 0, MOST_INSTANCES)
-        _number(f"{at}.gpus", version.gpus, 0, MOST_INSTANCES)
+        _number(f"{at}.flops", version.flops, 1, MAX_FLOPS)
+        _number(f"{at}.cpus", version.cpus, 0, MAX_INSTANCES)
+        _number(f"{at}.gpus", version.gpus, 0, MAX_INSTANCES)
         if bool(version.gpu) != (version.gpus > 0) or (not version.gpu and version.cpus <= 0):
             raise ScenarioError(f"{at}.versions", "a version uses some CPU, or names a GPU and uses some of it")
         if 0 < app.size.mean / version.flops < 1e-3:
@@ -392,13 +393,13 @@ def _check_job(job: StartJob, projects: tuple[Project, ...], kinds: set[str]) ->
         raise ScenarioError(at, f"the scenario has no application {job.app!r} of that project")
     if not 0 <= job.version < len(found[0].versions) or found[0].versions[job.version].kind not in kinds:
         raise ScenarioError(at, "it is for a version this computer cannot run")
-    _number(f"{at}.size_flop", job.size_flop, LEAST_JOB_FLOP, MOST_FLOP)
-    _number(f"{at}.estimate_flop", job.estimate_flop, LEAST_JOB_FLOP, MOST_FLOP)
-    _number(f"{at}.deadline_secs", job.deadline_secs, -MOST_SECS, MOST_SECS)
+    _number(f"{at}.size_flop", job.size_flop, MIN_JOB_FLOP, MAX_FLOP)
+    _number(f"{at}.estimate_flop", job.estimate_flop, MIN_JOB_FLOP, MAX_FLOP)
+    _number(f"{at}.deadline_secs", job.deadline_secs, -MAX_SECS, MAX_SECS)
 
 
 def _check_event(event: Event, names: set[str]) -> None:
-    _number("event.at_secs", event.at_secs, 0, MOST_SECS)
+    _number("event.at_secs", event.at_secs, 0, MAX_SECS)
     if isinstance(event, ChangeBuffer):
         _number("event.work_buf_min_days", event.work_buf_min_days, 0, 1000)
         _number("event.work_buf_additional_days", event.work_buf_additional_days, 0, 1000)
@@ -406,6 +407,6 @@ def _check_event(event: Event, names: set[str]) -> None:
     if event.project not in names:
         raise ScenarioError("event.project", f"the scenario has no project {event.project!r}")
     if isinstance(event, ChangeShare):
-        _number("event.share", event.share, 0, MOST_SHARE)
+        _number("event.share", event.share, 0, MAX_SHARE)
     if isinstance(event, NewApp):
         _check_app(event.project, event.app)

@@ -1,4 +1,7 @@
-"""What the client has: jobs and projects, as they are at this moment (policy.JobView and policy.ProjectView)."""
+"""What the client has: jobs and projects, as they are at this moment.
+
+Policies read these objects, too: see emulator.engine.policy.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,6 @@ class Job:
         "rate",
         "running",
         "settled_secs",
-        "since_secs",
         "size_secs",
         "slice_end_secs",
         "started",
@@ -50,38 +52,32 @@ class Job:
     )
 
     def __init__(self, number: int, offer: Offer, size_secs: float, estimate_secs: float) -> None:
-        self.id = number
+        self.id = number  # counts up in order of arrival, over all projects
         self.project = offer.project
         self.app = offer.app
-        self.kind = offer.kind
-        self.usage = offer.usage
-        self.cpus = offer.cpus
-        self.counted_flops = offer.counted_flops
-        self.size_secs = size_secs
-        self.estimate_secs = estimate_secs
+        self.kind = offer.kind  # of processor
+        self.usage = offer.usage  # instances of that kind it occupies (CPUs for a CPU job)
+        self.cpus = offer.cpus  # CPUs it occupies; for a GPU job those beside its GPU
+        self.counted_flops = offer.counted_flops  # what it counts for while it runs: peak FLOPS of all it occupies
+        self.size_secs = size_secs  # real run time; no policy may read it
+        self.estimate_secs = estimate_secs  # estimated run time of the whole job
         self.bias = estimate_secs / size_secs
         self.left = size_secs  # real run time left at settled_secs
         self.rate = 0.0  # run time per second: 0, 1, or less where CPUs are overcommitted
         self.settled_secs = 0.0
         self.arrived_secs = 0.0
         self.deadline_secs = 0.0
-        self.since_secs = 0.0  # start of the present stretch
-        self.slice_end_secs = 0.0  # of the present time slice; kept by the policy (choosing.Chooser)
+        self.slice_end_secs = 0.0  # of the present time slice; kept by the policy (policies.run_list)
         self.end_secs = NEVER
-        self.started = False
+        self.started = False  # it has run before, or runs
         self.running = False
         self.done = False
-        self.by_deadline = False
+        self.by_deadline = False  # it was last started for its deadline
         self.lanes: tuple[int, ...] = ()
 
     def left_secs(self, now: float) -> float:
         """Estimated run time left."""
         return (self.left - (now - self.settled_secs) * self.rate) * self.bias  # its rate is 0 unless it runs
-
-    @property
-    def done_flop(self) -> float:
-        """Counted FLOP done, as of settled_secs."""
-        return (self.size_secs - self.left) * self.counted_flops
 
 
 class AppState:
@@ -163,7 +159,7 @@ class ProjectState:
     )
 
     def __init__(self, index: int, project: Project, kinds: int) -> None:
-        self.index = index
+        self.index = index  # stays the same for the whole run
         self.project = project
         self.name = project.name
         self.share = project.share
@@ -173,24 +169,24 @@ class ProjectState:
         self.has_work = project.has_work
         self.forced_down = False
         self.apps: list[AppState] = []
-        self.can_supply = [False] * kinds
-        # Jobs.
+        self.can_supply = [False] * kinds  # per kind: it has an application for it
+        # Unfinished jobs, per kind of processor.
         self.unfinished = 0  # waiting and begun, of all kinds
-        self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]
+        self.waiting: list[deque[Job]] = [deque() for _ in range(kinds)]  # never started, in order of arrival
         self.waiting_estimates: list[deque[float]] = [deque() for _ in range(kinds)]  # of these, in seconds
-        self.begun: list[list[Job]] = [[] for _ in range(kinds)]
-        self.waiting_secs = [0.0] * kinds
+        self.begun: list[list[Job]] = [[] for _ in range(kinds)]  # running or preempted, in order of their starts
+        self.waiting_secs = [0.0] * kinds  # estimated instance-seconds of `waiting`
         self.ready: list[Job] = []  # finished, not yet reported
         self.report_at_secs = NEVER
         self.running = 0
-        self.busy = [0.0] * kinds
-        self.busy_flops = 0.0
+        self.busy = [0.0] * kinds  # instances its running jobs occupy (of GPU jobs the CPUs too)
+        self.busy_flops = 0.0  # counted FLOPS of its running jobs; slowed CPU jobs count for as much less
         # RPCs.
-        self.rpc_allowed_secs = 0.0
+        self.rpc_allowed_secs = 0.0  # no RPC before, because of its own delay or of RPC failures
         self.failures = 0
         self.master_fetches = 0
-        self.backoff_until_secs = [0.0] * kinds
-        self.backoff_interval_secs = [0.0] * kinds
+        self.backoff_until_secs = [0.0] * kinds  # per kind: asked in vain, not asked again before
+        self.backoff_interval_secs = [0.0] * kinds  # per kind: 0 if the last request brought a job
         self.server: UpDown
         self.draws: random.Random
         # Accounts.

@@ -6,7 +6,7 @@ Only what the emulator models is read; docs/emulator-policies.md has the table o
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from emulator.engine.scenario import DAY_SECS, MOST_INSTANCES, Preferences
+from emulator.engine.scenario import DAY_SECS, MAX_INSTANCES, Preferences
 from emulator.files.client_state import gpu_kind
 from emulator.files.sections import SETTINGS_BYTES_MAX, Schema, Section, Source, read_sections
 
@@ -113,7 +113,7 @@ def _options(section: Section) -> CcConfig:
         left_out.append("rec_half_life_days (the half-life is given with the policy)")
     return CcConfig(
         # -1 is the client's own word for "all there are".
-        ncpus=max(0, section.integer("ncpus", 0, -1, MOST_INSTANCES)),
+        ncpus=max(0, section.integer("ncpus", 0, -1, MAX_INSTANCES)),
         no_gpus=section.flag("no_gpus"),
         report_at_once=section.flag("report_results_immediately"),
         exclusions=tuple(exclusions),
@@ -127,7 +127,7 @@ def read_app_config(data: bytes, file: str) -> AppConfig:
     config = AppConfig(source)
     for section in read_sections(source, "app_config", _APP_CONFIG, SETTINGS_BYTES_MAX):
         if section.name == "app_config":
-            config.project_max_concurrent = section.integer("project_max_concurrent", 0, 0, MOST_INSTANCES)
+            config.project_max_concurrent = section.integer("project_max_concurrent", 0, 0, MAX_INSTANCES)
         elif section.name == "app":
             _read_app(config, section)
         else:
@@ -139,7 +139,7 @@ def read_app_config(data: bytes, file: str) -> AppConfig:
 def _read_app(config: AppConfig, section: Section) -> None:
     app = _name(section, "name")
     if "max_concurrent" in section.leaves:
-        config.max_concurrent[app] = section.integer("max_concurrent", 0, 0, MOST_INSTANCES)
+        config.max_concurrent[app] = section.integer("max_concurrent", 0, 0, MAX_INSTANCES)
     for versions in section.named("gpu_versions"):
         config.gpu_usage[app] = _usage(versions, "gpu_usage", "cpu_usage")
 
@@ -152,6 +152,6 @@ def _name(section: Section, tag: str) -> str:
 
 
 def _usage(section: Section, gpu_tag: str, cpu_tag: str) -> tuple[float | None, float | None]:
-    gpus = section.number(gpu_tag, 0, 0.001, MOST_INSTANCES) if gpu_tag in section.leaves else None
-    cpus = section.number(cpu_tag, 0, 0.001, MOST_INSTANCES) if cpu_tag in section.leaves else None
+    gpus = section.number(gpu_tag, 0, 0.001, MAX_INSTANCES) if gpu_tag in section.leaves else None
+    cpus = section.number(cpu_tag, 0, 0.001, MAX_INSTANCES) if cpu_tag in section.leaves else None
     return gpus, cpus

@@ -1,9 +1,9 @@
-"""What a client's `client_state.xml` says of the computer, its projects, applications and jobs, with where it says it.
+"""Reads a client's `client_state.xml`: the computer, its projects, applications and jobs, each with its position.
 
 The file is a list: a project, then its applications, versions, workunits and results, then the next project. Tags
-that only an emulator knows (distributions, availability) are read too; the rest is passed over
-(docs/emulator-policies.md has the table). What is read here is as it stands in the file; emulator.files.scenario
-makes the scenario of it. Pure: bytes in, dataclasses out.
+that only an emulator knows (distributions, availability) are read too; the rest is ignored
+(docs/emulator-policies.md has the table). This module reads what the file says; emulator.files.scenario
+makes a scenario from it. Pure: bytes in, dataclasses out.
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,18 @@ from typing import Final
 
 from emulator.engine.scenario import (
     CPU,
-    LEAST_JOB_FLOP,
-    MOST_APPS,
-    MOST_FLOP,
-    MOST_FLOPS,
-    MOST_INSTANCES,
-    MOST_JOBS,
-    MOST_KINDS,
-    MOST_PROJECTS,
-    MOST_SECS,
-    MOST_SHARE,
-    MOST_VERSIONS,
+    GPU_EFFICIENCY,
+    MAX_APPS,
+    MAX_FLOP,
+    MAX_FLOPS,
+    MAX_INSTANCES,
+    MAX_JOBS,
+    MAX_KINDS,
+    MAX_PROJECTS,
+    MAX_SECS,
+    MAX_SHARE,
+    MAX_VERSIONS,
+    MIN_JOB_FLOP,
     Availability,
     Normal,
     Processor,
@@ -31,7 +32,6 @@ from emulator.engine.scenario import (
 from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError, Schema, Section, Source, read_sections
 
 STATE_FILE: Final = "client_state.xml"
-GPU_EFFICIENCY: Final = 0.2  # the part of a GPU's peak that BOINC counts
 DEFAULT_JOB_FLOP: Final = 3.6e14
 DEFAULT_LATENCY_SECS: Final = 10 * 86400.0
 RESULT_DONE_STATE: Final = 3  # this and above: computed, failed or aborted (BOINC protocol, states of a result)
@@ -139,8 +139,8 @@ def read_state(data: bytes, file: str = STATE_FILE) -> ClientState:
         elif section.name == "time_stats":
             _read_time_stats(state, section)
         elif section.name == "project":
-            if len(state.projects) >= MOST_PROJECTS:
-                raise section.error("project", f"more than {MOST_PROJECTS} projects")
+            if len(state.projects) >= MAX_PROJECTS:
+                raise section.error("project", f"more than {MAX_PROJECTS} projects")
             state.projects.append(_project(section))
         elif section.name == "client_state":
             state.venue = section.text("host_venue")
@@ -156,18 +156,18 @@ def read_state(data: bytes, file: str = STATE_FILE) -> ClientState:
 def _read_host(state: ClientState, section: Section) -> None:
     if "p_ncpus" not in section.leaves or "p_fpops" not in section.leaves:
         raise section.error("host_info", "it needs <p_ncpus> and <p_fpops>")
-    cpus = section.integer("p_ncpus", 1, 1, MOST_INSTANCES)
-    state.processors = [Processor(CPU, cpus, section.number("p_fpops", 1e9, 1, MOST_FLOPS))]
+    cpus = section.integer("p_ncpus", 1, 1, MAX_INSTANCES)
+    state.processors = [Processor(CPU, cpus, section.number("p_fpops", 1e9, 1, MAX_FLOPS))]
     state.host_name = section.text("domain_name")
     gpus = [gpu for coprocs in section.named("coprocs") for gpu in coprocs.sections]
     for gpu in gpus:
         kind = gpu_kind(_COPROC_KINDS[gpu.name] or gpu.text("type"))
-        count = gpu.integer("count", 1, 0, MOST_INSTANCES)
-        peak = gpu.number("peak_flops", 0, 0, MOST_FLOPS)
+        count = gpu.integer("count", 1, 0, MAX_INSTANCES)
+        peak = gpu.number("peak_flops", 0, 0, MAX_FLOPS)
         if not kind:
             raise gpu.error("type", "it is missing: a coprocessor needs a type")
-        if kind in [processor.kind for processor in state.processors] or len(state.processors) >= MOST_KINDS:
-            raise gpu.error("type", f"two entries of the kind {kind}, or more than {MOST_KINDS} kinds")
+        if kind in [processor.kind for processor in state.processors] or len(state.processors) >= MAX_KINDS:
+            raise gpu.error("type", f"two entries of the kind {kind}, or more than {MAX_KINDS} kinds")
         if peak < 1:
             state.unknown_gpus.append(kind)
         elif count:
@@ -186,7 +186,7 @@ def _read_time_stats(state: ClientState, section: Section) -> None:
         fraction = section.number(f"{name}_frac", 1, least, 1)
         if least < 0 and -1 < fraction < 0:
             raise section.error(f"{name}_frac", "not a number from 0 to 1, nor -1 for unknown")
-        return Availability(1 if fraction < 0 else fraction, section.number(f"{name}_lambda", 3600, 1, MOST_SECS))
+        return Availability(1 if fraction < 0 else fraction, section.number(f"{name}_lambda", 3600, 1, MAX_SECS))
 
     state.on, state.connected = process("on"), process("connected")
     state.active, state.gpu_active = process("active"), process("gpu_active")
@@ -198,19 +198,19 @@ def _project(section: Section) -> StateProject:
         raise section.error("master_url", "it is missing: a project needs one")
     available = Availability()
     for process in section.named("available"):
-        available = Availability(process.number("frac", 1, 0, 1), process.number("lambda", 3600, 1, MOST_SECS))
+        available = Availability(process.number("frac", 1, 0, 1), process.number("lambda", 3600, 1, MAX_SECS))
     debts = [("long_term_debt", CPU), ("cuda_debt", "NVIDIA"), ("ati_debt", "ATI")]
     standing = Standing(
         rec=section.number("rec", 0, 0, 1e15),
         ltd_secs=tuple(
-            (kind, section.number(tag, 0, -MOST_SECS, MOST_SECS)) for tag, kind in debts if tag in section.leaves
+            (kind, section.number(tag, 0, -MAX_SECS, MAX_SECS)) for tag, kind in debts if tag in section.leaves
         ),
     )
     return StateProject(
         section=section,
         url=url,
         name=section.text("project_name") or url,
-        share=section.number("resource_share", 100, 0, MOST_SHARE),
+        share=section.number("resource_share", 100, 0, MAX_SHARE),
         available=available,
         standing=standing,
         suspended=section.flag("suspended_via_gui"),
@@ -228,8 +228,8 @@ def _read_of_project(state: ClientState, section: Section) -> None:
     elif section.name == "app_version":
         _read_version(state, project, section)
     elif section.name == "workunit":
-        size = section.number("rsc_fpops_est", DEFAULT_JOB_FLOP, 0, MOST_FLOP)
-        project.workunits[_required(section, "name")] = (section.text("app_name"), max(size, LEAST_JOB_FLOP))
+        size = section.number("rsc_fpops_est", DEFAULT_JOB_FLOP, 0, MAX_FLOP)
+        project.workunits[_required(section, "name")] = (section.text("app_name"), max(size, MIN_JOB_FLOP))
     else:
         _read_result(state, project, section)
 
@@ -243,24 +243,24 @@ def _required(section: Section, tag: str) -> str:
 
 def _read_app(project: StateProject, section: Section) -> None:
     name = _required(section, "name")
-    if name in project.apps or len(project.apps) >= MOST_APPS:
-        raise section.error("name", f"the project has this application already, or more than {MOST_APPS}")
+    if name in project.apps or len(project.apps) >= MAX_APPS:
+        raise section.error("name", f"the project has this application already, or more than {MAX_APPS}")
     size: Normal | None = None
     for fpops in section.named("fpops"):
         if "mean" not in fpops.leaves:
             raise fpops.error("mean", "it is missing: a distribution needs one")
         size = Normal(
-            fpops.number("mean", 0, LEAST_JOB_FLOP, MOST_FLOP),
-            fpops.number("std_dev", 0, 0, MOST_FLOP),
+            fpops.number("mean", 0, MIN_JOB_FLOP, MAX_FLOP),
+            fpops.number("std_dev", 0, 0, MAX_FLOP),
         )
-    estimate = section.number("fpops_est", 0, LEAST_JOB_FLOP, MOST_FLOP) if "fpops_est" in section.leaves else None
-    latency = section.number("latency_bound", 0, 1, MOST_SECS) if "latency_bound" in section.leaves else None
+    estimate = section.number("fpops_est", 0, MIN_JOB_FLOP, MAX_FLOP) if "fpops_est" in section.leaves else None
+    latency = section.number("latency_bound", 0, 1, MAX_SECS) if "latency_bound" in section.leaves else None
     project.apps[name] = StateApp(
         section=section,
         name=name,
         non_cpu_intensive=section.flag("non_cpu_intensive"),
         weight=section.number("weight", 1, 0, 1e9),
-        max_concurrent=section.integer("max_concurrent", 0, 0, MOST_INSTANCES),
+        max_concurrent=section.integer("max_concurrent", 0, 0, MAX_INSTANCES),
         latency_secs=latency,
         estimate_flop=estimate,
         size=size,
@@ -271,13 +271,13 @@ def _read_version(state: ClientState, project: StateProject, section: Section) -
     app = project.apps.get(_required(section, "app_name"))
     if app is None:
         raise section.error("app_name", "the project has no application of this name")
-    if len(app.versions) >= MOST_VERSIONS:
-        raise section.error("app_version", f"more than {MOST_VERSIONS} versions of an application")
+    if len(app.versions) >= MAX_VERSIONS:
+        raise section.error("app_version", f"more than {MAX_VERSIONS} versions of an application")
     version = Version(
-        flops=section.number("flops", 0, 0, MOST_FLOPS), cpus=section.number("avg_ncpus", 1, 0, MOST_INSTANCES)
+        flops=section.number("flops", 0, 0, MAX_FLOPS), cpus=section.number("avg_ncpus", 1, 0, MAX_INSTANCES)
     )
     for coproc in section.named("coproc"):
-        kind, count = gpu_kind(_required(coproc, "type")), coproc.number("count", 1, 0, MOST_INSTANCES)
+        kind, count = gpu_kind(_required(coproc, "type")), coproc.number("count", 1, 0, MAX_INSTANCES)
         if count > 0:
             version = replace(version, gpu=kind, gpus=count)
     if not version.gpu and version.cpus <= 0:
@@ -301,9 +301,9 @@ def _read_result(state: ClientState, project: StateProject, section: Section) ->
     if workunit is None:
         raise section.error("wu_name", "the project has no workunit of this name")
     state.jobs_count += 1
-    if state.jobs_count > MOST_JOBS:
-        raise section.error("result", f"more than {MOST_JOBS} unfinished jobs")
-    received = section.number("received_time", 0, 0, MOST_SECS)
+    if state.jobs_count > MAX_JOBS:
+        raise section.error("result", f"more than {MAX_JOBS} unfinished jobs")
+    received = section.number("received_time", 0, 0, MAX_SECS)
     project.jobs.append(
         StateJob(
             section=section,
@@ -312,6 +312,6 @@ def _read_result(state: ClientState, project: StateProject, section: Section) ->
             platform=section.text("platform"),
             plan_class=section.text("plan_class"),
             estimate_flop=workunit[1],
-            latency_secs=section.number("report_deadline", 0, 0, MOST_SECS) - received,
+            latency_secs=section.number("report_deadline", 0, 0, MAX_SECS) - received,
         )
     )

@@ -1,7 +1,7 @@
-"""The scenarios that the pages offer: the documents' own examples, and a folder of small computers.
+"""The examples that the pages offer: those of the documents, and a folder of small computers.
 
-Each says what it shows, and with which policy and for how many days it shows it. The examples of the documents are
-made here as emulator document, section 15 ("The 6.6 examples as scenarios") gives them; the others are files as a
+Each has a sentence on what it shows, the policy and the number of days to show it. The documents' examples are made
+here as the emulator document gives them in section 15 ("The 6.6 examples as scenarios"). The others are files as a
 client writes them, in emulator/data/scenarios. No Django, no clock.
 """
 
@@ -14,6 +14,7 @@ from typing import Final
 from emulator.engine.scenario import (
     CPU,
     DAY_SECS,
+    GPU_EFFICIENCY,
     App,
     Attach,
     Host,
@@ -29,7 +30,7 @@ from emulator.files.scenario import read_folder
 FOLDER: Final = Path(__file__).parents[1] / "data" / "scenarios"
 YEAR_DAYS: Final = 365.0
 _CPU_FLOPS: Final = 1e9
-_GPU_FLOPS: Final = 2e9  # effective: a fifth of the peak
+_GPU_FLOPS: Final = 2e9  # effective; the peak is five times as much
 _HOUR_SECS: Final = 3600.0
 _NVIDIA: Final = "NVIDIA"
 
@@ -54,7 +55,7 @@ class Preset:
 def _host(cpus: int, *, gpu: bool = False) -> Host:
     processors = [Processor(CPU, cpus, _CPU_FLOPS)]
     if gpu:
-        processors.append(Processor(_NVIDIA, 1, 5 * _GPU_FLOPS, 0.2))
+        processors.append(Processor(_NVIDIA, 1, _GPU_FLOPS / GPU_EFFICIENCY, GPU_EFFICIENCY))
     return Host(tuple(processors))
 
 

@@ -1,9 +1,9 @@
-"""Make a scenario of a folder of a client's files, or of files that somebody sent.
+"""Make a scenario from a folder of a client's files, or from uploaded files.
 
-`client_state.xml` says what there is; preferences, cc_config.xml and app_config.xml what its owner set. The rules by
-which a state file becomes a scenario are those of BOINC's own emulator: jobs begin anew with their whole time limit
-before them, back-offs are cleared, applications that this computer cannot run are left out. What is left out or
-assumed is said in `Scenario.notes`. No Django, no clock; `read_folder` is all that reads files.
+`client_state.xml` describes the computer and its projects; preferences, cc_config.xml and app_config.xml have what the
+owner set. A state file becomes a scenario by the rules of BOINC's own emulator: jobs start again with their whole time
+limit, back-offs are cleared, and applications that this computer cannot run are left out. `Scenario.notes` says what
+was left out or assumed. No Django, no clock; only `read_folder` reads files.
 """
 
 import re
@@ -43,7 +43,7 @@ from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX, Scenari
 APP_CONFIG_FILE: Final = "app_config.xml"
 APP_CONFIGS_MAX: Final = 200
 NOTES_MAX: Final = 50
-LEAST_RUN_SECS: Final = 1e-3  # what Scenario accepts as a run time
+MIN_RUN_SECS: Final = 1e-3  # what Scenario accepts as a run time
 
 _PREFERENCE_FILES: Final = ("global_prefs.xml", "global_prefs_override.xml")
 _CC_CONFIG_FILE: Final = "cc_config.xml"
@@ -219,7 +219,7 @@ class _Assembly:
             usable = [(state, self._version(index, found, app, state)) for state in app.versions]
             pairs = [(state, version) for state, version in usable if version is not None]
             for state, version in pairs:
-                if size.mean / version.flops < LEAST_RUN_SECS:
+                if size.mean / version.flops < MIN_RUN_SECS:
                     raise state.section.error("flops", "its jobs would last less than a millisecond")
             if not pairs:
                 self._note(f"{found.name}: {app.name} is left out, it has no version for this computer")

@@ -1,4 +1,4 @@
-"""Scenarios of a form, of one of a volunteer's computers, and changed ones. Pure: facts in, scenarios out."""
+"""Makes scenarios from a form or from a volunteer's computer, and changes them. Pure: facts in, scenarios out."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from emulator.engine.scenario import (
 )
 
 ALWAYS: Final = Availability()
-GPU_EFFICIENCY: Final = 0.2
-"""The part of a GPU's peak that counts as work done (BOINC's own assumption for estimated credit)."""
 
 
 @dataclass(frozen=True, slots=True)

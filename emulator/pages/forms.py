@@ -8,10 +8,10 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 
-from emulator.engine.scenario import CPU, MOST_INSTANCES, Preferences, Processor, Scenario, ScenarioError
+from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Preferences, Processor, Scenario, ScenarioError
 from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX
 from emulator.models import DAYS_MAX, Policy
-from emulator.pages.drafts import GPU_EFFICIENCY, Change, ProjectFacts, draft
+from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.runs.experiments import PARAMETERS, SEEDS_MAX, VARIANTS_MAX, Variant
 
 PROJECT_ROWS: Final = 5
@@ -39,7 +39,7 @@ class PlainForm(forms.Form):
         super().__init__(*args, **kwargs)
 
     def full_clean(self) -> None:
-        """Django's own check; limits are told in a few words, as there is little room beside a number."""
+        """Django's own check, with a short message, because there is little room beside a number."""
         for field in self.fields.values():
             field.error_messages |= _LIMITS
         super().full_clean()
@@ -54,7 +54,7 @@ class ComputerForm(PlainForm):
     """A computer, up to five projects, and the work buffer."""
 
     title = forms.CharField(label="Name", max_length=100, initial="My experiment")
-    ncpus = forms.IntegerField(label="CPUs", min_value=1, max_value=MOST_INSTANCES, initial=4)
+    ncpus = forms.IntegerField(label="CPUs", min_value=1, max_value=MAX_INSTANCES, initial=4)
     cpu_gflops = _number("GFLOPS of one CPU", 0.001, 1e6, 4)
     ngpus = forms.IntegerField(label="GPUs", min_value=0, max_value=64, initial=0)
     gpu_kind = forms.ChoiceField(label="Kind of GPU", choices=GPU_KINDS)
@@ -111,7 +111,7 @@ def _optional(label: str, low: float, high: float, initial: float | None) -> for
 
 
 class UploadForm(PlainForm):
-    """A client's files. They are read by a worker, so here only their sizes are looked at."""
+    """A client's files. A worker reads them; here only their sizes are checked."""
 
     client_state = forms.FileField(label="client_state.xml", help_text="Up to 16 MiB.")
     global_prefs = forms.FileField(label="global_prefs.xml", required=False)
@@ -173,7 +173,7 @@ class TrialForm(PlainForm):
         self.fields["work_buf_additional_days"].initial = scenario.preferences.work_buf_additional_days
         for number, processor in enumerate(scenario.host.processors):
             self.fields[f"instances{number}"] = forms.IntegerField(
-                label=f"{processor.kind}s", min_value=1, max_value=MOST_INSTANCES, initial=processor.instances
+                label=f"{processor.kind}s", min_value=1, max_value=MAX_INSTANCES, initial=processor.instances
             )
             self.fields[f"gflops{number}"] = _number("GFLOPS of each", 1e-9, 1e9, processor.peak_flops / 1e9)
         for number, project in enumerate(self._listed()):

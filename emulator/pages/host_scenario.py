@@ -10,8 +10,17 @@ from accounting.computers.reads import read_host_page
 from accounting.engine.choice.facts import CPU as CPU_TYPE
 from accounting.models import Project as AttachedProject
 from accounting.preferences.save import read_sets
-from emulator.engine.scenario import CPU, MOST_INSTANCES, Availability, Preferences, Processor, Scenario, ScenarioError
-from emulator.pages.drafts import GPU_EFFICIENCY, ProjectFacts, draft
+from emulator.engine.scenario import (
+    CPU,
+    GPU_EFFICIENCY,
+    MAX_INSTANCES,
+    Availability,
+    Preferences,
+    Processor,
+    Scenario,
+    ScenarioError,
+)
+from emulator.pages.drafts import ProjectFacts, draft
 from portal.models import Host, User
 
 UNKNOWN_CPU_FLOPS: Final = 4.3e9
@@ -62,12 +71,12 @@ def _processors(host: Host, notes: list[str]) -> list[Processor]:
     if not flops or flops == 1e9:
         notes.append(f"The speed of its processor is not measured: {UNKNOWN_CPU_FLOPS / 1e9:g} GFLOPS was assumed.")
         flops = UNKNOWN_CPU_FLOPS
-    processors = [Processor(CPU, min(host.ncpus, MOST_INSTANCES), flops)]
+    processors = [Processor(CPU, min(host.ncpus, MAX_INSTANCES), flops)]
     for coproc in host.coprocs:
         kind, count = str(coproc.get("type") or ""), int(coproc.get("count") or 0)
         if kind and count > 0 and kind not in [processor.kind for processor in processors]:
             peak = float(coproc.get("peak_flops") or 0) or UNKNOWN_GPU_FLOPS
-            processors.append(Processor(kind, min(count, MOST_INSTANCES), peak, GPU_EFFICIENCY))
+            processors.append(Processor(kind, min(count, MAX_INSTANCES), peak, GPU_EFFICIENCY))
     return processors
 
 

@@ -19,6 +19,7 @@ from emulator.runs.experiments import PARAMETERS, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import User
 from portal.templatetags.display import speed
+from portal.templatetags.drawings import DATA_COLOURS
 
 FIGURES: Final[dict[str, tuple[str, str]]] = {
     "idle": ("Idle", "The part of the computer’s speed that was not used while it could have been."),
@@ -28,7 +29,6 @@ FIGURES: Final[dict[str, tuple[str, str]]] = {
     "rpcs_per_job": ("RPCs per job", "How often projects were contacted for each job."),
 }
 """The five figures of merit; less is better."""
-COLOURS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,16 @@ class VariantRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Runs that came to nothing for the same reason: which, in words, and why."""
+class RunFault:
+    """Runs that failed or were cancelled for the same reason: which, in words, and why."""
 
     title: str
-    fault: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectPart:
-    """A project's aim and what it got, for the bars."""
+class ProjectFraction:
+    """A project's share and what it got, for the bars."""
 
     name: str
     colour: int
@@ -119,13 +119,13 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
     return [_variant(label, group) for label, group in groups.items()]
 
 
-def troubles(runs: Sequence[Run]) -> list[Trouble]:
-    """Why some runs have no figures, each reason once."""
+def faults(runs: Sequence[Run]) -> list[RunFault]:
+    """Why some runs have no figures; each reason once."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if run.state in (RunState.FAILED, RunState.CANCELLED):
             groups.setdefault((run.state, run.fault), []).append(run)
-    return [Trouble(_whose(same, len(runs)), fault) for (_, fault), same in groups.items()]
+    return [RunFault(_whose(same, len(runs)), fault) for (_, fault), same in groups.items()]
 
 
 def _whose(same: Sequence[Run], number: int) -> str:
@@ -162,19 +162,19 @@ def colours(names: Sequence[str]) -> list[int]:
     known = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
     chosen: dict[int, int] = {}
     for number, name in enumerate(names):
-        if name in known and known[name] % COLOURS not in chosen.values():
-            chosen[number] = known[name] % COLOURS
-    free = [colour for colour in range(COLOURS) if colour not in chosen.values()]
+        if name in known and known[name] % DATA_COLOURS not in chosen.values():
+            chosen[number] = known[name] % DATA_COLOURS
+    free = [colour for colour in range(DATA_COLOURS) if colour not in chosen.values()]
     for number in range(len(names)):
         if number not in chosen:
-            chosen[number] = free.pop(0) if free else number % COLOURS
+            chosen[number] = free.pop(0) if free else number % DATA_COLOURS
     return [chosen[number] for number in range(len(names))]
 
 
-def parts(run: Run, palette: Sequence[int]) -> list[ProjectPart]:
-    """Aim and outcome by project."""
+def project_fractions(run: Run, palette: Sequence[int]) -> list[ProjectFraction]:
+    """Share and outcome by project."""
     return [
-        ProjectPart(row["name"], colour, row["share"], row["got_fraction"], row)
+        ProjectFraction(row["name"], colour, row["share"], row["got_fraction"], row)
         for row, colour in zip(run.projects, palette, strict=True)
     ]
 

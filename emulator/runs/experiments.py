@@ -1,5 +1,5 @@
-"""Make, change, start, stop, share and delete experiments. Each function is one transaction and locks the owner's row,
-so that quotas hold however many requests come at once.
+"""Make, start, cancel, share and delete experiments. What counts against a quota is one transaction that locks the
+owner's row first, then the experiment's, so that quotas hold however many requests come at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARAMETERS: Final[dict[str, tuple[str, str, float, float]]] = {
 UNFINISHED: Final = (RunState.QUEUED, RunState.RUNNING)
 
 
-class Refused(Exception):
+class ExperimentRefusedError(Exception):
     """What was asked for is not possible; the message says why and what to do."""
 
 
@@ -50,10 +50,10 @@ class Variant:
 
 @transaction.atomic
 def create(owner: User, title: str, origin: str, scenario: Scenario | None, days: float) -> Experiment:
-    """A new experiment without runs. Raises Refused when the owner has as many as they may."""
+    """A new experiment without runs. Raises ExperimentRefusedError when the owner has as many as they may."""
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
     if Experiment.objects.filter(owner=owner).count() >= settings.EMULATOR_EXPERIMENTS_MAX:
-        raise Refused(
+        raise ExperimentRefusedError(
             f"You have {settings.EMULATOR_EXPERIMENTS_MAX} experiments, which is as many as one may keep. "
             "Delete one that you do not need any more, and try again."
         )
@@ -79,22 +79,22 @@ def start(
     parameter: str,
     now: dt.datetime,
 ) -> list[Run]:
-    """Fix what is tried and queue a run for each variant and seed; the first seed of each keeps its timeline.
+    """Store what is tried and queue a run for each variant and seed; the first seed of each keeps its timeline.
 
-    Raises Refused when it was started before, or for too many runs.
+    Raises ExperimentRefusedError when it was started before, or for too many runs.
     """
     User.objects.select_for_update(no_key=True).only("pk").get(pk=experiment.owner_id)
     fresh = Experiment.objects.select_for_update().get(pk=experiment.pk)
     if fresh.started_at is not None:
-        raise Refused("This experiment was started already. To try something else, change a copy of it.")
+        raise ExperimentRefusedError("This experiment was started already. To try something else, change a copy of it.")
     number = len(variants) * len(seeds)
     if not 0 < number <= RUNS_MAX:
-        raise Refused(
+        raise ExperimentRefusedError(
             f"That makes {number} runs; an experiment has 1 to {RUNS_MAX}. Choose fewer policies, values or seeds."
         )
     waiting = Run.objects.filter(experiment__owner=experiment.owner_id, state__in=UNFINISHED).count()
     if waiting + number > settings.EMULATOR_RUNS_MAX:
-        raise Refused(
+        raise ExperimentRefusedError(
             f"{waiting} runs of yours are not finished, and there may be {settings.EMULATOR_RUNS_MAX}. "
             "Wait for them, or cancel some."
         )
@@ -130,7 +130,7 @@ def copy(experiment: Experiment) -> Experiment:
 
 
 def cancel(experiment: Experiment, now: dt.datetime) -> int:
-    """Cancel what is not finished: queued runs at once, running ones as soon as their worker looks. How many."""
+    """Cancel what is not finished: queued runs at once, running ones at their worker's next report. Returns a count."""
     with transaction.atomic():
         runs = Run.objects.filter(experiment=experiment)
         queued = runs.filter(state=RunState.QUEUED).update(state=RunState.CANCELLED, finished_at=now)
@@ -138,7 +138,7 @@ def cancel(experiment: Experiment, now: dt.datetime) -> int:
 
 
 def share(experiment: Experiment) -> str:
-    """An unguessable token by which anybody who has it may look."""
+    """Returns an unguessable token: whoever has it may read the experiment."""
     with transaction.atomic():
         fresh = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if fresh.share_token is None:
@@ -153,7 +153,7 @@ def unshare(experiment: Experiment) -> None:
 
 
 def delete(experiment: Experiment) -> None:
-    """With all its runs; a worker that is at one of them stops when it looks."""
+    """Delete it with all its runs; a worker that executes one of them stops when it next reports."""
     experiment.delete()
 
 

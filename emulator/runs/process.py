@@ -1,7 +1,7 @@
-"""A process of its own for one job: to read uploaded files, or to run a scenario. No Django, no database.
+"""A separate process that reads uploaded files or runs a scenario. No Django, no database.
 
-What is uploaded is not trusted, and a scenario may need more time or memory than there is: so the process limits
-itself before it looks at its input, and whoever started it may kill it at any time.
+Uploads are not trusted, and a scenario may need more time or memory than there is. So the process limits itself
+before it reads its input, and whoever started it may kill it at any time.
 
 Standard input: one line of JSON, then, to read files, a zip of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
@@ -73,11 +73,11 @@ def _run(order: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     except ScenarioError as error:
         return {"fault": str(error)}, b""
     done = threading.Event()
-    teller = threading.Thread(target=_tell_progress, args=(run, done), daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=_report_progress, args=(run, done), daemon=True)
+    reporter.start()
     result = run.result()
     done.set()
-    teller.join()
+    reporter.join()
     answer = result.as_json()
     answer["projects"] = [_project(row) for row in result.projects]
     answer["cpu_secs"] = time.process_time()
@@ -88,7 +88,7 @@ def _project(row: Any) -> dict[str, Any]:
     return {name: getattr(row, name) for name in type(row).__slots__}
 
 
-def _tell_progress(run: Any, done: threading.Event) -> None:
+def _report_progress(run: Any, done: threading.Event) -> None:
     while not done.wait(PROGRESS_SECS):
         line = f"progress {run.done_fraction:.4f}\n".encode()
         sys.stdout.buffer.write(line)

@@ -1,7 +1,7 @@
-"""Carry out runs and read uploads: start a process for each, hear of its progress, stop it, keep what comes of it.
+"""Execute runs and read uploads: start a process for each, follow its progress, stop it, store its result.
 
-A run is taken by setting its state from queued to running in one statement, so that a task that is handed out twice
-runs it once. The worker's last sign is kept: a run whose worker was lost is queued again.
+A run is taken by setting its state from queued to running in one statement, so a task that is delivered twice runs
+it once. The time of the worker's last report is stored: a run whose worker was lost is queued again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from emulator.files.scenario_json import from_json, to_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
 from emulator.runs.experiments import with_parameters
 
-LOOK_SECS: Final = 1.0
+POLL_SECS: Final = 1.0
 LOST_AFTER: Final = dt.timedelta(minutes=3)
 READ_SECS_MAX: Final = 30
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -38,14 +38,14 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the process said: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
+    """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
 
     ok: Any
     data: bytes
     fault: str
 
 
-class Stopped(Exception):
+class RunCancelledError(Exception):
     """The run was cancelled, or is no longer there."""
 
 
@@ -59,25 +59,25 @@ def store_upload(experiment: Experiment, files: Mapping[str, bytes]) -> None:
 
 
 def read_upload(experiment_id: int) -> None:
-    """Make the scenario of an experiment of the files that were sent for it, or keep what is wrong with them."""
+    """Make an experiment's scenario from the files that were sent for it, or store what is wrong with them."""
     upload = Upload.objects.filter(experiment=experiment_id).first()
     if upload is None:
         return
-    answer = _ask({"do": "read"}, bytes(upload.files), READ_SECS_MAX, lambda _: None)
+    answer = _run_process({"do": "read"}, bytes(upload.files), READ_SECS_MAX, lambda _: None)
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update().filter(pk=experiment_id).first()
         if experiment is None:
             return
         experiment.scenario = answer.ok if not answer.fault else None
         experiment.fault = answer.fault[:500]
-        # Until here it had the name of all uploads; now it is the computer's.
+        # Until now it had the title of every upload; now it gets the computer's name.
         if experiment.scenario is not None:
             experiment.title = (experiment.scenario["host"]["name"] or experiment.title)[:100]
         experiment.save(update_fields=["scenario", "fault", "title"])
         upload.delete()
 
 
-def carry_out(run_id: int) -> None:
+def execute_run(run_id: int) -> None:
     """Run it, unless it was cancelled or another worker has it."""
     now = timezone.now()
     taken = Run.objects.filter(pk=run_id, state=RunState.QUEUED)
@@ -85,10 +85,12 @@ def carry_out(run_id: int) -> None:
         return
     run = Run.objects.select_related("experiment").get(pk=run_id)
     try:
-        answer = _ask(_order(run), b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _look(run_id, progress))
+        answer = _run_process(
+            _order(run), b"", settings.EMULATOR_RUN_SECS_MAX, lambda progress: _report_progress(run_id, progress)
+        )
     except ScenarioError as error:
         answer = Answer(None, b"", str(error))
-    except Stopped:
+    except RunCancelledError:
         Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(
             state=RunState.CANCELLED, finished_at=timezone.now()
         )
@@ -110,11 +112,11 @@ def _order(run: Run) -> dict[str, Any]:
     }
 
 
-def _look(run_id: int, progress: float) -> None:
-    """Tell how far it is; raises Stopped if it is not wanted any more."""
+def _report_progress(run_id: int, progress: float) -> None:
+    """Store how far it is; raises RunCancelledError if it was cancelled or deleted."""
     wanted = Run.objects.filter(pk=run_id, state=RunState.RUNNING, cancel_asked=False)
     if not wanted.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=timezone.now()):
-        raise Stopped
+        raise RunCancelledError
 
 
 def _keep(run_id: int, answer: Answer) -> None:
@@ -136,7 +138,7 @@ def _keep(run_id: int, answer: Answer) -> None:
 
 
 def requeue_lost(now: dt.datetime) -> list[int]:
-    """Runs whose worker has given no sign for minutes wait again; their ids, and those of runs that wait long."""
+    """Requeue runs whose worker has not reported for minutes. Returns their ids, and those of runs that wait long."""
     lost = Run.objects.filter(state=RunState.RUNNING, heard_of_at__lt=now - LOST_AFTER)
     lost.filter(cancel_asked=True).update(state=RunState.CANCELLED, finished_at=now)
     lost.update(state=RunState.QUEUED)
@@ -144,8 +146,8 @@ def requeue_lost(now: dt.datetime) -> list[int]:
     return list(waiting.order_by("pk").values_list("pk", flat=True)[:100])
 
 
-def _ask(order: dict[str, Any], data: bytes, secs_max: int, look: Callable[[float], None]) -> Answer:
-    """Start the process, hand it the order, and wait for its answer; ``look`` is called every second or so."""
+def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
+    """Start the process, send it the order, and wait for its answer; ``report`` is called about every second."""
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
     process = subprocess.Popen(
         [sys.executable, "-m", "emulator.runs.process"],
@@ -163,7 +165,7 @@ def _ask(order: dict[str, Any], data: bytes, secs_max: int, look: Callable[[floa
             process.stdin.close()
         except BrokenPipeError:
             pass  # it ended at once: its answer or exit code says why
-        answer = _listen(process, secs_max, look)
+        answer = _read_answer(process, secs_max, report)
     finally:
         process.kill()
         process.wait()
@@ -173,32 +175,32 @@ def _ask(order: dict[str, Any], data: bytes, secs_max: int, look: Callable[[floa
     return answer
 
 
-def _listen(process: subprocess.Popen[bytes], secs_max: int, look: Callable[[float], None]) -> Answer:
-    """Everything that it writes until it ends; wall-clock time is limited to twice its processor time."""
+def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> Answer:
+    """Reads what it writes until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
-    progress, ends_at, look_at = 0.0, monotonic() + 2 * secs_max, monotonic() + LOOK_SECS
+    progress, ends_at, report_at = 0.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ, out)
         selector.register(process.stderr, selectors.EVENT_READ, errors)
         while selector.get_map():
-            for key, _ in selector.select(LOOK_SECS):
+            for key, _ in selector.select(POLL_SECS):
                 piece = os.read(key.fd, 1 << 16)
                 if not piece:
                     selector.unregister(key.fileobj)
                 key.data.extend(piece)
             progress = _take_progress(out, progress)
             now = monotonic()
-            if now >= look_at:
-                look(progress)
-                look_at = now + LOOK_SECS
+            if now >= report_at:
+                report(progress)
+                report_at = now + POLL_SECS
             if now >= ends_at or len(out) > ANSWER_BYTES_MAX:
                 return Answer(None, b"", _too_long(secs_max))
     return _answer(process, bytes(out), bytes(errors), secs_max)
 
 
 def _take_progress(out: bytearray, progress: float) -> float:
-    """The newest fraction told; its lines are taken out."""
+    """The latest fraction reported; removes those lines."""
     while out.startswith(b"progress "):
         line, found, _ = out.partition(b"\n")
         if not found:

@@ -18,7 +18,7 @@ from emulator.engine.scenario import (
     Version,
 )
 from emulator.engine.state import Job
-from emulator.engine.timeline.recorder import Log
+from emulator.engine.timeline.recorder import DecisionLog
 
 HOUR_SECS = 3600.0
 GPU = "NVIDIA"
@@ -61,7 +61,7 @@ def with_jobs(what: Scenario, **hours: tuple[float, ...]) -> Scenario:
 
 def client_of(what: Scenario) -> Client:
     """The client at its start, without the scenario's jobs."""
-    return Client(what, 1, Quirks(), None, Log(0.0, 0.0))
+    return Client(what, 1, Quirks(), None, DecisionLog(0.0, 0.0))
 
 
 def give(client: Client, project: int, hours: float, app: int = 0) -> Job:

@@ -6,11 +6,12 @@ Source: "BOINC client result computation scheduling" of 2005 (the 2005 text). Se
 * "Debt computation": `settle_debts` and the expected future debts;
 * "Scheduler RPC policy" and "need_to_get_work()": `need_to_get_work`, `fetch`.
 
-Slips of its pseudocode are mended: `found` begins false for each CPU; a task started in mid-period joins the running
-ones; a project is out of consideration for one CPU's choice only; a period without work leaves the debts alone (and
-expects whole periods of the next); the work of a started result is what remains. Where it is silent: the project
-that is shortest of its cap is asked, largest debt first, for up to its share of the whole buffer. It knows CPUs only:
-GPU jobs are neither asked for nor run. docs/emulator-policies.md tells the same at length.
+Errors of its pseudocode are corrected: `found` begins false for each CPU; a task started in mid-period joins the
+running ones; a project is out of consideration for one CPU's choice only; a period without work leaves the debts
+alone (and expects whole periods of the next); the work of a started result is what remains. It does not say which
+project is asked: here the one that lacks most of its cap, of equal ones the one with the largest debt, for up to its
+share of the whole buffer. It knows CPUs only: GPU jobs are neither asked for nor run. docs/emulator-policies.md has
+the details.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop
-from typing import Final
 
-from emulator.engine.policies.long_term_debt import has_many_jobs
-from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
+from emulator.engine.client import Client
+from emulator.engine.decisions import Choice, Fetch, WorkRequest
+from emulator.engine.policies.debts import MIN_RECHECK_SECS, has_many_jobs
+from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import Scenario
+from emulator.engine.state import Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
-
-NEVER: Final = float("inf")
-LEAST_LOOK_SECS: Final = 60.0
 
 
 def settle_debts(
@@ -115,7 +115,7 @@ def need_to_get_work(
 class _Task:
     """A running task (ACTIVE_TASK): what it did in this period, what it is expected to pay off in it."""
 
-    job: JobView
+    job: Job
     reason: Reason
     expected_pay_off: float
     work_secs: float = 0.0
@@ -124,12 +124,12 @@ class _Task:
 class Debt2005:
     """The policy of 2005. Debts are in CPU-seconds, times in seconds."""
 
-    name = "debt"
+    name = PolicyName.DEBT
     uses_backoffs = False
 
     def __init__(self, scenario: Scenario) -> None:
         self._start_debts = {project.name: project.standing.debt_secs for project in scenario.projects}
-        self._client: ClientView
+        self._client: Client
         self._debts: dict[int, float] = {}
         self._tasks: list[_Task] = []
         self._done_secs: dict[int, float] = {}  # by tasks that finished in this period, per project
@@ -137,9 +137,9 @@ class Debt2005:
         self._next_period = 0.0
         self._pay_off_secs = 0.0  # expected of one CPU in a whole period
         self._booked_to = 0.0
-        self._look_at = 0.0  # no condition to fetch comes true before, or nobody can be asked
+        self._recheck_at = 0.0  # no condition to fetch comes true before, or nobody can be asked
 
-    def begin(self, client: ClientView) -> None:
+    def begin(self, client: Client) -> None:
         self._client = client
         self._pay_off_secs = client.period_secs
         self._debts = {project.index: self._start_debts.get(project.name, 0.0) for project in client.projects}
@@ -156,17 +156,14 @@ class Debt2005:
             task.work_secs += elapsed_secs * task.job.cpus * rate
 
     def projects_changed(self, now: float) -> None:
-        self._look_at = 0.0
+        self._recheck_at = 0.0
         attached = {project.index for project in self._client.projects}
         self._debts = {index: self._debts.get(index, 0.0) for index in sorted(attached)}
         for task in [task for task in self._tasks if not _runnable(task.job.project)]:
             self._tasks.remove(task)
             self._book(task)
 
-    def job_arrived(self, job: JobView, now: float) -> None:
-        pass
-
-    def job_ended(self, job: JobView, now: float) -> None:
+    def job_ended(self, job: Job, now: float) -> None:
         for task in self._tasks:
             if task.job is job:
                 self._tasks.remove(task)
@@ -247,15 +244,15 @@ class Debt2005:
         )
 
     def fetch(self, now: float) -> Fetch:
-        if now >= self._look_at:
+        if now >= self._recheck_at:
             need = self._need(now)
             request = self._request(need, now) if need else None
             if request is not None:
                 return Fetch(request, now)
-            self._look_at = self._next_look(need, now)
-        return Fetch(None, self._look_at)
+            self._recheck_at = self._next_recheck(need, now)
+        return Fetch(None, self._recheck_at)
 
-    def _next_look(self, need: WorkNeed, now: float) -> float:
+    def _next_recheck(self, need: WorkNeed, now: float) -> float:
         """When to count again: nothing can be needed before, or nobody can be asked.
 
         Conditions 1 and 2 take as long as the work to spare lasts, at one second per CPU and second; condition 3 has no
@@ -265,14 +262,14 @@ class Debt2005:
             allowed = [project.rpc_allowed_secs for project in self._client.projects if project.rpc_allowed_secs > now]
             return min(allowed, default=now + self._client.period_secs)
         secs = min(need.spare_secs / self._client.instances[0], self._client.buffer_min_secs / 4)
-        return now + max(LEAST_LOOK_SECS, secs)
+        return now + max(MIN_RECHECK_SECS, secs)
 
     def _request(self, need: WorkNeed, now: float) -> WorkRequest | None:
         """Whom to ask: shortest of its cap, then largest debt. Others only when the computer as a whole is short."""
         client = self._client
         fractions = _share_fractions([project for project in client.projects if _runnable(project)])
         cpus = client.instances[0]
-        best: tuple[tuple[float, float, int], ProjectView] | None = None
+        best: tuple[tuple[float, float, int], ProjectState] | None = None
         for project in client.projects:
             if not client.can_ask(project, now) or not project.can_supply[0] or has_many_jobs(project):
                 continue
@@ -292,28 +289,25 @@ class Debt2005:
         empty = [0.0] * len(client.kinds)
         return WorkRequest(project, [max(secs, 1.0), *empty[1:]], empty, need.reason)
 
-    def ask_along(self, project: ProjectView, now: float) -> WorkRequest | None:
+    def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
         need = self._need(now)
         request = self._request(need, now) if need else None
         return request if request is not None and request.project is project else None
 
-    def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
-        pass
-
-    def standing(self, project: ProjectView, now: float) -> float:
+    def standing(self, project: ProjectState, now: float) -> float:
         return self._debts.get(project.index, 0.0)
 
 
-def _share_fractions(projects: Sequence[ProjectView]) -> dict[int, float]:
+def _share_fractions(projects: Sequence[ProjectState]) -> dict[int, float]:
     total = sum(project.share for project in projects)
     return {project.index: project.share / total if total else 0.0 for project in projects}
 
 
-def _runnable(project: ProjectView) -> bool:
+def _runnable(project: ProjectState) -> bool:
     return project.attached and not project.suspended
 
 
-def _offers(project: ProjectView, kept: Sequence[JobView], taken: set[int]) -> Iterator[tuple[JobView, Reason]]:
+def _offers(project: ProjectState, kept: Sequence[Job], taken: set[int]) -> Iterator[tuple[Job, Reason]]:
     """The project's results in the order of preference: that ran last, preempted, not yet started."""
     for job in kept:
         yield job, Reason.DEBT_KEPT

@@ -8,16 +8,17 @@ projects with running jobs change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from emulator.engine.client import Client
-from emulator.engine.policies.rr_simulation import Forecast, Outlook
-from emulator.engine.policies.run_list import Chooser
-from emulator.engine.policy import Choice, ClientView, Fetch, JobView, ProjectView, WorkRequest
+from emulator.engine.decisions import Choice, Fetch, WorkRequest
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation, SimulationResult
+from emulator.engine.policies.run_list import RunList
+from emulator.engine.policy import MAX_UNFINISHED
 from emulator.engine.random_numbers import LN2, expm1
 from emulator.engine.scenario import DAY_SECS
-from emulator.engine.state import NEVER, ProjectState
+from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
 HALF_LIFE_DAYS: Final = 10.0
@@ -26,20 +27,18 @@ RESCALE: Final = 1e6
 LONGEST_STEP: Final = 30.0  # of the decay's exponent
 LAST_RANK: Final = 1e60  # projects without a share come after all others
 ZERO_SHARE_SECS: Final = 180.0
-MOST_RUNNABLE: Final = 1000
 
 
 class Rec:
     """The policy; one object per run. `half_life_days` is that of REC."""
 
-    name = "rec"
+    name = PolicyName.REC
     uses_backoffs = True
 
     def __init__(self, half_life_days: float = HALF_LIFE_DAYS) -> None:
         self._decay = LN2 / (half_life_days * DAY_SECS)
 
-    def begin(self, client: ClientView) -> None:
-        assert isinstance(client, Client)
+    def begin(self, client: Client) -> None:
         self._client = client
         self._busy_projects = client.busy_projects  # always the same list
         self._accrued_secs = 0.0
@@ -47,9 +46,9 @@ class Rec:
         self._rec = [
             state.project.standing.rec / CREDIT_PER_FLOPS_DAY for state in client.all_projects
         ]  # FLOPS, times growth
-        self._forecast = Forecast(client, self._rank, self._unit)
+        self._simulation = RoundRobinSimulation(client, self._rank, self._unit)
         height = None if client.quirks.hour_of_day_bump else self._height
-        self._chooser = Chooser(client, self._forecast, self._rank, self._step_cost, height)
+        self._run_list = RunList(client, self._simulation, self._rank, self._step_cost, height)
         self._set_shares()
 
     def projects_changed(self, now: float) -> None:
@@ -68,7 +67,7 @@ class Rec:
         self._accrued_secs = now
         growth = self._growth
         if 0.0 < exponent < 0.01 and growth < RESCALE:
-            # As below; the usual case in one step.
+            # The usual case: what the loop below does, in one step.
             grown = growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
             rec = self._rec
             for project in self._busy_projects:
@@ -87,27 +86,24 @@ class Rec:
                 self._rec = [value / self._growth for value in rec]
                 self._growth = 1.0
 
-    def job_arrived(self, job: JobView, now: float) -> None:
+    def job_ended(self, job: Job, now: float) -> None:
         pass
 
-    def job_ended(self, job: JobView, now: float) -> None:
-        pass
-
-    def standing(self, project: ProjectView, now: float) -> float:
+    def standing(self, project: ProjectState, now: float) -> float:
         """REC in credit per day."""
         return self._rec[project.index] / self._growth * CREDIT_PER_FLOPS_DAY
 
-    # Priorities. Only their order matters, so nothing is normalised but where a queue is subtracted.
+    # Priorities. Only their order matters, so they are normalised only where a queue is subtracted.
 
-    def _rank(self, project: ProjectView) -> float:
+    def _rank(self, project: ProjectState) -> float:
         index = project.index
         return self._rec[index] * self._inverse[index] + self._offset[index]
 
-    def _unit(self, project: ProjectView) -> float:
+    def _unit(self, project: ProjectState) -> float:
         """What a FLOP done adds to the rank."""
         return self._decay * self._growth * self._inverse[project.index]
 
-    def _step_cost(self, job: JobView) -> float:
+    def _step_cost(self, job: Job) -> float:
         """What a job's choice adds to its project's rank: as if it had run for one scheduling period."""
         client = self._client
         inverse = self._inverse[job.project.index]
@@ -115,8 +111,8 @@ class Rec:
             return sum(self._rec) / 24 / client.host_flops * inverse * job.counted_flops
         return self._decay * self._growth * inverse * job.counted_flops * client.period_secs
 
-    def _height(self, project: ProjectView, count: int) -> float:
-        """`_rank` and `count` times `_step_cost` of its first begun job, without calls: this is asked most often."""
+    def _height(self, project: ProjectState, count: int) -> float:
+        """`_rank` and `count` times `_step_cost` of its first begun job, without calls: this is called most often."""
         index = project.index
         inverse = self._inverse[index]
         rank = self._rec[index] * inverse + self._offset[index]
@@ -124,12 +120,12 @@ class Rec:
             return rank
         flops = project.begun[0][0].counted_flops
         cost = total = self._decay * self._growth * inverse * flops * self._client.period_secs
-        for _ in range(count - 1):  # to the last bit as they are added up where jobs are chosen one by one
+        for _ in range(count - 1):  # added one by one, so that rounding is the same as where jobs are chosen one by one
             total += cost
         return rank + total
 
     def choose(self, now: float) -> Choice:
-        return self._chooser.choose(now)
+        return self._run_list.choose(now)
 
     # Work fetch.
 
@@ -138,9 +134,9 @@ class Rec:
         kinds = self._supplied
         low_mark = client.buffer_min_secs
         again = NEVER
-        surely_saturated_secs = self._forecast.surely_saturated_secs
+        min_saturated_secs = self._simulation.min_saturated_secs
         for kind in kinds:
-            secs = surely_saturated_secs(kind, now)
+            secs = min_saturated_secs(kind, now)
             if secs < low_mark:
                 break
             falls_low = now + secs - low_mark
@@ -148,17 +144,17 @@ class Rec:
                 again = falls_low
         else:
             return Fetch(None, again)
-        outlook = self._outlook(now)
-        saturated = outlook.saturated_secs
+        simulated = self._simulate(now)
+        saturated = simulated.saturated_secs
         low = [kind for kind in kinds if saturated[kind] < low_mark]
         again = min([now + saturated[kind] - low_mark for kind in kinds if kind not in low], default=NEVER)
         if not low:
             return Fetch(None, again)
-        order = self._order(outlook, now)
+        order = self._order(simulated, now)
         for place, project in enumerate(order):
             for kind in low:
                 if self._able(project, kind, saturated[kind], now):
-                    return Fetch(self._request(order, place, kind, outlook, now), now)
+                    return Fetch(self._request(order, place, kind, simulated, now), now)
         for project in client.projects:
             for kind in low:
                 if project.can_supply[kind] and not project.suspended and not project.no_new_tasks:
@@ -169,15 +165,15 @@ class Rec:
                         again = min(again, now + saturated[kind] - ZERO_SHARE_SECS)
         return Fetch(None, again)
 
-    def _outlook(self, now: float) -> Outlook:
-        return self._forecast.outlook(now, self._client.buffer_total_secs)
+    def _simulate(self, now: float) -> SimulationResult:
+        return self._simulation.result(now, self._client.buffer_total_secs)
 
-    def _order(self, outlook: Outlook, now: float) -> list[ProjectState]:
+    def _order(self, simulated: SimulationResult, now: float) -> list[ProjectState]:
         """Projects that may be asked, highest priority first, less for work in their queues.
 
-        REC is taken as it will be when half of what is now asked for is done. A project of a small share is asked
-        seldom, and its REC then rises far above its share for a while: taken as it is at the moment of asking, its
-        lowest, it would get more than its share for ever (docs/emulator.md).
+        REC is taken as it will be when half of the request is done. A project with a small share is asked seldom, and
+        its REC then rises far above its share for a while. At the moment of asking it is at its lowest: ranked by that,
+        the project would always get more than its share (docs/emulator.md).
         """
         client = self._client
         asked = [project for project in client.projects if client.can_ask(project, now)]
@@ -188,7 +184,7 @@ class Rec:
         capacity = client.buffer_total_secs * client.host_flops
         half = 0.0
         if not client.quirks.request_not_counted:
-            short = zip(outlook.shortfall_secs, client.instance_flops, strict=True)
+            short = zip(simulated.shortfall_secs, client.instance_flops, strict=True)
             half = self._decay * self._growth * sum([secs * flops for secs, flops in short]) / 2
         ranked = []
         for project in asked:
@@ -218,55 +214,54 @@ class Rec:
             return False
         if not project.share and saturated_secs >= min(client.buffer_min_secs, ZERO_SHARE_SECS):
             return False
-        return project.unfinished <= MOST_RUNNABLE
+        return project.unfinished <= MAX_UNFINISHED
 
-    def _request(self, order: list[ProjectState], place: int, chosen: int, outlook: Outlook, now: float) -> WorkRequest:
-        """Asks for the kind it was chosen for, and for all others that are short and that nobody before it could
-        give; its own back-off does not count for these."""
+    def _request(
+        self, order: list[ProjectState], place: int, chosen: int, simulated: SimulationResult, now: float
+    ) -> WorkRequest:
+        """Asks for the kind it was chosen for, and for all others that are short and that no project before it could
+        supply. The project's own back-off does not count for these."""
         project = order[place]
         request = self._empty(project, Reason.FETCH_SATURATION, now)
         for kind in range(len(self._client.kinds)):
-            short = outlook.shortfall_secs[kind] > 0 and project.can_supply[kind]
-            others = any(self._able(p, kind, outlook.saturated_secs[kind], now) for p in order[:place])
+            short = simulated.shortfall_secs[kind] > 0 and project.can_supply[kind]
+            others = any(self._able(p, kind, simulated.saturated_secs[kind], now) for p in order[:place])
             if kind == chosen or (short and not others):
-                self._ask(request, kind, outlook)
+                self._ask(request, kind, simulated)
         return request
 
     def _empty(self, project: ProjectState, reason: Reason, now: float) -> WorkRequest:
         kinds = len(self._client.kinds)
-        return WorkRequest(project, [0.0] * kinds, [0.0] * kinds, reason, self._forecast.busy_secs(now))
+        return WorkRequest(project, [0.0] * kinds, [0.0] * kinds, reason, self._simulation.busy_secs(now))
 
-    def _ask(self, request: WorkRequest, kind: int, outlook: Outlook) -> None:
+    def _ask(self, request: WorkRequest, kind: int, simulated: SimulationResult) -> None:
         """ "Request enough jobs to fill the number of idle instances, and to use at least shortfall seconds.\""""
         client = self._client
         project = request.project
         if not project.share:
             request.secs[kind] = 1.0
             return
-        request.secs[kind] = outlook.shortfall_secs[kind]
-        request.instances[kind] = outlook.idle[kind]
+        request.secs[kind] = simulated.shortfall_secs[kind]
+        request.instances[kind] = simulated.idle[kind]
         if client.quirks.share_of_instances:
             shares = sum(p.share for p in client.projects if p.can_supply[kind]) or 1.0
             part = client.instances[kind] * project.share / shares
             used = sum(job.usage for jobs in (project.begun[kind], project.waiting[kind]) for job in jobs)
-            request.instances[kind] = max(outlook.idle[kind], part - used)
+            request.instances[kind] = max(simulated.idle[kind], part - used)
 
-    def ask_along(self, project: ProjectView, now: float) -> WorkRequest | None:
-        outlook = self._outlook(now)
+    def piggyback_request(self, project: ProjectState, now: float) -> WorkRequest | None:
+        simulated = self._simulate(now)
         request = None
-        order = self._order(outlook, now)
-        for kind, shortfall in enumerate(outlook.shortfall_secs):
+        order = self._order(simulated, now)
+        for kind, shortfall in enumerate(simulated.shortfall_secs):
             if shortfall <= 0:
                 continue
-            saturated_secs = outlook.saturated_secs[kind]
+            saturated_secs = simulated.saturated_secs[kind]
             for first in order:
                 if self._able(first, kind, saturated_secs, now):
                     if first is project:
                         if request is None:
                             request = self._empty(first, Reason.FETCH_ALONG, now)
-                        self._ask(request, kind, outlook)
+                        self._ask(request, kind, simulated)
                     break
         return request
-
-    def rpc_done(self, request: WorkRequest, got: Sequence[int], now: float) -> None:
-        pass

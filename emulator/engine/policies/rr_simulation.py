@@ -1,15 +1,15 @@
-"""What the present jobs would do if the client went on by weighted round-robin: the simulation that all later
-policies start from (client scheduling document; emulator document, section 7).
+"""The round-robin simulation: what the present jobs would do if the client ran them by weighted round-robin. All later
+policies start from it (client scheduling document; emulator document, section 7).
 
-It tells per kind of processor the idle instances now, the time up to which all are busy ("saturated"), and the
+Its results are, per kind of processor, the idle instances now, the time up to which all are busy ("saturated"), and the
 shortfall up to the end of the buffer; and which jobs would miss their deadline. A second simulation of those, by
-earliest deadline, tells how long all instances are busy with them ("busy time").
+earliest deadline, gives the time for which all instances are busy with them ("busy time").
 
-The first results need no time slices: jobs are dealt to the instances in the order in which round-robin picks them,
-a sort and a heap operation per job. A job of several instances (or of a part of one) is dealt as that many equal
-pieces (one piece, as much shorter). Only for jobs that may miss their deadline the slices are gone through, as far
-as needed. Most often danger is excluded by a bound that holds for every order in which no instance idles while a
-job waits for it: all jobs are done after (work / instances + longest job).
+The first results need no time slices: jobs are assigned to the instances in the order in which round-robin picks
+them, with a sort and one heap operation per job. A job that uses several instances is assigned as that many equal
+pieces, a job that uses part of one as one shorter piece. Time slices are simulated only if a job may miss its
+deadline, and only as far as needed. Usually a bound rules that out: whatever the order, as long as no instance idles
+while a job waits for it, all jobs are done after (work / instances + longest job).
 """
 
 from __future__ import annotations
@@ -20,21 +20,18 @@ from dataclasses import dataclass
 from heapq import heappop, heapreplace
 from itertools import accumulate
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from emulator.engine.client import Client
-from emulator.engine.policies.rr_slices import LATE, Slices
+from emulator.engine.policies.rr_slices import LATE, RoundRobinSlices
 from emulator.engine.state import NEVER, Job, ProjectState
-
-if TYPE_CHECKING:
-    from emulator.engine.policy import ProjectView
 
 _first = itemgetter(0)
 SLACK_SECS: Final = 1.0  # the sum of work is kept up to date with rounding errors
 
 
 @dataclass(slots=True)
-class Outlook:
+class SimulationResult:
     """The simulation's results, per kind; times in seconds from now."""
 
     idle: list[float]
@@ -42,43 +39,43 @@ class Outlook:
     shortfall_secs: list[float]
 
 
-class Forecast:
+class RoundRobinSimulation:
     """Simulates for one policy.
 
-    `rank` tells a project's priority (smaller is first) and `unit` by how much it grows per counted FLOP done for
+    `rank` is a project's priority (smaller is first), and `unit` by how much it grows per counted FLOP done for
     the project.
     """
 
     def __init__(
-        self, client: Client, rank: Callable[[ProjectView], float], unit: Callable[[ProjectView], float]
+        self, client: Client, rank: Callable[[ProjectState], float], unit: Callable[[ProjectState], float]
     ) -> None:
         self._client = client
         self._rank = rank
         self._unit = unit
         self._kinds = range(len(client.kinds))
-        self._looked: tuple[float, int, float] | None = None
-        self._outlook = Outlook([], [], [])
-        self._judged: tuple[float, int] | None = None
+        self._simulated_at: tuple[float, int, float] | None = None
+        self._result = SimulationResult([], [], [])
+        self._judged_at: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
         self._ends: dict[int, float] = {}  # when jobs end in the last simulation
-        self.margins: list[tuple[float, Job]] = []  # jobs in danger but not late, and by how much they make it
+        self.margins: list[tuple[float, Job]] = []  # jobs that may miss their deadline but do not, and their slack
 
     # Bounds, in constant time.
 
-    def surely_saturated_secs(self, kind: int, now: float) -> float:
-        """A time up to which all instances of that kind are busy for certain, or 0: dealt to n instances, no two of
-        them differ by more than the longest job."""
+    def min_saturated_secs(self, kind: int, now: float) -> float:
+        """A time up to which all instances of that kind are certainly busy, or 0. With jobs assigned to n instances, no
+        two of these differ by more than the longest job."""
         client = self._client
         if client.any_suspended:
             return 0.0
         work_secs = client.work_secs(kind, now) / client.instances[kind] - client.longest_secs[kind] - SLACK_SECS
         return work_secs / client.up_fraction[kind] if work_secs > 0.0 else 0.0
 
-    def danger(self, now: float) -> bool:
+    def may_miss_deadlines(self, now: float) -> bool:
         """Whether any job might miss its deadline; False is certain.
 
-        What was found holds on: the bound does not move to later times unless a job arrives, and then the client
-        forgets `safe_until_secs`.
+        The answer stays valid: the bound moves to a later time only when a job arrives, and then the client
+        resets `safe_until_secs`.
         """
         client = self._client
         if now < client.safe_until_secs:
@@ -94,7 +91,7 @@ class Forecast:
             first_deadline = heap[0][0] - early
             done_secs = self._all_done_secs(kind, now)
             if now + done_secs > first_deadline:
-                client.look_for_longest(kind)  # the longest may be gone
+                client.find_longest(kind)  # the longest may be gone
                 done_secs = self._all_done_secs(kind, now)
                 if now + done_secs > first_deadline:
                     return True
@@ -103,12 +100,12 @@ class Forecast:
         return False
 
     def _all_done_secs(self, kind: int, now: float) -> float:
-        """A time after which all jobs of that kind are done for certain, in whatever order they run."""
+        """A time after which all jobs of that kind are certainly done, in whatever order they run."""
         client = self._client
         n = client.instances[kind]
         longest = client.longest_secs[kind]
         if client.uneven:
-            most, least = client.usage_most[kind], client.usage_least[kind]
+            most, least = client.max_usage[kind], client.min_usage[kind]
             if kind:
                 # While a job of the largest usage waits, this many instances are busy at least.
                 n = max(n - most + min(1.0, least), least)
@@ -122,19 +119,19 @@ class Forecast:
 
     # Results.
 
-    def outlook(self, now: float, horizon_secs: float) -> Outlook:
+    def result(self, now: float, horizon_secs: float) -> SimulationResult:
         """Idle instances, saturated times, and shortfalls up to the horizon."""
         key = (now, self._client.version, horizon_secs)
-        if self._looked != key:
-            self._looked = key
-            self._outlook = self._dealt(now, horizon_secs)
-        return self._outlook
+        if self._simulated_at != key:
+            self._simulated_at = key
+            self._result = self._assigned(now, horizon_secs)
+        return self._result
 
     def missed(self, now: float) -> list[list[Job]]:
         """Per kind, the jobs that would miss their deadline, by deadline."""
         key = (now, self._client.version)
-        if self._judged != key:
-            self._judged = key
+        if self._judged_at != key:
+            self._judged_at = key
             self._missed = self._judge(now)
             self._follow_quirks(self._missed)
         return self._missed
@@ -156,7 +153,7 @@ class Forecast:
                             endangered.append(job)
         if not endangered:
             return missed
-        slices = Slices(client, self._rank, self._unit, now, early)
+        slices = RoundRobinSlices(client, self._rank, self._unit, now, early)
         slices.go_on(endangered, to_last_deadline=client.quirks.no_edf_simulation)
         self._ends = slices.ends
         client.slice_steps += slices.steps
@@ -191,7 +188,7 @@ class Forecast:
         """Per kind, how long all instances are busy with the jobs that would miss their deadlines, run by
         earliest deadline: no new job can start before."""
         client = self._client
-        if not self.danger(now):
+        if not self.may_miss_deadlines(now):
             return [0.0] * len(client.kinds)
         busy = []
         piled = client.quirks.no_edf_simulation
@@ -208,7 +205,7 @@ class Forecast:
 
     # Without time slices.
 
-    def _dealt(self, now: float, horizon_secs: float) -> Outlook:
+    def _assigned(self, now: float, horizon_secs: float) -> SimulationResult:
         client = self._client
         idle, saturated, shortfall = [], [], []
         beside = 0.0  # CPUs that GPU jobs take
@@ -220,21 +217,21 @@ class Forecast:
                 n = max(1.0, float(int(n - beside + 1e-9)))
             loads = [0.0] * int(n)
             if client.uneven:
-                wanted, cpus = self._deal_pieces(kind, now, loads, horizon)
+                wanted, cpus = self._assign_pieces(kind, now, loads, horizon)
                 beside += cpus
                 free = max(0.0, n - wanted)
             else:
-                _deal(self._alike_in_order(kind, now), loads, horizon, client.work_secs(kind, now))
+                _assign(self._alike_in_order(kind, now), loads, horizon, client.work_secs(kind, now))
                 free = float(loads.count(0.0))
             idle.append(free)
             saturated.append(loads[0] / up if free <= 1e-9 else 0.0)
             short = sum([horizon - load for load in loads if load < horizon])
             shortfall.append(max(short, free * horizon if free < 1.0 else 0.0) / up)
-        return Outlook(idle[::-1], saturated[::-1], shortfall[::-1])
+        return SimulationResult(idle[::-1], saturated[::-1], shortfall[::-1])
 
-    def _deal_pieces(self, kind: int, now: float, loads: list[float], horizon: float) -> tuple[float, float]:
-        """Deals jobs that do not all occupy one instance; returns how many instances they want in all, and how many
-        CPUs those take that run first."""
+    def _assign_pieces(self, kind: int, now: float, loads: list[float], horizon: float) -> tuple[float, float]:
+        """Assigns jobs that do not all use one whole instance. Returns how many instances all of them want, and how
+        many CPUs those take that run first."""
         wanted = cpus = 0.0
         n = self._client.instances[kind]
         for _, secs, job in self._in_order(kind, now):
@@ -253,7 +250,7 @@ class Forecast:
         return wanted, cpus
 
     def _alike_in_order(self, kind: int, now: float) -> list[tuple[float, float]]:
-        """As `_in_order`, without the jobs, where all count for the same."""
+        """As `_in_order`, without the jobs, if all count for the same FLOPS."""
         picks: list[tuple[float, float]] = []
         projects = 0
         for project in self._client.with_jobs[kind]:
@@ -304,10 +301,10 @@ class Forecast:
         return picks
 
 
-def _deal(picks: list[tuple[float, float]], loads: list[float], horizon: float, work_secs: float) -> None:
-    """Gives each job to the instance that is free first, until all are busy up to the horizon. `work_secs` is the sum,
-    but for rounding."""
-    if work_secs + SLACK_SECS < horizon * len(loads):  # then they never are
+def _assign(picks: list[tuple[float, float]], loads: list[float], horizon: float, work_secs: float) -> None:
+    """Assigns each job to the instance that is free first, until all are busy up to the horizon. `work_secs` is the
+    sum, except for rounding."""
+    if work_secs + SLACK_SECS < horizon * len(loads):  # then they will not all be busy up to it
         for _, secs in picks:
             heapreplace(loads, loads[0] + secs)
         return

@@ -1,12 +1,12 @@
-"""The round-robin simulation in time slices: gone through only when a job may miss its deadline (forecast.Forecast).
+"""The round-robin simulation in time slices: run only when a job may miss its deadline (see rr_simulation).
 
 At each step every kind of processor, GPUs first, is filled with jobs in order of arrival from the project of highest
 priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
 next end in any case.
 
-There may be hundreds of steps to a choice of jobs. So a kind for which only one project has jobs is filled again
-only when one of them has ended or GPU jobs leave it other CPUs than before; and ranks are kept up only if for some
-kind two projects have jobs.
+One choice of jobs may take hundreds of steps. So a kind for which only one project has jobs is filled again only
+when one of them has ended, or when GPU jobs leave it another number of CPUs. Ranks are updated only if two projects
+have jobs for the same kind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from emulator.engine.state import Job, ProjectState
 
 if TYPE_CHECKING:
     from emulator.engine.client import Client
-    from emulator.engine.policy import ProjectView
 
 LATE: Final = 1e-6  # a job late by less is not: rounding
 LONGEST_STEP_PARTS: Final = 10  # a step beyond ten slices is a tenth of the next end
@@ -34,14 +33,15 @@ _Filled = tuple[float, "list[Job]", float, float]
 """How a kind with jobs of one project was filled: the CPUs free before, the jobs that run, instances and CPUs left."""
 
 
-class Slices:
-    """One simulation, from now on. `rank` and `unit` as for Forecast; `early_secs` comes off all deadlines."""
+class RoundRobinSlices:
+    """One simulation, from now on. `rank` and `unit` as for RoundRobinSimulation; all deadlines count as
+    `early_secs` earlier."""
 
     def __init__(
         self,
         client: Client,
-        rank: Callable[[ProjectView], float],
-        unit: Callable[[ProjectView], float],
+        rank: Callable[[ProjectState], float],
+        unit: Callable[[ProjectState], float],
         now: float,
         early_secs: float,
     ) -> None:
@@ -83,8 +83,8 @@ class Slices:
                     left[job.id] = (job.left - (now - job.settled_secs) * job.rate) * job.bias / up
 
     def go_on(self, watched: list[Job], *, to_last_deadline: bool) -> None:
-        """Simulates until it is known of all watched jobs whether they are in time: each has ended, or its deadline
-        is over. With `to_last_deadline` up to the last deadline unless all have ended before."""
+        """Simulates until it is known for all watched jobs whether they are in time: each has ended, or its deadline
+        has passed. With `to_last_deadline`, up to the last deadline unless all have ended before."""
         now, early = self._now, self._early_secs
         pending = sorted(watched, key=_deadline)
         last = pending[-1].deadline_secs
@@ -101,7 +101,7 @@ class Slices:
                 if step > LONGEST_STEP_PARTS * period:
                     step /= LONGEST_STEP_PARTS
                     if short_steps:
-                        # Not past the end of a short job that waits for its turn: it would seem to wait for days.
+                        # Stop at the end of a short job that waits for its turn, or it would seem to wait for days.
                         short_steps -= 1
                         step = max(period, min(step, min(left.values())))
                 elif step > period:

@@ -1,4 +1,4 @@
-"""Which jobs run: the four steps of the client scheduling document, for any order of projects.
+"""Which jobs run (BOINC's run list): the four steps of the client scheduling document, for any order of projects.
 
 1. for each kind of GPU, jobs that would miss their deadline, earliest deadline first, until all instances are used;
 2. the same for the CPU;
@@ -14,37 +14,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from emulator.engine.client import Client
-from emulator.engine.policies.rr_simulation import Forecast
-from emulator.engine.policy import Choice
+from emulator.engine.decisions import Choice
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
 
-if TYPE_CHECKING:
-    from emulator.engine.policy import JobView, ProjectView
-
-LEAST_MARGIN_SECS: Final = 60.0
+MIN_MARGIN_SECS: Final = 60.0
 _NO_REASONS: Final[list[Reason]] = []
 _FIRST_IN_RANK: Final = [Reason.CPU_PRIORITY]
 
 
-class Chooser:
-    """Makes the choices of one run. `rank` as for Forecast; `step_cost` tells by how much a project's rank grows when
-    that job of it is chosen. `height` may tell both at once: a project's rank once so many jobs like its first begun
-    one are chosen."""
+class RunList:
+    """Chooses the jobs that run, for one run of the emulator (BOINC's make_run_list).
+
+    `rank` as for RoundRobinSimulation; `step_cost` is by how much a project's rank grows when that job of it is
+    chosen. `height` may give both at once: a project's rank once so many jobs like its first begun one are chosen.
+    """
 
     def __init__(
         self,
         client: Client,
-        forecast: Forecast,
-        rank: Callable[[ProjectView], float],
-        step_cost: Callable[[JobView], float],
-        height: Callable[[ProjectView, int], float] | None = None,
+        simulation: RoundRobinSimulation,
+        rank: Callable[[ProjectState], float],
+        step_cost: Callable[[Job], float],
+        height: Callable[[ProjectState, int], float] | None = None,
     ) -> None:
         self._client = client
-        self._forecast = forecast
+        self._simulation = simulation
         self._rank = rank
         self._step_cost = step_cost
         self._height = height or self._added_up
@@ -58,8 +57,8 @@ class Chooser:
     def choose(self, now: float) -> Choice:
         """The jobs to run now, and when to choose again: the end of a time slice, or before a deadline is missed."""
         client = self._client
-        forecast = self._forecast
-        endangered = now >= client.safe_until_secs and forecast.danger(now)
+        simulation = self._simulation
+        endangered = now >= client.safe_until_secs and simulation.may_miss_deadlines(now)
         if not endangered:
             if self._full_at_moves == client.moves:
                 if now < self._first_end or (self._one_kind and self._goes_on(now)):
@@ -73,7 +72,7 @@ class Chooser:
         self._reasons: list[Reason] = []
         self._taken.clear()
         if endangered:
-            missed = forecast.missed(now)
+            missed = simulation.missed(now)
             for gpu in self._gpus:
                 self._by_deadline(gpu, missed[gpu], Reason.GPU_DEADLINE)
             self._by_deadline(0, missed[0], Reason.CPU_DEADLINE)
@@ -84,9 +83,9 @@ class Chooser:
         again = self._first_end if endangered else self._slice_end()
         if endangered:
             self._full_at_moves = -1
-            for margin, job in forecast.margins:
+            for margin, job in simulation.margins:
                 if job.id not in self._taken:
-                    again = min(again, now + max(LEAST_MARGIN_SECS, margin))
+                    again = min(again, now + max(MIN_MARGIN_SECS, margin))
         elif max(self._free) > 1e-9:
             self._full_at_moves = -1
         else:
@@ -106,7 +105,7 @@ class Chooser:
 
     def _goes_on(self, now: float) -> bool:
         """Where all CPUs are busy and one time slice ends: gives that job another one if its project still comes
-        first. A short way to what the four steps would find."""
+        first. The four steps would find the same, but take longer."""
         client = self._client
         running = client.running
         over = None
@@ -137,18 +136,18 @@ class Chooser:
         self._first_end = first_end
         return True
 
-    def _added_up(self, project: ProjectView, count: int) -> float:
+    def _added_up(self, project: ProjectState, count: int) -> float:
         """The rank and so many times the cost."""
         if not count:
             return self._rank(project)
         cost = total = self._step_cost(project.begun[0][0])
-        for _ in range(count - 1):  # to the last bit as they are added up where jobs are chosen one by one
+        for _ in range(count - 1):  # added one by one, so that rounding is the same as where jobs are chosen one by one
             total += cost
         return self._rank(project) + total
 
     def _next_one(self) -> Job | None:
         """Where all CPUs were busy, one job has stopped since and no time slice is over: the job that the four steps
-        would add. None where it is not as simple: with limits, suspended projects, or jobs of other than one CPU."""
+        would add. None if it is not that simple: with limits, suspended projects, or jobs not of exactly one CPU."""
         client = self._client
         running = client.running
         if (
@@ -174,7 +173,7 @@ class Chooser:
         return None if job.app.app.max_concurrent else job
 
     def _with(self, job: Job, now: float) -> Choice:
-        """What runs, and that job beside."""
+        """What runs now, and that job in addition."""
         client = self._client
         running = client.running
         job.slice_end_secs = end = now + client.period_secs
@@ -186,8 +185,7 @@ class Chooser:
         return Choice(running, _FIRST_IN_RANK, self._slice_end(), job)
 
     def _slice_end(self) -> float:
-        """When the first time slice ends, if two projects have jobs for the same kind of processor: else it does not
-        matter."""
+        """When the first time slice ends. It matters only if two projects have jobs for the same kind of processor."""
         return self._first_end if self._client.contested else NEVER
 
     def _end_slices(self, now: float) -> float:
@@ -249,7 +247,7 @@ class Chooser:
                 if not project.suspended
             ]
             heapify(heap)
-        else:  # no other's rank to compare with
+        else:  # there is no other rank to compare with
             heap = [(0.0, project.index, project) for project in projects if not project.suspended]
         offers: dict[int, Iterator[Job]] = {}
         while heap and free[kind] > 1e-9:
@@ -287,7 +285,7 @@ class Chooser:
         return job.id not in self._taken and self._fits(job)
 
     def _offers(self, project: ProjectState, kind: int, now: float) -> Iterator[Job]:
-        """A project's jobs that were not kept, the one to prefer first."""
+        """A project's jobs that were not kept, the preferred one first."""
         taken = self._taken
         begun = project.begun[kind]
         if begun:

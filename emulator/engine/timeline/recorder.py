@@ -1,8 +1,9 @@
-"""Writing a run down while it goes: numbers are gathered in a list and folded into columns and bins in batches."""
+"""Records a run while it goes: numbers are gathered in a list and folded into columns and bins in batches."""
 
 from __future__ import annotations
 
 from array import array
+from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 import numpy as np
@@ -12,8 +13,8 @@ from emulator.engine.state import Job
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.results import (
     BINS,
-    MOST_BLOCKS,
-    MOST_DECISIONS,
+    MAX_BLOCKS,
+    MAX_DECISIONS,
     NO_LANE,
     Bins,
     Blocks,
@@ -28,13 +29,73 @@ from emulator.engine.timeline.results import (
 )
 
 COLUMNS: Final = 8
-MOST_DECISION_NUMBERS: Final = 7 * MOST_DECISIONS
+MAX_DECISION_NUMBERS: Final = 7 * MAX_DECISIONS
 BATCH_NUMBERS: Final = 20_000 * COLUMNS
-MOST_BIN_CELLS: Final = 4_000_000
-MOST_RPCS: Final = 1_000_000
-MOST_STATES: Final = 1_000_000
+MAX_BIN_CELLS: Final = 4_000_000
+MAX_RPCS: Final = 1_000_000
+MAX_STATES: Final = 1_000_000
 SAMPLES: Final = 512
-MOST_LEVEL_CELLS: Final = 1_000_000
+MAX_LEVEL_CELLS: Final = 1_000_000
+_NOWHERE: Final = (NO_LANE,)
+
+
+class Lanes:
+    """The instances of one kind of processor, on which running jobs are drawn.
+
+    Lanes are numbered from `first` on; a job gets the lowest free one.
+    """
+
+    def __init__(self, first: int, count: int) -> None:
+        self._free = list(range(first, first + count))
+        heapify(self._free)
+        self._shared: dict[int, float] = {}  # load of lanes that hold parts of an instance
+
+    def allocate(self, usage: float) -> tuple[int, ...]:
+        """Lanes for a job: one per whole instance and one, shared, for the rest. NO_LANE if all are taken (CPUs may
+        be overcommitted)."""
+        free = self._free
+        if usage == 1.0:
+            return (heappop(free),) if free else _NOWHERE
+        whole = int(usage + 1e-9)
+        rest = usage - whole
+        if len(free) < whole:
+            return _NOWHERE
+        taken = [heappop(free) for _ in range(whole)]
+        if rest > 1e-9:
+            lane = self._share(rest)
+            if lane == NO_LANE:
+                for lane in taken:
+                    heappush(free, lane)
+                return _NOWHERE
+            taken.append(lane)
+        return tuple(taken)
+
+    def _share(self, part: float) -> int:
+        for lane in sorted(self._shared):
+            if self._shared[lane] + part <= 1.0 + 1e-9:
+                self._shared[lane] += part
+                return lane
+        if not self._free:
+            return NO_LANE
+        lane = heappop(self._free)
+        self._shared[lane] = part
+        return lane
+
+    def release(self, lanes: tuple[int, ...], usage: float) -> None:
+        """Frees what `allocate` gave for the same usage."""
+        if lanes is _NOWHERE:
+            return
+        if usage == 1.0:
+            heappush(self._free, lanes[0])
+            return
+        whole = int(usage + 1e-9)
+        for lane in lanes[:whole]:
+            heappush(self._free, lane)
+        for lane in lanes[whole:]:
+            self._shared[lane] -= usage - whole
+            if self._shared[lane] < 1e-9:
+                del self._shared[lane]
+                heappush(self._free, lane)
 
 
 class Sums:
@@ -69,7 +130,7 @@ class Sums:
 
 
 class Recorder:
-    """Takes down a run's timeline."""
+    """Records a run's timeline."""
 
     def __init__(
         self, duration_secs: float, kinds: tuple[str, ...], instances: list[int], projects: tuple[str, ...]
@@ -78,14 +139,14 @@ class Recorder:
         self._kinds = kinds
         self._instances = instances
         self._projects = projects
-        bins = max(16, min(BINS, MOST_BIN_CELLS // (len(kinds) * len(projects))))
+        bins = max(16, min(BINS, MAX_BIN_CELLS // (len(kinds) * len(projects))))
         self._width_secs = duration_secs / bins
         self._busy = Sums(len(kinds) * len(projects), bins, self._width_secs)
         self._rows: list[float] = []  # of each stretch: the columns of Blocks and the kind, one after the other
         self._blocks = Blocks()
         self._rpcs = Rpcs()
         self._misses = Misses()
-        samples = max(16, min(SAMPLES, MOST_LEVEL_CELLS // len(projects)))
+        samples = max(16, min(SAMPLES, MAX_LEVEL_CELLS // len(projects)))
         self.sample_secs = duration_secs / samples
         self._levels = Levels(
             buffer_secs=[array("d") for _ in kinds],
@@ -126,7 +187,7 @@ class Recorder:
         start, end, lane, project, job, usage, by_deadline, kind = columns
         self._busy.add(start, end, (kind * len(self._projects) + project).astype(np.int64), usage)
         blocks = self._blocks
-        room = MOST_BLOCKS - len(blocks)
+        room = MAX_BLOCKS - len(blocks)
         if room < len(start):
             blocks.complete = False
         for column, kept in (
@@ -143,7 +204,7 @@ class Recorder:
     def rpc(self, now: float, project: int, asked_secs: float, got: int, reported: int, answered: bool) -> None:
         """One RPC."""
         rpcs = self._rpcs
-        if len(rpcs.at_secs) < MOST_RPCS:
+        if len(rpcs.at_secs) < MAX_RPCS:
             rpcs.at_secs.append(now)
             rpcs.project.append(project)
             rpcs.asked_secs.append(asked_secs)
@@ -154,7 +215,7 @@ class Recorder:
     def miss(self, now: float, job: Job) -> None:
         """A job finished late."""
         misses = self._misses
-        if len(misses.at_secs) < MOST_RPCS:
+        if len(misses.at_secs) < MAX_RPCS:
             misses.at_secs.append(now)
             misses.project.append(job.project.index)
             misses.job.append(job.id)
@@ -165,7 +226,7 @@ class Recorder:
         self._book_off(now)
         self._since = now
         self._state = state
-        if len(self._states) < MOST_STATES:
+        if len(self._states) < MAX_STATES:
             self._state_from.append(now)
             self._states.append(state)
 
@@ -216,8 +277,8 @@ class Recorder:
         )
 
 
-class Log:
-    """Takes down decisions within a window, as one list of numbers; `decisions` makes columns of it."""
+class DecisionLog:
+    """Records the decisions within a window as one list of numbers; `decisions` makes columns of it."""
 
     def __init__(self, from_secs: float, to_secs: float) -> None:
         self.from_secs = from_secs
@@ -237,7 +298,7 @@ class Log:
     ) -> None:
         """One decision; see results.Decisions."""
         rows = self._rows
-        if self.from_secs <= now <= self.to_secs and len(rows) < MOST_DECISION_NUMBERS:
+        if self.from_secs <= now <= self.to_secs and len(rows) < MAX_DECISION_NUMBERS:
             rows += (now, kind, reason, project, job, processor, amount)
         else:
             self.dropped += 1

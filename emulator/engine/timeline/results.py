@@ -1,7 +1,7 @@
 """What comes out of a run: the timeline in columns, the figures of merit, and why each thing was done.
 
 Columns are arrays of numbers, one entry per row. Two accounts of time are kept: *blocks*, one row per stretch in
-which a job ran unchanged on an instance, exact but only for the first `MOST_BLOCKS` rows; and *bins*, a fixed
+which a job ran unchanged on an instance, exact but only for the first `MAX_BLOCKS` rows; and *bins*, a fixed
 number of equal parts of the run, which account for every instance-second of it however long it is.
 """
 
@@ -19,8 +19,8 @@ from emulator.engine.timeline.reasons import SENTENCES, Reason
 
 Floats = npt.NDArray[np.float64]
 
-MOST_BLOCKS: Final = 1_000_000
-MOST_DECISIONS: Final = 200_000
+MAX_BLOCKS: Final = 1_000_000
+MAX_DECISIONS: Final = 200_000
 BINS: Final = 2048
 NO_LANE: Final = -1
 
@@ -139,7 +139,7 @@ class Kind(IntEnum):
 class Decisions:
     """Why each thing was done, in the order in which it was done. `amount` and `time_secs` fill the sentences.
 
-    Only those within `from_secs`..`to_secs` of the run are kept, and at most MOST_DECISIONS: the same scenario
+    Only those within `from_secs`..`to_secs` of the run are kept, and at most MAX_DECISIONS: the same scenario
     and seed run again with another window shows the others. `dropped` counts those left out.
     """
 

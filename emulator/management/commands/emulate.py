@@ -10,14 +10,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from emulator.engine.policies.registry import NAMES, make_policy
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.registry import make_policy
 from emulator.engine.quirks import BOINC, Quirks
 from emulator.engine.run import run
 from emulator.engine.scenario import ScenarioError
 from emulator.engine.timeline.results import Result
 from emulator.files.scenario import read_folder
 
-MOST_DAYS = 1_000_000
+MAX_DAYS = 1_000_000
 
 
 class Command(BaseCommand):
@@ -30,7 +31,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path, help="the folder, or its client_state.xml")
-        parser.add_argument("--policy", choices=NAMES, default="rec", help="default: rec, the present client's")
+        parser.add_argument(
+            "--policy",
+            choices=[*map(str, PolicyName)],
+            default=PolicyName.REC.value,
+            help="default: rec, the present client's",
+        )
         parser.add_argument("--quirks", choices=["boinc"], help="do as BOINC's own emulator where it differs")
         parser.add_argument("--days", type=float, default=10.0, help="simulated days; default: 10")
         parser.add_argument("--seed", type=int, default=1, help="of all random numbers; default: 1")
@@ -39,8 +45,8 @@ class Command(BaseCommand):
         parser.add_argument("--explain", type=int, default=0, metavar="N", help="print the first N decisions")
 
     def handle(self, *args: Any, path: Path, days: float, half_life: float, **options: Any) -> None:
-        if not 0 < days <= MOST_DAYS or not math.isfinite(half_life) or not 0.001 <= half_life <= MOST_DAYS:
-            raise CommandError(f"--days and --half-life take numbers above 0, up to {MOST_DAYS}")
+        if not 0 < days <= MAX_DAYS or not math.isfinite(half_life) or not 0.001 <= half_life <= MAX_DAYS:
+            raise CommandError(f"--days and --half-life take numbers above 0, up to {MAX_DAYS}")
         started = time.process_time()
         try:
             scenario = read_folder(path)

@@ -27,7 +27,7 @@ SCENARIOS = (
     "n10_projects",
     "n50_projects",
 )
-MOST_DAYS = 100.0  # the year-long ones would take long and say nothing new
+MAX_DAYS = 100.0  # the year-long ones would take long and say nothing new
 TOLERANCE = 0.02
 
 
@@ -35,7 +35,7 @@ def _rows() -> list[dict[str, str]]:
     path = Path(__file__).parents[2] / "data" / "emulator" / "boinc_emulator_results.csv"
     with path.open() as file:
         rows = [row for row in csv.DictReader(file) if not row["options"]]
-    return [row for row in rows if row["scenario"] in SCENARIOS and float(row["days"]) <= MOST_DAYS]
+    return [row for row in rows if row["scenario"] in SCENARIOS and float(row["days"]) <= MAX_DAYS]
 
 
 ROWS = _rows()

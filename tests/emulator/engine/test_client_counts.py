@@ -1,10 +1,10 @@
-"""What the client keeps beside its projects' lists, to look at less, agrees with the lists."""
+"""The sums and counts that the client keeps, to avoid going through its projects' lists, agree with the lists."""
 
 from __future__ import annotations
 
 from emulator.engine.client import Client
-from emulator.engine.policies.rr_simulation import Forecast
-from emulator.engine.policy import Choice
+from emulator.engine.decisions import Choice
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.scenario import DAY_SECS, ChangeBuffer
 from emulator.engine.timeline.reasons import Reason
 from tests.support.emulated_client import HOUR_SECS, client_of, cpu_app, give, gpu_app, project, scenario
@@ -48,17 +48,17 @@ def test_who_has_jobs_is_known_as_they_come_start_end_and_are_dropped() -> None:
 
 def test_safety_is_remembered_until_a_job_comes_or_the_buffer_changes() -> None:
     client = client_of(scenario(project("A", 1, cpu_app())))
-    forecast = Forecast(client, lambda p: 0.0, lambda p: 0.0)
+    simulation = RoundRobinSimulation(client, lambda p: 0.0, lambda p: 0.0)
     give(client, 0, 24.0)
-    assert not forecast.danger(0.0)
-    # Due in 10 days. Dealt to one CPU, 24 hours of work are done 24 hours (the longest job) and a second later at
+    assert not simulation.may_miss_deadlines(0.0)
+    # Due in 10 days. Assigned to one CPU, 24 hours of work are done 24 hours (the longest job) and a second later at
     # most; another second is kept off for rounding.
     assert client.safe_until_secs == 10 * DAY_SECS - 48 * HOUR_SECS - 2.0
-    assert not forecast.danger(client.safe_until_secs - 1.0)
-    assert forecast.danger(client.safe_until_secs + 2.0)  # it has not run
+    assert not simulation.may_miss_deadlines(client.safe_until_secs - 1.0)
+    assert simulation.may_miss_deadlines(client.safe_until_secs + 2.0)  # it has not run
     give(client, 0, 24.0 * 9)
     assert client.safe_until_secs == 0.0
-    assert forecast.danger(0.0)
+    assert simulation.may_miss_deadlines(0.0)
     client.safe_until_secs = 1.0
     client.set_buffer(ChangeBuffer(0.0, 1.0, 1.0))
     assert client.safe_until_secs == 0.0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.engine.availability import UpDown
-from emulator.engine.random_numbers import expm1, exponential, log, standard_normal, stream
+from emulator.engine.random_numbers import expm1, exponential, log, random_stream, standard_normal
 from emulator.engine.scenario import Availability
 
 
@@ -24,7 +24,7 @@ def test_expm1_is_the_exponential_less_one(x: float) -> None:
 
 
 def test_normal_draws_have_the_moments_of_a_normal_distribution() -> None:
-    generator = stream(1, "test")
+    generator = random_stream(1, "test")
     draws = [standard_normal(generator) for _ in range(40_000)]
     # Standard errors: mean 0.005, variance 0.007, 4th moment 0.05.
     assert sum(draws) / 40_000 == pytest.approx(0.0, abs=0.02)
@@ -33,24 +33,24 @@ def test_normal_draws_have_the_moments_of_a_normal_distribution() -> None:
 
 
 def test_streams_are_their_own() -> None:
-    assert stream(1, "a").random() == stream(1, "a").random()
-    assert len({stream(seed, name).random() for seed in (1, 2) for name in ("a", "b")}) == 4
+    assert random_stream(1, "a").random() == random_stream(1, "a").random()
+    assert len({random_stream(seed, name).random() for seed in (1, 2) for name in ("a", "b")}) == 4
 
 
 def test_exponential_draws_have_their_mean() -> None:
-    generator = stream(1, "test")
+    generator = random_stream(1, "test")
     assert sum(exponential(generator, 5.0) for _ in range(40_000)) / 40_000 == pytest.approx(5.0, rel=0.03)
 
 
 def test_a_process_is_up_for_its_fraction() -> None:
-    # Mean up time an hour, 30 % up, so mean down time 2.33 hours; looked at each 10 minutes for 5 years: 13,000
+    # Mean up time an hour, 30 % up, so mean down time 2.33 hours; sampled every 10 minutes for 5 years: 13,000
     # ups and downs, so 1 % off is 1.6 standard errors or so.
-    process = UpDown(Availability(0.3, 3600.0), stream(2, "test"))
+    process = UpDown(Availability(0.3, 3600.0), random_stream(2, "test"))
     looks = [process.advance(600.0 * i) for i in range(5 * 365 * 144)]
     assert sum(looks) / len(looks) == pytest.approx(0.3, abs=0.02)
 
 
 @pytest.mark.parametrize(("fraction", "up"), [(1.0, True), (0.0, False)])
 def test_always_and_never_are_just_that(fraction: float, up: bool) -> None:
-    process = UpDown(Availability(fraction), stream(1, "test"))
+    process = UpDown(Availability(fraction), random_stream(1, "test"))
     assert {process.advance(1e9 * i) for i in range(5)} == {up}

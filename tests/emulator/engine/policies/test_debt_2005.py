@@ -157,7 +157,7 @@ def test_a_project_that_may_not_be_contacted_yet_is_not_asked() -> None:
     for known in client.projects:
         known.rpc_allowed_secs = 500.0 + 100.0 * known.index
     fetch = policy.fetch(0.0)
-    assert (fetch.request, fetch.look_again_secs) == (None, 500.0)
+    assert (fetch.request, fetch.recheck_secs) == (None, 500.0)
 
 
 def test_a_full_buffer_asks_for_nothing() -> None:

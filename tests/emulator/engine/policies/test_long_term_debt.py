@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.engine.client import Client
-from emulator.engine.policies.long_term_debt import LongTermDebt, settle
+from emulator.engine.decisions import Choice, WorkRequest
+from emulator.engine.policies.debts import settle
+from emulator.engine.policies.long_term_debt import LongTermDebt
 from emulator.engine.policies.rec import Rec
 from emulator.engine.policies.single_debt import SingleDebt
-from emulator.engine.policy import Choice, WorkRequest
 from emulator.engine.run import run
 from emulator.engine.scenario import DAY_SECS, Scenario
 from emulator.engine.timeline.reasons import Reason
@@ -161,7 +162,7 @@ def test_who_is_backed_off_for_the_kind_is_passed_over() -> None:
     client.projects[0].backoff_until_secs[1] = 100.0
     assert request_of(policy).project.name == "B"
     client.projects[1].backoff_until_secs[1] = 100.0
-    # Nobody for the GPU: then the CPU.
+    # No project for the GPU: then the CPU.
     request = request_of(policy)
     assert (request.project.name, request.secs) == ("A", [BUFFER_SECS, 0])
 
@@ -214,7 +215,7 @@ def test_a_starved_project_is_not_asked_while_it_is_overworked_or_backed_off() -
     give(client, 0, hours=20.0)
     client.projects[1].backoff_until_secs[0] = 100.0
     fetch = policy.fetch(0.0)
-    assert (fetch.request, fetch.look_again_secs) == (None, 100.0)
+    assert (fetch.request, fetch.recheck_secs) == (None, 100.0)
 
 
 def test_a_kind_may_be_asked_for_along_with_another_though_backed_off() -> None:
@@ -229,8 +230,8 @@ def test_a_kind_may_be_asked_for_along_with_another_though_backed_off() -> None:
 
 def test_a_project_is_asked_along_with_its_report_only_if_it_is_the_one_to_ask() -> None:
     client, policy = begun(ONE_CPU)
-    assert policy.ask_along(client.projects[1], 0.0) is None
-    assert policy.ask_along(client.projects[0], 0.0) is not None
+    assert policy.piggyback_request(client.projects[1], 0.0) is None
+    assert policy.piggyback_request(client.projects[0], 0.0) is not None
 
 
 # Job choice, and whole runs.

@@ -6,7 +6,7 @@ import pytest
 
 from emulator.engine.client import Client
 from emulator.engine.policies.rec import Rec
-from emulator.engine.policies.rr_simulation import Forecast
+from emulator.engine.policies.rr_simulation import RoundRobinSimulation
 from emulator.engine.quirks import Quirks
 from emulator.engine.run import run
 from emulator.engine.scenario import (
@@ -23,7 +23,7 @@ from emulator.engine.scenario import (
     Version,
 )
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.recorder import Log
+from emulator.engine.timeline.recorder import DecisionLog
 
 HOUR = 3600.0
 GPU_VERSION = Version(1e9, cpus=0.1, gpu="NVIDIA", gpus=1.0)
@@ -39,7 +39,7 @@ def app(name: str, *, hours: float = 1.0, version: Version = CPU_VERSION, latenc
 
 def with_jobs(scenario: Scenario) -> tuple[Client, Rec]:
     """A client with the scenario's jobs at time 0, and a policy that has begun."""
-    client = Client(scenario, 1, Quirks(), None, Log(0.0, 0.0))
+    client = Client(scenario, 1, Quirks(), None, DecisionLog(0.0, 0.0))
     for job in scenario.jobs:
         state = next(state for state in client.projects if state.name == job.project)
         offer = next(o for known in state.apps if known.app.name == job.app for o in known.offers)
@@ -142,7 +142,7 @@ def test_a_running_job_keeps_its_slice_and_competes_after_it() -> None:
     )
     client, policy = with_jobs(scenario)
     first = policy.choose(0.0)
-    assert first.look_again_secs == HOUR
+    assert first.recheck_secs == HOUR
     client.apply(first, 0.0)
     policy.accrue(1800.0)
     assert policy.choose(1800.0).jobs[0].project.name == "A"
@@ -159,28 +159,28 @@ def test_the_simulation_tells_idle_instances_saturation_and_shortfall() -> None:
     )
     scenario = Scenario(Host((Processor(CPU, 4, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
     client, _ = with_jobs(scenario)
-    outlook = Forecast(client, lambda p: 0.0, lambda p: 0.0).outlook(0.0, 6 * HOUR)
-    assert outlook.idle == [0.0]
-    assert outlook.saturated_secs == [2 * HOUR]
-    assert outlook.shortfall_secs == [13 * HOUR]
+    simulated = RoundRobinSimulation(client, lambda p: 0.0, lambda p: 0.0).result(0.0, 6 * HOUR)
+    assert simulated.idle == [0.0]
+    assert simulated.saturated_secs == [2 * HOUR]
+    assert simulated.shortfall_secs == [13 * HOUR]
 
 
 def test_too_few_jobs_leave_instances_idle_now() -> None:
     jobs = start_jobs("A", "a", 1, hours=2.0, deadline_hours=500.0)
     scenario = Scenario(Host((Processor(CPU, 4, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
-    outlook = Forecast(with_jobs(scenario)[0], lambda p: 0.0, lambda p: 0.0).outlook(0.0, 3 * HOUR)
-    assert (outlook.idle, outlook.saturated_secs) == ([3.0], [0.0])
-    assert outlook.shortfall_secs == [3 * 3 * HOUR + HOUR]
+    simulated = RoundRobinSimulation(with_jobs(scenario)[0], lambda p: 0.0, lambda p: 0.0).result(0.0, 3 * HOUR)
+    assert (simulated.idle, simulated.saturated_secs) == ([3.0], [0.0])
+    assert simulated.shortfall_secs == [3 * 3 * HOUR + HOUR]
 
 
 def test_busy_time_is_that_of_the_missed_jobs_by_deadline() -> None:
-    # 2 CPUs; three jobs of 4 hours, all due in 3: all are missed. Dealt by deadline: 8 and 4 hours; all instances
+    # 2 CPUs; three jobs of 4 hours, all due in 3: all are missed. Assigned by deadline: 8 and 4 hours; all instances
     # are busy with them for 4 hours.
     jobs = start_jobs("A", "a", 3, hours=4.0, deadline_hours=3.0)
     scenario = Scenario(Host((Processor(CPU, 2, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
-    forecast = Forecast(with_jobs(scenario)[0], lambda p: 0.0, lambda p: 0.0)
-    assert [len(missed) for missed in forecast.missed(0.0)] == [3]
-    assert forecast.busy_secs(0.0) == [4 * HOUR]
+    simulation = RoundRobinSimulation(with_jobs(scenario)[0], lambda p: 0.0, lambda p: 0.0)
+    assert [len(missed) for missed in simulation.missed(0.0)] == [3]
+    assert simulation.busy_secs(0.0) == [4 * HOUR]
 
 
 @pytest.mark.parametrize(("days", "expected"), [(10.0, 100.0), (20.0, 150.0), (200.0, 200.0)])

@@ -1,0 +1,51 @@
+"""What a policy decides: which jobs run, and what a project is asked for.
+
+Kinds of processor are indexes into `Client.kinds`; 0 is the CPU. Times are seconds from the start of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from emulator.engine.state import Job, ProjectState
+from emulator.engine.timeline.reasons import Reason
+
+
+@dataclass(slots=True)
+class Choice:
+    """The jobs to run from now on, all of them: a running job that is not listed is preempted.
+
+    Together they must fit: per GPU kind at most its instances; CPU jobs may overcommit the CPUs and are then
+    slowed. `reasons[i]` says why `jobs[i]`. If nothing else happens, `choose` is called again at
+    `recheck_secs` (the end of a time slice or period; infinity for never). `jobs` may be `client.running` itself:
+    then nothing changes, except that the job `added`, if there is one, starts for the last of the reasons.
+    """
+
+    jobs: Sequence[Job]
+    reasons: Sequence[Reason]
+    recheck_secs: float
+    added: Job | None = None
+
+
+@dataclass(slots=True)
+class WorkRequest:
+    """What a project is asked for: per kind, instance-seconds and instances to fill. Both 0: not asked for.
+
+    `delays_secs` per kind: how long new jobs certainly wait before they can start. The server adds it to a job's
+    run time when it checks the deadline. Only the modern policy sends it (its busy time).
+    """
+
+    project: ProjectState
+    secs: list[float]
+    instances: list[float]
+    reason: Reason
+    delays_secs: list[float] | None = None
+
+
+@dataclass(slots=True)
+class Fetch:
+    """The work request to make now, if any; else when to check again if nothing happens until then."""
+
+    request: WorkRequest | None
+    recheck_secs: float

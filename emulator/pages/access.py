@@ -1,0 +1,37 @@
+"""Who may see which experiment: its owner by its number, whoever was given its link by the token in it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
+
+from emulator.models import Experiment, Run
+from portal.people.access import signed_in
+
+
+def own_experiment(request: HttpRequest, pk: int) -> Experiment:
+    """The visitor's own experiment; Http404 for all others."""
+    return get_object_or_404(Experiment, pk=pk, owner=signed_in(request))
+
+
+def readable_experiment(request: HttpRequest, key: str) -> Experiment:
+    """By number for its owner, by its share token for anybody; Http404 for all others."""
+    if key.isascii() and key.isdigit() and len(key) < 19:
+        if not request.user.is_authenticated:
+            raise Http404("no such experiment")
+        return get_object_or_404(Experiment, pk=int(key), owner=request.user)
+    return get_object_or_404(Experiment, share_token=key, started_at__isnull=False)
+
+
+def readable_run(request: HttpRequest, key: str, number: int) -> tuple[Experiment, Run]:
+    """A run of an experiment that the visitor may see, with the experiment."""
+    found = readable_experiment(request, key)
+    return found, get_object_or_404(Run.objects.select_related("experiment"), experiment=found, number=number)
+
+
+def share_url(found: Experiment) -> str:
+    """The link by which it is shared; empty if it is not."""
+    if found.share_token is None:
+        return ""
+    return f"{settings.SITE_URL.rstrip('/')}/emulator/shared/{found.share_token}/"

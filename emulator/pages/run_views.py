@@ -1,0 +1,180 @@
+"""Pages of one run: its figures, the timeline's windows and tables, downloads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.utils.text import slugify
+from django.views.decorators.http import require_safe
+
+from emulator.models import Experiment, Run, RunState
+from emulator.pages import downloads, reads
+from emulator.pages.access import readable_run, share_url
+from emulator.pages.window import WIDTH_MAX, window
+from emulator.runs.packed_timeline import Packed
+
+ROWS_A_PAGE: Final = 100
+# The same address serves a page or a part of it: a cache must keep the two apart.
+VARY: Final = "Cookie, HX-Target"
+
+
+def _timeline(request: HttpRequest, key: str, number: int) -> tuple[Run, Packed]:
+    _, run = readable_run(request, key, number)
+    packed = reads.read_timeline(run.pk) if run.state == RunState.DONE else None
+    if packed is None:
+        raise Http404("this run keeps no timeline")
+    return run, packed
+
+
+@require_safe
+def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
+    """What did the client do, and who got how much?"""
+    found, row = readable_run(request, key, number)
+    return run_page(request, found, row, key)
+
+
+def run_page(request: HttpRequest, found: Experiment, row: Run, key: str) -> HttpResponse:
+    """The page of a run; also of an experiment that has only this one."""
+    packed = reads.read_timeline(row.pk) if row.state == RunState.DONE and row.keeps_timeline else None
+    palette = reads.colours([project["name"] for project in row.projects])
+    context = {
+        "experiment": found,
+        "run": row,
+        "key": key,
+        "is_owner": request.user.is_authenticated and found.owner_id == request.user.pk,
+        "is_alone": not found.runs.exclude(pk=row.pk).exists(),
+        "project_fractions": reads.project_fractions(row, palette),
+        "palette": palette,
+        "figures": [(title, why, row.figures[name]) for name, (title, why) in reads.FIGURES.items() if row.figures],
+        "texts": packed.texts if packed else None,
+        "processors": reads.processors_text(reads.scenario_of(found)),
+        "share_url": share_url(found),
+        "tables": [(what, title, _table(packed, what, 0.0, "", palette)) for what, (title, *_) in _TABLES.items()]
+        if packed
+        else [],
+    }
+    return render(request, "emulator/run.html", context)
+
+
+def _seconds(request: HttpRequest, name: str, default: float) -> float:
+    try:
+        value = float(request.GET.get(name, default))
+    except ValueError:
+        raise Http404(f"{name} is no time") from None
+    if not math.isfinite(value):
+        raise Http404(f"{name} is no time")
+    return value
+
+
+@require_safe
+def run_window(request: HttpRequest, key: str, number: int) -> HttpResponse:
+    """The timeline between two times, as it is to be drawn."""
+    _, packed = _timeline(request, key, number)
+    duration = float(packed.texts["duration_secs"])
+    start = min(max(_seconds(request, "from", 0.0), 0.0), duration)
+    end = min(max(_seconds(request, "to", duration), 0.0), duration)
+    if end - start < 1e-3:
+        raise Http404("an empty window")
+    width = int(min(max(_seconds(request, "width", 1000), 1), WIDTH_MAX))
+    response = JsonResponse(window(packed, start, end, width))
+    response["Cache-Control"] = "private, max-age=3600"
+    return response
+
+
+# The page's tables: title, column of the rows' times, and the function that puts a row in words.
+_TABLES: Final[dict[str, tuple[str, str, Callable[[Packed, int], dict[str, Any]]]]] = {
+    "decisions": ("Why each thing was done", "decisions.at_secs", downloads.decision),
+    "blocks": ("What ran", "blocks.start_secs", downloads.block),
+    "rpcs": ("Contacts with projects", "rpcs.at_secs", downloads.rpc),
+    "misses": ("Late jobs", "misses.at_secs", downloads.miss),
+    "levels": ("Work in the buffer, and each project’s standing", "levels.at_secs", downloads.level),
+    "states": ("When it could compute", "states.from_secs", downloads.state),
+}
+
+_OF_THE_COMPUTER: Final = ("levels", "states")
+
+
+@require_safe
+def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpResponse:
+    """Rows of a table from a time on; the next page by the number of the row that it begins with."""
+    if what not in _TABLES:
+        raise Http404("no such table")
+    run, packed = _timeline(request, key, number)
+    palette = reads.colours(packed.texts["projects"])
+    table = _table(packed, what, _seconds(request, "from", 0.0), request.GET.get("row", ""), palette)
+    is_more = request.headers.get("HX-Target") == f"more-{what}"
+    context = {"table": table, "what": what, "key": key, "run": run, "is_more": is_more, "title": _TABLES[what][0]}
+    template = "emulator/_table_rows.html" if is_more else "emulator/table.html"
+    response = render(request, template, context)
+    response.headers["Vary"] = VARY
+    return response
+
+
+def _table(packed: Packed, what: str, from_secs: float, row: str, palette: list[int]) -> dict[str, Any]:
+    _, times, describe = _TABLES[what]
+    at = packed[times]
+    # Blocks are in the order in which they ended: only the other tables can be looked up by time.
+    found = 0 if what == "blocks" else int(at.searchsorted(from_secs))
+    first = int(row) if row.isascii() and row.isdigit() and len(row) < 10 else found
+    last = min(first + ROWS_A_PAGE, len(at))
+    return {
+        "rows": [
+            row_words | {"colour": palette[row_words["project_number"]]}
+            for row_words in (describe(packed, number) for number in range(first, last))
+        ],
+        "next": last if last < len(at) else None,
+        "total": len(at),
+        "has_projects": what not in _OF_THE_COMPUTER,
+        "dropped": packed.texts["decisions_dropped"] if what == "decisions" else 0,
+    }
+
+
+_CSV: Final = {
+    "blocks": downloads.blocks_csv,
+    "rpcs": downloads.rpcs_csv,
+    "decisions": downloads.decisions_csv,
+    "misses": downloads.misses_csv,
+    "levels": downloads.levels_csv,
+    "states": downloads.states_csv,
+}
+
+
+@require_safe
+def run_csv(request: HttpRequest, key: str, number: int, what: str) -> HttpResponseBase:
+    """Blocks, RPCs or decisions as CSV."""
+    if what not in _CSV:
+        raise Http404("no such table")
+    row, packed = _timeline(request, key, number)
+    name = f"{slugify(row.experiment.title) or 'experiment'}-{number}-{what}.csv"
+    return StreamingHttpResponse(
+        _joined(_CSV[what](packed)), content_type="text/csv; charset=utf-8", headers=_attachment(name)
+    )
+
+
+def _joined(lines: Iterator[str]) -> Iterator[str]:
+    """A few thousand lines at a time."""
+    piece: list[str] = []
+    for line in lines:
+        piece.append(line)
+        if len(piece) >= downloads.CHUNK_ROWS:
+            yield "".join(piece)
+            piece.clear()
+    yield "".join(piece)
+
+
+@require_safe
+def run_json(request: HttpRequest, key: str, number: int) -> HttpResponse:
+    """Figures, projects and the scenario as JSON."""
+    _, row = readable_run(request, key, number)
+    if row.state != RunState.DONE:
+        raise Http404("this run is not done")
+    name = f"{slugify(row.experiment.title) or 'experiment'}-{number}.json"
+    return JsonResponse(downloads.as_json(row), headers=_attachment(name), json_dumps_params={"indent": 1})
+
+
+def _attachment(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
