@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from accounting.computers import reads as computers_reads
 from accounting.engine.paging import further, page_after, place_text, read_place
 from accounting.history import day as history_day
-from accounting.home import views
+from accounting.history import views
 from accounting.ledger.partitions import create_months
 from accounting.models import Day, Project
 from portal.models import Host, User
