@@ -156,8 +156,7 @@ class ProjectAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
         if not change:
-            # Eight data colours, in turn; a project keeps its own for good.
-            obj.colour = Project.objects.count() % 8
+            obj.colour = Project.next_colour()
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:

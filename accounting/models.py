@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import CPU, TroubleKind
 from portal.models import Host, User
+from portal.templatetags.drawings import DATA_COLOURS
 
 MAX_SHARE = 1_000_000.0
 
@@ -83,6 +84,16 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def data_colour(self) -> int:
+        """The project's colour in charts and lists: `.data-0` and so on in static/portal/site.css."""
+        return self.colour % DATA_COLOURS
+
+    @classmethod
+    def next_colour(cls) -> int:
+        """The colour for a new project: all data colours in turn."""
+        return cls.objects.count() % DATA_COLOURS
 
 
 class ProjectKeyword(models.Model):

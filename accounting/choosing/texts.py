@@ -12,8 +12,6 @@ from accounting.engine.choice.facts import Choice, Score, Trouble, TroubleKind, 
 from accounting.engine.choice.rules import USUAL_PROJECTS
 from accounting.models import PROCESSOR_TYPES, Project
 
-_COLOURS: Final = 8
-
 # {keywords}, {types}, {troubles} and {reason} are filled in.
 _TEXTS: Final[dict[Verdict, str]] = {
     Verdict.BY_HAND: "You picked it.",
@@ -46,7 +44,7 @@ class Why:
 
     @property
     def colour(self) -> int:
-        return self.project.colour % _COLOURS
+        return self.project.data_colour
 
     @property
     def has_points(self) -> bool:

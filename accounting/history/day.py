@@ -10,7 +10,7 @@ from accounting.computers.reads import NoteLine
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.paging import Page, Place, page_after
 from accounting.engine.states import plus
-from accounting.history.reads import COLOURS, flag_words
+from accounting.history.reads import flag_words
 from accounting.ledger.texts import explain
 from accounting.models import Day, Note, Project
 from portal.models import Host, User
@@ -36,7 +36,7 @@ class Part:
 
     @property
     def colour(self) -> int:
-        return self.project.colour % COLOURS if self.project else 0
+        return self.project.data_colour if self.project else 0
 
     @property
     def notes(self) -> list[str]:

@@ -23,9 +23,10 @@ from accounting.history.periods import Period, Step, earliest_for, next_start
 from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
 from accounting.models import Day, Project
 from portal.models import Host, User
+from portal.templatetags.drawings import DATA_COLOURS
 
-MAX_SERIES: Final = 8
-COLOURS: Final = 8
+# As many as there are colours for data.
+MAX_SERIES: Final = DATA_COLOURS
 
 
 class Show(StrEnum):
@@ -250,9 +251,9 @@ def _names(user: User, by: By, keys: Iterable[int]) -> dict[int, tuple[str, int]
     """Name and colour of each project or computer; a computer's colour is its place among its owner's."""
     if by is By.PROJECT:
         projects = Project.objects.filter(pk__in=keys).only("pk", "name", "colour")
-        return {project.pk: (project.name, project.colour % COLOURS) for project in projects}
+        return {project.pk: (project.name, project.data_colour) for project in projects}
     hosts = Host.objects.filter(owner=user).only("pk", "given_name", "domain_name").order_by("pk")
-    return {host.pk: (host.name, place % COLOURS) for place, host in enumerate(hosts)}
+    return {host.pk: (host.name, place % DATA_COLOURS) for place, host in enumerate(hosts)}
 
 
 Parts = dict[dt.date, list[int]]
@@ -295,13 +296,13 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
     groups: list[Group] = []
     taken: set[int] = set()
     for key in ranked:
-        name, colour = names.get(key, (f"number {key}, no longer known", key % COLOURS))
+        name, colour = names.get(key, (f"number {key}, no longer known", key % DATA_COLOURS))
         total = quantity(sums[key], show)
         shade = "other"
         if total and len(taken) < MAX_SERIES:
             # Nine share eight colours: in one chart the smaller one takes a colour that is free.
             if colour in taken:
-                colour = min(set(range(COLOURS)) - taken)
+                colour = min(set(range(DATA_COLOURS)) - taken)
             taken.add(colour)
             shade = str(colour)
         groups.append(Group(key, name, shade, sums[key], total))

@@ -196,9 +196,15 @@ def _usual_day(sums: _Sums, complete_days: list[dt.date]) -> int | None:
 def _project_parts(sums: _Sums) -> list[ProjectPart]:
     amounts = {pk: ec for pk, ec in sums.week_by_project.items() if ec}
     total, largest = sum(amounts.values()), max(amounts.values(), default=0)
-    named = Project.objects.filter(pk__in=amounts).values_list("pk", "name", "colour")
+    projects = Project.objects.filter(pk__in=amounts).only("pk", "name", "colour")
     parts = [
-        ProjectPart(name, colour % 8, amounts[pk], amounts[pk] / total, amounts[pk] / largest)
-        for pk, name, colour in named
+        ProjectPart(
+            project.name,
+            project.data_colour,
+            amounts[project.pk],
+            amounts[project.pk] / total,
+            amounts[project.pk] / largest,
+        )
+        for project in projects
     ]
     return sorted(parts, key=lambda part: -part.ec)

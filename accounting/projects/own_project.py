@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from django.conf import settings
 
 from accounting.models import Project
 from accounting.projects import signing_key
 from accounting.rpc import catalogue
-
-COLOURS: Final = 8
 
 
 def create_if_missing(*, is_active: bool) -> bool:
@@ -33,8 +29,7 @@ def create_if_missing(*, is_active: bool) -> bool:
         summary=f"The jobs of {settings.SITE_NAME} itself.",
         is_active=is_active,
         account_mode=Project.Account.PER_USER,
-        # The data colours in turn, as in the admin.
-        colour=Project.objects.count() % COLOURS,
+        colour=Project.next_colour(),
         url_signature=signing_key.sign_url(settings.PROJECT_URL) or "",
     )
     catalogue.forget()
