@@ -15,7 +15,6 @@ from django.conf import settings
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
-from accounting.choosing.choices import NO_WISH, Wish
 from accounting.choosing.reads import computer_of, fractions, read_selection
 from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
@@ -24,6 +23,7 @@ from accounting.computers.contacts import Contacts, read_contacts
 from accounting.computers.texts import Fact, facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import Choice
+from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.engine.paging import Page, Place, page_after
 from accounting.engine.states import plus
 from accounting.ledger.texts import NoteText, explain
@@ -33,7 +33,6 @@ from portal.ops.mail_choices import silent_after
 from portal.people.access import own_hosts
 
 NOTES_SHOWN: Final = 50
-COLOURS: Final = 8
 DAYS_SHOWN: Final = 30
 HOSTS_A_PAGE: Final = 100
 UNMEASURED_FLOPS: Final = 1e9
@@ -148,7 +147,7 @@ class ProjectLine:
     today_ec: int
     waiting_ec: int
     remarks: list[str]
-    wish: Wish
+    wish: HostWishes
     share: float | None
     is_listed: bool
 
@@ -158,7 +157,7 @@ class ProjectLine:
 
     @property
     def colour(self) -> int:
-        return self.project.colour % COLOURS
+        return self.project.data_colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +213,7 @@ class HostPage:
 
     @property
     def has_wishes(self) -> bool:
-        return bool(self.excluded_types) or any(line.wish != NO_WISH for line in self.lines)
+        return bool(self.excluded_types) or any(line.wish != NO_WISHES for line in self.lines)
 
     @property
     def resources(self) -> list[str]:
@@ -277,7 +276,7 @@ def _sum(totals: Iterable[Totals]) -> Totals:
 
 def _line(project: Project, row: HostProject | None, today_ec: int, share: float | None) -> ProjectLine:
     if row is None:
-        return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISH, share, is_listed=False)
+        return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISHES, share, is_listed=False)
     a, b, c, d, e, f = row.credited
     return ProjectLine(
         project=project,
@@ -285,7 +284,9 @@ def _line(project: Project, row: HostProject | None, today_ec: int, share: float
         today_ec=today_ec,
         waiting_ec=row.pending[0] + row.pending[1],
         remarks=_remarks(row, share),
-        wish=Wish(row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked, row.drop_waiting),
+        wish=HostWishes(
+            row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked, row.drop_waiting
+        ),
         share=share,
         is_listed=row.listed,
     )

@@ -18,9 +18,10 @@ from accounting.engine.amounts import MICRO
 from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import Stored, recall
+from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.engine.ledger import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
-from accounting.rpc.store import Account, Wishes, to_us
+from accounting.rpc.store import Account, to_us
 from accounting.wire.requests import (
     AccountEntry,
     AccountManagerReply,
@@ -38,7 +39,6 @@ from portal.wire.credentials import weak_key
 MAX_UNKNOWN: Final = 50
 NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
-NO_WISHES: Final = Wishes(False, False, False, False, (), False, False)
 
 
 class Outcome(NamedTuple):
@@ -181,7 +181,7 @@ def _entry(
     account: Account,
     project: catalogue.CatalogueProject,
     row: ProjectState | None,
-    wishes: Wishes,
+    wishes: HostWishes,
     share: float,
 ) -> AccountEntry:
     # A client starts its counters from what it is handed at the attach; see the ledger's offer().

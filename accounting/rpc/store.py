@@ -17,6 +17,7 @@ import orjson
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import Wish
 from accounting.engine.choice.troubles import Stored
+from accounting.engine.host_wishes import HostWishes
 from accounting.engine.ledger import HostState, ProjectState, Settlement
 from accounting.engine.machine import Machine
 from accounting.ledger.partitions import month_of
@@ -32,18 +33,6 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 def to_us(moment: dt.datetime) -> int:
     """Microseconds since 1970."""
     return (moment - EPOCH) // _MICROSECOND
-
-
-class Wishes(NamedTuple):
-    """What a host's owner wants of one project on this host."""
-
-    suspended: bool
-    told_suspended: bool
-    no_new_work: bool
-    excluded: bool
-    no_rsc: tuple[str, ...]
-    update_asked: bool
-    drop_waiting: bool
 
 
 @dataclass(slots=True)
@@ -71,7 +60,7 @@ class Account:
     # What it was answered last, and how often (accounting/rpc/contact_log.py)
     answered: Answered = NOTHING_ANSWERED
     projects: dict[int, ProjectState] = field(default_factory=dict)
-    wishes: dict[int, Wishes] = field(default_factory=dict)
+    wishes: dict[int, HostWishes] = field(default_factory=dict)
     # What it met at projects, and when it last said so (accounting/engine/choice/troubles.py)
     met: dict[int, tuple[Stored, int | None]] = field(default_factory=dict)
     choices: dict[int, Wish] = field(default_factory=dict)
@@ -212,7 +201,9 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             listed,
         )
         suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs = wishes
-        account.wishes[id_] = Wishes(suspended, told, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting)
+        account.wishes[id_] = HostWishes(
+            suspended, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting, told
+        )
         if troubles:
             account.met[id_] = troubles, at_secs
 

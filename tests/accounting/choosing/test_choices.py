@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from accounting.choosing.choices import ChoiceRefused, Wish, choose_projects, save_wishes
+from accounting.choosing.choices import ChoiceRefused, choose_projects
 from accounting.choosing.reads import read_selection
+from accounting.computers.wishes import save_wishes
 from accounting.engine.choice.facts import Computer
+from accounting.engine.host_wishes import HostWishes
 from accounting.models import HostProject, Project, UserProject
 from accounting.rpc import account_keys
 from portal.models import Host, User
@@ -99,12 +101,12 @@ def test_one_persons_choice_is_nobody_elses(alice: User, bob: User, three: list[
 
 def test_wishes_are_kept_and_taken_back(alice: User, three: list[Project]) -> None:
     host = make_host(alice, "pc")
-    wish = Wish(suspended=True, no_new_work=True, excluded=False, no_rsc=("CPU",), update_asked=True)
-    save_wishes(host, {three[0].pk: wish, three[1].pk: Wish()})
+    wish = HostWishes(suspended=True, no_new_work=True, excluded=False, no_rsc=("CPU",), update_asked=True)
+    save_wishes(host, {three[0].pk: wish, three[1].pk: HostWishes()})
     row = HostProject.objects.get(host=host)  # a project without a wish needs no row
     assert (row.project, row.suspended, row.no_new_work, row.excluded) == (three[0], True, True, False)
     assert (row.no_rsc, row.update_asked) == (["CPU"], True)
-    save_wishes(host, {three[0].pk: Wish(excluded=True)})
+    save_wishes(host, {three[0].pk: HostWishes(excluded=True)})
     row = HostProject.objects.get(host=host)
     assert (row.suspended, row.excluded, row.no_rsc, row.update_asked) == (False, True, [], False)
 
@@ -122,7 +124,7 @@ def test_wishes_leave_the_ledger_alone(alice: User, three: list[Project]) -> Non
         "state": {"no_work": ["CPU"]},
     }
     HostProject.objects.create(host=host, project=three[0], **ledger)
-    save_wishes(host, {three[0].pk: Wish(suspended=True)})
+    save_wishes(host, {three[0].pk: HostWishes(suspended=True)})
     assert HostProject.objects.values(*ledger).get() == ledger
 
 
@@ -130,9 +132,9 @@ def test_wishes_that_cannot_be_are_refused_as_a_whole(alice: User, three: list[P
     host = make_host(alice, "pc")
     for bad in (("",), ("x" * 65,), ("a\nb",), ("<x>",), ("CPU",) * 17):
         with pytest.raises(ChoiceRefused):
-            save_wishes(host, {three[0].pk: Wish(suspended=True), three[1].pk: Wish(no_rsc=bad)})
+            save_wishes(host, {three[0].pk: HostWishes(suspended=True), three[1].pk: HostWishes(no_rsc=bad)})
     with pytest.raises(ChoiceRefused, match="no such project"):
-        save_wishes(host, {three[0].pk: Wish(suspended=True), 10**12: Wish(suspended=True)})
+        save_wishes(host, {three[0].pk: HostWishes(suspended=True), 10**12: HostWishes(suspended=True)})
     assert not HostProject.objects.exists()
 
 
@@ -140,5 +142,5 @@ def test_a_merged_record_takes_no_wishes(alice: User, three: list[Project], stud
     host = make_host(alice, "pc")
     Host.objects.filter(pk=host.pk).update(merged_into=studio)
     with pytest.raises(ChoiceRefused, match="merged"):
-        save_wishes(host, {three[0].pk: Wish(suspended=True)})
+        save_wishes(host, {three[0].pk: HostWishes(suspended=True)})
     assert not HostProject.objects.exists()

@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects, exclude_types
+from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects
+from accounting.computers.wishes import exclude_types
 from accounting.models import AccountSettings, HostLedger, HostProject, Project
 from accounting.rpc import account_keys
 from portal.models import Host, User
