@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
+from accounting.engine.amounts import Totals
 from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import CPU, TroubleKind
 from portal.models import Host, User
@@ -306,16 +307,6 @@ class HostProject(models.Model):
 class Day(models.Model):
     """What a host was credited at a project on one UTC day. Partitioned by month (accounting/ledger/partitions.py)."""
 
-    class Flag(models.IntegerChoices):
-        """Bits of ``flags``; the values are the engine's."""
-
-        CAPPED = 1, "capped"
-        RESET = 2, "reset"
-        BASELINE = 4, "baseline"
-        SPEED_UNKNOWN = 8, "speed unknown"
-        RETURNED = 16, "old totals came back"
-        PENDING_PAID = 32, "paid later"
-
     pk = models.CompositePrimaryKey("user_id", "day", "project_id", "host_id")
     user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()
@@ -328,6 +319,7 @@ class Day(models.Model):
     gpu_time = models.BigIntegerField(default=0)
     njobs_success = models.BigIntegerField(default=0)
     njobs_error = models.BigIntegerField(default=0)
+    # A DayFlag of accounting/engine/states.py
     flags = models.SmallIntegerField(default=0)
 
     class Meta:
@@ -335,6 +327,10 @@ class Day(models.Model):
 
     def __str__(self) -> str:
         return f"{self.day}: {self.host_id} at {self.project_id}"
+
+    @property
+    def amounts(self) -> Totals:
+        return Totals(self.cpu_ec, self.gpu_ec, self.cpu_time, self.gpu_time, self.njobs_success, self.njobs_error)
 
 
 class Note(models.Model):

@@ -16,7 +16,7 @@ from django.db.models.functions import Cast
 
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import CPU, TroubleKind
-from accounting.engine.states import NoteKind
+from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Day, HostLedger, HostProject, Note, ProjectVersion
 from portal.models import Host, User
 from portal.templatetags.display import count, plural
@@ -211,7 +211,7 @@ def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -
     )
     rows = (
         Day.objects.filter(user=user, day__range=(first, today), host__in=list(names))
-        .annotate(capped=F("flags").bitand(int(Day.Flag.CAPPED)))
+        .annotate(capped=F("flags").bitand(DayFlag.CAPPED.value))
         .filter(Exists(waits), capped__gt=0)
         .values("host_id")
         .annotate(days=Count("day", distinct=True))

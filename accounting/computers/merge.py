@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import TypeVar
 
 from django.db import connection, transaction
 from django.db.models import F, Q
 
+from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.models import Day, HostLedger, HostProject, Note
 from portal.computers.host_changes import merge_followers
@@ -101,7 +103,7 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
     """What merging the two would join; raises MergeRefused."""
     older, newer, older_life, newer_life = _judge(owner_id, host_id, other_id)
     totals = list(HostProject.objects.filter(host=older).values_list("credited", "pending"))
-    credited = [sum(amounts[i] for amounts, _ in totals) for i in range(6)]
+    credited = reduce(Totals.plus, (Totals(*amounts) for amounts, _ in totals), NO_WORK)
     return Preview(
         older=older,
         newer=newer,
@@ -111,10 +113,10 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
         projects=len(totals),
         notes=Note.objects.filter(host=older).count(),
         keys=ClientKey.objects.filter(host=older, revoked_at=None).count(),
-        credit=credited[0] + credited[1],
-        run_time=credited[2] + credited[3],
-        jobs=credited[4] + credited[5],
-        waiting_credit=sum(pending[0] + pending[1] for _, pending in totals),
+        credit=credited.credit,
+        run_time=credited.run_time,
+        jobs=credited.njobs,
+        waiting_credit=sum(Totals(*pending).credit for _, pending in totals),
     )
 
 

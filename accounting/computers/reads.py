@@ -25,7 +25,6 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.engine.paging import Page, Place, page_after
-from accounting.engine.states import plus
 from accounting.ledger.texts import NoteText, explain
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from portal.models import Host, User
@@ -153,7 +152,7 @@ class ProjectLine:
 
     @property
     def credit(self) -> int:
-        return self.credited[0] + self.credited[1]
+        return self.credited.credit
 
     @property
     def colour(self) -> int:
@@ -192,7 +191,7 @@ class HostPage:
 
     @property
     def credit(self) -> int:
-        return self.credited[0] + self.credited[1]
+        return self.credited.credit
 
     @property
     def running(self) -> list[Fact]:
@@ -270,19 +269,18 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
 def _sum(totals: Iterable[Totals]) -> Totals:
     result = NO_WORK
     for each in totals:
-        result = plus(result, each)
+        result = result.plus(each)
     return result
 
 
 def _line(project: Project, row: HostProject | None, today_ec: int, share: float | None) -> ProjectLine:
     if row is None:
         return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISHES, share, is_listed=False)
-    a, b, c, d, e, f = row.credited
     return ProjectLine(
         project=project,
-        credited=(a, b, c, d, e, f),
+        credited=Totals(*row.credited),
         today_ec=today_ec,
-        waiting_ec=row.pending[0] + row.pending[1],
+        waiting_ec=Totals(*row.pending).credit,
         remarks=_remarks(row, share),
         wish=HostWishes(
             row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked, row.drop_waiting

@@ -13,7 +13,8 @@ from typing import Final
 
 from django.db import connection
 
-from accounting.engine.amounts import Totals
+from accounting.engine.amounts import KINDS, Totals
+from accounting.engine.states import DayFlag
 from accounting.models import Day, Project
 from portal.models import Host, User
 
@@ -25,7 +26,7 @@ Place = tuple[dt.date, int, int]
 
 @dataclass(frozen=True, slots=True)
 class DayRow:
-    """What one computer was credited at one project on one day; ``flags`` are those of `Day.Flag`."""
+    """What one computer was credited at one project on one day; ``flags`` are a `DayFlag`."""
 
     day: dt.date
     project_id: int
@@ -86,17 +87,11 @@ def read_page(user: User, wanted: Wanted, after: Place | None = None, limit: int
         "day",
         "project_id",
         "host_id",
-        "cpu_ec",
-        "gpu_ec",
-        "cpu_time",
-        "gpu_time",
-        "njobs_success",
-        "njobs_error",
+        *KINDS,
         "flags",
     )
     return [
-        DayRow(day, project, host, (a, b, c, d, e, f), flags)
-        for day, project, host, a, b, c, d, e, f, flags in found[:limit]
+        DayRow(day, project, host, Totals(*amounts), flags) for day, project, host, *amounts, flags in found[:limit]
     ]
 
 
@@ -124,4 +119,4 @@ def give_back_connection() -> None:
 
 def flag_names(flags: int) -> list[str]:
     """The flags of a day as documented words: ["capped", "speed_unknown"]."""
-    return [flag.name.lower() for flag in Day.Flag if flags & flag]
+    return [name.lower() for name, flag in DayFlag.__members__.items() if flags & flag]

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from accounting.engine.amounts import NO_WORK, Totals, format_micro
-from accounting.engine.states import plus
 from accounting.exchange.day_rows import DayRow, Names, Wanted, flag_names
 
 COLUMNS: Final = (
@@ -74,7 +73,7 @@ def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: Wanted) -> 
     for page in pages:
         parts = []
         for row in page:
-            sums = plus(sums, row.amounts)
+            sums = sums.plus(row.amounts)
             parts.append(f"{separator}{json.dumps(row_values(row, names), ensure_ascii=False)}")
             separator = ",\n"
         yield "".join(parts).encode()

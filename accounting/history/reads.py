@@ -7,9 +7,10 @@ statement adds them up. Amounts are whole numbers of 1e-6 credits or seconds, an
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
 from django.contrib.postgres.aggregates import BitOr
@@ -18,7 +19,7 @@ from django.db.models.functions import Cast, Trunc
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
 from accounting.engine.paging import Place
-from accounting.engine.states import plus
+from accounting.engine.states import DayFlag
 from accounting.history.periods import Period, Step, earliest_for, next_start
 from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
 from accounting.models import Day, Project
@@ -47,19 +48,23 @@ class By(StrEnum):
 
 # What the sums of a history are grouped by.
 _PLACE: Final[list[str]] = ["start", "key"]
-# For a quantity, where its two halves are among the six amounts: CPU and GPU, or jobs that succeeded and failed.
-_HALVES: Final = {Show.CREDIT: (0, 1), Show.TIME: (2, 3), Show.JOBS: (4, 5)}
+# The two halves of a quantity: CPU and GPU, or jobs that succeeded and failed.
+_HALVES: Final[dict[Show, tuple[Callable[[Totals], int], Callable[[Totals], int]]]] = {
+    Show.CREDIT: (attrgetter("cpu_ec"), attrgetter("gpu_ec")),
+    Show.TIME: (attrgetter("cpu_time"), attrgetter("gpu_time")),
+    Show.JOBS: (attrgetter("njobs_success"), attrgetter("njobs_error")),
+}
 
 # What the owner should know of a day (accounting rules); the marked ones get a sign in the chart.
 _FLAG_WORDS: Final = {
-    Day.Flag.CAPPED: "more was reported than the computer can do; the rest waits",
-    Day.Flag.RESET: "totals began anew",
-    Day.Flag.RETURNED: "old totals came back",
-    Day.Flag.SPEED_UNKNOWN: "speed not measured, so estimated",
-    Day.Flag.BASELINE: "attached with earlier work, which does not count here",
-    Day.Flag.PENDING_PAID: "earlier work was credited",
+    DayFlag.CAPPED: "more was reported than the computer can do; the rest waits",
+    DayFlag.RESET: "totals began anew",
+    DayFlag.RETURNED: "old totals came back",
+    DayFlag.SPEED_UNKNOWN: "speed not measured, so estimated",
+    DayFlag.BASELINE: "attached with earlier work, which does not count here",
+    DayFlag.PENDING_PAID: "earlier work was credited",
 }
-_MARKED: Final = Day.Flag.CAPPED | Day.Flag.RESET | Day.Flag.RETURNED | Day.Flag.SPEED_UNKNOWN
+_MARKED: Final = DayFlag.CAPPED | DayFlag.RESET | DayFlag.RETURNED | DayFlag.SPEED_UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +190,7 @@ def flag_words(flags: int) -> list[str]:
 
 def quantity(amounts: Totals, show: Show) -> int:
     """The chosen quantity of six amounts: credit, run time or jobs, both halves together."""
-    return sum(amounts[index] for index in _HALVES[show])
+    return sum(half(amounts) for half in _HALVES[show])
 
 
 def read_history(user: User, period: Period, show: Show, by: By, today: dt.date) -> History:
@@ -202,7 +207,7 @@ def read_history(user: User, period: Period, show: Show, by: By, today: dt.date)
         cells = read_cells(user, period, by)
         groups = _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
         series, parts = _stack(cells, show, groups)
-    return _lay_out(period, show, by, today, cells, series, parts, groups)
+    return _build_history(period, show, by, today, cells, series, parts, groups)
 
 
 def read_first_day(user: User, today: dt.date) -> dt.date | None:
@@ -233,14 +238,7 @@ def _sums(user: User, period: Period, key: F | Case | None, limit: int | None = 
         Cell(
             start=row["start"],
             key=row["key"],
-            amounts=(
-                row["sum_cpu_ec"],
-                row["sum_gpu_ec"],
-                row["sum_cpu_time"],
-                row["sum_gpu_time"],
-                row["sum_njobs_success"],
-                row["sum_njobs_error"],
-            ),
+            amounts=Totals(*(row[f"sum_{kind}"] for kind in KINDS)),
             flags=row["all_flags"] or 0,
         )
         for row in (found if limit is None else found[:limit])
@@ -261,7 +259,7 @@ Parts = dict[dt.date, list[int]]
 
 def _outcomes(cells: Sequence[Cell]) -> tuple[list[tuple[str, str]], Parts]:
     """Jobs that succeeded and failed: of which processors they were, clients do not say."""
-    parts = {cell.start: [cell.amounts[4], cell.amounts[5]] for cell in cells}
+    parts = {cell.start: [cell.amounts.njobs_success, cell.amounts.njobs_error] for cell in cells}
     return [("Succeeded", "2"), ("Failed", "5")], parts
 
 
@@ -270,16 +268,16 @@ def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[lis
     cpu, gpu = _HALVES[show]
     sums: dict[int, int] = {}
     for cell in cells:
-        if amount := cell.amounts[gpu]:
+        if amount := gpu(cell.amounts):
             sums[cell.key] = sums.get(cell.key, 0) + amount
     shown = sorted(sums, key=lambda kind: (-sums[kind], kind)) or [UNKNOWN]
     places = {kind: place for place, kind in enumerate(shown, 1)}
     parts: Parts = {}
     for cell in cells:
         values = parts.setdefault(cell.start, [0] * (len(shown) + 1))
-        values[0] += cell.amounts[cpu]
-        if cell.amounts[gpu]:
-            values[places[cell.key]] += cell.amounts[gpu]
+        values[0] += cpu(cell.amounts)
+        if amount := gpu(cell.amounts):
+            values[places[cell.key]] += amount
     names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
     return [("CPU", "0"), *names], parts
 
@@ -291,7 +289,7 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
     """
     sums: dict[int, Totals] = {}
     for cell in cells:
-        sums[cell.key] = plus(sums.get(cell.key, NO_WORK), cell.amounts)
+        sums[cell.key] = sums.get(cell.key, NO_WORK).plus(cell.amounts)
     ranked = sorted(sums, key=lambda key: (-quantity(sums[key], show), key))
     groups: list[Group] = []
     taken: set[int] = set()
@@ -324,7 +322,7 @@ def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[
     return layers, parts
 
 
-def _lay_out(
+def _build_history(
     period: Period,
     show: Show,
     by: By,
@@ -346,12 +344,12 @@ def _lay_out(
         )
     for cell in cells:
         line = lines[cell.start]
-        line.amounts = plus(line.amounts, cell.amounts)
+        line.amounts = line.amounts.plus(cell.amounts)
         line.total += quantity(cell.amounts, show)
         line.flags |= cell.flags
     totals = NO_WORK
     for line in lines.values():
-        totals = plus(totals, line.amounts)
+        totals = totals.plus(line.amounts)
     ordered = list(lines.values())
     columns = [[line.parts[place] for line in ordered] for place in range(len(layers))]
     best = max(ordered, key=lambda line: line.total, default=None)

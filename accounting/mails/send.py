@@ -14,7 +14,6 @@ from django.db.models import Q
 
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.states import plus
 from accounting.history.periods import Period, Step
 from accounting.history.reads import By, read_cells
 from accounting.models import Project
@@ -153,20 +152,20 @@ def summarise_week(user: User, first: dt.date) -> Summary | None:
 def _sum(amounts: Iterable[Totals]) -> Totals:
     total = NO_WORK
     for each in amounts:
-        total = plus(total, each)
+        total = total.plus(each)
     return total
 
 
 def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
-    ranked = sorted(amounts.items(), key=lambda item: (-(item[1][0] + item[1][1]), item[0]))
+    ranked = sorted(amounts.items(), key=lambda item: (-item[1].credit, item[0]))
     return [f"{names.get(key, 'no longer known')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
 
 
 def _words(amounts: Totals) -> str:
     """Credit, run time and jobs: "1 284 credits, 41.2 h of run time, 23 jobs, 1 failed"."""
-    text = f"{credit_text(amounts[0] + amounts[1])} credits, {duration_text(amounts[2] + amounts[3])} of run time"
-    text += f", {count(amounts[4])} {'job' if amounts[4] == 1 else 'jobs'} done"
-    return f"{text}, {count(amounts[5])} failed" if amounts[5] else text
+    text = f"{credit_text(amounts.credit)} credits, {duration_text(amounts.run_time)} of run time"
+    text += f", {count(amounts.njobs_success)} {'job' if amounts.njobs_success == 1 else 'jobs'} done"
+    return f"{text}, {count(amounts.njobs_error)} failed" if amounts.njobs_error else text
 
 
 def _send(user: User, kind: Mail, template: str, told: Mapping[str, object]) -> bool:

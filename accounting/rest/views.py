@@ -15,7 +15,6 @@ from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 
 from accounting.engine.amounts import NO_WORK
-from accounting.engine.states import plus
 from accounting.exchange.day_rows import Place, Wanted, flag_names, read_names, read_page
 from accounting.exchange.exports import amount_values
 from accounting.history.periods import MAX_YEARS, Period, Step, next_start
@@ -134,7 +133,7 @@ class SumsView(ApiView):
             )
         total = NO_WORK
         for cell in cells:
-            total = plus(total, cell.amounts)
+            total = total.plus(cell.amounts)
         return Response({"total": amount_values(total), "results": [_sum(cell, period, by) for cell in cells]})
 
 

@@ -16,7 +16,9 @@ from django.conf import settings
 from django.db import transaction
 
 from accounting.engine.choice import troubles
-from accounting.engine.ledger import Ceilings, Report, Settlement, offer, settle
+from accounting.engine.ledger import offer, settle
+from accounting.engine.machine import Ceilings
+from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store

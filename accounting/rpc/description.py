@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
-from accounting.engine.ledger import Machine
+from accounting.engine.machine import Machine
 from accounting.wire.requests import AccountManagerRequest, Hardware
 from portal.computers.identify import Appearance
 

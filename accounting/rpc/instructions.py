@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 from django.conf import settings
 
 from accounting.engine import preferences
-from accounting.engine.amounts import MICRO
+from accounting.engine.amounts import MICRO, NO_WORK
 from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import Stored, recall
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
-from accounting.engine.ledger import NoteKind, ProjectState, Settlement
+from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.store import Account, to_us
 from accounting.wire.requests import (
@@ -185,7 +185,7 @@ def _entry(
     share: float,
 ) -> AccountEntry:
     # A client starts its counters from what it is handed at the attach; see the ledger's offer().
-    totals = (row.handed or row.credited) if row is not None else (0,) * 6
+    totals = (row.handed or row.credited) if row is not None else NO_WORK
     user_total, user_avg = account.user_totals.get(project.id, (0, 0.0))
     return AccountEntry(
         url=project.url,

@@ -18,8 +18,8 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import Wish
 from accounting.engine.choice.troubles import Stored
 from accounting.engine.host_wishes import HostWishes
-from accounting.engine.ledger import HostState, ProjectState, Settlement
-from accounting.engine.machine import Machine
+from accounting.engine.machine import Allowance, Machine
+from accounting.engine.states import HostState, ProjectState, Settlement
 from accounting.ledger.partitions import month_of
 from accounting.rpc import sql as rpc_sql
 from accounting.rpc.contact_log import NOTHING_ANSWERED, Answered
@@ -149,7 +149,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         hardware_digest=bytes.fromhex(row.hardware_digest),
         venue=row.venue,
         contacts=row.contacts,
-        state=HostState(row.last_at_us, row.client_now, tuple(orjson.loads(row.level))),
+        state=HostState(row.last_at_us, row.client_now, Allowance._make(orjson.loads(row.level))),
         key_id=row.key_id,
         key_host_id=row.key_host_id,
         key_used_at=row.key_used_at,
@@ -185,7 +185,7 @@ def _machine(ncpus: int, p_fpops: float, devices: list[dict[str, Any]]) -> Machi
 
 
 def _totals(values: Sequence[int] | None) -> Totals | None:
-    return None if values is None else tuple(values)  # type: ignore[return-value]  # six, by constraint
+    return None if values is None else Totals._make(values)
 
 
 def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
@@ -194,9 +194,9 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             id_,
             _totals(reported),
             _totals(high),
-            tuple(credited),
-            tuple(pending),
-            tuple(dropped),
+            Totals._make(credited),
+            Totals._make(pending),
+            Totals._make(dropped),
             _totals(handed),
             listed,
         )
@@ -359,7 +359,7 @@ def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> d
         "n_contacts": _array([each.account.contacts for each in several]),
         "n_now": f"{{{','.join([each.now.isoformat() for each in several])}}}",
         "n_client_now": _array([each.settlement.host.client_now for each in several]),
-        "n_level": _texts([_array(each.settlement.host.level) for each in several]),
+        "n_level": _texts([_array(tuple(each.settlement.host.level)) for each in several]),
         "n_contact": _texts([orjson.dumps(each.contact).decode() for each in several]),
         "n_answer_digest": _texts([after.digest for after in answered]),
         "n_answers_logged": _array([after.logged for after in answered]),

@@ -319,7 +319,7 @@ def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None]:
     if None not in six:
         cpu_ec, cpu_time, gpu_ec, gpu_time, success, error = cast("Sequence[bytes]", six)
         try:
-            return (
+            return Totals(
                 parse_amount(cpu_ec),
                 parse_amount(gpu_ec),
                 parse_amount(cpu_time),

@@ -10,7 +10,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounting.computers.attention import AtProject, Attention, Concern, are_failing, idle_types, read_attention
-from accounting.models import Day, HostProject, Project, ProjectVersion
+from accounting.engine.states import DayFlag
+from accounting.models import HostProject, Project, ProjectVersion
 from portal.models import Host, MailChoice, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_reader import Page
@@ -128,12 +129,12 @@ def test_failing_jobs_are_counted_per_project_over_a_week(studio_here: Host) -> 
 
 def test_capped_reports_are_told_while_something_waits(studio_here: Host) -> None:
     alpha = make_project("Alpha")
-    credit(studio_here, alpha, "2026-03-09", (1, 0, 0, 0, 0, 0), flags=Day.Flag.CAPPED)
+    credit(studio_here, alpha, "2026-03-09", (1, 0, 0, 0, 0, 0), flags=DayFlag.CAPPED)
     waiting = HostProject.objects.filter(host=studio_here)
     waiting.update(pending=[0, 0, 5, 0, 0, 0])
     # Late reports of honest computers come once.
     assert of(studio_here.owner) == []
-    credit(studio_here, alpha, "2026-03-10", (1, 0, 0, 0, 0, 0), flags=Day.Flag.CAPPED | Day.Flag.RESET)
+    credit(studio_here, alpha, "2026-03-10", (1, 0, 0, 0, 0, 0), flags=DayFlag.CAPPED | DayFlag.RESET)
     (line,) = of(studio_here.owner)
     assert line.text == "reported more than it can have done on 2\u00a0days of the last 7; the rest waits."
     waiting.update(pending=[0] * 6)

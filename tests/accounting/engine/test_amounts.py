@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accounting.engine.amounts import (
-    CREDIT_PER_FLOP,
     FLOPS_PER_CREDIT,
     format_micro,
     parse_amount,
@@ -97,4 +96,4 @@ def test_further_digits_are_cut_off(number: Decimal) -> None:
 def test_a_day_at_one_gflops_is_two_hundred_credits() -> None:
     assert 200 * FLOPS_PER_CREDIT == 86_400 * 10**9
     # BOINC protocol, estimated credit: 259.346744 s at 1e9 FLOPS were reported as 0.600340 credits.
-    assert round(259.346744 * 1e9 * CREDIT_PER_FLOP, 6) == 0.600340
+    assert round(259.346744 * 1e9 / FLOPS_PER_CREDIT, 6) == 0.600340
