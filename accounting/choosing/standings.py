@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from django.db import connection, transaction
 
+from accounting.choosing import sql
 from accounting.engine.choice.balance import WEEK_DAYS, Standing, Week, rebalance, sum_up
 from accounting.engine.choice.facts import CPU, ProjectFacts, TroubleKind
+from accounting.ledger.sql import TRY_LOCK, AdvisoryLock
 from accounting.models import Project, ProjectStanding, ProjectTrouble
 from accounting.rpc.catalogue import facts_of, with_facts
 
-# Any number; a second run at the same time has nothing to do.
-_LOCK: Final = 7_130_003
 # Reports are fresh for so long, and a trouble that no computer can tell of any more is remembered so long.
 FRESH: Final = dt.timedelta(days=1)
 # A trouble is one if more than half of the volunteers say so, and as many at least: few cannot starve a project.
@@ -25,45 +25,11 @@ MIN_VOLUNTEERS: Final = 3
 # Computers that have not reported for so long count as gone.
 GONE: Final = dt.timedelta(days=3)
 
-# A volunteer says so if all of their computers do that could know: for GPUs, those that have one of the type.
-_SAID: Final = """
-WITH said AS (
-  SELECT p.project_id, h.owner_id, h.coprocs, coalesce(p.state->'troubles', '[]'::jsonb) AS troubles
-    FROM accounting_hostproject p
-    JOIN portal_host h ON h.id = p.host_id AND h.merged_into_id IS NULL
-    JOIN accounting_hostledger l ON l.host_id = p.host_id
-   WHERE p.listed AND l.last_at >= %(since)s),
-asked AS (
-  SELECT s.project_id, s.owner_id, q.kind, q.type,
-         bool_and(EXISTS (SELECT FROM jsonb_array_elements(s.troubles) t
-                           WHERE t->>0 = q.kind AND t->>1 = q.type)) AS says
-    FROM said s, LATERAL (
-         SELECT 'no_work' AS kind, 'CPU' AS type
-          UNION SELECT 'no_work', d->>'type' FROM jsonb_array_elements(s.coprocs) d WHERE d->>'type' <> ''
-          UNION VALUES ('failing', ''), ('ended', '')) q
-   GROUP BY s.project_id, s.owner_id, q.kind, q.type)
-SELECT project_id, kind, type, count(*) FILTER (WHERE says), count(*) FROM asked WHERE length(type) <= 64
- GROUP BY project_id, kind, type
-"""
-
-# Whole days of the last week, of computers that are still there and were never capped in it.
-_WEEKS: Final = """
-SELECT d.host_id, d.project_id, sum(d.cpu_ec) / 1e6, sum(d.gpu_ec) / 1e6,
-       extract(epoch FROM %(midnight)s - h.created_at) / 86400
-  FROM accounting_day d
-  JOIN portal_host h ON h.id = d.host_id
-  JOIN accounting_hostledger l ON l.host_id = d.host_id AND l.last_at >= %(here_since)s
- WHERE d.day >= %(first)s AND d.day < %(today)s
-   AND d.host_id NOT IN (SELECT host_id FROM accounting_day
-                          WHERE day >= %(first)s AND day < %(today)s AND flags & 1 <> 0)
- GROUP BY d.host_id, d.project_id, h.created_at
-"""
-
 
 def refresh(now: dt.datetime) -> bool:
     """Bring troubles up to date, and once a day the standings; False if another run is at it."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+        cursor.execute(TRY_LOCK, [AdvisoryLock.STANDINGS.value])
         if cursor.fetchone() != (True,):
             return False
         _refresh_troubles(now)
@@ -75,7 +41,7 @@ def refresh(now: dt.datetime) -> bool:
 def _refresh_troubles(now: dt.datetime) -> None:
     known = {(row.project_id, row.kind, row.processor_type): row for row in ProjectTrouble.objects.all()}
     asked = set()
-    for project_id, kind, type_, says, of in _rows(_SAID, {"since": now - FRESH}):
+    for project_id, kind, type_, says, of in _rows(sql.TROUBLES_SAID, {"since": now - FRESH}):
         key = project_id, kind, type_
         asked.add(key)
         row = known.get(key)
@@ -100,7 +66,7 @@ def _refresh_standings(now: dt.datetime) -> None:
         "first": today - dt.timedelta(days=WEEK_DAYS),
         "here_since": now - GONE,
     }
-    weeks = _rows(_WEEKS, params)
+    weeks = _rows(sql.LAST_WEEK, params)
     projects = [facts_of(project) for project in with_facts(Project.objects.all())]
     for on_gpu in (False, True):
         credit = sum_up(Week(host, id_, float(row[on_gpu]), float(days)) for host, id_, *row, days in weeks)

@@ -17,6 +17,7 @@ from typing import TypeVar
 from django.db import connection, transaction
 from django.db.models import F, Q
 
+from accounting.computers import sql
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.models import Day, HostLedger, HostProject, Note
@@ -144,8 +145,8 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             return joined
         older, newer, _, _ = _judge(owner_id, host_id, other_id)
         with connection.cursor() as cursor:
-            cursor.execute(_MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
-            cursor.execute(_MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
+            cursor.execute(sql.MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
+            cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
         _move_totals(older, newer)
         for follow in merge_followers:
             follow(older.pk, newer.pk)
@@ -213,35 +214,3 @@ def _joined_already(owner_id: int, host_id: int, other_id: int) -> Host | None:
         if Host.objects.filter(owner_id=owner_id, pk=gone, merged_into_id=kept).exists():
             return Host.objects.get(owner_id=owner_id, pk=kept)
     return None
-
-
-# All months are visited: a merge is rare, and no day may be left behind.
-_MOVE_DAYS = """
-WITH moved AS (
-    DELETE FROM accounting_day WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *
-)
-INSERT INTO accounting_day AS kept (user_id, day, project_id, host_id, cpu_ec, gpu_ec, cpu_time, gpu_time,
-                                    njobs_success, njobs_error, flags)
-SELECT user_id, day, project_id, %(newer)s, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error,
-flags FROM moved ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET
-    cpu_ec = kept.cpu_ec + excluded.cpu_ec,
-    gpu_ec = kept.gpu_ec + excluded.gpu_ec,
-    cpu_time = kept.cpu_time + excluded.cpu_time,
-    gpu_time = kept.gpu_time + excluded.gpu_time,
-    njobs_success = kept.njobs_success + excluded.njobs_success,
-    njobs_error = kept.njobs_error + excluded.njobs_error,
-    flags = kept.flags | excluded.flags
-"""
-
-_MOVE_NOTES = """
-WITH moved AS (
-    DELETE FROM accounting_note WHERE host_id = %(older)s RETURNING *
-)
-INSERT INTO accounting_note AS kept (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
-SELECT %(newer)s, project_id, day, kind, detail, amount, count, first_at, last_at FROM moved
-ON CONFLICT ON CONSTRAINT note_once_a_day DO UPDATE SET
-    amount = kept.amount + excluded.amount,
-    count = kept.count + excluded.count,
-    first_at = least(kept.first_at, excluded.first_at),
-    last_at = greatest(kept.last_at, excluded.last_at)
-"""

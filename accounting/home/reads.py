@@ -16,6 +16,7 @@ from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
 from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.home import sql
 from accounting.models import HostProject, Project
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
@@ -26,18 +27,6 @@ WEEK_DAYS = 7
 MAX_HOSTS_SHOWN = 10
 MAX_ATTENTION_LINES = 8
 MAX_SILENT_LINES = 3
-
-# One pass over the range for all three breakdowns: by day, by day and project, by day and computer.
-_BREAKDOWNS = """
-    SELECT GROUPING(project_id, host_id), day, project_id, host_id,
-           sum(cpu_ec + gpu_ec)::bigint, sum(cpu_time)::bigint, sum(gpu_time)::bigint,
-           sum(njobs_success)::bigint, sum(njobs_error)::bigint
-      FROM accounting_day
-     WHERE user_id = %s AND day BETWEEN %s AND %s
-     GROUP BY GROUPING SETS ((day), (day, project_id), (day, host_id))
-"""
-# Values of GROUPING(project_id, host_id): a bit is set for what the row sums over.
-_BY_DAY, _BY_PROJECT, _BY_HOST = 3, 1, 2
 
 
 @dataclass(slots=True)
@@ -151,13 +140,13 @@ def _read_sums(user: User, today: dt.date) -> _Sums:
     first = today - dt.timedelta(days=DAYS_SHOWN - 1)
     week_start = today - dt.timedelta(days=WEEK_DAYS - 1)
     with connection.cursor() as cursor:
-        cursor.execute(_BREAKDOWNS, [user.pk, first, today])
+        cursor.execute(sql.BREAKDOWNS, [user.pk, first, today])
         for grouping, day, project_id, host_id, *amounts in cursor:
-            if grouping == _BY_DAY:
+            if grouping == sql.BY_DAY:
                 sums.by_day[day] = Work(*amounts)
-            elif grouping == _BY_PROJECT and day >= week_start:
+            elif grouping == sql.BY_PROJECT and day >= week_start:
                 _add(sums.week_by_project, project_id, amounts[0])
-            elif grouping == _BY_HOST and day >= week_start:
+            elif grouping == sql.BY_HOST and day >= week_start:
                 _add(sums.week_by_host, host_id, amounts[0])
                 if day == today:
                     _add(sums.today_by_host, host_id, amounts[0])

@@ -6,8 +6,7 @@ import datetime as dt
 
 from django.db import connection, transaction
 
-# Any number; every process that creates partitions takes the same advisory lock.
-_LOCK = 7_130_001
+from accounting.ledger import sql
 
 
 def month_of(day: dt.date) -> dt.date:
@@ -28,16 +27,12 @@ def create_months(first: dt.date, last: dt.date) -> list[str]:
     created = []
     month = month_of(first)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        cursor.execute(sql.WAIT_FOR_LOCK, [sql.AdvisoryLock.PARTITIONS.value])
         while month <= last:
             name = partition_of(month)
             cursor.execute("SELECT to_regclass(%s)", [name])
             if cursor.fetchone() == (None,):
-                cursor.execute(
-                    f"CREATE TABLE {name} PARTITION OF accounting_day"
-                    " FOR VALUES FROM (%s) TO (%s) WITH (fillfactor = 80)",
-                    [month, next_month(month)],
-                )
+                cursor.execute(sql.CREATE_PARTITION.format(name=name), [month, next_month(month)])
                 created.append(name)
             month = next_month(month)
     return created
