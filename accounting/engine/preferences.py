@@ -135,11 +135,6 @@ def own_venues(chosen: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     return {name: venues[name] for name in VENUES if isinstance(venues.get(name), Mapping)}
 
 
-def venue_sets(chosen: Mapping[str, object]) -> dict[str, dict[str, float]]:
-    """The complete sets of the places that have one of their own."""
-    return {name: complete(own) for name, own in own_venues(chosen).items()}
-
-
 def complete(chosen: Mapping[str, object]) -> dict[str, float]:
     """A complete set: what was chosen, within each element's limits, and the defaults of the rest."""
     return {name: _within(chosen.get(name), limits) for name, limits in PREFERENCES.items()}

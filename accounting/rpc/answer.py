@@ -23,13 +23,8 @@ from accounting.ledger import partitions
 from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store
 from accounting.rpc.description import appearance_of, describe, description_digest
-from accounting.wire.requests import (
-    AccountManagerReply,
-    AccountManagerRequest,
-    ReportedProject,
-    canonical_url,
-    render_reply,
-)
+from accounting.wire.replies import AccountManagerReply, render_reply
+from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients import plain
 from portal.clients.request_handler import beside
 from portal.clients.settings_cache import once

@@ -8,8 +8,9 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from accounting.engine.machine import Machine
-from accounting.wire.requests import AccountManagerRequest, Hardware
+from accounting.wire.requests import AccountManagerRequest
 from portal.computers.identify import Appearance
+from portal.wire.hardware import Hardware
 
 # Columns that are called as in the request.
 _SAME_NAME: Final = (

@@ -22,16 +22,8 @@ from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.store import Account, to_us
-from accounting.wire.requests import (
-    AccountEntry,
-    AccountManagerReply,
-    AccountManagerRequest,
-    Preferences,
-    PreferenceSet,
-    ReportedProject,
-    RssFeed,
-    canonical_url,
-)
+from accounting.wire.replies import AccountEntry, AccountManagerReply, Preferences, PreferenceSet, RssFeed
+from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients.settings_cache import once
 from portal.wire.credentials import weak_key
 

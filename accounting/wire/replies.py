@@ -130,12 +130,6 @@ def render_reply(reply: AccountManagerReply) -> bytes:
     return "".join(parts).encode()
 
 
-def render_error(num: int, message: str) -> bytes:
-    """Return a refusal: BOINC's error number and the sentence that the client shows instead of its own."""
-    text = escape(message, MAX_MESSAGE)
-    return (f"{_HEAD}<error_num>{int(num)}</error_num>\n<error_msg>{text}</error_msg>\n{_TAIL}").encode()
-
-
 def escape(text: str, max_bytes: int) -> str:
     """Return text for the inside of an element: control characters dropped, & < > escaped, cut to max_bytes.
 

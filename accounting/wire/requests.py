@@ -1,7 +1,6 @@
 """The account-manager request as a client sends it (BOINC protocol, AM RPC request), read into dataclasses.
 
-Replies are in accounting/wire/replies.py, hardware in portal/wire/hardware.py; their names are exported here
-too, so that callers know one module. Pure: bytes in, dataclasses out.
+Replies are in accounting/wire/replies.py, hardware in portal/wire/hardware.py. Pure: bytes in, dataclasses out.
 
 Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`,
 other strange values become the default. ProtocolError is for messages beyond the hard limits, those that were
@@ -18,34 +17,8 @@ from functools import lru_cache
 from typing import Final, cast
 
 from accounting.engine.amounts import JOB_KINDS, KINDS, Totals, parse_amount, parse_count
-from accounting.wire.replies import (
-    AccountEntry,
-    AccountManagerReply,
-    Preferences,
-    PreferenceSet,
-    RssFeed,
-    render_error,
-    render_reply,
-)
-from portal.wire.hardware import Coproc, Hardware, free_disk, hardware_digest, parse_hardware
+from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_hardware
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip, row_of
-
-__all__ = [
-    "AccountEntry",
-    "AccountManagerReply",
-    "AccountManagerRequest",
-    "Coproc",
-    "Hardware",
-    "PreferenceSet",
-    "Preferences",
-    "ProtocolError",
-    "ReportedProject",
-    "RssFeed",
-    "canonical_url",
-    "parse_request",
-    "render_error",
-    "render_reply",
-]
 
 MAX_PROJECTS: Final = 200
 """Projects that are read; more are passed over and counted in `projects_left_out`."""
