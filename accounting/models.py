@@ -13,12 +13,9 @@ from django.utils import timezone
 
 from accounting.engine.amounts import Totals
 from accounting.engine.choice import keywords
-from accounting.engine.choice.facts import CPU, TroubleKind
+from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
-
-MAX_SHARE = 1_000_000.0
-
 
 PROCESSOR_TYPES = {
     CPU: "processors",
@@ -254,7 +251,7 @@ class Answer(models.Model):
     """What a host was answered, from one contact on, as long as the answer stayed the same
     (accounting/rpc/contact_log.py).
 
-    A host has at most `contact_log.SLOTS` of them; the next one takes the oldest one's place.
+    A host has at most `contact_log.MAX_ANSWERS` of them; the next one takes the oldest one's place.
     """
 
     pk = models.CompositePrimaryKey("host_id", "slot")

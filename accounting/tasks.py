@@ -47,12 +47,12 @@ def send_mails() -> None:
     """
     now = timezone.now()
     with suppress(MailServerDown):
-        send.tell_silent(now)
-        send.tell_week(now)
+        send.send_silences(now)
+        send.send_summaries(now)
 
 
 @shared_task
 def send_concerns() -> None:
     """Some times a day, as it looks at every computer of those who asked: no work, and failing jobs."""
     with suppress(MailServerDown):
-        send.tell_concerns(timezone.now())
+        send.send_concerns(timezone.now())

@@ -21,7 +21,7 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
-from accounting.exchange.day_rows import PAGE_ROWS, DayRow, Wanted, give_back_connection, read_names, read_pages
+from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, read_names, read_pages
 from accounting.exchange.exports import as_csv
 from accounting.models import (
     AccountSettings,
@@ -102,7 +102,7 @@ def read_parts(copy: DataCopy) -> Iterator[bytes]:
     """The file of a copy that is ready, piece by piece."""
     number = 0
     while (part := DataCopyPart.objects.filter(copy=copy, number=number).first()) is not None:
-        give_back_connection()
+        close_connection()
         yield bytes(part.content)
         number += 1
 
@@ -135,7 +135,7 @@ def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[D
     """The pages of the history; how much is done goes into the copy's row."""
     total = Day.objects.filter(user=copy.user).count()
     done = shown = 0
-    for page in read_pages(copy.user, Wanted(dt.date.min, dt.date.max), page_rows):
+    for page in read_pages(copy.user, DayRange(dt.date.min, dt.date.max), page_rows):
         yield page
         done += len(page)
         percent = min(99, 100 * done // max(total, 1))

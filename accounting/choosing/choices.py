@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping
 from django.db import transaction
 
 from accounting.engine.choice import keywords
-from accounting.models import MAX_SHARE, AccountSettings, Project, UserProject
+from accounting.engine.choice.facts import MAX_SHARE
+from accounting.models import AccountSettings, Project, UserProject
 from portal.models import User
 
 

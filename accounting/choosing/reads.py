@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
-from accounting.engine.choice.facts import CPU, Choice, Computer, Volunteer, Wish
+from accounting.engine.choice.facts import CPU, Choice, Computer, Volunteer, Wish, device_types
 from accounting.engine.choice.rules import choose
-from accounting.engine.choice.troubles import recall
+from accounting.engine.choice.troubles import current_troubles
 from accounting.models import AccountSettings, HostLedger, HostProject, Project, UserProject
 from accounting.rpc.catalogue import facts_of, is_own, with_facts
-from accounting.rpc.store import device_types
 from portal.models import Host, User
 from portal.people.access import own_hosts
 
@@ -122,7 +121,7 @@ def computer_of(host: Host, ledger: HostLedger | None, rows: Mapping[int, HostPr
         {id_: frozenset(row.no_rsc) for id_, row in rows.items() if row.no_rsc},
         frozenset(id_ for id_, row in rows.items() if row.suspended or row.no_new_work),
         {
-            id_: recall(row.state["troubles"], row.state.get("at"), is_here=row.listed, now=now)
+            id_: current_troubles(row.state["troubles"], row.state.get("at"), is_here=row.listed, now=now)
             for id_, row in rows.items()
             if row.state.get("troubles")
         },

@@ -15,7 +15,7 @@ from django.db.models import BigIntegerField, Count, Exists, F, Max, OuterRef, Q
 from django.db.models.functions import Cast
 
 from accounting.choosing.texts import listed, types_text
-from accounting.engine.choice.facts import CPU, TroubleKind
+from accounting.engine.choice.facts import CPU, TroubleKind, device_types
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Day, HostLedger, HostProject, Note, ProjectVersion
 from portal.models import Host, User
@@ -58,16 +58,16 @@ class Attention:
 class AtProject:
     """What a client last said of a project that it has: troubles as (kind, type, since), seconds of jobs in store.
 
-    ``types``: the processor types that the project has programs for; None: for all. ``barred``: types that it may not
-    use here.
+    ``types``: the processor types that the project has programs for; None: for all. ``excluded_types``:
+    types that it may not use here.
     """
 
     name: str
     troubles: Sequence[tuple[str, str, dt.datetime]]
     in_store_secs: int
-    is_resting: bool
+    is_paused: bool
     types: frozenset[str] | None
-    barred: frozenset[str]
+    excluded_types: frozenset[str]
 
 
 def idle_types(
@@ -80,8 +80,8 @@ def idle_types(
     """
     idle = []
     for type_ in types:
-        serving = [p for p in projects if (p.types is None or type_ in p.types) and type_ not in p.barred]
-        serving = [project for project in serving if not project.is_resting]
+        serving = [p for p in projects if (p.types is None or type_ in p.types) and type_ not in p.excluded_types]
+        serving = [project for project in serving if not project.is_paused]
         since = [_without_work_since(project, type_) for project in serving]
         if not since or None in since:
             continue
@@ -143,11 +143,13 @@ def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
         "host_id", "project__name", "state", "no_rsc", "suspended", "no_new_work"
     ):
         types = programs.get(row.project_id)
-        barred = frozenset((*row.no_rsc, *excluded.get(row.host_id, ())))
-        by_host.setdefault(row.host_id, []).append(_at_project(row, frozenset(types) if types else None, barred))
+        excluded_types = frozenset((*row.no_rsc, *excluded.get(row.host_id, ())))
+        by_host.setdefault(row.host_id, []).append(
+            _at_project(row, frozenset(types) if types else None, excluded_types)
+        )
     lines = []
     for host in hosts:
-        types_here = [CPU, *dict.fromkeys(str(d["type"]) for d in host.coprocs if d.get("type") and d.get("count"))]
+        types_here = (CPU, *device_types(host.coprocs))
         for type_, since, names in idle_types(types_here, by_host.get(host.pk, []), now):
             lines.append(
                 Attention(
@@ -165,7 +167,7 @@ def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
     return lines
 
 
-def _at_project(row: HostProject, types: frozenset[str] | None, barred: frozenset[str]) -> AtProject:
+def _at_project(row: HostProject, types: frozenset[str] | None, excluded_types: frozenset[str]) -> AtProject:
     state: Mapping[str, Any] = row.state
     return AtProject(
         row.project.name,
@@ -173,7 +175,7 @@ def _at_project(row: HostProject, types: frozenset[str] | None, barred: frozense
         int(state.get("queued_secs") or 0) + int(state.get("running_secs") or 0),
         bool(row.suspended or row.no_new_work or state.get("suspended") or state.get("no_new_work")),
         types,
-        barred,
+        excluded_types,
     )
 
 

@@ -12,7 +12,7 @@ from django.db.models import Q
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import TroubleKind
 from accounting.models import Answer, Project
-from accounting.rpc.contact_log import SLOTS
+from accounting.rpc.contact_log import MAX_ANSWERS
 from portal.models import Host
 
 _MOST_NAMED: Final = 12
@@ -67,7 +67,9 @@ def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
         rows.setdefault(row.host_id, []).append(row)
     lines = [line for of_one in rows.values() for line in _lines(of_one, projects)]
     lines.sort(key=lambda line: line.last_at, reverse=True)
-    return Contacts(lines[:SLOTS], take_turns([str(row.content.get("cpid", "")) for row in rows.get(host.pk, [])]))
+    return Contacts(
+        lines[:MAX_ANSWERS], are_two_clients([str(row.content.get("cpid", "")) for row in rows.get(host.pk, [])])
+    )
 
 
 def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[ContactLine]:
@@ -83,7 +85,7 @@ def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[Cont
     return lines
 
 
-def take_turns(ids: Sequence[str]) -> bool:
+def are_two_clients(ids: Sequence[str]) -> bool:
     """Whether an id comes back after another one: one client that got a new id never does that."""
     seen: set[str] = set()
     before = ""

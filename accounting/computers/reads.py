@@ -20,12 +20,12 @@ from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
-from accounting.computers.texts import Fact, facts
+from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.choice.facts import Choice
+from accounting.engine.choice.facts import CPU, Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.engine.paging import Page, Place, page_after
-from accounting.ledger.texts import NoteText, explain
+from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
@@ -160,13 +160,6 @@ class ProjectLine:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteLine:
-    note: Note
-    project: Project | None
-    text: NoteText
-
-
-@dataclass(frozen=True, slots=True)
 class HostPage:
     """All that the page of one computer shows. ``contact``: what the client last said of itself."""
 
@@ -194,9 +187,9 @@ class HostPage:
         return self.credited.credit
 
     @property
-    def running(self) -> list[Fact]:
+    def client_facts(self) -> list[ClientFact]:
         """How its client runs."""
-        return facts(self.contact)
+        return client_facts(self.contact)
 
     @property
     def cpu_flops(self) -> float | None:
@@ -219,7 +212,7 @@ class HostPage:
         """What can be kept from a project on this computer, by BOINC's names."""
         devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
         kept = [name for line in self.lines for name in line.wish.no_rsc]
-        return list(dict.fromkeys(["CPU", *devices, *kept, *self.excluded_types]))
+        return list(dict.fromkeys([CPU, *devices, *kept, *self.excluded_types]))
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:

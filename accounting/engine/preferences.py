@@ -121,7 +121,7 @@ def _hours(own: Mapping[str, object]) -> dict[str, float]:
     }
 
 
-def whole(chosen: Mapping[str, object]) -> dict[str, object]:
+def canonical(chosen: Mapping[str, object]) -> dict[str, object]:
     """A set as it is stored: complete, with its days, if any differ."""
     days = {str(day): hours for day, hours in days_of(chosen).items()}
     return {**complete(chosen), "days": days} if days else {**complete(chosen)}

@@ -57,7 +57,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DayRange:
     """Which rows: from one day to another, both included; of one project or computer only, if given."""
 
     first: dt.date
@@ -73,7 +73,7 @@ def read_names(user: User) -> Names:
     return Names(projects, {host.pk: host.name for host in hosts})
 
 
-def read_page(user: User, wanted: Wanted, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
+def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
     """The next ``limit`` rows after a place, oldest day first; one statement."""
     first = max(wanted.first, after[0]) if after else wanted.first
     rows = Day.objects.filter(user=user, day__range=(first, wanted.last))
@@ -95,7 +95,7 @@ def read_page(user: User, wanted: Wanted, after: Place | None = None, limit: int
     ]
 
 
-def read_pages(user: User, wanted: Wanted, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
+def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
     """All rows, a page at a time.
 
     Between the pages the database connection is given back: whoever downloads slowly keeps nobody else waiting.
@@ -103,7 +103,7 @@ def read_pages(user: User, wanted: Wanted, page_rows: int = PAGE_ROWS) -> Iterat
     after: Place | None = None
     while True:
         page = read_page(user, wanted, after, page_rows)
-        give_back_connection()
+        close_connection()
         if page:
             yield page
         if len(page) < page_rows:
@@ -111,7 +111,7 @@ def read_pages(user: User, wanted: Wanted, page_rows: int = PAGE_ROWS) -> Iterat
         after = page[-1].place
 
 
-def give_back_connection() -> None:
+def close_connection() -> None:
     """Let others have the database connection until the next statement; within a transaction it is kept."""
     if not connection.in_atomic_block:
         connection.close()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from accounting.engine.amounts import NO_WORK, Totals, format_micro
-from accounting.exchange.day_rows import DayRow, Names, Wanted, flag_names
+from accounting.exchange.day_rows import DayRange, DayRow, Names, flag_names
 
 COLUMNS: Final = (
     "day",
@@ -66,7 +66,7 @@ def as_csv(pages: Iterable[Sequence[DayRow]], names: Names) -> Iterator[bytes]:
         yield _csv_lines(lines)
 
 
-def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: Wanted) -> Iterator[bytes]:
+def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -> Iterator[bytes]:
     """One object: the range, the rows, and their sums at the end."""
     yield f'{{"first": "{wanted.first}", "last": "{wanted.last}", "rows": ['.encode()
     sums, separator = NO_WORK, "\n"

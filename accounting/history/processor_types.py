@@ -11,9 +11,8 @@ from typing import Final
 
 from django.db.models import Case, IntegerField, Value, When
 
-from accounting.engine.choice.facts import CPU
+from accounting.engine.choice.facts import CPU, device_types
 from accounting.models import PROCESSOR_TYPES, ProjectVersion
-from accounting.rpc.store import device_types
 from portal.models import Host, User
 
 UNKNOWN: Final = 0

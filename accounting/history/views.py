@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 
 from accounting.engine.paging import further, page_after
 from accounting.exchange import exports
-from accounting.exchange.day_rows import Wanted, read_names, read_pages
+from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.charts import address, chart_data
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import PRESETS, Period, Step, neighbours, read_period
@@ -161,7 +161,7 @@ def download(request: HttpRequest, kind: str) -> HttpResponseBase:
     if period.problems:
         # A file of another range than was asked for would be taken for the right one.
         return HttpResponse(" ".join(period.problems) + "\n", status=400, content_type="text/plain; charset=utf-8")
-    wanted = Wanted(period.first, period.last)
+    wanted = DayRange(period.first, period.last)
     names = read_names(user)
     pages = read_pages(user, wanted)
     body: Iterator[bytes] = exports.as_csv(pages, names) if kind == "csv" else exports.as_json(pages, names, wanted)

@@ -10,12 +10,12 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
 from django.db import connection
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
 from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.computers.reads import is_in_contact
 from accounting.home import sql
 from accounting.models import HostProject, Project
 from portal.models import Host, User
@@ -101,13 +101,12 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     today = now.astimezone(dt.UTC).date()
     sums = _read_sums(user, today)
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
-    active_since = now - dt.timedelta(seconds=max(86_400, 2 * settings.AM_REPEAT_SECS))
     lines = [
         HostLine(
             host=host,
             today_ec=sums.today_by_host.get(host.pk, 0),
             week_ec=sums.week_by_host.get(host.pk, 0),
-            is_active=host.last_contact_at >= active_since,
+            is_active=is_in_contact(host, now),
         )
         for host in hosts
     ]

@@ -41,12 +41,12 @@ def create_months(first: dt.date, last: dt.date) -> list[str]:
 _known_months: set[dt.date] = set()
 
 
-def is_known(day: dt.date) -> bool:
+def is_partition_known(day: dt.date) -> bool:
     """Whether this process has seen that the partition of ``day`` exists."""
     return month_of(day) in _known_months
 
 
-def ensure_month(day: dt.date) -> None:
+def ensure_partition(day: dt.date) -> None:
     """Make sure that the partition of ``day`` exists: one look per process and month, so that no report is ever lost
     because the task that creates partitions ahead did not run."""
     month = month_of(day)

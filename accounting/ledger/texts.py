@@ -10,7 +10,7 @@ from typing import Final
 
 from accounting.engine.amounts import KINDS
 from accounting.engine.states import NoteKind
-from accounting.models import Note
+from accounting.models import Note, Project
 from portal.templatetags.display import count, credit_text, duration_text
 
 
@@ -22,6 +22,15 @@ class NoteText:
     meaning: str
     to_do: str
     is_loss: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    """A note with its sentences, as pages list it."""
+
+    note: Note
+    project: Project | None
+    text: NoteText
 
 
 _NOTHING_TO_DO: Final = ""

@@ -29,7 +29,7 @@ _LAST_WEEKDAY: Final = 2
 _SHOWN: Final = 20
 
 
-def tell_silent(now: dt.datetime) -> int:
+def send_silences(now: dt.datetime) -> int:
     """Tell whose computers have fallen silent; how many mails. A silence is told once, however long it lasts."""
     oldest = now - dt.timedelta(days=MAX_SILENT_DAYS) - _TOLD_FOR
     hosts = Host.objects.filter(
@@ -71,7 +71,7 @@ def _silence_line(host: Host, now: dt.datetime) -> str:
     return f"{host.name}: last report {host.last_contact_at:%Y-%m-%d %H:%M} UTC, {ago}"
 
 
-def tell_concerns(now: dt.datetime) -> int:
+def send_concerns(now: dt.datetime) -> int:
     """Tell those who asked for it which computers get no work or fail at jobs; how many mails.
 
     The same concern of a computer is told once a calendar week.
@@ -113,7 +113,7 @@ class Summary:
     hosts: list[str]
 
 
-def tell_week(now: dt.datetime) -> int:
+def send_summaries(now: dt.datetime) -> int:
     """Send last week's summary to those who asked for it and whose computers did anything; how many mails."""
     today = now.astimezone(dt.UTC).date()
     if today.weekday() > _LAST_WEEKDAY:

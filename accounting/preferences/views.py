@@ -15,15 +15,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounting.engine.preferences import PRESETS, complete
 from accounting.models import AccountSettings
-from accounting.preferences.forms import DaysForm, PreferenceForms, PreferencesForm, ShownForm
+from accounting.preferences.forms import ClientDisplayForm, DaysForm, PreferenceForms, PreferencesForm
 from accounting.preferences.save import (
     EVERYWHERE,
     NothingForEverywhere,
     Saved,
     forget_set,
     read_saved,
+    save_client_display,
     save_set,
-    save_shown,
 )
 from accounting.preferences.texts import PRESET_WORDS
 from portal.models import User
@@ -81,11 +81,11 @@ def _address(venue: str) -> str:
 
 @require_POST
 @login_required
-def preferences_shown(request: HttpRequest) -> HttpResponse:
+def client_display(request: HttpRequest) -> HttpResponse:
     """Keep what BOINC shows on my computers."""
-    form = ShownForm(request.POST)
+    form = ClientDisplayForm(request.POST)
     if form.is_valid():
-        save_shown(signed_in(request), **form.cleaned_data)
+        save_client_display(signed_in(request), **form.cleaned_data)
         messages.success(request, "Saved. Each computer shows it from its next contact on.")
     else:
         messages.error(request, "Nothing was saved: the name of a team has 100 characters at most.")
@@ -98,7 +98,9 @@ def _context(user: User, venue: str, sets: Mapping[str, object], bound: Preferen
     return {
         "form": bound.values,
         "days_form": bound.days,
-        "shown_form": ShownForm(instance=AccountSettings.objects.filter(user=user).first()) if not venue else None,
+        "shown_form": ClientDisplayForm(instance=AccountSettings.objects.filter(user=user).first())
+        if not venue
+        else None,
         "venue": venue,
         "place": _PLACES[venue],
         "has_own": venue in sets,

@@ -9,7 +9,8 @@ from django.http import QueryDict
 
 from accounting.choosing.choices import ChoiceRefused
 from accounting.choosing.reads import Selection
-from accounting.models import MAX_SHARE, Project
+from accounting.engine.choice.facts import MAX_SHARE
+from accounting.models import Project
 
 
 class ShareForm(forms.Form):

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects
 from accounting.choosing.reads import read_parts, read_selection_of_all
 from accounting.projects.forms import chosen_shares, share_forms, show_refusal
-from accounting.projects.keywords import MAYBE, NO, YES, answers_in, read_subjects
+from accounting.projects.keywords import MAYBE, NO, YES, answers_of_form, read_keywords
 from accounting.projects.reads import read_project_page
 from portal.people.access import signed_in
 
@@ -82,7 +82,7 @@ def keywords(request: HttpRequest) -> HttpResponse:
     user = signed_in(request)
     problem = ""
     if request.method == "POST":
-        yes, no = answers_in(request.POST)
+        yes, no = answers_of_form(request.POST)
         try:
             choose_keywords(user, yes, no)
         except ChoiceRefused as refusal:
@@ -91,7 +91,7 @@ def keywords(request: HttpRequest) -> HttpResponse:
             messages.success(request, _keywords_saved(len(yes), len(no)))
             return redirect("keywords")
     context = {
-        "subjects": read_subjects(user),
+        "subjects": read_keywords(user),
         "problem": problem,
         "answers": ((YES, "Yes"), (MAYBE, "Maybe"), (NO, "No")),
         "repeat_micro_secs": settings.AM_REPEAT_SECS * 1_000_000,

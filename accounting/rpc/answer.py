@@ -15,7 +15,8 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounting.engine.choice import troubles
+from accounting.engine.choice.facts import device_types
+from accounting.engine.choice.troubles import StoredTroubles, note_troubles
 from accounting.engine.ledger import offer, settle
 from accounting.engine.machine import Ceilings
 from accounting.engine.states import Report, Settlement
@@ -59,15 +60,15 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
     Raises ProtocolError or ClientAuthError, whose number and sentence the client is to be shown.
     """
     # Before any transaction: a new partition locks the table, and must stay if the request fails.
-    if not partitions.is_known(now.date()):
-        yield from in_thread(partitions.ensure_month, now.date())
+    if not partitions.is_partition_known(now.date()):
+        yield from in_thread(partitions.ensure_partition, now.date())
     projects = yield from catalogue.fresh()
     if request.authenticator and request.host_token:
         yield Turn(("account manager", request.host_token))
         known = yield from _answer_known(request, request.host_token, projects, now)
         if known is not None:
             return known
-    return (yield from in_thread(_answer_slowly, request, projects, now, address))
+    return (yield from in_thread(_answer_unknown, request, projects, now, address))
 
 
 def _answer_known(
@@ -84,10 +85,10 @@ def _answer_known(
             if account.key_id is not None and _is_key_use_new(account, now):
                 yield from beside(in_thread(_note_key_use, account.key_id, account.host_id, now))
             return render_reply(done)
-    raise _overtaken()
+    raise _conflict()
 
 
-def _answer_slowly(
+def _answer_unknown(
     request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
 ) -> bytes:
     """The way of first contacts and password logins, in a thread: recognise the computer, then as always."""
@@ -126,10 +127,10 @@ def _settle_recognised(
         done = yield from _settle_and_write(request, account, projects, now, first_contact=first_contact)
         if done is not None:
             return done
-    raise _overtaken()
+    raise _conflict()
 
 
-def _overtaken() -> ClientAuthError:
+def _conflict() -> ClientAuthError:
     return ClientAuthError(ERR_GENERIC, "This computer's requests overtake each other. Try again in a minute.")
 
 
@@ -170,7 +171,7 @@ def _settle_and_write(
     if described is not None:
         account.platform = described.columns["platform_name"]
         if "coprocs" in described.columns:
-            account.device_types = store.device_types(described.columns["coprocs"])
+            account.device_types = device_types(described.columns["coprocs"])
     settlement = settle(
         account.state,
         account.projects,
@@ -183,11 +184,11 @@ def _settle_and_write(
         honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
     )
-    met = {
-        id_: troubles.meet(p.no_work, p.nrpc_failures, p.ended, account.met.get(id_, (None,))[0], now)
+    troubles = {
+        id_: note_troubles(p.no_work, p.nrpc_failures, p.ended, account.troubles.get(id_, (None,))[0], now)
         for id_, p in listed.items()
     }
-    shares = instructions.choose_for(account, listed, met, projects, now)
+    shares = instructions.choose_for(account, listed, troubles, projects, now)
     after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
     outcome = instructions.Outcome(settlement, after, listed, shares, projects, first_contact)
     reply = instructions.reply_to(request, account, outcome, now=now)
@@ -198,10 +199,10 @@ def _settle_and_write(
         account,
         settlement,
         rows,
-        {id_: _state(project, met[id_], now) for id_, project in listed.items()},
+        {id_: _state(project, troubles[id_], now) for id_, project in listed.items()},
         now,
         request.contact(),
-        contact_log.summarise(request, reply, projects.by_url, met),
+        contact_log.summarise(request, reply, projects.by_url, troubles),
         described,
     )
     return reply if written else None
@@ -235,11 +236,11 @@ def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> di
     return listed
 
 
-def _state(project: ReportedProject, met: troubles.Stored, now: dt.datetime) -> dict[str, Any]:
+def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime) -> dict[str, Any]:
     """What the owner's pages and the next choice need of a project on a computer, besides the ledger."""
     return {
         "at": int(now.timestamp()),
-        "troubles": met,
+        "troubles": troubles,
         "no_work": list(project.no_work),
         "failures": project.nrpc_failures,
         "queued_secs": int(project.not_started_dur),

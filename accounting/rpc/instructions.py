@@ -17,7 +17,7 @@ from accounting.engine import preferences
 from accounting.engine.amounts import MICRO, NO_WORK
 from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
-from accounting.engine.choice.troubles import Stored, recall
+from accounting.engine.choice.troubles import StoredTroubles, current_troubles
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
@@ -47,22 +47,22 @@ class Outcome(NamedTuple):
 def choose_for(
     account: Account,
     listed: Mapping[int, ReportedProject],
-    met: Mapping[int, Stored],
+    troubles: Mapping[int, StoredTroubles],
     projects: catalogue.Catalogue,
     now: dt.datetime,
 ) -> dict[int, float]:
-    """The shares of the account's computer's projects; ``met``: what it met at those that the request lists."""
+    """The shares of the account's computer's projects; ``troubles``: those with projects that the request lists."""
     without_account = projects.without_account
     if lacking := [p.id for p in projects.with_own_keys if _account_key(account, p) is None]:
         without_account = without_account.union(lacking)
-    excluded, resting, barred = [], [], {}
+    excluded, paused, excluded_types = [], [], {}
     for id_, wishes in account.wishes.items():
         if wishes.excluded:
             excluded.append(id_)
         if wishes.suspended or wishes.no_new_work:
-            resting.append(id_)
+            paused.append(id_)
         if wishes.no_rsc:
-            barred[id_] = frozenset(wishes.no_rsc)
+            excluded_types[id_] = frozenset(wishes.no_rsc)
     types = [type_ for type_ in (CPU, *account.device_types) if type_ not in account.excluded_types]
     return choose_shares(
         projects.facts,
@@ -73,24 +73,26 @@ def choose_for(
             account.platform,
             frozenset(listed),
             frozenset(excluded),
-            barred,
-            frozenset(resting),
-            _troubles(account, met, now),
+            excluded_types,
+            frozenset(paused),
+            _troubles(account, troubles, now),
         ),
         now,
     )
 
 
-def _troubles(account: Account, met: Mapping[int, Stored], now: dt.datetime) -> dict[int, tuple[Trouble, ...]]:
-    troubles = {
-        id_: recall(stored, at_secs, is_here=False, now=now)
-        for id_, (stored, at_secs) in account.met.items()
-        if id_ not in met
+def _troubles(
+    account: Account, troubles: Mapping[int, StoredTroubles], now: dt.datetime
+) -> dict[int, tuple[Trouble, ...]]:
+    found = {
+        id_: current_troubles(stored, at_secs, is_here=False, now=now)
+        for id_, (stored, at_secs) in account.troubles.items()
+        if id_ not in troubles
     }
-    for id_, stored in met.items():
+    for id_, stored in troubles.items():
         if stored:
-            troubles[id_] = recall(stored, None, is_here=True, now=now)
-    return troubles
+            found[id_] = current_troubles(stored, None, is_here=True, now=now)
+    return found
 
 
 def _account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:

@@ -15,14 +15,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.choice.facts import Wish
-from accounting.engine.choice.troubles import Stored
+from accounting.engine.choice.facts import Wish, device_types
+from accounting.engine.choice.troubles import StoredTroubles
 from accounting.engine.host_wishes import HostWishes
 from accounting.engine.machine import Allowance, Machine
 from accounting.engine.states import HostState, ProjectState, Settlement
 from accounting.ledger.partitions import month_of
 from accounting.rpc import sql as rpc_sql
-from accounting.rpc.contact_log import NOTHING_ANSWERED, Answered
+from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
 from accounting.rpc.description import Description
 from portal.clients.wants import APART, Query, Row, Step, Steps, fetch
 
@@ -58,11 +58,11 @@ class Account:
     device_types: tuple[str, ...] = ()
     excluded_types: tuple[str, ...] = ()
     # What it was answered last, and how often (accounting/rpc/contact_log.py)
-    answered: Answered = NOTHING_ANSWERED
+    answered: LastAnswer = NOTHING_ANSWERED
     projects: dict[int, ProjectState] = field(default_factory=dict)
     wishes: dict[int, HostWishes] = field(default_factory=dict)
-    # What it met at projects, and when it last said so (accounting/engine/choice/troubles.py)
-    met: dict[int, tuple[Stored, int | None]] = field(default_factory=dict)
+    # The troubles that it had with projects, and when it last said so (accounting/engine/choice/troubles.py)
+    troubles: dict[int, tuple[StoredTroubles, int | None]] = field(default_factory=dict)
     choices: dict[int, Wish] = field(default_factory=dict)
     account_keys: dict[int, bytes] = field(default_factory=dict)
     # (micro-credits in all, credits a day) by project
@@ -157,7 +157,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         platform=row.platform,
         device_types=device_types(devices),
         excluded_types=tuple(orjson.loads(row.excluded_types)),
-        answered=Answered(row.answer_digest, row.answers_logged, row.same_answers),
+        answered=LastAnswer(row.answer_digest, row.answers_logged, row.same_answers),
     )
     if row.projects:
         # Not by orjson: totals may have more digits than 64 bits hold.
@@ -169,11 +169,6 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         account.preferences_at = dt.datetime.fromisoformat(at) if at else None
         account.keywords_yes, account.keywords_no = tuple(yes), tuple(no)
     return account
-
-
-def device_types(devices: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """BOINC's names of the types of the devices that there are, without repeats."""
-    return tuple(dict.fromkeys(str(d["type"]) for d in devices if d.get("type") and d.get("count")))
 
 
 def _machine(ncpus: int, p_fpops: float, devices: list[dict[str, Any]]) -> Machine | None:
@@ -205,7 +200,7 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             suspended, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting, told
         )
         if troubles:
-            account.met[id_] = troubles, at_secs
+            account.troubles[id_] = troubles, at_secs
 
 
 def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
@@ -315,7 +310,7 @@ class Write(Query):
         assert self.described is not None  # asked for those only
         return {"host_id": self.account.host_id, "description": self.described.columns}
 
-    def answer_row(self, answered: Answered) -> dict[str, Any]:
+    def answer_row(self, answered: LastAnswer) -> dict[str, Any]:
         last_at_us = self.account.state.last_at_us
         return {
             "host_id": self.account.host_id,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Final
 
-from accounting.engine.amounts import KINDS, MICRO, format_micro
+from accounting.engine.amounts import FLOPS_PER_CREDIT, KINDS, MICRO, format_micro
 from portal.wire.credentials import client_password_hash
 
 # The first version that starts its counters from the totals in the reply.
@@ -52,8 +52,8 @@ class Attachment:
         cpu_us, gpu_us = int(cpu_secs * MICRO), int(gpu_secs * MICRO)
         best = max((device.peak_flops for device in computer.devices), default=0)
         work = (
-            cpu_us * computer.p_fpops * 200 // (86_400 * 10**9),
-            gpu_us * best // 5 * 200 // (86_400 * 10**9),
+            cpu_us * computer.p_fpops // FLOPS_PER_CREDIT,
+            gpu_us * best // 5 // FLOPS_PER_CREDIT,
             cpu_us,
             gpu_us,
             *jobs,
@@ -95,7 +95,7 @@ class SimulatedComputer:
             f"    <now>{now_secs:.6f}</now>\n</time_stats>\n</acct_mgr_request>\n"
         ).encode()
 
-    def take(self, reply: bytes) -> None:
+    def apply_reply(self, reply: bytes) -> None:
         """Do as the reply says; ValueError with the manager's sentence if it refuses."""
         text = reply.decode()
         if "<error_num>" in text:

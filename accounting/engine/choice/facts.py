@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import log
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from accounting.engine.choice import keywords as choice_keywords
 
 CPU: Final = "CPU"
+# Of one project; clients take larger ones, but nobody needs them.
+MAX_SHARE: Final = 1e6
 # A share of 0 means work only when there is no other; in the draw it is as good as none.
 LEAST_WEIGHT: Final = 1e-6
 
@@ -85,9 +87,9 @@ class Volunteer:
 class Computer:
     """One computer. ``types``: the processor types that it has and may use; ``platform``: "" if unknown.
 
-    ``current``: projects that it has now. ``excluded``: projects that its owner does not want on it. ``barred``:
-    types that it may not use for a project. ``resting``: projects that are to stay, but to do nothing at present.
-    ``troubles``: what it met itself, as far as that still counts.
+    ``current``: projects that it has now. ``excluded``: projects that its owner does not want on it.
+    ``excluded_types``: types that it may not use for a project. ``paused``: projects that are to stay, but to do
+    nothing at present. ``troubles``: those that it had itself with projects, as far as they still count.
     """
 
     id: int
@@ -95,9 +97,14 @@ class Computer:
     platform: str = ""
     current: frozenset[int] = frozenset()
     excluded: frozenset[int] = frozenset()
-    barred: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    resting: frozenset[int] = frozenset()
+    excluded_types: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    paused: frozenset[int] = frozenset()
     troubles: Mapping[int, tuple[Trouble, ...]] = field(default_factory=dict)
+
+
+def device_types(devices: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """BOINC's names of the types of the devices that there are, without repeats."""
+    return tuple(dict.fromkeys(str(d["type"]) for d in devices if d.get("type") and d.get("count")))
 
 
 class Verdict(StrEnum):
@@ -106,10 +113,10 @@ class Verdict(StrEnum):
     BY_HAND = "by hand"
     LIKED = "liked"
     EQUAL = "as good as others"
-    COVERS = "covers a processor type"
-    SPARE = "so that there is more than one"
+    COVERS_TYPE = "covers a processor type"
+    SECOND_PROJECT = "so that there is more than one"
     # from here on: not chosen
-    CROWDED_OUT = "others came first"
+    OUTRANKED = "others came first"
     LESS_LIKED = "others are liked more"
     PASSED_OVER = "passed over"
     NOT_PICKED = "not picked by hand"

@@ -15,17 +15,19 @@ from accounting.engine.choice.facts import Trouble, TroubleKind
 # A client asks again after a minute, then after longer and longer: three failures are no hiccup.
 MIN_FAILURES: Final = 3
 # How long a project that is not on the computer any more is remembered for what happened there.
-REMEMBERED: Final = dt.timedelta(days=1)
+KEPT_AFTER_DETACH: Final = dt.timedelta(days=1)
 
 # An enumeration's values and members by value cost ten times as much as these.
 _NO_WORK, _FAILING, _ENDED = (kind.value for kind in (TroubleKind.NO_WORK, TroubleKind.FAILING, TroubleKind.ENDED))
 _KINDS: Final = {kind.value: kind for kind in TroubleKind}
 
 # (kind, processor type or "", since when in Unix seconds), as in JSON
-Stored = list[list[Any]]
+StoredTroubles = list[list[Any]]
 
 
-def meet(no_work: Iterable[str], failures: int, has_ended: bool, before: Stored | None, now: dt.datetime) -> Stored:
+def note_troubles(
+    no_work: Iterable[str], failures: int, has_ended: bool, before: StoredTroubles | None, now: dt.datetime
+) -> StoredTroubles:
     """What a report says of a project, each with the time since when reports have been saying so."""
     met = [(_NO_WORK, type_) for type_ in no_work]
     if failures >= MIN_FAILURES:
@@ -39,11 +41,13 @@ def meet(no_work: Iterable[str], failures: int, has_ended: bool, before: Stored 
     return [[kind, type_, since.get((kind, type_), now_secs)] for kind, type_ in dict.fromkeys(met)]
 
 
-def recall(stored: Stored | None, at_secs: int | None, *, is_here: bool, now: dt.datetime) -> tuple[Trouble, ...]:
+def current_troubles(
+    stored: StoredTroubles | None, at_secs: int | None, *, is_here: bool, now: dt.datetime
+) -> tuple[Trouble, ...]:
     """What still counts of what was stored at the last report, ``at_secs`` in Unix seconds."""
     if not stored:
         return ()
-    if not is_here and (at_secs is None or now.timestamp() - at_secs > REMEMBERED.total_seconds()):
+    if not is_here and (at_secs is None or now.timestamp() - at_secs > KEPT_AFTER_DETACH.total_seconds()):
         return ()
     return tuple(
         [Trouble(_KINDS[kind], type_, dt.datetime.fromtimestamp(since, dt.UTC)) for kind, type_, since in stored]

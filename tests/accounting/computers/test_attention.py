@@ -25,7 +25,7 @@ ALL: frozenset[str] | None = None
 
 
 def said(*troubles: tuple[str, str, dt.datetime], in_store_secs: int = 0, **fields: object) -> AtProject:
-    values = {"name": "Alpha", "is_resting": False, "types": ALL, "barred": frozenset(), **fields}
+    values = {"name": "Alpha", "is_paused": False, "types": ALL, "excluded_types": frozenset(), **fields}
     return AtProject(troubles=troubles, in_store_secs=in_store_secs, **values)  # type: ignore[arg-type]
 
 
@@ -66,9 +66,9 @@ def test_projects_without_programs_for_a_gpu_say_nothing_of_it() -> None:
 
 def test_what_rests_or_may_not_use_a_type_does_not_serve_it() -> None:
     lacking = said(no_work("CPU", NOW - 2 * DAY))
-    assert idle_types(["CPU"], [lacking, said(is_resting=True)], NOW) != []
-    assert idle_types(["CPU"], [lacking, said(barred=frozenset({"CPU"}))], NOW) != []
-    assert idle_types(["CPU"], [said(is_resting=True)], NOW) == []
+    assert idle_types(["CPU"], [lacking, said(is_paused=True)], NOW) != []
+    assert idle_types(["CPU"], [lacking, said(excluded_types=frozenset({"CPU"}))], NOW) != []
+    assert idle_types(["CPU"], [said(is_paused=True)], NOW) == []
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_an_empty_range_is_an_empty_file_of_the_same_form(browser: Client, worke
 
 
 def test_pages_of_any_size_give_the_same_rows(worked: Host) -> None:
-    wanted = day_rows.Wanted(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
+    wanted = day_rows.DayRange(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
     whole = day_rows.read_page(worked.owner, wanted)
     assert len(whole) == 4
     for size in (1, 2, 3, 4, 5):
@@ -116,7 +116,7 @@ def test_a_page_is_one_statement_on_the_months_that_are_left(
     worked: Host, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     credit(worked, make_project("Gamma"), "2026-01-20", (1, 0, 0, 0, 0, 0))
-    wanted = day_rows.Wanted(dt.date(2026, 1, 1), dt.date(2026, 3, 11))
+    wanted = day_rows.DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 11))
     first = day_rows.read_page(worked.owner, wanted, limit=2)
     with django_assert_num_queries(1) as seen:
         assert len(day_rows.read_page(worked.owner, wanted, first[-1].place, limit=2)) == 2
