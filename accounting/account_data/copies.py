@@ -1,6 +1,6 @@
-"""A copy of everything that is held about a volunteer, as a zip of JSON files and the history as CSV.
+"""A copy of everything that is held about a volunteer: a zip of JSON files, with the history as CSV.
 
-Made by a worker, with its progress in the row; secrets and their hashes are left out.
+A worker makes it and notes its progress in the row. Secrets and their hashes are left out.
 """
 
 from __future__ import annotations

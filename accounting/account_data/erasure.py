@@ -1,6 +1,6 @@
-"""Erase accounts whose grace period is over: history, computers, notes, keys, settings, all at once.
+"""Erase accounts whose grace period is over: history, computers, notes, keys and settings, in one transaction each.
 
-What stays are the sums of projects over all volunteers, which name nobody: what is erased is added up for them first.
+Only sums over all volunteers remain, which name nobody: the account's days are added to them before they are deleted.
 """
 
 from __future__ import annotations

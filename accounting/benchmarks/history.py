@@ -1,4 +1,4 @@
-"""The history page's time in the database, with 100,000 daily rows in the table and with ten million."""
+"""How long the history page spends in the database, with 100,000 daily rows in the table and with ten million."""
 
 from __future__ import annotations
 

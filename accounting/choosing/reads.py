@@ -1,4 +1,4 @@
-"""Reads: which projects a volunteer's computers work for, and what the volunteer's part at each is."""
+"""What pages read of the choice: which projects a volunteer's computers work for, and what they gave each project."""
 
 from __future__ import annotations
 

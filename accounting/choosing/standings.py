@@ -1,7 +1,7 @@
-"""What volunteers' computers say of projects taken together, for the choice of projects. Run by a task.
+"""The projects' standings, worked out by a task from what all volunteers' computers report.
 
-Who has no work, or does not answer, is passed over for a while; who got less than its share in the last week is offered
-more. Both are worked out anew from what computers reported, so a run may be repeated at any time.
+A project that has no work, or does not answer, is passed over for a while. A project that got less than its share in
+the last week is offered more. Each run works out both anew, so a run may be repeated at any time.
 """
 
 from __future__ import annotations

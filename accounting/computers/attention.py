@@ -1,6 +1,6 @@
-"""What wants a volunteer's attention: computers that are silent, without work, with failing jobs, or not fully counted.
+"""What needs a volunteer's attention: computers that are silent, without work, with failing jobs, or not fully counted.
 
-Pages show it (home, the list of computers, the page of one), and the mails that volunteers ask for say it.
+The pages show it (home, the list of computers, the page of one), and mails tell it to volunteers who asked for them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A computer's latest contacts for its page: when, how often the same was answered, and what, in words."""
+"""The latest contacts of a computer for its page: when they were, what they were answered, and how often in a row."""
 
 from __future__ import annotations
 

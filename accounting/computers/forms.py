@@ -1,4 +1,4 @@
-"""Forms of a computer's page. They read and show; the verbs decide what is allowed."""
+"""The forms of a computer's page. They read and show; the modules that save decide what is allowed."""
 
 from __future__ import annotations
 

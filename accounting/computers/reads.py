@@ -1,4 +1,4 @@
-"""Reads: the list of a volunteer's computers, and all that the page of one shows.
+"""What the list of a volunteer's computers shows, and the page of one computer.
 
 Amounts are micro-credits, micro-seconds and jobs. The number of statements is fixed, however many computers,
 projects and days there are.

@@ -1,4 +1,4 @@
-"""How a computer's client runs, in words: from what it last said of itself (HostLedger.contact)."""
+"""How a computer's client runs, in words, from what it last said of itself (HostLedger.contact)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An owner says what one computer shall do with its projects."""
+"""The owner says what one computer shall do with its projects."""
 
 from __future__ import annotations
 

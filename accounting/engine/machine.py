@@ -1,4 +1,4 @@
-"""What a machine can do at most, from the hardware it says it has (accounting rules, rules 2 and 5).
+"""The most that a machine can do, given the hardware that it reports (accounting rules, rules 2 and 5).
 
 All arithmetic is in whole numbers: times in micro-seconds, credit in micro-credits, jobs in micro-jobs. A
 processor of ``f`` FLOPS earns ``t * f / 432e9`` micro-credits in ``t`` micro-seconds.

@@ -1,7 +1,7 @@
-"""Computing preferences that clients are sent: always a complete set, within sane limits. Pure.
+"""The computing preferences that clients are sent: always a complete set, within sane limits. Pure.
 
-Source: BOINC protocol, preferences elements. A dynamic account manager's preferences replace the client's own, and what
-is left out falls back to the client's default, so nothing may be left out.
+Source: BOINC protocol, preferences elements. The preferences of a dynamic account manager replace the client's own.
+What is left out falls back to the client's default, so nothing may be left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Sharing a machine's allowance among its projects (accounting rules, rules 6 and 7).
+"""How a machine's allowance is shared among its projects (accounting rules, rules 6 and 7).
 
-What the allowance covers is credited, the same fraction for all projects; the rest waits. What is then left
-of the allowance pays what waits; what waits beyond one day of the machine's work is dropped, and the owner is
-told.
+What the allowance covers is credited, the same fraction for all projects; the rest waits. What is then left of the
+allowance pays what waits. What waits beyond one day of the machine's work is dropped, and the owner is told.
 """
 
 from __future__ import annotations

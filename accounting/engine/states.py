@@ -1,7 +1,7 @@
-"""The ledger's vocabulary: states before and after, what a request says, what comes of it.
+"""The ledger's vocabulary: the state of a host and its projects, a report, what is settled, flags and notes.
 
-Amounts of a project are six whole numbers in the order of ``amounts.KINDS``: micro-credits, micro-seconds and
-jobs. Our clock is in micro-seconds since 1970, a client's in seconds. docs/accounting.md explains the terms.
+Amounts of a project are `amounts.Totals`. Our clock is in micro-seconds since 1970, a client's in seconds.
+docs/accounting.md explains the terms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A volunteer's days in full, row by row: what downloads and the REST API hand out.
+"""A volunteer's days row by row, for downloads and the REST API.
 
-Read page by page along the table's key, so that a history of any length takes the same memory, and a page deep in it
-costs what the first one does. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
+Rows are read page by page along the table's key. So a history of any length takes the same memory, and a page deep in
+it costs what the first one does. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
 """
 
 from __future__ import annotations

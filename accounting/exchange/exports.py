@@ -1,7 +1,7 @@
 """Downloads of a history: every row of the range, as CSV or JSON, streamed with exact amounts.
 
-Amounts are decimal text with six digits after the point, credits or seconds, so that nothing is rounded and the sums
-are those of the history page to the last digit.
+Credits and seconds are decimal text with six digits after the point, so that nothing is rounded and the sums equal
+those of the history page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""News for the notices of BOINC clients, as RSS."""
+"""The operators' announcements as RSS, which BOINC clients show as notices."""
 
 from __future__ import annotations
 

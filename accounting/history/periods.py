@@ -1,7 +1,7 @@
 """Ranges of days for histories: read from a page's address, cut into days, weeks or months. Pure: no clock, no Django.
 
-Days are UTC days. Whatever is asked for, a range comes out that a page can show, with a sentence for each thing
-that could not be as asked.
+Days are UTC days. Whatever is asked for, the result is a range that a page can show. It has a sentence for each thing
+that could not be done as asked.
 """
 
 from __future__ import annotations

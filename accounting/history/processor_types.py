@@ -1,7 +1,8 @@
 """Which kind of GPU a computer's GPU work was done on, as far as that can be known.
 
-Clients report GPU work as one sum for each project. A computer with one kind of GPU, as it last described itself, did
-it on that. Of several kinds, the project's programs tell if they are for one of them alone; else it stays open.
+Clients report GPU work as one sum for each project. A computer that last described one kind of GPU did its work on
+that kind. With several kinds, the project's programs tell, if they are for one of these kinds alone. Otherwise the kind
+stays unknown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A volunteer's history: what their computers did per day, week or month, cut by project, computer or processor.
 
-Reads are bounded by user and range of days, so that PostgreSQL touches the months of the range alone, and one
-statement adds them up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
+Every read names the user and a range of days, so that PostgreSQL touches only the months of the range. One statement
+adds the days up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the home page tells a volunteer: the last thirty days in figures, computers, and what wants attention.
+"""What the home page shows: the last thirty days in figures, the computers, and what needs attention.
 
 Amounts are whole numbers of 1e-6 credits or seconds; days are UTC days.
 """

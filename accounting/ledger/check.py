@@ -1,4 +1,4 @@
-"""Re-derives what the ledger must satisfy from its own rows; every difference is a line."""
+"""Check the ledger's invariants against its own rows (docs/accounting.md, what holds)."""
 
 from __future__ import annotations
 

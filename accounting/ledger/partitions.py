@@ -1,4 +1,4 @@
-"""The monthly partitions of the daily history: created ahead by a task, and at need by the ledger."""
+"""The monthly partitions of the daily history. A task creates them ahead; a request creates one that is missing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Sums that no request keeps: per project and day, and each volunteer's totals at a project. Run by a task.
+"""Sums that no request writes: each project's per day, and each volunteer's at each project. Run by a task.
 
-Each run reads the days anew and overwrites, so it may run twice, or at any time.
+Each run reads the days anew and overwrites the sums, so it may run twice, or at any time.
 """
 
 from __future__ import annotations

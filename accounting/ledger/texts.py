@@ -1,4 +1,4 @@
-"""Notes of the ledger in sentences: what happened, what it means for the owner, what to do.
+"""The ledger's notes in sentences: what happened, what it means for the owner, what to do.
 
 The kinds are those of accounting/engine/states.py; docs/accounting.md says when each is written.
 """

@@ -1,6 +1,6 @@
-"""The mails that volunteers asked for: who is to be told what, now. Each run may be repeated; nobody is told twice.
+"""The mails that volunteers asked for: who is to be told what. A run may be repeated; nobody is told twice.
 
-Nothing older than a week is told: after a long pause of the tasks nobody gets a heap of old news.
+What began more than a week ago is not told any more, so that nobody gets old news after a long pause of the tasks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Save and forget a volunteer's computing preferences; clients get them with their next reply."""
+"""Save and remove a volunteer's computing preferences; clients get them with their next reply."""
 
 from __future__ import annotations
 

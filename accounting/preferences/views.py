@@ -1,4 +1,4 @@
-"""The page of the computing preferences: for everywhere, and for places that differ."""
+"""The page of the computing preferences: one set for everywhere, and sets for places that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads: BOINC's keywords as a tree, with the volunteer's word on each and the projects that are about it."""
+"""What the page of keywords shows: BOINC's keywords as a tree, the volunteer's answer to each, and its projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The project server of this very site, as a project that the account manager attaches computers to."""
+"""This site's own project server, as a project that the account manager attaches computers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads: all that the page of one project shows."""
+"""What the page of one project shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the REST API hands out: the form of each result, and how it is made from a row.
+"""The results of the REST API: their fields, and how each is made from a row.
 
 Credit and seconds are decimal text with six digits after the point, so that no reader rounds them.
 """

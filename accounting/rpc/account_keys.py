@@ -1,4 +1,4 @@
-"""Account keys at projects: clients need them in clear, so they are stored encrypted, not hashed."""
+"""Encryption of account keys at projects. Clients must be sent them in clear, so they cannot be hashed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The account-manager RPC as one use case: who asks, which computer, settle its totals, say what to do next.
+"""Answer one account-manager RPC: find the account and the computer, settle its totals, write, and reply.
 
-A known computer costs two queries, the read and the write of accounting/rpc/store.py, which go to the database with
-those of other requests; no lock is held between them. A first contact costs some more, in one transaction in a thread:
-the user's row is locked first (recognition), then the host's ledger and what hangs on it (the write).
+A known computer costs two queries, the read and the write of accounting/rpc/store.py. They go to the database together
+with those of other requests, and no lock is held between them. A first contact is one transaction in a thread. It locks
+the user's row to identify the computer, then the host's ledger and the rows below it, in the write.
 """
 
 from __future__ import annotations

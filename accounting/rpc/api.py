@@ -1,4 +1,4 @@
-"""The account-manager RPC as a message in and a message out; what it means is in accounting/rpc/answer.py."""
+"""The address of the account-manager RPC: parses the message; accounting/rpc/answer.py answers it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a computer was answered, contact by contact, in short; kept as long as it is one of its latest answers. Pure.
+"""A computer's latest answers in short, for its page. Pure.
 
 An answer like the one before is only counted, so the usual contact costs a digest and no row. The summary is JSON: what
-it says of each project, when to call again, messages, and what the client said of itself that explains the answer.
+was said about each project, when to call again, messages, and what the client said of itself that explains the answer.
 """
 
 from __future__ import annotations

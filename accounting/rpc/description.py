@@ -1,4 +1,4 @@
-"""What a computer says of itself: kept in the host's record, and written only when it changed."""
+"""A computer's description of itself, which is written to the host's record only when it has changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a client is told: its projects and their shares, its owner's wishes, preferences, and when to call again.
 
-Source: BOINC protocol, AM RPC reply. An account that is merely left out stays attached, so what is not wanted any more
-is named with an order to detach once its jobs are done.
+Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is not wanted
+any more is named, with an order to detach once its jobs are done.
 """
 
 from __future__ import annotations

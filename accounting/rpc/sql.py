@@ -1,9 +1,9 @@
-"""The ledger's SQL: read all that requests need, write all that they change; one statement each for several requests.
+"""SQL of the account-manager RPC: one statement that reads and one that writes, each for several requests.
 
-The write locks the hosts' ledgers and records first, as a batch without waiting: what another transaction holds is left
-out, and done by itself. It changes a host's rows only if its ledger's ``contacts`` still is what was read. Rows are
-locked in the order host's ledger, host, projects by host and id, days by host and project: whoever else writes them
-(merging, say) locks the host's ledger first.
+The write locks the hosts' ledgers and records first. In a batch it does not wait: hosts whose rows another transaction
+holds are left out, and written by a statement of their own, which waits. A host's rows are changed only if its ledger's
+``contacts`` is what was read. Rows are locked in this order: the host's ledger, the host, its projects by host and id,
+its days by host and project. Whoever else writes these rows, such as merging, locks the host's ledger first.
 """
 
 from __future__ import annotations

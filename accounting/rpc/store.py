@@ -1,6 +1,6 @@
-"""What the account-manager RPC reads and writes of the ledger: one query each, batched with those of other requests.
+"""The queries of the account-manager RPC: read an account, write a settlement; batched with those of other requests.
 
-The statements, what they lock and in which order: accounting/rpc/sql.py.
+accounting/rpc/sql.py has the statements, and says what they lock and in which order.
 """
 
 from __future__ import annotations

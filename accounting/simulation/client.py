@@ -1,7 +1,7 @@
-"""A BOINC client as the account manager sees it: what it reports and what it does with replies.
+"""A BOINC client as the account manager sees it: what it reports, and what it does with replies.
 
-For demo data, tests and measurements. It attaches and detaches as told, counts work from zero (or, as newer versions
-do, from what the reply hands it), and prints requests like the real one (BOINC protocol, account manager RPC).
+For demo data, tests and measurements. It attaches and detaches as told, and prints requests like a real client (BOINC
+protocol, account manager RPC). It counts work from zero or, as newer versions do, from the totals of the reply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `make run` comes with: projects, a demo volunteer with ninety days of history, and an operator."""
+"""The demo data of `make run`: projects, a volunteer with ninety days of history, and an operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet of simulated computers that report to the real ledger, on a clock that is passed in: demo data and tests."""
+"""Simulated computers that report to the real ledger, on a clock that is passed in; for demo data and tests."""
 
 from __future__ import annotations
 

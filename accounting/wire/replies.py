@@ -1,9 +1,9 @@
-"""The account-manager reply (BOINC protocol, AM RPC reply): dataclasses in, the bytes a client reads out.
+"""The account-manager reply (BOINC protocol, AM RPC reply): dataclasses in, the bytes that a client reads out. Pure.
 
-Texts are escaped once, which is what the client undoes; keys, signatures and the opaque id are read verbatim
-by it, so they are checked and written as they are. The client's fields have fixed sizes: longer texts for the
-eye are cut, while a key or URL that does not fit is a ValueError, since a cut one would be wrong.
-Pure. What is the same for every reply about a project or a key is rendered once and remembered.
+Texts are escaped once, as the client undoes it once. It reads keys, signatures and the opaque id verbatim, so these are
+checked and written as they are. The client's fields have fixed sizes. Texts that are only shown are cut to fit; a key
+or URL that does not fit is a ValueError, since a cut one would be wrong. What is the same in every reply about a
+project or a key is rendered once and cached.
 """
 
 import re

@@ -1,13 +1,13 @@
-"""The account-manager request as a client sends it (BOINC protocol, AM RPC request), read into dataclasses.
+"""The account-manager request as a client sends it (BOINC protocol, AM RPC request), read into dataclasses. Pure.
 
-Replies are in accounting/wire/replies.py, hardware in portal/wire/hardware.py. Pure: bytes in, dataclasses out.
+Replies are in accounting/wire/replies.py, hardware is in portal/wire/hardware.py.
 
-Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`,
-other strange values become the default. ProtocolError is for messages beyond the hard limits, those that were
-cut off, and credentials that are no text a client could hold.
+Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`, and other
+strange values become the default. ProtocolError is for messages beyond the hard limits, messages that were cut off, and
+credentials that no client could hold.
 
-If an element comes twice, the first counts at the top level (credentials come before anything copied
-verbatim), and inside a project the last, but for <url> (the project's own name comes after it).
+If an element comes twice, the first one counts at the top level, as credentials come before anything copied verbatim.
+Inside a project the last one counts, except for <url>, as the project's own name comes after it.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""How much more, or less, than its share a project is offered, so that processing comes out as it should. Pure.
+"""How much more or less than its share a project is offered, so that it gets its share of the processing. Pure.
 
-Once a day each project's boost moves a little towards what would have brought it its part of the last week. A week is
-long enough to even out days, and a day's step small enough not to overshoot much while the week shows the past.
+Once a day each project's boost moves a little towards the value that would have given it its part of the last week.
+A week evens out the days; the daily step is small, as the week also shows days before the last steps.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which projects a computer works for, and at what share. Pure: facts and ``now`` in, a choice with its reasons out.
 
-A project that the volunteer does not want, that ended or is down, or that has no program for the computer is never
-chosen. Of the others, those come first that the volunteer likes. Among equals a draw decides in which a project's
-chance is its operator's share, times what it recently got too little; the draw of a computer and a project always
-falls the same, so a choice stays as it is until a reason comes up. Every processor type gets a project if one is to
-be had, and a computer has two projects where possible, so that it is not idle when one of them has no work.
+A project is never chosen if the volunteer does not want it, if it has ended or is down, or if it has no program for
+the computer. Of the others, those that the volunteer likes come first. Among equals a draw decides. A project's chance
+in it is its operator's share, times a boost if it recently got too little. The draw for a computer and a project always
+gives the same number, so a choice changes only for a reason. Every processor type gets a project if there is one for
+it. A computer gets two projects where possible, so that it has work when one of them has none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a computer met at its projects, kept in its rows until it counts no more. Pure.
+"""The troubles that a computer had with its projects: no work, no answer, the project has ended. Pure.
 
-A client says at each contact which requests for work came to nothing, and how often a project did not answer (BOINC
-protocol, AM RPC request); since when, and for how long after the project has left, is remembered here.
+At each contact a client says which requests for work came to nothing, and how often a project did not answer (BOINC
+protocol, AM RPC request). This module adds since when that is so, and says how long it counts after the project has
+left the computer.
 """
 
 from __future__ import annotations
