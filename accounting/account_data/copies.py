@@ -51,7 +51,7 @@ _SECRET: Final = {
     "share_token",
 }
 # Rooms that know nothing of this one, nor this one of them: asked by their tables.
-_ROOMS: Final = ("credit", "scheduler", "emulator")
+_OTHER_APPS: Final = ("credit", "scheduler", "emulator")
 _README: Final = """Everything that {site} holds about you, as of {now:%Y-%m-%d %H:%M} UTC.
 
 history.csv         what each computer did for each project, day by day (UTC)
@@ -63,7 +63,7 @@ totals.json         the ledger: totals per computer and project, in 1e-6 credits
 projects.json       your choice of projects
 notes.json          notes on reports
 access.json         client keys, API tokens, two-factor devices and sessions
-{rooms}
+{others}
 Passwords, keys and tokens are kept as hashes or encrypted, and are left out.
 """
 
@@ -118,14 +118,14 @@ def remove_old_copies(now: dt.datetime) -> int:
 def _write(copy: DataCopy, file: IO[bytes], site: str) -> None:
     user = copy.user
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        rooms = list(_of_rooms(user))
-        lines = "".join(f"{name}    {found.model._meta.verbose_name_plural}\n" for name, found in rooms)
-        archive.writestr("README.txt", _README.format(site=site, now=timezone.now(), rooms=lines))
+        others = list(_of_other_apps(user))
+        lines = "".join(f"{name}    {found.model._meta.verbose_name_plural}\n" for name, found in others)
+        archive.writestr("README.txt", _README.format(site=site, now=timezone.now(), others=lines))
         for name, content in _documents(user):
             archive.writestr(name, json.dumps(content, cls=DjangoJSONEncoder, ensure_ascii=False, indent=1))
-        for name, found in rooms:
-            with archive.open(name, "w", force_zip64=True) as file_of_room:
-                _write_rows(file_of_room, found)
+        for name, found in others:
+            with archive.open(name, "w", force_zip64=True) as rows_file:
+                _write_rows(rows_file, found)
         with archive.open("history.csv", "w", force_zip64=True) as history:
             for chunk in as_csv(counted_pages(copy), read_names(user)):
                 history.write(chunk)
@@ -190,12 +190,12 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     )
 
 
-def _of_rooms(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """What the other rooms of the site hold: every row that points to the user or to one of their computers."""
-    for room in _ROOMS:
-        if not apps.is_installed(room):
+def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """What the other apps of the site hold: every row that points to the user or to one of their computers."""
+    for app in _OTHER_APPS:
+        if not apps.is_installed(app):
             continue
-        for model in apps.get_app_config(room).get_models():
+        for model in apps.get_app_config(app).get_models():
             theirs = Q()
             for field in model._meta.concrete_fields:
                 if field.related_model is User:
@@ -203,7 +203,7 @@ def _of_rooms(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
                 elif field.related_model is Host:
                     theirs |= Q(**{f"{field.name}__owner": user})
             if theirs:
-                yield f"{room}/{model._meta.model_name}.json", model._default_manager.filter(theirs).order_by("pk")
+                yield f"{app}/{model._meta.model_name}.json", model._default_manager.filter(theirs).order_by("pk")
 
 
 def _write_rows(file: IO[bytes], found: QuerySet[Any]) -> None:

@@ -20,7 +20,7 @@ from portal.people.access import own_hosts
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All projects by id, with what the choice is made from, and the volunteer's word on them.
+    """All projects by id, with what the choice is made from, and what the volunteer chose.
 
     ``fractions``: the part of the work of all of the volunteer's computers that each project gets, 0 to 1, as far as
     that was asked for.
@@ -41,7 +41,7 @@ class Selection:
 
     @property
     def is_without_effect(self) -> bool:
-        """Whether there is a pick, but of projects that take no computers of this volunteer at present."""
+        """Whether projects are picked, but none of them takes computers of this volunteer at present."""
         return not self.is_by_hand and any(row.is_chosen for row in self.rows.values())
 
     def fraction(self, project_id: int) -> float | None:
@@ -95,7 +95,7 @@ def read_selection_of_all(user: User, now: dt.datetime) -> Selection:
 
 
 def read_computers(user: User, now: dt.datetime) -> list[tuple[Host, Computer]]:
-    """The volunteer's computers in use, the last heard of first, as the choice sees them; two statements."""
+    """The volunteer's computers in use, the latest contact first, as the choice sees them; two statements."""
     hosts = list(own_hosts(user).filter(retired_at=None).select_related("ledger").order_by("-last_contact_at", "pk"))
     rows: dict[int, dict[int, HostProject]] = {}
     for row in HostProject.objects.filter(host__in=[host.pk for host in hosts]):

@@ -9,7 +9,8 @@ from accounting.engine.states import DayFlag
 
 _NO_WORK, _FAILING, _ENDED = TroubleKind.NO_WORK.value, TroubleKind.FAILING.value, TroubleKind.ENDED.value
 
-# A volunteer says so if all of their computers do that could know: for GPUs, those that have one of the type.
+# How many volunteers report each trouble of a project, and how many could. A volunteer reports it if all of their
+# computers do that can: for a type of GPU, those that have one.
 TROUBLES_SAID: Final = f"""
 WITH said AS (
   SELECT p.project_id, h.owner_id, h.coprocs, coalesce(p.state->'troubles', '[]'::jsonb) AS troubles
@@ -30,7 +31,8 @@ SELECT project_id, kind, type, count(*) FILTER (WHERE says), count(*) FROM asked
  GROUP BY project_id, kind, type
 """
 
-# Whole days of the last week, of computers that are still there and were never capped in it.
+# Credit of the last seven whole days by computer and project, of computers that are still in contact and were never
+# capped in these days.
 LAST_WEEK: Final = f"""
 SELECT d.host_id, d.project_id, sum(d.cpu_ec) / 1e6, sum(d.gpu_ec) / 1e6,
        extract(epoch FROM %(midnight)s - h.created_at) / 86400

@@ -18,16 +18,16 @@ from accounting.ledger.sql import TRY_LOCK, AdvisoryLock
 from accounting.models import Project, ProjectStanding, ProjectTrouble
 from accounting.rpc.catalogue import facts_of, with_facts
 
-# Reports are fresh for so long, and a trouble that no computer can tell of any more is remembered so long.
+# How long a report counts, and how long a trouble is kept when no computer can report on it any more.
 FRESH: Final = dt.timedelta(days=1)
-# A trouble is one if more than half of the volunteers say so, and as many at least: few cannot starve a project.
+# A trouble counts if more than half of the volunteers report it, and at least so many: a few cannot starve a project.
 MIN_VOLUNTEERS: Final = 3
-# Computers that have not reported for so long count as gone.
+# Computers that have not reported for so long do not count.
 GONE: Final = dt.timedelta(days=3)
 
 
 def refresh(now: dt.datetime) -> bool:
-    """Bring troubles up to date, and once a day the standings; False if another run is at it."""
+    """Bring troubles up to date, and once a day the standings; False if another run is doing it."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(TRY_LOCK, [AdvisoryLock.STANDINGS.value])
         if cursor.fetchone() != (True,):
@@ -51,7 +51,7 @@ def _refresh_troubles(now: dt.datetime) -> None:
             row.save()
         elif row is not None and of > 0:
             row.delete()
-    # Nobody is left who could say that it is over.
+    # No computer is left that could report its end.
     for key, row in known.items():
         if key not in asked and now - row.last_at > FRESH:
             row.delete()
@@ -76,7 +76,7 @@ def _refresh_standings(now: dt.datetime) -> None:
 
 
 def _could_do(project: ProjectFacts, on_gpu: bool, *, worked: bool) -> bool:
-    """Whether the project could do work on CPUs, or on GPUs: what a trouble costs it is not made up for later."""
+    """Whether the project can have work on CPUs, or on GPUs. What it loses while it has none is not made up for."""
     if not project.is_active or project.is_down:
         return False
     for trouble in project.troubles:

@@ -48,7 +48,7 @@ class Why:
 
     @property
     def has_points(self) -> bool:
-        """Whether it came to counting: not for what is forbidden, impossible or picked by hand."""
+        """Whether points decided: they do not for what is forbidden, impossible or picked by hand."""
         return self.score.draw != 0
 
 

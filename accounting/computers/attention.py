@@ -24,7 +24,7 @@ from portal.templatetags.display import count, plural
 WEEK_DAYS: Final = 7
 NO_WORK_AFTER: Final = dt.timedelta(days=1)
 MIN_FAILED_JOBS: Final = 3
-# Once in a while an honest computer reports late, too: what waits then is soon credited.
+# Honest computers report late once in a while, too; then what waits is soon credited.
 MIN_CAPPED_DAYS: Final = 2
 FAILING_FRACTION: Final = 0.2
 _LOSSES: Final = (NoteKind.INVALID, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME)
@@ -40,7 +40,7 @@ class Concern(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One thing about one computer: ``text`` goes on after the computer's name, ``link`` asks what its page answers.
+    """One concern about one computer: ``text`` follows the computer's name, ``link`` asks what its page answers.
 
     ``since``: when it began, of what has a beginning; the last contact of a silent computer.
     """
@@ -98,12 +98,12 @@ def _without_work_since(project: AtProject, type_: str) -> dt.datetime | None:
 
 
 def are_failing(succeeded: int, failed: int) -> bool:
-    """Whether so many failed jobs of a week are more than the few that always fail."""
+    """Whether more jobs of a week failed than the few that always do."""
     return failed >= MIN_FAILED_JOBS and failed >= FAILING_FRACTION * (succeeded + failed)
 
 
 def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
-    """What there is to say of these computers of the user, the silent ones first; six statements."""
+    """The concerns about these computers of the user, silent ones first; six statements."""
     in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=WEEK_DAYS - 1)
@@ -235,7 +235,7 @@ def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -
 
 
 def _not_counted(hosts: Iterable[Host], first: dt.date) -> list[Attention]:
-    """Computers with notes of the last days that speak of work not counted; the page of each says why."""
+    """Computers with notes of the last days about work that does not count; the page of each says why."""
     names = {host.pk: host.name for host in hosts}
     rows = (
         Note.objects.filter(host__in=list(names), day__gte=first, kind__in=_LOSSES)

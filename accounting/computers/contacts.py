@@ -16,7 +16,7 @@ from accounting.rpc.contact_log import MAX_ANSWERS
 from portal.models import Host
 
 _MOST_NAMED: Final = 12
-# Not the rest of the ledger: what a client said of itself is long, and nobody needs it here.
+# Without the rest of the ledger: what a client said of itself is long, and is not needed here.
 _COLUMNS: Final = (
     "host_id",
     "slot",
@@ -53,7 +53,7 @@ class ContactLine:
 
 @dataclass(frozen=True, slots=True)
 class Contacts:
-    """The latest contacts, the newest first. ``are_several``: two clients take turns in reporting as this computer."""
+    """The latest contacts, the newest first. ``are_several``: two clients report as this computer."""
 
     lines: list[ContactLine]
     are_several: bool
@@ -73,7 +73,7 @@ def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
 
 
 def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[ContactLine]:
-    """Of one record's answers, the oldest first: each ends where the next one says that it did."""
+    """The lines of one record's answers, the oldest first. A row has the count and end of the answer before it."""
     lines = []
     for place, row in enumerate(rows):
         if place + 1 < len(rows):
@@ -86,7 +86,7 @@ def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[Cont
 
 
 def are_two_clients(ids: Sequence[str]) -> bool:
-    """Whether an id comes back after another one: one client that got a new id never does that."""
+    """Whether an id comes back after another one. A single client that got a new id never reports its old one."""
     seen: set[str] = set()
     before = ""
     for each in filter(None, ids):

@@ -61,7 +61,7 @@ class WishForm(forms.Form):
         )
         self.line = line
         choices = [(name, PROCESSOR_TYPES.get(name, name)) for name in resources]
-        # On a computer with processors alone, "not the processors" would be "not on this computer".
+        # On a computer without GPUs, excluding the processors would mean "not on this computer".
         if len(choices) > 1 or wish.no_rsc:
             self.fields["no_rsc"] = forms.MultipleChoiceField(
                 required=False, choices=choices, widget=forms.CheckboxSelectMultiple
@@ -96,7 +96,7 @@ class TypesForm(forms.Form):
 
     @property
     def is_useful(self) -> bool:
-        """On a computer with processors alone it would be "no work at all"."""
+        """Not on a computer without GPUs, where it would mean "no work at all"."""
         return len(self.fields["excluded_types"].choices) > 1 or bool(self.initial["excluded_types"])  # type: ignore[attr-defined]  # as above
 
 

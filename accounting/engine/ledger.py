@@ -99,7 +99,7 @@ def settle(
     if _is_stale(host, now_us, client_now):
         return Settlement(True, host)
     machine = larger_capacity(old, new, ceilings)
-    # A new host has worked for no time that we know of; a clock that was set back has not run either.
+    # A new host has no known time of work; if our clock was set back, no time has passed.
     since_us = now_us if host.last_at_us is None else min(host.last_at_us, now_us)
     known = has_token and host.last_at_us is not None
     level = _grown(host.level, machine, since_us, now_us) if known else NO_ALLOWANCE

@@ -91,7 +91,7 @@ def capacity(machine: Machine | None, ceilings: Ceilings) -> Capacity:
 
 
 def larger_capacity(old: Machine | None, new: Machine | None, ceilings: Ceilings) -> Capacity:
-    """Figure by figure the larger of two descriptions: at a change, the work reported is of either."""
+    """The larger of two descriptions, figure by figure: at a change, work may come from either hardware."""
     if new is None:
         return capacity(old, ceilings)
     ours = capacity(new, ceilings)

@@ -63,7 +63,7 @@ VENUES: Final = ("home", "work", "school")
 """Places that may have a set of their own; under "venues" beside the elements of the set for everywhere."""
 
 PRESETS: Final[dict[str, dict[str, float]]] = {
-    # Hardly to be noticed: computes while nobody is there, with half of the processors.
+    # Hardly noticeable: computes while nobody is there, with half of the processors.
     "gentle": {
         "run_if_user_active": 0,
         "idle_time_to_run": 10,
@@ -197,5 +197,5 @@ def _within(value: object, limits: Preference) -> float:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    # An integer may be too large to be asked whether it is finite.
+    # isfinite() fails for integers that are too large for a float.
     return type(value) is int or (type(value) is float and isfinite(value))

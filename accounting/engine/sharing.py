@@ -19,7 +19,7 @@ _KINDS_THAT_WAIT: Final = KINDS[:4]
 
 
 def distribute(intake: Intake, level: Allowance) -> tuple[Allowance, dict[int, Totals]]:
-    """Credits what the level covers (accounting rules, rules 6 and 7): what is left of it, and the credit."""
+    """Credit what the level covers (accounting rules, rules 6 and 7). Returns what is left of it, and the credit."""
     left = _all_covered(intake, level)
     if left is None:
         return _distribute_scarce(intake, level)

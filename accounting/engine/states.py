@@ -100,7 +100,7 @@ class Settlement:
 
 @dataclass(slots=True)
 class Intake:
-    """One request in work: its circumstances, and what rules 3 to 7 make of it."""
+    """A request while it is being settled: its circumstances, and what rules 3 to 7 have made of it so far."""
 
     capacity: Capacity
     elapsed_us: int

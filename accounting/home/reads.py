@@ -82,7 +82,7 @@ class Overview:
     hosts: list[HostLine]
     hosts_active: int
     hosts_total: int
-    # Silent computers are told of together where there are more than a few.
+    # If there are many silent computers, they are shown together in one line.
     silent: list[Attention] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     attention_left_out: int = 0

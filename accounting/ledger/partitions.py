@@ -47,8 +47,8 @@ def is_partition_known(day: dt.date) -> bool:
 
 
 def ensure_partition(day: dt.date) -> None:
-    """Make sure that the partition of ``day`` exists: one look per process and month, so that no report is ever lost
-    because the task that creates partitions ahead did not run."""
+    """Make sure that the partition of ``day`` exists: one look per process and month, so that no report is lost
+    if the task that creates partitions ahead did not run."""
     month = month_of(day)
     if month not in _known_months:
         create_months(month, month)

@@ -10,7 +10,7 @@ from accounting.rpc import catalogue
 
 
 def create_if_missing(*, is_active: bool) -> bool:
-    """Put it in the list of projects, where the site has both rooms; True if it was not there.
+    """Put it in the list of projects, where the site is both account manager and project; True if it was not there.
 
     ``is_active``: whether computers get it at once. Where the signing key is kept elsewhere, the signature of its
     address has to be pasted in the admin, as for any project.

@@ -38,7 +38,7 @@ from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 
 log = structlog.get_logger("rpc")
 
-# Another request of the same host may come between read and write; each failure means that one of them got through.
+# Another request of the same host may come between read and write. Each failure means that such a request succeeded.
 MAX_ATTEMPTS: Final = 20
 KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
 # The first client version that starts its counters from the totals in the reply.
@@ -47,7 +47,7 @@ HONOURS_HANDED_SINCE: Final = (8, 3)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated client: its user, and the key to hand over if it came with a password."""
+    """An authenticated client: its user, and its key; a client that came with a password has none yet."""
 
     user_id: int
     key_id: int | None
@@ -74,7 +74,7 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
 def _answer_known(
     request: AccountManagerRequest, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
 ) -> Steps[bytes | None]:
-    """The way of a computer that we know: by its key and its id. None if they don't fit together."""
+    """Answer a computer that sends its key and its id. None if the two do not belong together."""
     read = store.ReadByKey(credentials.key_hash(request.authenticator), host_token)
     for _ in range(MAX_ATTEMPTS):
         account: store.Account | None = yield read
@@ -91,7 +91,7 @@ def _answer_known(
 def _answer_unknown(
     request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
 ) -> bytes:
-    """The way of first contacts and password logins, in a thread: recognise the computer, then as always."""
+    """Answer a first contact or a password login, in a thread: identify the computer, then settle as always."""
     caller = _caller(request, address)
     with transaction.atomic():
         try:
@@ -105,7 +105,7 @@ def _answer_unknown(
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
         done = plain.run(_settle_recognised(request, host.pk, key, projects, now, first_contact=created))
     log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
-    # Handed over for all later requests
+    # A new key, which the client sends with all later requests
     done.authenticator = key if caller.by_password else ""
     return render_reply(done)
 
@@ -135,7 +135,7 @@ def _conflict() -> ClientAuthError:
 
 
 def _caller(request: AccountManagerRequest, address: str) -> Caller:
-    """Who asks: by key, else by login and password hash."""
+    """Authenticate the client by its key, or else by login and password hash."""
     if request.authenticator:
         key = (
             ClientKey.objects.filter(
@@ -163,7 +163,7 @@ def _settle_and_write(
     *,
     first_contact: bool,
 ) -> Steps[AccountManagerReply | None]:
-    """Settle and store the request's totals, with what is answered; None if another request of the host was faster."""
+    """Settle and store the request's totals and the answer; None if another request of the host was faster."""
     listed = _listed(request, projects)
     now_us = store.to_us(now)
     is_same = description_digest(request) == account.hardware_digest
@@ -211,7 +211,7 @@ def _settle_and_write(
 def _rows_after(
     account: store.Account, settlement: Settlement, listed: dict[int, ReportedProject], shares: dict[int, float]
 ) -> dict[int, Any]:
-    """The host's rows after this request, with those that the reply offers and the request did not list."""
+    """The host's rows after this request, including projects that the reply offers and the request did not list."""
     after = dict(account.projects)
     for row in settlement.changed:
         after[row.project_id] = row
@@ -222,7 +222,7 @@ def _rows_after(
 
 
 def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> dict[int, ReportedProject]:
-    """The request's projects that we know, by id; of one that comes twice the first counts."""
+    """The request's projects that we know, by id. If a project comes twice, the first one counts."""
     listed: dict[int, ReportedProject] = {}
     for project in request.projects:
         known = projects.by_url.get(project.url)
@@ -237,7 +237,7 @@ def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> di
 
 
 def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime) -> dict[str, Any]:
-    """What the owner's pages and the next choice need of a project on a computer, besides the ledger."""
+    """What the client said of a project, for the owner's pages and the next choice."""
     return {
         "at": int(now.timestamp()),
         "troubles": troubles,
@@ -254,7 +254,7 @@ def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime)
 
 
 def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:
-    """Once a day is enough for the owner's list of keys, and spares every other request a write."""
+    """Whether to note the use of the key: once a day is enough for the owner's list of keys, and saves writes."""
     return account.key_used_at is None or now - account.key_used_at > KEY_USE_NOTED_EVERY
 
 

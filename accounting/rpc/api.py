@@ -21,6 +21,6 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
 
 
 def _answer(request: ClientRequest) -> Steps[ClientReply]:
-    # The raw body whatever its label: clients call it a form, newer ones XML.
+    # The raw body, whatever its content type: older clients call it a form, newer ones XML.
     message = yield from parsed(partial(parse_request, request.body), len(request.body))
     return xml_reply((yield from rpc_answer.answer(message, now=timezone.now(), address=request.address)))

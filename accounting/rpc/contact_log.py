@@ -33,7 +33,7 @@ class Known(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """The last answer: its digest, how many differing ones there were so far, how often it was given in a row."""
+    """The last answer: its digest, how many different answers there were so far, how often it was given in a row."""
 
     digest: str
     logged: int
@@ -41,11 +41,11 @@ class LastAnswer:
 
     @property
     def slot(self) -> int:
-        """Where the answer stands in the ring."""
+        """The row of the answer; the oldest answer of a computer is overwritten."""
         return self.logged % MAX_ANSWERS
 
     def then(self, answer: str) -> tuple[LastAnswer, bool]:
-        """After one more answer; and whether it is another one than before."""
+        """The state after one more answer, and whether that differs from the last one."""
         digest = blake2b(answer.encode(), digest_size=8).hexdigest()
         if digest == self.digest:
             return LastAnswer(digest, self.logged, self.same + 1), False

@@ -12,7 +12,7 @@ from accounting.wire.requests import AccountManagerRequest
 from portal.computers.identify import Appearance
 from portal.wire.hardware import Hardware
 
-# Columns that are called as in the request.
+# Columns with the same name as in the request.
 _SAME_NAME: Final = (
     "p_vendor",
     "p_model",
@@ -56,7 +56,7 @@ DESCRIBED: Final = (
 
 
 def description_digest(request: AccountManagerRequest) -> bytes:
-    """Changes if the stored description of the computer has to."""
+    """A digest that changes when the stored description of the computer has to change."""
     said = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
     return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
 

@@ -34,7 +34,7 @@ SAME_SHARE: Final = 1e-3
 
 
 class Outcome(NamedTuple):
-    """What came of a request: the settlement, the host's rows after it, what it listed, the chosen shares, of what."""
+    """The settlement, the host's rows after it, what the request listed, the shares chosen, and all projects."""
 
     settlement: Settlement
     rows: dict[int, ProjectState]
@@ -109,7 +109,7 @@ def _account_key(account: Account, project: catalogue.CatalogueProject) -> str |
 
 
 class _Site(NamedTuple):
-    """What is the same in every reply as long as the site runs; ``signing_key`` checks the signatures of URLs."""
+    """What all replies have in common while the site runs. ``signing_key``: clients check signatures of URLs with it."""
 
     name: str
     signing_key: str
@@ -132,7 +132,7 @@ def _site() -> _Site:
 def reply_to(
     request: AccountManagerRequest, account: Account, outcome: Outcome, *, now: dt.datetime
 ) -> AccountManagerReply:
-    """What the client is told; a key for its later requests is put in by the caller."""
+    """The reply without a key for later requests, which the caller adds."""
     site = _site()
     return AccountManagerReply(
         name=site.name,
@@ -189,7 +189,7 @@ def _entry(
         update=wishes.update_asked,
         suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
         dont_request_more_work=wishes.no_new_work,
-        # Without the other it would fetch jobs to drop them, again and again.
+        # Without no_new_work the client would fetch jobs and drop them, again and again.
         abort_not_started=wishes.drop_waiting and wishes.no_new_work,
         no_rsc=tuple(dict.fromkeys((*wishes.no_rsc, *account.excluded_types))),
         user_total_ec=user_total / MICRO,
@@ -245,7 +245,7 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
 
 
 def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
-    """Sentences for the client's log: urgent announcements, and what its owner should act upon."""
+    """Messages for the client's log: urgent announcements, and what its owner should act upon."""
     projects = outcome.projects
     announcements = [title for title, until in projects.urgent if now < until]
     if not outcome.shares:

@@ -51,9 +51,9 @@ class Account:
     key_id: int | None
     key_host_id: int | None
     key_used_at: dt.datetime | None
-    # Of the key that its client comes with, or is handed now; the key for the site's own project is made of it.
+    # Of the key that the client sends, or is given now; its account key at the site's own project is derived from it.
     key_hash: bytes = b""
-    # What it runs: BOINC's names of its platform and of the types of its devices; and those that it may not use.
+    # BOINC's names of its platform and of its devices' types, and of types that no project may use here.
     platform: str = ""
     device_types: tuple[str, ...] = ()
     excluded_types: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class AccountRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadByKey(Query):
-    """The account that a client's key and host token name; None if either is unknown or they don't fit together."""
+    """The account of a client's key and host token; None if one is unknown or the two do not belong together."""
 
     key_hash: bytes
     token: str
@@ -289,11 +289,11 @@ class Write(Query):
     @staticmethod
     def found(several: Sequence[Write], rows: Sequence[Row]) -> Sequence[Any]:
         written = {host_id for (host_id,) in rows}
-        # Others may hold the rows of those that are missing, or have written them.
+        # Another transaction may hold the rows of the missing ones, or may have written them.
         return [each.account.host_id in written or APART for each in several]
 
     def suspensions(self) -> set[int]:
-        """Projects whose suspension has been told and whose end has to be told yet.
+        """Projects whose suspension the client was told of, and whose end it has to be told of.
 
         A client that still has it suspended may not have got the reply that ended it.
         """
@@ -342,7 +342,7 @@ class Write(Query):
 
 
 def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> dict[str, str]:
-    """What is written of the ledgers; adds to ``answers`` those that are not as before."""
+    """The parameters for the ledgers; appends to ``answers`` each answer that differs from the last one."""
     answered = []
     for each in several:
         after, is_new = each.account.answered.then(each.answer)

@@ -19,7 +19,7 @@ LEAST_WEIGHT: Final = 1e-6
 
 
 class Wish(NamedTuple):
-    """A volunteer's word on a project: picked by hand or not, at which share (None: the project's default)."""
+    """What a volunteer said of a project: picked by hand or not, at which share (None: the project's default)."""
 
     is_chosen: bool
     resource_share: float | None
@@ -44,8 +44,8 @@ class ProjectFacts:
     """A project as the choice sees it.
 
     ``share``: the operator's. ``keywords``: weight of each, above 0 to 1. ``versions``: (platform, processor type) of
-    its programs, platform "" for all; without any nothing is known, and it is taken to run everywhere. ``boosts``: how
-    much more than its share it is to get, on CPUs and on GPUs, because it recently got less (above 1) or more.
+    its programs, platform "" for all; a project without any counts as running everywhere. ``boosts``: how much more than
+    its share it is to get, on CPUs and on GPUs, because it recently got less (above 1) or more.
     """
 
     id: int
@@ -56,8 +56,8 @@ class ProjectFacts:
     versions: frozenset[tuple[str, str]] = frozenset()
     boosts: tuple[float, float] = (1.0, 1.0)
     troubles: tuple[Trouble, ...] = ()
-    # The same for every computer: what its keywords are part of; its weight on computers without GPUs and on others,
-    # and what that is in points, of the share and of the boost.
+    # Worked out once for all computers: the keywords with those that they are part of; the weight on computers without
+    # GPUs and on others; the points for the share, and for the boost.
     kin: frozenset[int] = field(init=False)
     weights: tuple[float, float] = field(init=False)
     base: float = field(init=False)

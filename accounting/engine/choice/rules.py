@@ -33,17 +33,17 @@ from accounting.engine.choice.facts import (
 )
 
 MIN_PROJECTS: Final = 2
-# As many as there are equals to have; more only for a processor type that none of them serves.
+# A computer gets more only for a processor type that none of these serves.
 USUAL_PROJECTS: Final = 5
 MAX_PROJECTS: Final = 10
-# Types beyond that are not looked at; a computer has one to four.
+# Further types are ignored; a computer has one to four.
 MAX_TYPES: Final = 5
-# A project that is there already is left only for one of twice the weight.
+# A project that the computer has is left only for one of twice its weight.
 STAY_POINTS: Final = log(2)
 _ONLY_CPU: Final = frozenset({CPU})
 # How long a project that the computer has may be without work, or not answer, before it is passed over.
 GRACE: Final = dt.timedelta(days=1)
-# What a project gets, of its share, that is there to fill a gap beside ones that are liked.
+# The part of its share for a project that only fills a gap beside projects that are liked.
 FILLS: Final = 0.1
 
 # Programs for these run on the first, too (BOINC protocol, alternative platforms).
@@ -108,7 +108,7 @@ def choose(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Com
 def choose_shares(
     projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime
 ) -> dict[int, float]:
-    """The shares of `choose` without its reasons, which only people ask for; ``projects`` by id."""
+    """The shares of `choose` without the reasons, which only pages show. ``projects``: in the order of their ids."""
     picked = _picked(projects, volunteer)
     if picked:
         return picked
@@ -188,7 +188,7 @@ def _refusal(project: ProjectFacts, volunteer: Volunteer, computer: Computer, co
     elif project.is_down:
         verdict = Verdict.DOWN
     elif not could and not (project.id in computer.current and project.id in computer.excluded_types):
-        # One that the computer has, and that its owner keeps from all its processors, stays and does nothing.
+        # A project that the computer has stays, and does nothing, if its owner keeps it from all processors.
         verdict = Verdict.UNFIT
     return Score(project.id, verdict, because=because) if verdict is not None else None
 
@@ -215,7 +215,7 @@ def _candidate(
 def _at_work(
     troubles: Iterable[Trouble], could: frozenset[str], *, is_here: bool, now: dt.datetime
 ) -> tuple[frozenset[str], bool]:
-    """The types that the project has work for now, and whether it can be chosen for any of all.
+    """The types that the project has work for now, and whether it can be chosen for any type.
 
     What the computer has already is given some time before it is passed over, as a gap in the work is often short.
     """
@@ -258,7 +258,7 @@ def _draw(computer_id: int, project_id: int) -> float:
 
 
 def _select(candidates: Sequence[_Candidate], types: Sequence[str]) -> _Selected:
-    """Who of the candidates, best first, is chosen, and at what share."""
+    """Which of the candidates, best first, are chosen, and at what share."""
     chosen: dict[int, _Candidate] = {}
     covers = _cover_types(candidates, types, chosen)
     well = [candidate for candidate in candidates if candidate.is_well]
@@ -367,7 +367,7 @@ def _share(candidate: _Candidate, chance: float, *, beside_liked: bool) -> float
     liking = candidate.liking
     part = max(FILLS, min(1.0, liking)) if beside_liked else 1.0
     share = min(MAX_SHARE, part * candidate.weight / max(chance, 1e-3))
-    # Three digits are enough, and keep clients from being told of changes that nobody would notice.
+    # With three digits, clients are not sent changes that nobody would notice.
     return float(f"{share:.3g}")
 
 

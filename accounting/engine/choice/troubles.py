@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from accounting.engine.choice.facts import Trouble, TroubleKind
 
-# A client asks again after a minute, then after longer and longer: three failures are no hiccup.
+# A client asks again after a minute, then at growing intervals: three failures in a row are no accident.
 MIN_FAILURES: Final = 3
-# How long a project that is not on the computer any more is remembered for what happened there.
+# How long troubles count after the project has left the computer.
 KEPT_AFTER_DETACH: Final = dt.timedelta(days=1)
 
-# An enumeration's values and members by value cost ten times as much as these.
+# Looking these up in the enumeration would cost ten times as much.
 _NO_WORK, _FAILING, _ENDED = (kind.value for kind in (TroubleKind.NO_WORK, TroubleKind.FAILING, TroubleKind.ENDED))
 _KINDS: Final = {kind.value: kind for kind in TroubleKind}
 
@@ -29,7 +29,7 @@ StoredTroubles = list[list[Any]]
 def note_troubles(
     no_work: Iterable[str], failures: int, has_ended: bool, before: StoredTroubles | None, now: dt.datetime
 ) -> StoredTroubles:
-    """What a report says of a project, each with the time since when reports have been saying so."""
+    """The troubles of a project in a report, each with the time since when it has been reported."""
     met = [(_NO_WORK, type_) for type_ in no_work]
     if failures >= MIN_FAILURES:
         met.append((_FAILING, ""))
@@ -45,7 +45,7 @@ def note_troubles(
 def current_troubles(
     stored: StoredTroubles | None, at_secs: int | None, *, is_here: bool, now: dt.datetime
 ) -> tuple[Trouble, ...]:
-    """What still counts of what was stored at the last report, ``at_secs`` in Unix seconds."""
+    """The stored troubles that still count; ``at_secs``: the last report, in Unix seconds."""
     if not stored:
         return ()
     if not is_here and (at_secs is None or now.timestamp() - at_secs > KEPT_AFTER_DETACH.total_seconds()):
