@@ -109,7 +109,7 @@ def _account_key(account: Account, project: catalogue.CatalogueProject) -> str |
 
 
 class _Site(NamedTuple):
-    """What all replies have in common while the site runs. ``signing_key``: clients check signatures of URLs with it."""
+    """What all replies have in common while the site runs. ``signing_key``: clients check URLs' signatures by it."""
 
     name: str
     signing_key: str

@@ -44,8 +44,8 @@ class ProjectFacts:
     """A project as the choice sees it.
 
     ``share``: the operator's. ``keywords``: weight of each, above 0 to 1. ``versions``: (platform, processor type) of
-    its programs, platform "" for all; a project without any counts as running everywhere. ``boosts``: how much more than
-    its share it is to get, on CPUs and on GPUs, because it recently got less (above 1) or more.
+    its programs, platform "" for all; a project without any counts as running everywhere. ``boosts``: how much more
+    than its share it is to get, on CPUs and on GPUs, because it recently got less (above 1) or more.
     """
 
     id: int
