@@ -20,7 +20,7 @@ __all__ = ["make_data_copy"]  # Celery looks for tasks here only
 
 @shared_task
 def create_partitions() -> None:
-    """Keep the partitions of the next three months in store."""
+    """Create the partitions of the next three months."""
     today = timezone.now().date()
     partitions.create_months(today, today + dt.timedelta(days=92))
 
@@ -53,6 +53,6 @@ def send_mails() -> None:
 
 @shared_task
 def send_concerns() -> None:
-    """Some times a day, as it looks at every computer of those who asked: no work, and failing jobs."""
+    """Some times a day: no work, and failing jobs. It looks at every computer of those who asked for these mails."""
     with suppress(MailServerDown):
         send.send_concerns(timezone.now())

@@ -37,7 +37,7 @@ from accounting.models import (
 from portal.models import ApiToken, ClientKey, Host, MailChoice, SentMail, User
 
 KEPT: Final = dt.timedelta(days=7)
-# A copy that is not ready by then never will be: its worker was lost.
+# A copy that is not ready by then has lost its worker.
 GIVEN_UP_AFTER: Final = dt.timedelta(hours=2)
 PART_BYTES: Final = 1 << 20
 _SECRET: Final = {
@@ -50,7 +50,7 @@ _SECRET: Final = {
     "account_key",
     "share_token",
 }
-# Rooms that know nothing of this one, nor this one of them: asked by their tables.
+# This app imports none of these; their tables are found by name.
 _OTHER_APPS: Final = ("credit", "scheduler", "emulator")
 _README: Final = """Everything that {site} holds about you, as of {now:%Y-%m-%d %H:%M} UTC.
 
@@ -69,7 +69,7 @@ Passwords, keys and tokens are kept as hashes or encrypted, and are left out.
 
 
 def ask_copy(user: User) -> tuple[DataCopy, bool]:
-    """The copy that is being made for the user, or a new one; whether it is new and a worker must be told."""
+    """The copy that is being made for the user, or a new one; and whether it is new, so that a task must be started."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         unfinished = DataCopy.objects.filter(
@@ -148,7 +148,7 @@ def _store(copy: DataCopy, file: IO[bytes]) -> None:
     size = file.tell()
     file.seek(0)
     with transaction.atomic():
-        # Locked, so that of two runs only one stores its file, and none for an account that is gone.
+        # Locked, so that only one of two runs stores its file, and none for an account that was deleted.
         current = DataCopy.objects.select_for_update().filter(pk=copy.pk).first()
         if current is None or current.state == DataCopy.State.READY:
             return
@@ -207,7 +207,7 @@ def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
 
 
 def _write_rows(file: IO[bytes], found: QuerySet[Any]) -> None:
-    """A list of rows, written one by one: there may be very many tasks."""
+    """A list of rows, written one by one, as there may be very many."""
     separator = "[\n"
     for row in found.iterator(chunk_size=PAGE_ROWS):
         text = json.dumps(_row(row, ()), cls=DjangoJSONEncoder, ensure_ascii=False)

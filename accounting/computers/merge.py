@@ -122,7 +122,7 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
 
 
 def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Lifetime, Lifetime]:
-    """(older, newer, their lifetimes); raises MergeRefused. Somebody else's computer is as good as none."""
+    """(older, newer, their lifetimes); raises MergeRefused. Somebody else's computer counts as none."""
     records = records_of(owner_id)
     if host_id not in records or other_id not in records:
         raise MergeRefused(Refusal(Rule.OWNER, "There is no such computer of yours. Choose one of the list."))
@@ -151,8 +151,8 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         for follow in merge_followers:
             follow(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
-        # What was merged into the older one before follows it, so that one step always leads to the record
-        # in use.
+        # Records that were merged into the older one point to the newer one as well, so that one step always leads
+        # to the record in use.
         Host.objects.filter(Q(pk=older.pk) | Q(merged_into=older)).update(merged_into=newer)
         if older.given_name and not newer.given_name:
             Host.objects.filter(pk=newer.pk).update(given_name=older.given_name)

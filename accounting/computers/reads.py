@@ -69,7 +69,7 @@ class HostLine:
 
     @property
     def place(self) -> Place:
-        """The last heard of comes first."""
+        """The latest contact comes first."""
         return -int(self.host.last_contact_at.timestamp() * 1e6), self.host.pk
 
 
@@ -90,15 +90,13 @@ class HostList:
 
 
 def is_in_contact(host: Host, now: dt.datetime) -> bool:
-    """Whether the computer reported within two of the intervals that clients are told to keep (at least a
-    day).
-    """
+    """Whether the computer reported within two of the intervals that clients are told, or within a day."""
     interval = dt.timedelta(seconds=max(86_400, 2 * settings.AM_REPEAT_SECS))
     return now - host.last_contact_at <= interval
 
 
 def read_hosts(user: User, now: dt.datetime, after: str = "", retired_after: str = "") -> HostList:
-    """The user's computers after a place (`paging`), the last heard of first; ten statements."""
+    """The user's computers after a place (`paging`), the latest contact first; ten statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
     totals = dict(
         HostProject.objects.filter(host__owner=user, host__merged_into=None)
@@ -135,8 +133,7 @@ def read_hosts(user: User, now: dt.datetime, after: str = "", retired_after: str
 
 @dataclass(frozen=True, slots=True)
 class ProjectLine:
-    """One project on one computer: totals, credit of today, what waits, what the client said, the owner's
-    wish.
+    """One project on one computer: totals, credit of today, what waits, what the client said, the owner's wishes.
 
     ``share``: the part of the computer's work that it is chosen for, 0 to 1; None if it is not chosen.
     """
@@ -178,7 +175,7 @@ class HostPage:
     # Why it works for these projects and not for others
     choice: Choice
     why: list[Why]
-    # What it needs from its owner, besides what its notes and its silence say by themselves
+    # What needs its owner's attention, apart from silence and notes, which the page shows by themselves
     attention: list[Attention]
     contacts: Contacts
 
@@ -198,9 +195,7 @@ class HostPage:
 
     @property
     def is_speed_unknown(self) -> bool:
-        """Whether the speed is what clients put in when the benchmark failed or was skipped (BOINC
-        protocol).
-        """
+        """Whether the speed is the one that clients send when the benchmark failed or was skipped (BOINC protocol)."""
         return self.host.p_fpops == UNMEASURED_FLOPS
 
     @property

@@ -21,7 +21,7 @@ from portal.models import Host, User
 PAGE_ROWS: Final = 2_000
 
 Place = tuple[dt.date, int, int]
-"""Where a row stands: day, project, computer; rows come in this order."""
+"""The place of a row: day, project, computer; rows come in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class DayRow:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What rows call by number: projects (name, master URL) and the volunteer's computers (name)."""
+    """The names behind the ids in rows: projects (name, master URL) and the volunteer's computers (name)."""
 
     projects: dict[int, tuple[str, str]]
     hosts: dict[int, str]
@@ -98,7 +98,7 @@ def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: i
 def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
     """All rows, a page at a time.
 
-    Between the pages the database connection is given back: whoever downloads slowly keeps nobody else waiting.
+    The database connection is closed between the pages, so that a slow download does not occupy it.
     """
     after: Place | None = None
     while True:
@@ -112,7 +112,7 @@ def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iter
 
 
 def close_connection() -> None:
-    """Let others have the database connection until the next statement; within a transaction it is kept."""
+    """Close the database connection until the next statement, unless it is in a transaction."""
     if not connection.in_atomic_block:
         connection.close()
 

@@ -31,7 +31,7 @@ COLUMNS: Final = (
     "flags",
 )
 AMOUNTS: Final = COLUMNS[6:12]
-# Spreadsheets take a text that begins so for a formula.
+# Spreadsheets take a text with one of these at its start for a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -87,5 +87,5 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """A text that no spreadsheet runs; what could be a formula gets an apostrophe in front."""
+    """A value that no spreadsheet executes: what could be a formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

@@ -22,7 +22,7 @@ else:
 # Clients drop what is older.
 KEPT = dt.timedelta(days=30)
 MOST = 20
-# XML cannot say these in any way.
+# Characters that XML cannot represent.
 _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 

@@ -62,7 +62,7 @@ def read_gpu_kinds(user: User) -> GpuKinds:
 
 
 def _programs() -> dict[int, set[str]]:
-    """The types of GPUs that each project has programs for; of a project without any nothing is known."""
+    """The types of GPUs that each project has programs for; a project without any is not listed."""
     served: dict[int, set[str]] = {}
     for project_id, type_ in ProjectVersion.objects.exclude(processor_type=CPU).values_list(
         "project_id", "processor_type"

@@ -172,14 +172,14 @@ class History:
 
     @property
     def marked(self) -> list[int]:
-        """Places of the days with a sign in the chart; of weeks and months most would have one."""
+        """Indexes of the days with a sign in the chart. Weeks and months have none, as most would have one."""
         if self.period.step is not Step.DAY:
             return []
         return [place for place, line in enumerate(self.lines) if line.flags & _MARKED]
 
     @property
     def is_empty(self) -> bool:
-        """No work of any kind: not even run time that has brought no job to its end yet."""
+        """No work of any kind, not even run time of jobs that are not finished yet."""
         return not any(self.totals)
 
 
@@ -211,7 +211,7 @@ def read_history(user: User, period: Period, show: Show, by: By, today: dt.date)
 
 
 def read_first_day(user: User, today: dt.date) -> dt.date | None:
-    """The first day with work; the months are looked through in order, and the first row ends the search."""
+    """The first day with work; the months are searched in order, and the first row ends the search."""
     days = Day.objects.filter(user=user, day__range=(earliest_for(today), today)).order_by("day")
     return days.values_list("day", flat=True).first()
 
@@ -258,7 +258,7 @@ Parts = dict[dt.date, list[int]]
 
 
 def _outcomes(cells: Sequence[Cell]) -> tuple[list[tuple[str, str]], Parts]:
-    """Jobs that succeeded and failed: of which processors they were, clients do not say."""
+    """Jobs that succeeded and failed; clients do not say on which processors they ran."""
     parts = {cell.start: [cell.amounts.njobs_success, cell.amounts.njobs_error] for cell in cells}
     return [("Succeeded", "2"), ("Failed", "5")], parts
 
@@ -298,7 +298,7 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
         total = quantity(sums[key], show)
         shade = "other"
         if total and len(taken) < MAX_SERIES:
-            # Nine share eight colours: in one chart the smaller one takes a colour that is free.
+            # Two may have the same colour. In one chart the smaller one takes a colour that is free.
             if colour in taken:
                 colour = min(set(range(DATA_COLOURS)) - taken)
             taken.add(colour)
@@ -308,7 +308,7 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
 
 
 def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[list[tuple[str, str]], Parts]:
-    """The groups with a colour as layers, and one for all others that did anything."""
+    """The groups with a colour as layers, and one layer for all others with any work."""
     shown = [group for group in groups if group.colour != "other"]
     layers = [(group.name, group.colour) for group in shown]
     if others := sum(bool(group.total) for group in groups) - len(shown):

@@ -55,7 +55,7 @@ def history(request: HttpRequest) -> HttpResponse:
         is_fragment = request.headers.get("HX-Request") == "true"
         template = "accounting/_history.html" if is_fragment else "accounting/history.html"
     response = render(request, template, context)
-    # One address, several answers: a cache must not hand out a part as the page.
+    # One address has several answers: a cache must not serve a part as the page.
     response.headers["Vary"] = "Cookie, HX-Request, HX-Target"
     return response
 
@@ -71,12 +71,12 @@ def _history_tables(shown: History, params: Mapping[str, str], *, is_more: bool)
     """A page of each table, and the addresses of the next ones. ``is_more``: to be added below what is shown."""
     period = shown.period
     lines = page_after(shown.lines[::-1], lambda line: line.place, params.get("days_after", ""), ROWS_A_PAGE)
-    # Where each has a colour, the legend has the sums.
+    # If each has a colour of its own, the legend shows the sums.
     found = shown.groups if len(shown.groups) > MAX_SERIES else []
     groups = page_after(found, lambda group: group.place, params.get("groups_after", ""), ROWS_A_PAGE)
     if is_more:
         lines, groups = further(lines), further(groups)
-    # As they are shown: "the last 30 days" would be others tomorrow.
+    # The days themselves: "the last 30 days" would be different ones tomorrow.
     here = {"from": period.first, "to": period.last, "step": period.step, "show": shown.show, "by": shown.by}
     name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
     return {
@@ -91,7 +91,7 @@ def _history_tables(shown: History, params: Mapping[str, str], *, is_more: bool)
 
 
 def _choice(params: Mapping[str, str], name: str, default: _Choice, period: Period) -> _Choice:
-    """One of a fixed set, from the address; anything else is told on the page, and the default shown."""
+    """A choice from the address; for anything unknown the default, and a sentence on the page."""
     text = params.get(name, default)
     try:
         return type(default)(text)
@@ -117,7 +117,7 @@ def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dic
         ],
         "before_url": range_url(before),
         "after_url": range_url(after),
-        # The days as they are shown: a file of "the last 30 days" fetched later would be of others.
+        # The days themselves: a file of "the last 30 days" that is fetched later would have different ones.
         "download_query": urlencode({"from": period.first, "to": period.last}),
         "step_choices": [(str(step), f"{step.capitalize()}s") for step in Step],
         "show_choices": [(Show.CREDIT, "Credit"), (Show.TIME, "Run time"), (Show.JOBS, "Jobs")],
@@ -159,7 +159,7 @@ def download(request: HttpRequest, kind: str) -> HttpResponseBase:
     earliest = read_first_day(user, today) if params.get("range") == "all" else None
     period = read_period(params, today, earliest)
     if period.problems:
-        # A file of another range than was asked for would be taken for the right one.
+        # A file of another range would be mistaken for the one that was asked for.
         return HttpResponse(" ".join(period.problems) + "\n", status=400, content_type="text/plain; charset=utf-8")
     wanted = DayRange(period.first, period.last)
     names = read_names(user)

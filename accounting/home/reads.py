@@ -165,7 +165,7 @@ def _work_of(sums: _Sums, days: list[dt.date]) -> Work:
 
 
 def _read_total_ec(user: User) -> int:
-    """All credit ever, from the totals of the ledger: the days of many years need not be read for it."""
+    """All credit ever, from the totals of the ledger, so that the days of many years need not be read."""
     credited: dict[str, Any] = HostProject.objects.filter(host__owner=user).aggregate(
         total=Cast(Sum(F("credited__0") + F("credited__1")), BigIntegerField())
     )

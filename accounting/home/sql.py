@@ -11,7 +11,7 @@ BREAKDOWNS: Final = """
      WHERE user_id = %s AND day BETWEEN %s AND %s
      GROUP BY GROUPING SETS ((day), (day, project_id), (day, host_id))
 """
-# Values of GROUPING(project_id, host_id): a bit is set for what the row sums over.
+# Values of GROUPING(project_id, host_id): a bit is set for each column that the row sums over.
 BY_DAY: Final = 3
 BY_PROJECT: Final = 1
 BY_HOST: Final = 2

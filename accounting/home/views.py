@@ -34,7 +34,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def connect_status(request: HttpRequest) -> HttpResponse:
-    """The waiting line of the connect page: asked for again every few seconds until a computer has reported."""
+    """The status line of the connect page, which the page requests every few seconds until a computer has reported."""
     if not request.user.is_authenticated:
         # Not a redirect: the sign-in page must not be swapped into the line.
         return HttpResponse(status=403, headers={"HX-Refresh": "true"})
@@ -50,7 +50,7 @@ def _contact_since(request: HttpRequest) -> dict[str, object]:
         since = None
     if since is None or timezone.is_naive(since) or since > now:
         since = now
-    # A page left open for days asks about the last one.
+    # A page that was left open for days asks about the last day only.
     since = max(since, now - dt.timedelta(days=1))
     arrived = own_hosts(signed_in(request)).filter(last_contact_at__gte=since).order_by("-last_contact_at")[:5]
     return {"section": "connect", "since": since.isoformat(), "arrived": list(arrived)}

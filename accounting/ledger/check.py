@@ -10,7 +10,7 @@ from accounting.ledger import sql
 
 
 def differences() -> Iterator[str]:
-    """A sentence for each invariant that does not hold (docs/accounting.md, invariants)."""
+    """A sentence for each invariant that does not hold (docs/accounting.md, what holds)."""
     with connection.cursor() as cursor:
         cursor.execute(sql.CREDITED_IS_SUM_OF_DAYS)
         for host, project, credited, days in cursor.fetchall():

@@ -52,6 +52,6 @@ def ensure_partition(day: dt.date) -> None:
     month = month_of(day)
     if month not in _known_months:
         create_months(month, month)
-        # Inside a transaction it may yet be undone, so that month is looked for again.
+        # A transaction may still be rolled back, so the month is looked for again.
         if not connection.in_atomic_block:
             _known_months.add(month)

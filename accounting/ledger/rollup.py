@@ -20,7 +20,7 @@ AVERAGED_DAYS: Final = 100
 
 
 def roll_up(now: dt.datetime, since: dt.date | None = None) -> bool:
-    """Bring the sums up to date from day ``since`` on; False if another run is at it.
+    """Bring the sums up to date from day ``since`` on; False if another run is doing it.
 
     Default: from where the last run left off, but at least from yesterday.
     """

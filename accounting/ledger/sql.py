@@ -46,8 +46,8 @@ ON CONFLICT (project_id, day) DO UPDATE
 """
 
 # Reads totals and days; locks the volunteers' rows at projects that it writes. Runs under AdvisoryLock.ROLL_UP.
-# Credit arrives all day long, on average in the middle of a day, or of what there is of today; from then on it decays.
-# All computers of a volunteer count, however old, if there is anything new to say of one of them.
+# Credit arrives all day long: it counts as credited in the middle of its day, or of the part of today that is over, and
+# decays from then on. If one computer of a volunteer has reported lately, all of their computers are summed up.
 ROLL_UP_USER_PROJECTS: Final = """
 WITH totals AS (
   SELECT h.owner_id AS user_id, p.project_id, sum(p.credited[1] + p.credited[2])::bigint AS total
@@ -67,7 +67,7 @@ ON CONFLICT (user_id, project_id) DO UPDATE
    SET total_ec = excluded.total_ec, avg_ec = excluded.avg_ec, avg_at = excluded.avg_at
 """
 
-# The day before the last run, as that day may have got reports after it; at the first run, all that there is.
+# Where the roll-up begins: the day before the last run, as it may have had reports since; at first, the oldest day.
 FIRST_UNFINISHED_DAY: Final = """
 SELECT coalesce((SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM accounting_projectday),
                 (SELECT min(day) FROM accounting_day))
@@ -91,7 +91,7 @@ DAYS_OF_OTHER_OWNERS: Final = """
 SELECT d.host_id, d.user_id, h.owner_id, count(*) FROM accounting_day d LEFT JOIN portal_host h ON h.id = d.host_id
  WHERE h.owner_id IS DISTINCT FROM d.user_id GROUP BY 1, 2, 3
 """
-# Days before the last run's yesterday get no reports any more, so their sums are final.
+# Days before the last run's yesterday get no more reports, so their sums are final.
 ROLLED_UP_IS_SUM_OF_DAYS: Final = f"""
 WITH days AS (
   SELECT project_id, day, {", ".join(f"sum({kind}) AS {kind}" for kind in KINDS)}

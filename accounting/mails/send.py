@@ -24,13 +24,13 @@ from portal.people.access import own_hosts
 from portal.templatetags.display import count, credit_text, duration_text
 
 _TOLD_FOR: Final = dt.timedelta(days=7)
-# The week that is over is told from Monday to Wednesday.
+# The summary of a week is sent from Monday to Wednesday.
 _LAST_WEEKDAY: Final = 2
 _SHOWN: Final = 20
 
 
 def send_silences(now: dt.datetime) -> int:
-    """Tell whose computers have fallen silent; how many mails. A silence is told once, however long it lasts."""
+    """Send the mails about computers that fell silent, once for each silence; return how many mails."""
     oldest = now - dt.timedelta(days=MAX_SILENT_DAYS) - _TOLD_FOR
     hosts = Host.objects.filter(
         last_contact_at__range=(oldest, now - dt.timedelta(days=1)),
@@ -72,7 +72,7 @@ def _silence_line(host: Host, now: dt.datetime) -> str:
 
 
 def send_concerns(now: dt.datetime) -> int:
-    """Tell those who asked for it which computers get no work or fail at jobs; how many mails.
+    """Send the mails about computers without work or with failing jobs; return how many mails.
 
     The same concern of a computer is told once a calendar week.
     """
@@ -114,7 +114,7 @@ class Summary:
 
 
 def send_summaries(now: dt.datetime) -> int:
-    """Send last week's summary to those who asked for it and whose computers did anything; how many mails."""
+    """Send last week's summary to those who asked for it and whose computers worked; return how many mails."""
     today = now.astimezone(dt.UTC).date()
     if today.weekday() > _LAST_WEEKDAY:
         return 0

@@ -20,7 +20,7 @@ _KINDS: Final = {"cpu": DAY_HOURS[0], "net": DAY_HOURS[1]}
 _LABELS: Final = {"cpu": "compute", "net": "use the network"}
 SAME, ALL_DAY, NEVER, BETWEEN = "", "all", "never", "between"
 _MODES: Final = ((SAME, "as on other days"), (ALL_DAY, "all day"), (NEVER, "not at all"), (BETWEEN, "between"))
-# What clients take for a whole day, and for no time of it.
+# The hours by which clients understand the whole day, and no time of it.
 _ALL_DAY_HOURS: Final = (0.0, 24.0)
 _NEVER_HOURS: Final = (24.0, 0.0)
 

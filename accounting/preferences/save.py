@@ -13,7 +13,7 @@ from accounting.models import AccountSettings
 from portal.models import User
 
 EVERYWHERE = ""
-"""The venue of the set that counts wherever a place has none of its own."""
+"""The venue of the set for all places that have none of their own."""
 
 
 class NothingForEverywhere(Exception):

@@ -56,7 +56,7 @@ HARDWARE: Final = (
 
 @dataclass(slots=True)
 class SimulatedHost:
-    """One simulated computer in action: what it is, how it is used, and its own rng."""
+    """One simulated computer in action: what it is, how it is used, and its own random numbers."""
 
     computer: SimulatedComputer
     pattern: UsagePattern
