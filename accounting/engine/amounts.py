@@ -10,6 +10,9 @@ import re
 from decimal import ROUND_DOWN, Decimal
 from typing import Final, NamedTuple
 
+# Calling the class takes twice as long, and every report of a client adds and subtracts totals.
+_new: Final = tuple.__new__
+
 
 class Totals(NamedTuple):
     """The six amounts of work: credit and run time in micro-units, jobs as plain counts.
@@ -40,12 +43,14 @@ class Totals(NamedTuple):
         return self.njobs_success + self.njobs_error
 
     def plus(self, other: Totals) -> Totals:
-        a, b, c, d, e, f = other
-        return Totals(self[0] + a, self[1] + b, self[2] + c, self[3] + d, self[4] + e, self[5] + f)
+        a, b, c, d, e, f = self
+        g, h, i, j, k, m = other
+        return _new(Totals, (a + g, b + h, c + i, d + j, e + k, f + m))
 
     def minus(self, other: Totals) -> Totals:
-        a, b, c, d, e, f = other
-        return Totals(self[0] - a, self[1] - b, self[2] - c, self[3] - d, self[4] - e, self[5] - f)
+        a, b, c, d, e, f = self
+        g, h, i, j, k, m = other
+        return _new(Totals, (a - g, b - h, c - i, d - j, e - k, f - m))
 
     def larger(self, other: Totals) -> Totals:
         """The larger of both, amount by amount."""
