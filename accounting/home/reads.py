@@ -141,14 +141,15 @@ def _read_sums(user: User, today: dt.date) -> _Sums:
     with connection.cursor() as cursor:
         cursor.execute(sql.BREAKDOWNS, [user.pk, first, today])
         for grouping, day, project_id, host_id, *amounts in cursor:
+            work = Work(*amounts)
             if grouping == sql.BY_DAY:
-                sums.by_day[day] = Work(*amounts)
+                sums.by_day[day] = work
             elif grouping == sql.BY_PROJECT and day >= week_start:
-                _add(sums.week_by_project, project_id, amounts[0])
+                _add(sums.week_by_project, project_id, work.ec)
             elif grouping == sql.BY_HOST and day >= week_start:
-                _add(sums.week_by_host, host_id, amounts[0])
+                _add(sums.week_by_host, host_id, work.ec)
                 if day == today:
-                    _add(sums.today_by_host, host_id, amounts[0])
+                    _add(sums.today_by_host, host_id, work.ec)
     return sums
 
 

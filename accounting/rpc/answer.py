@@ -103,14 +103,14 @@ def _answer_unknown(
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
-        done = plain.run(_settle_recognised(request, host.pk, key, projects, now, first_contact=created))
+        done = plain.run(_settle_identified(request, host.pk, key, projects, now, first_contact=created))
     log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
     # A new key, which the client sends with all later requests
     done.authenticator = key if caller.by_password else ""
     return render_reply(done)
 
 
-def _settle_recognised(
+def _settle_identified(
     request: AccountManagerRequest,
     host_id: int,
     key: str,
