@@ -19,6 +19,7 @@ from accounting.models import Day, Project
 from portal.models import Host, User
 
 PAGE_ROWS: Final = 2_000
+_FLAG_NAMES: Final = [(flag.value, name.lower()) for name, flag in DayFlag.__members__.items()]
 
 Place = tuple[dt.date, int, int]
 """The place of a row: day, project, computer; rows come in this order."""
@@ -119,4 +120,4 @@ def close_connection() -> None:
 
 def flag_names(flags: int) -> list[str]:
     """The flags of a day as documented words: ["capped", "speed_unknown"]."""
-    return [name.lower() for name, flag in DayFlag.__members__.items() if flags & flag]
+    return [name for bit, name in _FLAG_NAMES if flags & bit]

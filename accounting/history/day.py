@@ -8,8 +8,7 @@ from typing import Final
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.paging import Page, Place, page_after
-from accounting.history.reads import flag_words
-from accounting.ledger.texts import NoteLine, explain
+from accounting.ledger.texts import NoteLine, explain, flag_words
 from accounting.models import Day, Note, Project
 from portal.models import Host, User
 from portal.people.access import own_hosts

@@ -22,6 +22,7 @@ from accounting.engine.paging import Place
 from accounting.engine.states import DayFlag
 from accounting.history.periods import Period, Step, earliest_for, next_start
 from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
+from accounting.ledger.texts import flag_words
 from accounting.models import Day, Project
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
@@ -55,15 +56,7 @@ _HALVES: Final[dict[Show, tuple[Callable[[Totals], int], Callable[[Totals], int]
     Show.JOBS: (attrgetter("njobs_success"), attrgetter("njobs_error")),
 }
 
-# What the owner should know of a day (accounting rules); the marked ones get a sign in the chart.
-_FLAG_WORDS: Final = {
-    DayFlag.CAPPED: "more was reported than the computer can do; the rest waits",
-    DayFlag.RESET: "totals began anew",
-    DayFlag.RETURNED: "old totals came back",
-    DayFlag.SPEED_UNKNOWN: "speed not measured, so estimated",
-    DayFlag.BASELINE: "attached with earlier work, which does not count here",
-    DayFlag.PENDING_PAID: "earlier work was credited",
-}
+# Days with one of these get a sign in the chart.
 _MARKED: Final = DayFlag.CAPPED | DayFlag.RESET | DayFlag.RETURNED | DayFlag.SPEED_UNKNOWN
 
 
@@ -181,11 +174,6 @@ class History:
     def is_empty(self) -> bool:
         """No work of any kind, not even run time of jobs that are not finished yet."""
         return not any(self.totals)
-
-
-def flag_words(flags: int) -> list[str]:
-    """In words, what the owner should know of a day with these flags."""
-    return [words for flag, words in _FLAG_WORDS.items() if flags & flag]
 
 
 def quantity(amounts: Totals, show: Show) -> int:
