@@ -93,7 +93,7 @@ class ProjectForm(AccountKeyForm):
         return cleaned
 
     def _signature(self, url: str, pasted: str) -> str:
-        """The pasted signature if clients accept it, else a fresh one if the key is here."""
+        """The pasted signature if clients accept it, else a new one if the private key is on this server."""
         try:
             if pasted and signing_key.is_signed(url, pasted):
                 return signing.clean_signature(pasted)
@@ -156,17 +156,16 @@ class ProjectAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
         if not change:
-            # Eight data colours, in turn; a project keeps its own for good.
-            obj.colour = Project.objects.count() % 8
+            obj.colour = Project.next_colour()
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        # The last that is written of a project. An RPC that comes before the commit would read what was.
+        # This is the last write of a project. Before the commit, an RPC would still read the old rows.
         transaction.on_commit(catalogue.forget)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        # Its days are part of people's history; a project that has ended is made inactive.
+        # Its days are part of volunteers' history. A project that has ended is made inactive instead.
         return False
 
 

@@ -11,12 +11,11 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
+from accounting.engine.amounts import Totals
 from accounting.engine.choice import keywords
-from accounting.engine.choice.facts import CPU, TroubleKind
+from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from portal.models import Host, User
-
-MAX_SHARE = 1_000_000.0
-
+from portal.templatetags.drawings import DATA_COLOURS
 
 PROCESSOR_TYPES = {
     CPU: "processors",
@@ -25,7 +24,7 @@ PROCESSOR_TYPES = {
     "intel_gpu": "Intel GPU",
     "apple_gpu": "Apple GPU",
 }
-"""What computers work with, by BOINC's names."""
+"""The types of processors in words, by BOINC's names."""
 
 
 def keyword_choices() -> list[tuple[int, str]]:
@@ -69,7 +68,7 @@ class Project(models.Model):
     account_mode = models.CharField(max_length=8, choices=Account, default=Account.SHARED)
     shared_account_key = models.BinaryField("account key, encrypted", null=True, blank=True, editable=False)
     url_signature = models.TextField("signature of the URL", blank=True)
-    # Which of the eight data colours the project has, on every page and for good.
+    # The project's colour on every page; it never changes. `data_colour` keeps it within the palette.
     colour = models.PositiveSmallIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -83,6 +82,16 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def data_colour(self) -> int:
+        """The project's colour in charts and lists: `.data-0` and so on in static/portal/site.css."""
+        return self.colour % DATA_COLOURS
+
+    @classmethod
+    def next_colour(cls) -> int:
+        """The colour for a new project: all data colours in turn."""
+        return cls.objects.count() % DATA_COLOURS
 
 
 class ProjectKeyword(models.Model):
@@ -108,7 +117,7 @@ class ProjectKeyword(models.Model):
 
 
 class ProjectVersion(models.Model):
-    """What a project has programs for. A project without any is taken to run everywhere."""
+    """What a project has programs for. A project without any counts as running everywhere."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="versions", db_index=False)
     platform = models.CharField(
@@ -127,7 +136,7 @@ class ProjectVersion(models.Model):
 
 
 class ProjectTrouble(models.Model):
-    """No work for a type, or no answer, as most volunteers' computers say. Kept by a task, deleted when it is over."""
+    """A trouble that most volunteers' computers report: no work for a type, or no answer. A task keeps these rows."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="troubles", db_index=False)
     kind = models.CharField(max_length=8, choices=[(kind.value, kind.name) for kind in TroubleKind])
@@ -148,7 +157,7 @@ class ProjectTrouble(models.Model):
 
 
 class ProjectStanding(models.Model):
-    """A project's part of last week's processing, and what follows for new choices (engine/choice/balance.py)."""
+    """A project's part of last week's processing, and its boost in choices (engine/choice/balance.py)."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="standings", db_index=False)
     on_gpu = models.BooleanField("on GPUs")
@@ -211,7 +220,7 @@ class AccountSettings(models.Model):
 
 
 class HostLedger(models.Model):
-    """A host's part of the ledger: allowance and last contact. Its row is the lock of everything about the host.
+    """A host's part of the ledger: allowance and last contact. Its row is the lock for all rows of the host.
 
     ``level``: allowance left for cpu_time, gpu_time, cpu_ec, gpu_ec (micro) and jobs (micro-jobs); accounting rules, 2.
     """
@@ -219,14 +228,14 @@ class HostLedger(models.Model):
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="ledger")
     last_at = models.DateTimeField("last contact", null=True)
     client_now = models.FloatField("the client's clock at the last contact", null=True)
-    # Counts the requests answered; a write happens only if it is still what was read (accounting/rpc/store.py).
+    # A write happens only if the number is still what was read (accounting/rpc/store.py).
     contacts = models.BigIntegerField("requests answered", default=0)
     level = ArrayField(models.BigIntegerField(), size=5, default=_no_allowance)
     # The owner's wish: BOINC's names of processor types that no project may use here.
     excluded_types = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     # time_stats, net_stats, free disk, run mode, as last reported
     contact = models.JSONField(default=dict)
-    # The last answer: its digest, how many differing ones there were, and how often this one was given in a row.
+    # The last answer: its digest, how many different answers there were, and how often this one was given in a row.
     answer_digest = models.CharField(max_length=16, blank=True, default="", editable=False)
     answers_logged = models.IntegerField(default=0, editable=False)
     same_answers = models.IntegerField(default=0, editable=False)
@@ -242,7 +251,7 @@ class Answer(models.Model):
     """What a host was answered, from one contact on, as long as the answer stayed the same
     (accounting/rpc/contact_log.py).
 
-    A host has at most `contact_log.SLOTS` of them; the next one takes the oldest one's place.
+    A host has at most `contact_log.MAX_ANSWERS` of them; the next one takes the oldest one's place.
     """
 
     pk = models.CompositePrimaryKey("host_id", "slot")
@@ -295,20 +304,10 @@ class HostProject(models.Model):
 class Day(models.Model):
     """What a host was credited at a project on one UTC day. Partitioned by month (accounting/ledger/partitions.py)."""
 
-    class Flag(models.IntegerChoices):
-        """Bits of ``flags``; the values are the engine's."""
-
-        CAPPED = 1, "capped"
-        RESET = 2, "reset"
-        BASELINE = 4, "baseline"
-        SPEED_UNKNOWN = 8, "speed unknown"
-        RETURNED = 16, "old totals came back"
-        PENDING_PAID = 32, "paid later"
-
     pk = models.CompositePrimaryKey("user_id", "day", "project_id", "host_id")
     user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()
-    # No constraint on these two: the key begins with the user, so checking them at a deletion would read all months.
+    # Without constraints: the key begins with the user, so a deletion would read all months to check them.
     project = models.ForeignKey(Project, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     host = models.ForeignKey(Host, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     cpu_ec = models.BigIntegerField(default=0)
@@ -317,6 +316,7 @@ class Day(models.Model):
     gpu_time = models.BigIntegerField(default=0)
     njobs_success = models.BigIntegerField(default=0)
     njobs_error = models.BigIntegerField(default=0)
+    # A DayFlag of accounting/engine/states.py
     flags = models.SmallIntegerField(default=0)
 
     class Meta:
@@ -324,6 +324,10 @@ class Day(models.Model):
 
     def __str__(self) -> str:
         return f"{self.day}: {self.host_id} at {self.project_id}"
+
+    @property
+    def amounts(self) -> Totals:
+        return Totals(self.cpu_ec, self.gpu_ec, self.cpu_time, self.gpu_time, self.njobs_success, self.njobs_error)
 
 
 class Note(models.Model):
@@ -377,7 +381,7 @@ class ProjectDay(models.Model):
 
 
 class ErasedDay(models.Model):
-    """What erased accounts did at a project on one UTC day, all together: the sums of projects keep it."""
+    """The work of all erased accounts at a project on one UTC day, so that the sums of projects keep it."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
     day = models.DateField()
@@ -437,7 +441,7 @@ class DataCopy(models.Model):
 
 
 class DataCopyPart(models.Model):
-    """A piece of a copy's file: in the database, as web servers and workers may be on different machines."""
+    """A piece of a copy's file, kept in the database, as web servers and workers may be on different machines."""
 
     copy = models.ForeignKey(DataCopy, models.CASCADE, related_name="parts", db_index=False)
     number = models.PositiveIntegerField()

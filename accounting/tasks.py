@@ -20,7 +20,7 @@ __all__ = ["make_data_copy"]  # Celery looks for tasks here only
 
 @shared_task
 def create_partitions() -> None:
-    """Keep the partitions of the next three months in store."""
+    """Create the partitions of the next three months."""
     today = timezone.now().date()
     partitions.create_months(today, today + dt.timedelta(days=92))
 
@@ -47,12 +47,12 @@ def send_mails() -> None:
     """
     now = timezone.now()
     with suppress(MailServerDown):
-        send.tell_silent(now)
-        send.tell_week(now)
+        send.send_silences(now)
+        send.send_summaries(now)
 
 
 @shared_task
 def send_concerns() -> None:
-    """Some times a day, as it looks at every computer of those who asked: no work, and failing jobs."""
+    """Some times a day: no work, and failing jobs. It looks at every computer of those who asked for these mails."""
     with suppress(MailServerDown):
-        send.tell_concerns(timezone.now())
+        send.send_concerns(timezone.now())

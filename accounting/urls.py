@@ -6,25 +6,24 @@ from accounting.account_data import views as account_data_views
 from accounting.computers import views as computers_views
 from accounting.exchange.feeds import NoticesFeed
 from accounting.history import views as history_views
-from accounting.home import views
+from accounting.home import views as home_views
 from accounting.mails import views as mails_views
 from accounting.preferences import views as preferences_views
-from accounting.projects import keyword_views
 from accounting.projects import views as projects_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("notices.rss", NoticesFeed(), name="notices"),
     path("api/v1/", include("accounting.rest.urls")),
-    path("", views.landing, name="landing"),
-    path("home/", views.home, name="home"),
-    path("connect/", views.connect, name="connect"),
-    path("connect/status/", views.connect_status, name="connect_status"),
-    path("history/", views.history, name="history"),
+    path("", home_views.landing, name="landing"),
+    path("home/", home_views.home, name="home"),
+    path("connect/", home_views.connect, name="connect"),
+    path("connect/status/", home_views.connect_status, name="connect_status"),
+    path("history/", history_views.history, name="history"),
     path("history/days/<str:text>/", history_views.day, name="history_day"),
     path("history/history.csv", history_views.download, {"kind": "csv"}, name="history_csv"),
     path("history/history.json", history_views.download, {"kind": "json"}, name="history_json"),
     path("account/preferences/", preferences_views.preferences, name="preferences"),
-    path("account/preferences/shown/", preferences_views.preferences_shown, name="preferences_shown"),
+    path("account/preferences/shown/", preferences_views.client_display, name="preferences_shown"),
     path("account/email-preferences/", mails_views.mail_preferences, name="mail_preferences"),
     path("mails/end/<str:token>/", mails_views.unsubscribe_here, name="unsubscribe"),
     path("account/data/", account_data_views.data, name="data"),
@@ -39,6 +38,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("computers/<int:pk>/unretire/", computers_views.host_unretire, name="host_unretire"),
     path("computers/<int:pk>/merge/", computers_views.host_merge, name="host_merge"),
     path("projects/", projects_views.projects, name="projects"),
-    path("projects/keywords/", keyword_views.keywords, name="keywords"),
+    path("projects/keywords/", projects_views.keywords, name="keywords"),
     path("projects/<int:pk>/", projects_views.project, name="project"),
 ]

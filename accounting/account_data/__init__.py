@@ -1,0 +1,1 @@
+"""Copies of a volunteer's data, and closing an account for good."""

@@ -1,6 +1,6 @@
-"""A copy of everything that is held about a volunteer, as a zip of JSON files and the history as CSV.
+"""A copy of everything that is held about a volunteer: a zip of JSON files, with the history as CSV.
 
-Made by a worker, with its progress in the row; secrets and their hashes are left out.
+A worker makes it and notes its progress in the row. Secrets and their hashes are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
-from accounting.exchange.day_rows import PAGE_ROWS, DayRow, Wanted, give_back_connection, read_names, read_pages
+from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, read_names, read_pages
 from accounting.exchange.exports import as_csv
 from accounting.models import (
     AccountSettings,
@@ -37,7 +37,7 @@ from accounting.models import (
 from portal.models import ApiToken, ClientKey, Host, MailChoice, SentMail, User
 
 KEPT: Final = dt.timedelta(days=7)
-# A copy that is not ready by then never will be: its worker was lost.
+# A copy that is not ready by then has lost its worker.
 GIVEN_UP_AFTER: Final = dt.timedelta(hours=2)
 PART_BYTES: Final = 1 << 20
 _SECRET: Final = {
@@ -50,8 +50,8 @@ _SECRET: Final = {
     "account_key",
     "share_token",
 }
-# Rooms that know nothing of this one, nor this one of them: asked by their tables.
-_ROOMS: Final = ("credit", "scheduler", "emulator")
+# This app imports none of these; their tables are found by name.
+_OTHER_APPS: Final = ("credit", "scheduler", "emulator")
 _README: Final = """Everything that {site} holds about you, as of {now:%Y-%m-%d %H:%M} UTC.
 
 history.csv         what each computer did for each project, day by day (UTC)
@@ -63,13 +63,13 @@ totals.json         the ledger: totals per computer and project, in 1e-6 credits
 projects.json       your choice of projects
 notes.json          notes on reports
 access.json         client keys, API tokens, two-factor devices and sessions
-{rooms}
+{others}
 Passwords, keys and tokens are kept as hashes or encrypted, and are left out.
 """
 
 
 def ask_copy(user: User) -> tuple[DataCopy, bool]:
-    """The copy that is being made for the user, or a new one; whether it is new and a worker must be told."""
+    """The copy that is being made for the user, or a new one; and whether it is new, so that a task must be started."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         unfinished = DataCopy.objects.filter(
@@ -102,7 +102,7 @@ def read_parts(copy: DataCopy) -> Iterator[bytes]:
     """The file of a copy that is ready, piece by piece."""
     number = 0
     while (part := DataCopyPart.objects.filter(copy=copy, number=number).first()) is not None:
-        give_back_connection()
+        close_connection()
         yield bytes(part.content)
         number += 1
 
@@ -118,14 +118,14 @@ def remove_old_copies(now: dt.datetime) -> int:
 def _write(copy: DataCopy, file: IO[bytes], site: str) -> None:
     user = copy.user
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        rooms = list(_of_rooms(user))
-        lines = "".join(f"{name}    {found.model._meta.verbose_name_plural}\n" for name, found in rooms)
-        archive.writestr("README.txt", _README.format(site=site, now=timezone.now(), rooms=lines))
+        others = list(_of_other_apps(user))
+        lines = "".join(f"{name}    {found.model._meta.verbose_name_plural}\n" for name, found in others)
+        archive.writestr("README.txt", _README.format(site=site, now=timezone.now(), others=lines))
         for name, content in _documents(user):
             archive.writestr(name, json.dumps(content, cls=DjangoJSONEncoder, ensure_ascii=False, indent=1))
-        for name, found in rooms:
-            with archive.open(name, "w", force_zip64=True) as file_of_room:
-                _write_rows(file_of_room, found)
+        for name, found in others:
+            with archive.open(name, "w", force_zip64=True) as rows_file:
+                _write_rows(rows_file, found)
         with archive.open("history.csv", "w", force_zip64=True) as history:
             for chunk in as_csv(counted_pages(copy), read_names(user)):
                 history.write(chunk)
@@ -135,7 +135,7 @@ def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[D
     """The pages of the history; how much is done goes into the copy's row."""
     total = Day.objects.filter(user=copy.user).count()
     done = shown = 0
-    for page in read_pages(copy.user, Wanted(dt.date.min, dt.date.max), page_rows):
+    for page in read_pages(copy.user, DayRange(dt.date.min, dt.date.max), page_rows):
         yield page
         done += len(page)
         percent = min(99, 100 * done // max(total, 1))
@@ -148,7 +148,7 @@ def _store(copy: DataCopy, file: IO[bytes]) -> None:
     size = file.tell()
     file.seek(0)
     with transaction.atomic():
-        # Locked, so that of two runs only one stores its file, and none for an account that is gone.
+        # Locked, so that only one of two runs stores its file, and none for an account that was deleted.
         current = DataCopy.objects.select_for_update().filter(pk=copy.pk).first()
         if current is None or current.state == DataCopy.State.READY:
             return
@@ -190,12 +190,12 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     )
 
 
-def _of_rooms(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """What the other rooms of the site hold: every row that points to the user or to one of their computers."""
-    for room in _ROOMS:
-        if not apps.is_installed(room):
+def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
+    """What the other apps of the site hold: every row that points to the user or to one of their computers."""
+    for app in _OTHER_APPS:
+        if not apps.is_installed(app):
             continue
-        for model in apps.get_app_config(room).get_models():
+        for model in apps.get_app_config(app).get_models():
             theirs = Q()
             for field in model._meta.concrete_fields:
                 if field.related_model is User:
@@ -203,11 +203,11 @@ def _of_rooms(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
                 elif field.related_model is Host:
                     theirs |= Q(**{f"{field.name}__owner": user})
             if theirs:
-                yield f"{room}/{model._meta.model_name}.json", model._default_manager.filter(theirs).order_by("pk")
+                yield f"{app}/{model._meta.model_name}.json", model._default_manager.filter(theirs).order_by("pk")
 
 
 def _write_rows(file: IO[bytes], found: QuerySet[Any]) -> None:
-    """A list of rows, written one by one: there may be very many tasks."""
+    """A list of rows, written one by one, as there may be very many."""
     separator = "[\n"
     for row in found.iterator(chunk_size=PAGE_ROWS):
         text = json.dumps(_row(row, ()), cls=DjangoJSONEncoder, ensure_ascii=False)

@@ -1,6 +1,6 @@
-"""Erase accounts whose grace period is over: history, computers, notes, keys, settings, all at once.
+"""Erase accounts whose grace period is over: history, computers, notes, keys and settings, in one transaction each.
 
-What stays are the sums of projects over all volunteers, which name nobody: what is erased is added up for them first.
+Only sums over all volunteers remain, which name nobody: the account's days are added to them before they are deleted.
 """
 
 from __future__ import annotations
@@ -10,19 +10,12 @@ import datetime as dt
 import structlog
 from django.db import DatabaseError, connection, transaction
 
-from accounting.engine.amounts import KINDS
+from accounting.account_data import sql
 from accounting.models import Day, HostLedger
 from portal.models import Host, User
 from portal.people.deletion import due_for_erasure, end_sessions
 
 log = structlog.get_logger("erasure")
-
-_KEEP_SUMS = f"""
-INSERT INTO accounting_erasedday AS e (project_id, day, {", ".join(KINDS)})
-SELECT project_id, day, {", ".join(f"sum({kind})" for kind in KINDS)}
-  FROM accounting_day WHERE user_id = %s GROUP BY project_id, day
-ON CONFLICT (project_id, day) DO UPDATE SET {", ".join(f"{kind} = e.{kind} + excluded.{kind}" for kind in KINDS)}
-"""
 
 
 def erase_due(now: dt.datetime) -> int:
@@ -55,7 +48,7 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         list(hosts.select_for_update(no_key=True).order_by("pk").values_list("pk"))
         end_sessions(user)
         with connection.cursor() as cursor:
-            cursor.execute(_KEEP_SUMS, [user_id])
+            cursor.execute(sql.KEEP_SUMS, [user_id])
         Day.objects.filter(user=user).delete()
         # A merged record goes before the one that it points to.
         hosts.exclude(merged_into=None).delete()

@@ -1,4 +1,4 @@
-"""The background task that views of this package start."""
+"""The background task that the views of this package start."""
 
 from __future__ import annotations
 

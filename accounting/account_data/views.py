@@ -1,4 +1,4 @@
-"""One's own data: a copy of all of it, and closing the account."""
+"""Pages of a volunteer's own data: a copy of all of it, and closing the account."""
 
 from __future__ import annotations
 

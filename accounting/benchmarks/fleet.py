@@ -10,6 +10,7 @@ from typing import Final
 from django.conf import settings
 from django.utils import timezone
 
+from accounting.engine.amounts import FLOPS_PER_CREDIT
 from accounting.models import HostLedger, Project
 from accounting.rpc import account_keys
 from portal.models import ClientKey, Host, User
@@ -21,7 +22,7 @@ REQUEST_BYTES: Final = 13_000
 NCPUS: Final = 8
 P_FPOPS: Final = 4_000_000_000
 # What a client of these processors earns: micro-credits per micro-second of one processor.
-CREDIT_PER_SEC: Final = P_FPOPS * 200 / 86_400e9
+CREDIT_PER_SEC: Final = P_FPOPS / FLOPS_PER_CREDIT
 FEATURES: Final = "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 "
 
 

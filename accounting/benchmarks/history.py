@@ -1,4 +1,4 @@
-"""The history page's time in the database, with 100,000 daily rows in the table and with ten million."""
+"""How long the history page spends in the database, with 100,000 daily rows in the table and with ten million."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _fill(days: list[dt.date], projects: list[int], users: list[User]) -> int:
         # The foreign key's check, row by row, would take most of the time.
         cursor.execute("SET session_replication_role = replica")
         for day in days:
-            partitions.ensure_month(day)
+            partitions.ensure_partition(day)
             cursor.execute(_FILL, {"day": day, "projects": projects, "users": ids})
             rows += cursor.rowcount
         cursor.execute("SET session_replication_role = origin")

@@ -1,4 +1,4 @@
-"""A long time of full load, while thousands of connections send slowly or nothing: times and memory."""
+"""Full load for minutes while thousands of connections send slowly or nothing: response times and memory."""
 
 from __future__ import annotations
 

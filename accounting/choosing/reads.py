@@ -1,4 +1,4 @@
-"""Reads: which projects a volunteer's computers work for, and what the volunteer's part at each is."""
+"""What pages read of the choice: which projects a volunteer's computers work for, and what they gave each project."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from dataclasses import dataclass, field, replace
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
-from accounting.engine.choice.facts import CPU, Choice, Computer, Volunteer, Wish
+from accounting.engine.choice.facts import CPU, Choice, Computer, Volunteer, Wish, device_types
 from accounting.engine.choice.rules import choose
-from accounting.engine.choice.troubles import recall
+from accounting.engine.choice.troubles import current_troubles
 from accounting.models import AccountSettings, HostLedger, HostProject, Project, UserProject
 from accounting.rpc.catalogue import facts_of, is_own, with_facts
-from accounting.rpc.store import device_types
 from portal.models import Host, User
 from portal.people.access import own_hosts
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All projects by id, with what the choice is made from, and the volunteer's word on them.
+    """All projects by id, with what the choice is made from, and what the volunteer chose.
 
     ``fractions``: the part of the work of all of the volunteer's computers that each project gets, 0 to 1, as far as
     that was asked for.
@@ -42,7 +41,7 @@ class Selection:
 
     @property
     def is_without_effect(self) -> bool:
-        """Whether there is a pick, but of projects that take no computers of this volunteer at present."""
+        """Whether projects are picked, but none of them takes computers of this volunteer at present."""
         return not self.is_by_hand and any(row.is_chosen for row in self.rows.values())
 
     def fraction(self, project_id: int) -> float | None:
@@ -96,7 +95,7 @@ def read_selection_of_all(user: User, now: dt.datetime) -> Selection:
 
 
 def read_computers(user: User, now: dt.datetime) -> list[tuple[Host, Computer]]:
-    """The volunteer's computers in use, the last heard of first, as the choice sees them; two statements."""
+    """The volunteer's computers in use, the latest contact first, as the choice sees them; two statements."""
     hosts = list(own_hosts(user).filter(retired_at=None).select_related("ledger").order_by("-last_contact_at", "pk"))
     rows: dict[int, dict[int, HostProject]] = {}
     for row in HostProject.objects.filter(host__in=[host.pk for host in hosts]):
@@ -122,7 +121,7 @@ def computer_of(host: Host, ledger: HostLedger | None, rows: Mapping[int, HostPr
         {id_: frozenset(row.no_rsc) for id_, row in rows.items() if row.no_rsc},
         frozenset(id_ for id_, row in rows.items() if row.suspended or row.no_new_work),
         {
-            id_: recall(row.state["troubles"], row.state.get("at"), is_here=row.listed, now=now)
+            id_: current_troubles(row.state["troubles"], row.state.get("at"), is_here=row.listed, now=now)
             for id_, row in rows.items()
             if row.state.get("troubles")
         },

@@ -12,16 +12,14 @@ from accounting.engine.choice.facts import Choice, Score, Trouble, TroubleKind, 
 from accounting.engine.choice.rules import USUAL_PROJECTS
 from accounting.models import PROCESSOR_TYPES, Project
 
-_COLOURS: Final = 8
-
 # {keywords}, {types}, {troubles} and {reason} are filled in.
 _TEXTS: Final[dict[Verdict, str]] = {
     Verdict.BY_HAND: "You picked it.",
     Verdict.LIKED: "You said yes to {keywords}.",
     Verdict.EQUAL: "Nothing speaks for or against it, so it is as good as others.",
-    Verdict.COVERS: "It serves the {types} of this computer better than the others.",
-    Verdict.SPARE: "So that the computer has work when another project has none.",
-    Verdict.CROWDED_OUT: f"Others came first; a computer works for about {USUAL_PROJECTS} projects.",
+    Verdict.COVERS_TYPE: "It serves the {types} of this computer better than the others.",
+    Verdict.SECOND_PROJECT: "So that the computer has work when another project has none.",
+    Verdict.OUTRANKED: f"Others came first; a computer works for about {USUAL_PROJECTS} projects.",
     Verdict.LESS_LIKED: "You like others more.",
     Verdict.PASSED_OVER: "It is passed over for a while.",
     Verdict.NOT_PICKED: "You picked others.",
@@ -46,11 +44,11 @@ class Why:
 
     @property
     def colour(self) -> int:
-        return self.project.colour % _COLOURS
+        return self.project.data_colour
 
     @property
     def has_points(self) -> bool:
-        """Whether it came to counting: not for what is forbidden, impossible or picked by hand."""
+        """Whether points decided: they do not for what is forbidden, impossible or picked by hand."""
         return self.score.draw != 0
 
 

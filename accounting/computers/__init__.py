@@ -1,0 +1,1 @@
+"""Pages of a volunteer's computers, and what their owner can do with them: wishes, contacts, merging two records."""

@@ -1,6 +1,6 @@
-"""What wants a volunteer's attention: computers that are silent, without work, with failing jobs, or not fully counted.
+"""What needs a volunteer's attention: computers that are silent, without work, with failing jobs, or not fully counted.
 
-Pages show it (home, the list of computers, the page of one), and the mails that volunteers ask for say it.
+The pages show it (home, the list of computers, the page of one), and mails tell it to volunteers who asked for them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from django.db.models import BigIntegerField, Count, Exists, F, Max, OuterRef, Q
 from django.db.models.functions import Cast
 
 from accounting.choosing.texts import listed, types_text
-from accounting.engine.choice.facts import CPU, TroubleKind
-from accounting.engine.states import NoteKind
+from accounting.engine.choice.facts import CPU, TroubleKind, device_types
+from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Day, HostLedger, HostProject, Note, ProjectVersion
 from portal.models import Host, User
 from portal.templatetags.display import count, plural
@@ -24,7 +24,7 @@ from portal.templatetags.display import count, plural
 WEEK_DAYS: Final = 7
 NO_WORK_AFTER: Final = dt.timedelta(days=1)
 MIN_FAILED_JOBS: Final = 3
-# Once in a while an honest computer reports late, too: what waits then is soon credited.
+# Honest computers report late once in a while, too; then what waits is soon credited.
 MIN_CAPPED_DAYS: Final = 2
 FAILING_FRACTION: Final = 0.2
 _LOSSES: Final = (NoteKind.INVALID, NoteKind.DROPPED, NoteKind.EC_ABOVE_TIME)
@@ -40,7 +40,7 @@ class Concern(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One thing about one computer: ``text`` goes on after the computer's name, ``link`` asks what its page answers.
+    """One concern about one computer: ``text`` follows the computer's name, ``link`` asks what its page answers.
 
     ``since``: when it began, of what has a beginning; the last contact of a silent computer.
     """
@@ -58,16 +58,16 @@ class Attention:
 class AtProject:
     """What a client last said of a project that it has: troubles as (kind, type, since), seconds of jobs in store.
 
-    ``types``: the processor types that the project has programs for; None: for all. ``barred``: types that it may not
-    use here.
+    ``types``: the processor types that the project has programs for; None: for all. ``excluded_types``:
+    types that it may not use here.
     """
 
     name: str
     troubles: Sequence[tuple[str, str, dt.datetime]]
     in_store_secs: int
-    is_resting: bool
+    is_paused: bool
     types: frozenset[str] | None
-    barred: frozenset[str]
+    excluded_types: frozenset[str]
 
 
 def idle_types(
@@ -80,8 +80,8 @@ def idle_types(
     """
     idle = []
     for type_ in types:
-        serving = [p for p in projects if (p.types is None or type_ in p.types) and type_ not in p.barred]
-        serving = [project for project in serving if not project.is_resting]
+        serving = [p for p in projects if (p.types is None or type_ in p.types) and type_ not in p.excluded_types]
+        serving = [project for project in serving if not project.is_paused]
         since = [_without_work_since(project, type_) for project in serving]
         if not since or None in since:
             continue
@@ -98,12 +98,12 @@ def _without_work_since(project: AtProject, type_: str) -> dt.datetime | None:
 
 
 def are_failing(succeeded: int, failed: int) -> bool:
-    """Whether so many failed jobs of a week are more than the few that always fail."""
+    """Whether more jobs of a week failed than the few that always do."""
     return failed >= MIN_FAILED_JOBS and failed >= FAILING_FRACTION * (succeeded + failed)
 
 
 def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
-    """What there is to say of these computers of the user, the silent ones first; six statements."""
+    """The concerns about these computers of the user, silent ones first; six statements."""
     in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=WEEK_DAYS - 1)
@@ -143,11 +143,13 @@ def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
         "host_id", "project__name", "state", "no_rsc", "suspended", "no_new_work"
     ):
         types = programs.get(row.project_id)
-        barred = frozenset((*row.no_rsc, *excluded.get(row.host_id, ())))
-        by_host.setdefault(row.host_id, []).append(_at_project(row, frozenset(types) if types else None, barred))
+        excluded_types = frozenset((*row.no_rsc, *excluded.get(row.host_id, ())))
+        by_host.setdefault(row.host_id, []).append(
+            _at_project(row, frozenset(types) if types else None, excluded_types)
+        )
     lines = []
     for host in hosts:
-        types_here = [CPU, *dict.fromkeys(str(d["type"]) for d in host.coprocs if d.get("type") and d.get("count"))]
+        types_here = (CPU, *device_types(host.coprocs))
         for type_, since, names in idle_types(types_here, by_host.get(host.pk, []), now):
             lines.append(
                 Attention(
@@ -165,7 +167,7 @@ def _without_work(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
     return lines
 
 
-def _at_project(row: HostProject, types: frozenset[str] | None, barred: frozenset[str]) -> AtProject:
+def _at_project(row: HostProject, types: frozenset[str] | None, excluded_types: frozenset[str]) -> AtProject:
     state: Mapping[str, Any] = row.state
     return AtProject(
         row.project.name,
@@ -173,7 +175,7 @@ def _at_project(row: HostProject, types: frozenset[str] | None, barred: frozense
         int(state.get("queued_secs") or 0) + int(state.get("running_secs") or 0),
         bool(row.suspended or row.no_new_work or state.get("suspended") or state.get("no_new_work")),
         types,
-        barred,
+        excluded_types,
     )
 
 
@@ -211,7 +213,7 @@ def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -
     )
     rows = (
         Day.objects.filter(user=user, day__range=(first, today), host__in=list(names))
-        .annotate(capped=F("flags").bitand(int(Day.Flag.CAPPED)))
+        .annotate(capped=F("flags").bitand(DayFlag.CAPPED.value))
         .filter(Exists(waits), capped__gt=0)
         .values("host_id")
         .annotate(days=Count("day", distinct=True))
@@ -233,7 +235,7 @@ def _capped(user: User, hosts: Iterable[Host], first: dt.date, today: dt.date) -
 
 
 def _not_counted(hosts: Iterable[Host], first: dt.date) -> list[Attention]:
-    """Computers with notes of the last days that speak of work not counted; the page of each says why."""
+    """Computers with notes of the last days about work that does not count; the page of each says why."""
     names = {host.pk: host.name for host in hosts}
     rows = (
         Note.objects.filter(host__in=list(names), day__gte=first, kind__in=_LOSSES)

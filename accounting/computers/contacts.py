@@ -1,4 +1,4 @@
-"""A computer's latest contacts for its page: when, how often the same was answered, and what, in words."""
+"""The latest contacts of a computer for its page: when they were, what they were answered, and how often in a row."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.db.models import Q
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import TroubleKind
 from accounting.models import Answer, Project
-from accounting.rpc.contact_log import SLOTS
+from accounting.rpc.contact_log import MAX_ANSWERS
 from portal.models import Host
 
 _MOST_NAMED: Final = 12
-# Not the rest of the ledger: what a client said of itself is long, and nobody needs it here.
+# Without the rest of the ledger: what a client said of itself is long, and is not needed here.
 _COLUMNS: Final = (
     "host_id",
     "slot",
@@ -53,7 +53,7 @@ class ContactLine:
 
 @dataclass(frozen=True, slots=True)
 class Contacts:
-    """The latest contacts, the newest first. ``are_several``: two clients take turns in reporting as this computer."""
+    """The latest contacts, the newest first. ``are_several``: two clients report as this computer."""
 
     lines: list[ContactLine]
     are_several: bool
@@ -67,11 +67,13 @@ def read_contacts(host: Host, projects: Mapping[int, Project]) -> Contacts:
         rows.setdefault(row.host_id, []).append(row)
     lines = [line for of_one in rows.values() for line in _lines(of_one, projects)]
     lines.sort(key=lambda line: line.last_at, reverse=True)
-    return Contacts(lines[:SLOTS], take_turns([str(row.content.get("cpid", "")) for row in rows.get(host.pk, [])]))
+    return Contacts(
+        lines[:MAX_ANSWERS], are_two_clients([str(row.content.get("cpid", "")) for row in rows.get(host.pk, [])])
+    )
 
 
 def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[ContactLine]:
-    """Of one record's answers, the oldest first: each ends where the next one says that it did."""
+    """The lines of one record's answers, the oldest first. A row has the count and end of the answer before it."""
     lines = []
     for place, row in enumerate(rows):
         if place + 1 < len(rows):
@@ -83,8 +85,8 @@ def _lines(rows: Sequence[Answer], projects: Mapping[int, Project]) -> list[Cont
     return lines
 
 
-def take_turns(ids: Sequence[str]) -> bool:
-    """Whether an id comes back after another one: one client that got a new id never does that."""
+def are_two_clients(ids: Sequence[str]) -> bool:
+    """Whether an id comes back after another one. A single client that got a new id never reports its old one."""
     seen: set[str] = set()
     before = ""
     for each in filter(None, ids):

@@ -1,9 +1,9 @@
-"""Merge: join two records of one computer, in one transaction that loses and invents nothing.
+"""Merge two records of one computer, in one transaction that neither loses nor invents anything.
 
-The older record's days, totals, notes and client keys go to the newer one, which stays; the older one
-remembers where it went, so that a client with its id is still recognised. Locks, in this order: the owner's
-row, then the ledger rows of both computers by host id; the client RPC takes them in the same order. What other rooms
-have about the computer follows (`portal.computers.host_changes.merge_followers`).
+The days, totals, notes and client keys of the older record go to the newer one, which stays. The older one points to
+the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row, then the ledger
+rows of both computers by host id. The client RPC takes them in the same order. What other apps keep about the computer
+is moved by `portal.computers.host_changes.merge_followers`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import TypeVar
 
 from django.db import connection, transaction
 from django.db.models import F, Q
 
+from accounting.computers import sql
+from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.models import Day, HostLedger, HostProject, Note
 from portal.computers.host_changes import merge_followers
@@ -101,7 +104,7 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
     """What merging the two would join; raises MergeRefused."""
     older, newer, older_life, newer_life = _judge(owner_id, host_id, other_id)
     totals = list(HostProject.objects.filter(host=older).values_list("credited", "pending"))
-    credited = [sum(amounts[i] for amounts, _ in totals) for i in range(6)]
+    credited = reduce(Totals.plus, (Totals(*amounts) for amounts, _ in totals), NO_WORK)
     return Preview(
         older=older,
         newer=newer,
@@ -111,15 +114,15 @@ def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
         projects=len(totals),
         notes=Note.objects.filter(host=older).count(),
         keys=ClientKey.objects.filter(host=older, revoked_at=None).count(),
-        credit=credited[0] + credited[1],
-        run_time=credited[2] + credited[3],
-        jobs=credited[4] + credited[5],
-        waiting_credit=sum(pending[0] + pending[1] for _, pending in totals),
+        credit=credited.credit,
+        run_time=credited.run_time,
+        jobs=credited.njobs,
+        waiting_credit=sum(Totals(*pending).credit for _, pending in totals),
     )
 
 
 def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Lifetime, Lifetime]:
-    """(older, newer, their lifetimes); raises MergeRefused. Somebody else's computer is as good as none."""
+    """(older, newer, their lifetimes); raises MergeRefused. Somebody else's computer counts as none."""
     records = records_of(owner_id)
     if host_id not in records or other_id not in records:
         raise MergeRefused(Refusal(Rule.OWNER, "There is no such computer of yours. Choose one of the list."))
@@ -142,14 +145,14 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             return joined
         older, newer, _, _ = _judge(owner_id, host_id, other_id)
         with connection.cursor() as cursor:
-            cursor.execute(_MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
-            cursor.execute(_MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
+            cursor.execute(sql.MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
+            cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
         _move_totals(older, newer)
         for follow in merge_followers:
             follow(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
-        # What was merged into the older one before follows it, so that one step always leads to the record
-        # in use.
+        # Records that were merged into the older one point to the newer one as well, so that one step always leads
+        # to the record in use.
         Host.objects.filter(Q(pk=older.pk) | Q(merged_into=older)).update(merged_into=newer)
         if older.given_name and not newer.given_name:
             Host.objects.filter(pk=newer.pk).update(given_name=older.given_name)
@@ -211,35 +214,3 @@ def _joined_already(owner_id: int, host_id: int, other_id: int) -> Host | None:
         if Host.objects.filter(owner_id=owner_id, pk=gone, merged_into_id=kept).exists():
             return Host.objects.get(owner_id=owner_id, pk=kept)
     return None
-
-
-# All months are visited: a merge is rare, and no day may be left behind.
-_MOVE_DAYS = """
-WITH moved AS (
-    DELETE FROM accounting_day WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *
-)
-INSERT INTO accounting_day AS kept (user_id, day, project_id, host_id, cpu_ec, gpu_ec, cpu_time, gpu_time,
-                                    njobs_success, njobs_error, flags)
-SELECT user_id, day, project_id, %(newer)s, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error,
-flags FROM moved ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET
-    cpu_ec = kept.cpu_ec + excluded.cpu_ec,
-    gpu_ec = kept.gpu_ec + excluded.gpu_ec,
-    cpu_time = kept.cpu_time + excluded.cpu_time,
-    gpu_time = kept.gpu_time + excluded.gpu_time,
-    njobs_success = kept.njobs_success + excluded.njobs_success,
-    njobs_error = kept.njobs_error + excluded.njobs_error,
-    flags = kept.flags | excluded.flags
-"""
-
-_MOVE_NOTES = """
-WITH moved AS (
-    DELETE FROM accounting_note WHERE host_id = %(older)s RETURNING *
-)
-INSERT INTO accounting_note AS kept (host_id, project_id, day, kind, detail, amount, count, first_at, last_at)
-SELECT %(newer)s, project_id, day, kind, detail, amount, count, first_at, last_at FROM moved
-ON CONFLICT ON CONSTRAINT note_once_a_day DO UPDATE SET
-    amount = kept.amount + excluded.amount,
-    count = kept.count + excluded.count,
-    first_at = least(kept.first_at, excluded.first_at),
-    last_at = greatest(kept.last_at, excluded.last_at)
-"""

@@ -1,4 +1,4 @@
-"""Reads: the list of a volunteer's computers, and all that the page of one shows.
+"""What the list of a volunteer's computers shows, and the page of one computer.
 
 Amounts are micro-credits, micro-seconds and jobs. The number of statements is fixed, however many computers,
 projects and days there are.
@@ -15,25 +15,23 @@ from django.conf import settings
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
-from accounting.choosing.choices import NO_WISH, Wish
 from accounting.choosing.reads import computer_of, fractions, read_selection
 from accounting.choosing.texts import Why
 from accounting.choosing.texts import explain as explain_choice
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.computers.contacts import Contacts, read_contacts
-from accounting.computers.texts import Fact, facts
+from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.choice.facts import Choice
+from accounting.engine.choice.facts import CPU, Choice
+from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.engine.paging import Page, Place, page_after
-from accounting.engine.states import plus
-from accounting.ledger.texts import NoteText, explain
+from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
 from portal.people.access import own_hosts
 
 NOTES_SHOWN: Final = 50
-COLOURS: Final = 8
 DAYS_SHOWN: Final = 30
 HOSTS_A_PAGE: Final = 100
 UNMEASURED_FLOPS: Final = 1e9
@@ -71,7 +69,7 @@ class HostLine:
 
     @property
     def place(self) -> Place:
-        """The last heard of comes first."""
+        """The latest contact comes first."""
         return -int(self.host.last_contact_at.timestamp() * 1e6), self.host.pk
 
 
@@ -92,15 +90,13 @@ class HostList:
 
 
 def is_in_contact(host: Host, now: dt.datetime) -> bool:
-    """Whether the computer reported within two of the intervals that clients are told to keep (at least a
-    day).
-    """
+    """Whether the computer reported within two of the intervals that clients are told, or within a day."""
     interval = dt.timedelta(seconds=max(86_400, 2 * settings.AM_REPEAT_SECS))
     return now - host.last_contact_at <= interval
 
 
 def read_hosts(user: User, now: dt.datetime, after: str = "", retired_after: str = "") -> HostList:
-    """The user's computers after a place (`paging`), the last heard of first; ten statements."""
+    """The user's computers after a place (`paging`), the latest contact first; ten statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
     totals = dict(
         HostProject.objects.filter(host__owner=user, host__merged_into=None)
@@ -137,8 +133,7 @@ def read_hosts(user: User, now: dt.datetime, after: str = "", retired_after: str
 
 @dataclass(frozen=True, slots=True)
 class ProjectLine:
-    """One project on one computer: totals, credit of today, what waits, what the client said, the owner's
-    wish.
+    """One project on one computer: totals, credit of today, what waits, what the client said, the owner's wishes.
 
     ``share``: the part of the computer's work that it is chosen for, 0 to 1; None if it is not chosen.
     """
@@ -148,24 +143,17 @@ class ProjectLine:
     today_ec: int
     waiting_ec: int
     remarks: list[str]
-    wish: Wish
+    wish: HostWishes
     share: float | None
     is_listed: bool
 
     @property
     def credit(self) -> int:
-        return self.credited[0] + self.credited[1]
+        return self.credited.credit
 
     @property
     def colour(self) -> int:
-        return self.project.colour % COLOURS
-
-
-@dataclass(frozen=True, slots=True)
-class NoteLine:
-    note: Note
-    project: Project | None
-    text: NoteText
+        return self.project.data_colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,18 +175,18 @@ class HostPage:
     # Why it works for these projects and not for others
     choice: Choice
     why: list[Why]
-    # What it needs from its owner, besides what its notes and its silence say by themselves
+    # What needs its owner's attention, apart from silence and notes, which the page shows by themselves
     attention: list[Attention]
     contacts: Contacts
 
     @property
     def credit(self) -> int:
-        return self.credited[0] + self.credited[1]
+        return self.credited.credit
 
     @property
-    def running(self) -> list[Fact]:
+    def client_facts(self) -> list[ClientFact]:
         """How its client runs."""
-        return facts(self.contact)
+        return client_facts(self.contact)
 
     @property
     def cpu_flops(self) -> float | None:
@@ -207,21 +195,19 @@ class HostPage:
 
     @property
     def is_speed_unknown(self) -> bool:
-        """Whether the speed is what clients put in when the benchmark failed or was skipped (BOINC
-        protocol).
-        """
+        """Whether the speed is the one that clients send when the benchmark failed or was skipped (BOINC protocol)."""
         return self.host.p_fpops == UNMEASURED_FLOPS
 
     @property
     def has_wishes(self) -> bool:
-        return bool(self.excluded_types) or any(line.wish != NO_WISH for line in self.lines)
+        return bool(self.excluded_types) or any(line.wish != NO_WISHES for line in self.lines)
 
     @property
     def resources(self) -> list[str]:
         """What can be kept from a project on this computer, by BOINC's names."""
         devices = [str(device["type"]) for device in self.host.coprocs if device.get("type")]
         kept = [name for line in self.lines for name in line.wish.no_rsc]
-        return list(dict.fromkeys(["CPU", *devices, *kept, *self.excluded_types]))
+        return list(dict.fromkeys([CPU, *devices, *kept, *self.excluded_types]))
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
@@ -271,21 +257,22 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
 def _sum(totals: Iterable[Totals]) -> Totals:
     result = NO_WORK
     for each in totals:
-        result = plus(result, each)
+        result = result.plus(each)
     return result
 
 
 def _line(project: Project, row: HostProject | None, today_ec: int, share: float | None) -> ProjectLine:
     if row is None:
-        return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISH, share, is_listed=False)
-    a, b, c, d, e, f = row.credited
+        return ProjectLine(project, NO_WORK, today_ec, 0, ["not attached yet"], NO_WISHES, share, is_listed=False)
     return ProjectLine(
         project=project,
-        credited=(a, b, c, d, e, f),
+        credited=Totals(*row.credited),
         today_ec=today_ec,
-        waiting_ec=row.pending[0] + row.pending[1],
+        waiting_ec=Totals(*row.pending).credit,
         remarks=_remarks(row, share),
-        wish=Wish(row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked, row.drop_waiting),
+        wish=HostWishes(
+            row.suspended, row.no_new_work, row.excluded, tuple(row.no_rsc), row.update_asked, row.drop_waiting
+        ),
         share=share,
         is_listed=row.listed,
     )

@@ -1,4 +1,4 @@
-"""How a computer's client runs, in words: from what it last said of itself (HostLedger.contact)."""
+"""How a computer's client runs, in words, from what it last said of itself (HostLedger.contact)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.templatetags.display import nbytes, percent
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class ClientFact:
     """A line of the page: what it is, its value, and more on it in small print."""
 
     name: str
@@ -25,24 +25,24 @@ _RUN_MODES: Final = {
 }
 
 
-def facts(contact: Mapping[str, Any]) -> list[Fact]:
+def client_facts(contact: Mapping[str, Any]) -> list[ClientFact]:
     """What is known of it; a value that the client did not send, or that cannot be, is left out."""
     times, net = _mapping(contact, "time_stats"), _mapping(contact, "net_stats")
     found = []
     if mode := _RUN_MODES.get(str(contact.get("run_mode"))):
-        found.append(Fact("Mode", mode))
+        found.append(ClientFact("Mode", mode))
     if (on := _fraction(times, "on_frac")) is not None:
-        found.append(Fact("BOINC runs", f"{percent(on)} of the time"))
+        found.append(ClientFact("BOINC runs", f"{percent(on)} of the time"))
     if (active := _fraction(times, "active_frac")) is not None:
         gpu = _fraction(times, "gpu_active_frac")
         more = f"GPUs {percent(gpu)}" if gpu is not None and percent(gpu) != percent(active) else ""
-        found.append(Fact("May compute", f"{percent(active)} of that", more))
+        found.append(ClientFact("May compute", f"{percent(active)} of that", more))
     if (connected := _fraction(times, "connected_frac")) is not None:
-        found.append(Fact("Connected", f"{percent(connected)} of that"))
+        found.append(ClientFact("Connected", f"{percent(connected)} of that"))
     if down := _positive(net, "bwdown"):
         up = _positive(net, "bwup")
         more = f"{nbytes(up)} a second up" if up else ""
-        found.append(Fact("Network", f"{nbytes(down)} a second down", more))
+        found.append(ClientFact("Network", f"{nbytes(down)} a second down", more))
     return found
 
 

@@ -10,10 +10,11 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounting.choosing.choices import ChoiceRefused, exclude_types, save_wishes
+from accounting.choosing.choices import ChoiceRefused
 from accounting.computers import reads
 from accounting.computers.forms import HostForm, TypesForm, WishForm, wish_forms
 from accounting.computers.merge import Candidate, MergeRefused, candidates, merge, preview
+from accounting.computers.wishes import exclude_types, save_wishes
 from accounting.engine.paging import further
 from credit.statistics.exports import granted_to_host
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
@@ -70,7 +71,7 @@ def _host_page(
 
 
 def _in_use(request: HttpRequest, pk: int) -> Host:
-    """The visitor's computer; for a record that was merged, the one that it is part of."""
+    """The visitor's computer; for a merged record, the one that it was merged into."""
     user = signed_in(request)
     found = get_own_host(user, pk)
     return found if found.merged_into_id is None else get_own_host(user, found.merged_into_id)
@@ -118,7 +119,7 @@ def host_wishes(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def host_retire(request: HttpRequest, pk: int) -> HttpResponse:
-    """Put a computer aside."""
+    """Retire a computer."""
     found = _in_use(request, pk)
     retire_host(found, timezone.now())
     messages.success(request, f"{found.name} is retired. Its history stays.")
@@ -168,5 +169,5 @@ def _sorted_out(found: Host) -> dict[str, list[Candidate]]:
 
 
 def _number(text: str) -> int:
-    """The id of a record out of an address; one that no record can have if it is none."""
+    """The id of a record from an address; 0, which no record has, if it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

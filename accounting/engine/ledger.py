@@ -5,7 +5,7 @@ credit the differences, as far as the machine can have done the work. The rules 
 docs/accounting.md; the comments below cite them as "accounting rules, rule N".
 
 State of a host: when it last reported (our clock), what its own clock said then, and its *level*: five
-allowances (``machine.LEVELS``) that fill with time at the machine's full speed, up to 30 days of it.
+allowances (``machine.Allowance``) that fill with time at the machine's full speed, up to 30 days of it.
 
 State of a host at a project: ``reported``, the last totals (R in the rules); ``high``, the totals before a
 reset, as long as they may come back (W); ``credited`` (C), ``pending`` (Q: not covered by the allowance yet)
@@ -41,53 +41,17 @@ from accounting.engine.machine import (
     HOUR_US,
     NO_ALLOWANCE,
     SECOND_US,
+    Allowance,
     Capacity,
     Ceilings,
-    Levels,
     Machine,
     allowance,
     larger_capacity,
     most_cpu_credit,
     most_gpu_credit,
 )
-from accounting.engine.sharing import hand_out
-from accounting.engine.states import (
-    BASELINE,
-    CAPPED,
-    PENDING_PAID,
-    RESET,
-    RETURNED,
-    SPEED_UNKNOWN,
-    HostState,
-    Intake,
-    Note,
-    NoteKind,
-    ProjectState,
-    Report,
-    Settlement,
-    larger,
-    minus,
-    plus,
-)
-
-__all__ = [
-    "BASELINE",
-    "CAPPED",
-    "PENDING_PAID",
-    "RESET",
-    "RETURNED",
-    "SPEED_UNKNOWN",
-    "Ceilings",
-    "HostState",
-    "Machine",
-    "Note",
-    "NoteKind",
-    "ProjectState",
-    "Report",
-    "Settlement",
-    "offer",
-    "settle",
-]
+from accounting.engine.sharing import distribute
+from accounting.engine.states import DayFlag, HostState, Intake, Note, NoteKind, ProjectState, Report, Settlement
 
 STALE_WITHIN_US: Final = HOUR_US
 LEVEL_KEPT_US: Final = 30 * DAY_US
@@ -135,17 +99,17 @@ def settle(
     if _is_stale(host, now_us, client_now):
         return Settlement(True, host)
     machine = larger_capacity(old, new, ceilings)
-    # A new host has worked for no time that we know of; a clock that was set back has not run either.
+    # A new host has no known time of work; if our clock was set back, no time has passed.
     since_us = now_us if host.last_at_us is None else min(host.last_at_us, now_us)
     known = has_token and host.last_at_us is not None
-    level = _refilled(host.level, machine, since_us, now_us) if known else NO_ALLOWANCE
+    level = _grown(host.level, machine, since_us, now_us) if known else NO_ALLOWANCE
     intake = Intake(machine, now_us - since_us, has_token, honours_handed, dict(projects))
-    _take_in(intake, reports)
-    level, credits = hand_out(intake, level)
+    _take_reports(intake, reports)
+    level, credits = distribute(intake, level)
     current = new if new is not None else old
     if current is not None and current.p_fpops == DEFAULT_FPOPS:
         for project_id in credits:
-            intake.flag(project_id, SPEED_UNKNOWN)
+            intake.flag(project_id, DayFlag.SPEED_UNKNOWN)
     return Settlement(
         False,
         HostState(now_us, client_now if client_now is not None else host.client_now, level),
@@ -167,20 +131,20 @@ def _is_stale(host: HostState, now_us: int, client_now: float | None) -> bool:
     return client_now < host.client_now and abs(now_us - host.last_at_us) < STALE_WITHIN_US
 
 
-def _refilled(level: Levels, machine: Capacity, since_us: int, now_us: int) -> Levels:
+def _grown(level: Allowance, machine: Capacity, since_us: int, now_us: int) -> Allowance:
     """The allowance after some time, at most 30 days' worth (accounting rules, rule 2)."""
-    a, b, c, d, e = allowance(machine, now_us, since_us)
+    more = allowance(machine, now_us, since_us)
     most = allowance(machine, LEVEL_KEPT_US)
-    return (
-        min(level[0] + a, most[0]),
-        min(level[1] + b, most[1]),
-        min(level[2] + c, most[2]),
-        min(level[3] + d, most[3]),
-        min(level[4] + e, most[4]),
+    return Allowance(
+        min(level.cpu_time + more.cpu_time, most.cpu_time),
+        min(level.gpu_time + more.gpu_time, most.gpu_time),
+        min(level.cpu_ec + more.cpu_ec, most.cpu_ec),
+        min(level.gpu_ec + more.gpu_ec, most.gpu_ec),
+        min(level.jobs + more.jobs, most.jobs),
     )
 
 
-def _take_in(intake: Intake, reports: Sequence[Report]) -> None:
+def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
     """Moves each listed project to its new totals and finds what was done (accounting rules 3 to 5)."""
     rows = intake.rows
     seen: set[int] = set()
@@ -196,9 +160,9 @@ def _take_in(intake: Intake, reports: Sequence[Report]) -> None:
         delta, high = _difference(intake, state, report.totals)
         dropped = state.dropped
         if delta != NO_WORK:
-            earned = _tied_to_time(intake, project_id, delta)
+            earned = _limited_by_run_time(intake, project_id, delta)
             if earned is not delta:
-                dropped = plus(dropped, minus(delta, earned))
+                dropped = dropped.plus(delta.minus(earned))
             if earned != NO_WORK:
                 intake.deltas[project_id] = earned
         rows[project_id] = ProjectState(
@@ -226,33 +190,33 @@ def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[To
     """What was done since the last totals, and the high-water mark left (accounting rules 3 and 4)."""
     last, high = state.reported, state.high
     if last is None or not state.listed or not intake.has_token:
-        return minus(totals, _base(intake, state, totals)), None
-    delta = minus(totals, last)
+        return totals.minus(_baseline(intake, state, totals)), None
+    delta = totals.minus(last)
     if min(delta) < 0:
-        _tell(intake, state.project_id, RESET, NoteKind.RESET)
-        return NO_WORK, last if high is None else larger(high, last)
+        _note(intake, state.project_id, DayFlag.RESET, NoteKind.RESET)
+        return NO_WORK, last if high is None else high.larger(last)
     if high is None:
         return delta, None
-    above = minus(totals, high)
+    above = totals.minus(high)
     if _is_too_much(intake, delta):
-        _tell(intake, state.project_id, RETURNED, NoteKind.RETURNED)
-        delta = larger(above, NO_WORK)
+        _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)
+        delta = above.larger(NO_WORK)
     return delta, high if min(above) < 0 else None
 
 
-def _base(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
+def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
     """Where a new attachment starts: what the client had before we could know (accounting rules, rule 3)."""
     if state.handed is None or (state.listed and state.reported is None):
         if totals != NO_WORK:
-            _tell(intake, state.project_id, BASELINE, NoteKind.BASELINE, totals[0] + totals[1])
+            _note(intake, state.project_id, DayFlag.BASELINE, NoteKind.BASELINE, totals.credit)
         return totals
-    if intake.honours_handed and min(minus(totals, state.handed)) >= 0:
+    if intake.honours_handed and min(totals.minus(state.handed)) >= 0:
         return state.handed
     return NO_WORK
 
 
-def _tell(intake: Intake, project_id: int, bit: int, kind: NoteKind, amount: int = 0) -> None:
-    intake.flag(project_id, bit)
+def _note(intake: Intake, project_id: int, flag: DayFlag, kind: NoteKind, amount: int = 0) -> None:
+    intake.flag(project_id, flag)
     intake.notes.append(Note(kind, project_id, amount=amount))
 
 
@@ -263,17 +227,17 @@ def _is_too_much(intake: Intake, delta: Totals) -> bool:
     time.
     """
     most = allowance(intake.capacity, intake.elapsed_us + RETURN_SLACK_US)
-    return delta[2] > most[0] or delta[3] > most[1] or (delta[4] + delta[5]) * SECOND_US > most[4]
+    return delta.cpu_time > most.cpu_time or delta.gpu_time > most.gpu_time or delta.njobs * SECOND_US > most.jobs
 
 
-def _tied_to_time(intake: Intake, project_id: int, delta: Totals) -> Totals:
+def _limited_by_run_time(intake: Intake, project_id: int, delta: Totals) -> Totals:
     """The difference with its credit cut to what its run time is worth (accounting rules, rule 5)."""
-    cpu_ec = min(delta[0], most_cpu_credit(intake.capacity, delta[2]))
-    gpu_ec = min(delta[1], most_gpu_credit(intake.capacity, delta[3]))
-    if cpu_ec == delta[0] and gpu_ec == delta[1]:
+    cpu_ec = min(delta.cpu_ec, most_cpu_credit(intake.capacity, delta.cpu_time))
+    gpu_ec = min(delta.gpu_ec, most_gpu_credit(intake.capacity, delta.gpu_time))
+    if cpu_ec == delta.cpu_ec and gpu_ec == delta.gpu_ec:
         return delta
-    intake.flag(project_id, CAPPED)
-    for kind, excess in (("cpu_ec", delta[0] - cpu_ec), ("gpu_ec", delta[1] - gpu_ec)):
+    intake.flag(project_id, DayFlag.CAPPED)
+    for kind, excess in (("cpu_ec", delta.cpu_ec - cpu_ec), ("gpu_ec", delta.gpu_ec - gpu_ec)):
         if excess:
             intake.notes.append(Note(NoteKind.EC_ABOVE_TIME, project_id, kind, excess, kind))
-    return (cpu_ec, gpu_ec, delta[2], delta[3], delta[4], delta[5])
+    return delta._replace(cpu_ec=cpu_ec, gpu_ec=gpu_ec)

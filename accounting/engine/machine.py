@@ -1,4 +1,4 @@
-"""What a machine can do at most, from the hardware it says it has (accounting rules, rules 2 and 5).
+"""The most that a machine can do, given the hardware that it reports (accounting rules, rules 2 and 5).
 
 All arithmetic is in whole numbers: times in micro-seconds, credit in micro-credits, jobs in micro-jobs. A
 processor of ``f`` FLOPS earns ``t * f / 432e9`` micro-credits in ``t`` micro-seconds.
@@ -19,10 +19,19 @@ DAY_US = 24 * HOUR_US
 _CPU_DIVISOR = FLOPS_PER_CREDIT
 _GPU_DIVISOR = 5 * FLOPS_PER_CREDIT
 
-# What a machine has an allowance of, in this order: instance-seconds, credit, and jobs of either outcome.
-LEVELS = ("cpu_time", "gpu_time", "cpu_ec", "gpu_ec", "jobs")
-Levels = tuple[int, int, int, int, int]
-NO_ALLOWANCE: Levels = (0, 0, 0, 0, 0)
+
+class Allowance(NamedTuple):
+    """What a machine can have done: instance-seconds, credit, and jobs of either outcome; all in micro-units."""
+
+    cpu_time: int
+    gpu_time: int
+    cpu_ec: int
+    gpu_ec: int
+    jobs: int
+
+
+ALLOWANCE_KINDS = Allowance._fields
+NO_ALLOWANCE = Allowance(0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,7 @@ def capacity(machine: Machine | None, ceilings: Ceilings) -> Capacity:
 
 
 def larger_capacity(old: Machine | None, new: Machine | None, ceilings: Ceilings) -> Capacity:
-    """Figure by figure the larger of two descriptions: at a change, the work reported is of either."""
+    """The larger of two descriptions, figure by figure: at a change, work may come from either hardware."""
     if new is None:
         return capacity(old, ceilings)
     ours = capacity(new, ceilings)
@@ -91,15 +100,15 @@ def larger_capacity(old: Machine | None, new: Machine | None, ceilings: Ceilings
     return Capacity(*map(max, capacity(old, ceilings), ours))
 
 
-def allowance(machine: Capacity, until_us: int, since_us: int = 0) -> Levels:
-    """The most that a machine can do between two times, in the order of ``LEVELS``.
+def allowance(machine: Capacity, until_us: int, since_us: int = 0) -> Allowance:
+    """The most that a machine can do between two times.
 
     Credit is rounded as the difference of two whole numbers, not as a product of the time between: the parts
     of a long time add up to the whole, so a host that reports twice a minute loses no more than one that
     reports daily.
     """
     elapsed_us = until_us - since_us
-    return (
+    return Allowance(
         machine.cpu_instances * elapsed_us,
         machine.gpu_instances * elapsed_us,
         machine.cpu_flops * until_us // _CPU_DIVISOR - machine.cpu_flops * since_us // _CPU_DIVISOR,

@@ -1,7 +1,8 @@
-"""Long tables a page at a time, each page by the place of the row before it (a keyset): whatever comes or goes between
-two pages, no row is shown twice and none that stays where it is is missed. Pure.
+"""Long tables, one page at a time (keyset paging). Pure.
 
-A place is one or several whole numbers that stand in an address as text: ``-1500000_17``.
+A page begins after the place of the last row of the page before it. So no row is shown twice, and no row that stays
+in its place is left out, whatever comes or goes between two pages. A place is one or several whole numbers, written
+in an address as ``-1500000_17``.
 """
 
 from __future__ import annotations

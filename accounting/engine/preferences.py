@@ -1,7 +1,7 @@
-"""Computing preferences that clients are sent: always a complete set, within sane limits. Pure.
+"""The computing preferences that clients are sent: always a complete set, within sane limits. Pure.
 
-Source: BOINC protocol, preferences elements. A dynamic account manager's preferences replace the client's own, and what
-is left out falls back to the client's default, so nothing may be left out.
+Source: BOINC protocol, preferences elements. The preferences of a dynamic account manager replace the client's own.
+What is left out falls back to the client's default, so nothing may be left out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ VENUES: Final = ("home", "work", "school")
 """Places that may have a set of their own; under "venues" beside the elements of the set for everywhere."""
 
 PRESETS: Final[dict[str, dict[str, float]]] = {
-    # Hardly to be noticed: computes while nobody is there, with half of the processors.
+    # Hardly noticeable: computes while nobody is there, with half of the processors.
     "gentle": {
         "run_if_user_active": 0,
         "idle_time_to_run": 10,
@@ -121,7 +121,7 @@ def _hours(own: Mapping[str, object]) -> dict[str, float]:
     }
 
 
-def whole(chosen: Mapping[str, object]) -> dict[str, object]:
+def canonical(chosen: Mapping[str, object]) -> dict[str, object]:
     """A set as it is stored: complete, with its days, if any differ."""
     days = {str(day): hours for day, hours in days_of(chosen).items()}
     return {**complete(chosen), "days": days} if days else {**complete(chosen)}
@@ -133,11 +133,6 @@ def own_venues(chosen: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     if not isinstance(venues, Mapping):
         return {}
     return {name: venues[name] for name in VENUES if isinstance(venues.get(name), Mapping)}
-
-
-def venue_sets(chosen: Mapping[str, object]) -> dict[str, dict[str, float]]:
-    """The complete sets of the places that have one of their own."""
-    return {name: complete(own) for name, own in own_venues(chosen).items()}
 
 
 def complete(chosen: Mapping[str, object]) -> dict[str, float]:
@@ -202,5 +197,5 @@ def _within(value: object, limits: Preference) -> float:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    # An integer may be too large to be asked whether it is finite.
+    # isfinite() fails for integers that are too large for a float.
     return type(value) is int or (type(value) is float and isfinite(value))

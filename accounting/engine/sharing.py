@@ -1,35 +1,36 @@
-"""Sharing a machine's allowance among its projects (accounting rules, rules 6 and 7).
+"""How a machine's allowance is shared among its projects (accounting rules, rules 6 and 7).
 
-What the allowance covers is credited, the same fraction for all projects; the rest waits. What is then left
-of the allowance pays what waits; what waits beyond one day of the machine's work is dropped, and the owner is
-told.
+What the allowance covers is credited, the same fraction for all projects; the rest waits. What is then left of the
+allowance pays what waits. What waits beyond one day of the machine's work is dropped, and the owner is told.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
-from accounting.engine.machine import DAY_US, SECOND_US, Levels, allowance
-from accounting.engine.states import CAPPED, PENDING_PAID, Intake, Note, NoteKind, ProjectState, minus, plus
+from accounting.engine.machine import DAY_US, SECOND_US, Allowance, allowance
+from accounting.engine.states import DayFlag, Intake, Note, NoteKind, ProjectState
 
 PENDING_KEPT_US: Final = DAY_US
+# Credit and run time; jobs are credited at once or dropped.
+_KINDS_THAT_WAIT: Final = KINDS[:4]
 
 
-def hand_out(intake: Intake, level: Levels) -> tuple[Levels, dict[int, Totals]]:
-    """Credits what the level covers (accounting rules, rules 6 and 7): what is left of it, and the credit."""
+def distribute(intake: Intake, level: Allowance) -> tuple[Allowance, dict[int, Totals]]:
+    """Credit what the level covers (accounting rules, rules 6 and 7). Returns what is left of it, and the credit."""
     left = _all_covered(intake, level)
     if left is None:
-        return _share_out(intake, level)
+        return _distribute_scarce(intake, level)
     rows = intake.rows
     for project_id, delta in intake.deltas.items():
-        # This row was made by _take_in for this request alone, so it may be changed in place.
-        rows[project_id].credited = plus(rows[project_id].credited, delta)
+        # This row was made by _take_reports for this request alone, so it may be changed in place.
+        rows[project_id].credited = rows[project_id].credited.plus(delta)
     return left, intake.deltas
 
 
-def _all_covered(intake: Intake, level: Levels) -> Levels | None:
+def _all_covered(intake: Intake, level: Allowance) -> Allowance | None:
     """What is left if the level covers everything and nothing waits, as nearly always; else None."""
     for row in intake.rows.values():
         if row.pending != NO_WORK:
@@ -38,33 +39,34 @@ def _all_covered(intake: Intake, level: Levels) -> Levels | None:
         return level
     cpu_time, gpu_time, cpu_ec, gpu_ec, jobs = level
     for delta in intake.deltas.values():
-        cpu_ec -= delta[0]
-        gpu_ec -= delta[1]
-        cpu_time -= delta[2]
-        gpu_time -= delta[3]
-        jobs -= (delta[4] + delta[5]) * SECOND_US
-    left = (cpu_time, gpu_time, cpu_ec, gpu_ec, jobs)
+        cpu_ec -= delta.cpu_ec
+        gpu_ec -= delta.gpu_ec
+        cpu_time -= delta.cpu_time
+        gpu_time -= delta.gpu_time
+        jobs -= delta.njobs * SECOND_US
+    left = Allowance(cpu_time, gpu_time, cpu_ec, gpu_ec, jobs)
     return left if min(left) >= 0 else None
 
 
-def _share_out(intake: Intake, level: Levels) -> tuple[Levels, dict[int, Totals]]:
+def _distribute_scarce(intake: Intake, level: Allowance) -> tuple[Allowance, dict[int, Totals]]:
     """Rules 6 and 7 in full, kind by kind, for the projects with new work or with work that waits."""
     ids = [i for i, row in intake.rows.items() if row.pending != NO_WORK or i in intake.deltas]
     day = allowance(intake.capacity, PENDING_KEPT_US)
-    left = list(level)
+    left = level._asdict()
     splits = []
-    for index, slot in ((0, 2), (1, 3), (2, 0), (3, 1)):
-        deltas = [intake.deltas.get(i, NO_WORK)[index] for i in ids]
-        waiting = [intake.rows[i].pending[index] for i in ids]
-        split = _split(deltas, waiting, level[slot], day[slot])
-        left[slot] -= sum(split.credited)
+    for kind in _KINDS_THAT_WAIT:
+        deltas = [getattr(intake.deltas.get(i, NO_WORK), kind) for i in ids]
+        waiting = [getattr(intake.rows[i].pending, kind) for i in ids]
+        split = _split(deltas, waiting, left[kind], getattr(day, kind))
+        left[kind] -= sum(split.credited)
         splits.append(split)
-    success = [intake.deltas.get(i, NO_WORK)[4] for i in ids]
-    error = [intake.deltas.get(i, NO_WORK)[5] for i in ids]
-    splits += _split_jobs(success, error, level[4] // SECOND_US)
-    left[4] -= SECOND_US * (sum(splits[4].credited) + sum(splits[5].credited))
-    credits = _book(intake, ids, splits)
-    return (left[0], left[1], left[2], left[3], left[4]), credits
+    success = [intake.deltas.get(i, NO_WORK).njobs_success for i in ids]
+    error = [intake.deltas.get(i, NO_WORK).njobs_error for i in ids]
+    jobs = _split_jobs(success, error, level.jobs // SECOND_US)
+    left["jobs"] -= SECOND_US * sum(sum(split.credited) for split in jobs)
+    splits += jobs
+    credits = _apply(intake, ids, splits)
+    return Allowance(**left), credits
 
 
 @dataclass(slots=True)
@@ -123,7 +125,7 @@ def _scaled(amounts: list[int], limit: int) -> list[int]:
     return [amount * limit // total for amount in amounts]
 
 
-def _book(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, Totals]:
+def _apply(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, Totals]:
     """Writes the outcome into the rows, marks and notes; returns the credit of each project that got some."""
     credits = {}
     columns = zip(
@@ -139,16 +141,16 @@ def _book(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, Tot
         if credited != NO_WORK:
             credits[project_id] = credited
         if late != NO_WORK:
-            intake.flag(project_id, PENDING_PAID)
-        if dropped != NO_WORK or max(minus(pending, row.pending)) > 0:
-            intake.flag(project_id, CAPPED)
+            intake.flag(project_id, DayFlag.PENDING_PAID)
+        if dropped != NO_WORK or max(pending.minus(row.pending)) > 0:
+            intake.flag(project_id, DayFlag.CAPPED)
         intake.rows[project_id] = ProjectState(
             project_id,
             row.reported,
             row.high,
-            plus(row.credited, credited),
+            row.credited.plus(credited),
             pending,
-            plus(row.dropped, dropped) if dropped != NO_WORK else row.dropped,
+            row.dropped.plus(dropped) if dropped != NO_WORK else row.dropped,
             row.handed,
             row.listed,
         )
@@ -161,4 +163,4 @@ def _book(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, Tot
 
 def _by_project(by_kind: list[list[int]]) -> list[Totals]:
     """Six lists with a number per project, as a total per project."""
-    return cast("list[Totals]", list(zip(*by_kind, strict=True)))
+    return [Totals._make(amounts) for amounts in zip(*by_kind, strict=True)]

@@ -1,25 +1,28 @@
-"""The ledger's vocabulary: states before and after, what a request says, what comes of it.
+"""The ledger's vocabulary: the state of a host and its projects, a report, what is settled, flags and notes.
 
-Amounts of a project are six whole numbers in the order of ``amounts.KINDS``: micro-credits, micro-seconds and
-jobs. Our clock is in micro-seconds since 1970, a client's in seconds. docs/accounting.md explains the terms.
+Amounts of a project are `amounts.Totals`. Our clock is in micro-seconds since 1970, a client's in seconds.
+docs/accounting.md explains the terms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Final, NamedTuple
+from enum import IntFlag, StrEnum
+from typing import NamedTuple
 
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.machine import NO_ALLOWANCE, Capacity, Levels
+from accounting.engine.machine import NO_ALLOWANCE, Allowance, Capacity
 
-# Bits that mark a day's row of a project.
-CAPPED: Final = 1
-RESET: Final = 2
-BASELINE: Final = 4
-SPEED_UNKNOWN: Final = 8
-RETURNED: Final = 16
-PENDING_PAID: Final = 32
+
+class DayFlag(IntFlag):
+    """Bits that mark a day of a computer at a project. They are stored: a value never changes its meaning."""
+
+    CAPPED = 1
+    RESET = 2
+    BASELINE = 4
+    SPEED_UNKNOWN = 8
+    RETURNED = 16
+    PENDING_PAID = 32
 
 
 class NoteKind(StrEnum):
@@ -55,7 +58,7 @@ class HostState:
 
     last_at_us: int | None = None
     client_now: float | None = None
-    level: Levels = NO_ALLOWANCE
+    level: Allowance = NO_ALLOWANCE
 
 
 @dataclass(slots=True)
@@ -97,7 +100,7 @@ class Settlement:
 
 @dataclass(slots=True)
 class Intake:
-    """One request in work: its circumstances, and what rules 3 to 7 make of it."""
+    """A request while it is being settled: its circumstances, and what rules 3 to 7 have made of it so far."""
 
     capacity: Capacity
     elapsed_us: int
@@ -108,24 +111,5 @@ class Intake:
     flags: dict[int, int] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
-    def flag(self, project_id: int, bit: int) -> None:
-        self.flags[project_id] = self.flags.get(project_id, 0) | bit
-
-
-def plus(a: Totals, b: Totals) -> Totals:
-    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5])
-
-
-def minus(a: Totals, b: Totals) -> Totals:
-    return (a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3], a[4] - b[4], a[5] - b[5])
-
-
-def larger(a: Totals, b: Totals) -> Totals:
-    return (
-        max(a[0], b[0]),
-        max(a[1], b[1]),
-        max(a[2], b[2]),
-        max(a[3], b[3]),
-        max(a[4], b[4]),
-        max(a[5], b[5]),
-    )
+    def flag(self, project_id: int, flag: DayFlag) -> None:
+        self.flags[project_id] = self.flags.get(project_id, 0) | flag.value

@@ -1,7 +1,7 @@
-"""A volunteer's days in full, row by row: what downloads and the REST API hand out.
+"""A volunteer's days row by row, for downloads and the REST API.
 
-Read page by page along the table's key, so that a history of any length takes the same memory, and a page deep in it
-costs what the first one does. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
+Rows are read page by page along the table's key. So a history of any length takes the same memory, and a page deep in
+it costs what the first one does. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from typing import Final
 
 from django.db import connection
 
-from accounting.engine.amounts import Totals
+from accounting.engine.amounts import KINDS, Totals
+from accounting.engine.states import DayFlag
 from accounting.models import Day, Project
 from portal.models import Host, User
 
 PAGE_ROWS: Final = 2_000
+_FLAG_NAMES: Final = [(flag.value, name.lower()) for name, flag in DayFlag.__members__.items()]
 
 Place = tuple[dt.date, int, int]
-"""Where a row stands: day, project, computer; rows come in this order."""
+"""The place of a row: day, project, computer; rows come in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayRow:
-    """What one computer was credited at one project on one day; ``flags`` are those of `Day.Flag`."""
+    """What one computer was credited at one project on one day; ``flags`` are a `DayFlag`."""
 
     day: dt.date
     project_id: int
@@ -40,7 +42,7 @@ class DayRow:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What rows call by number: projects (name, master URL) and the volunteer's computers (name)."""
+    """The names behind the ids in rows: projects (name, master URL) and the volunteer's computers (name)."""
 
     projects: dict[int, tuple[str, str]]
     hosts: dict[int, str]
@@ -56,7 +58,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DayRange:
     """Which rows: from one day to another, both included; of one project or computer only, if given."""
 
     first: dt.date
@@ -72,7 +74,7 @@ def read_names(user: User) -> Names:
     return Names(projects, {host.pk: host.name for host in hosts})
 
 
-def read_page(user: User, wanted: Wanted, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
+def read_page(user: User, wanted: DayRange, after: Place | None = None, limit: int = PAGE_ROWS) -> list[DayRow]:
     """The next ``limit`` rows after a place, oldest day first; one statement."""
     first = max(wanted.first, after[0]) if after else wanted.first
     rows = Day.objects.filter(user=user, day__range=(first, wanted.last))
@@ -86,29 +88,23 @@ def read_page(user: User, wanted: Wanted, after: Place | None = None, limit: int
         "day",
         "project_id",
         "host_id",
-        "cpu_ec",
-        "gpu_ec",
-        "cpu_time",
-        "gpu_time",
-        "njobs_success",
-        "njobs_error",
+        *KINDS,
         "flags",
     )
     return [
-        DayRow(day, project, host, (a, b, c, d, e, f), flags)
-        for day, project, host, a, b, c, d, e, f, flags in found[:limit]
+        DayRow(day, project, host, Totals(*amounts), flags) for day, project, host, *amounts, flags in found[:limit]
     ]
 
 
-def read_pages(user: User, wanted: Wanted, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
+def read_pages(user: User, wanted: DayRange, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
     """All rows, a page at a time.
 
-    Between the pages the database connection is given back: whoever downloads slowly keeps nobody else waiting.
+    The database connection is closed between the pages, so that a slow download does not occupy it.
     """
     after: Place | None = None
     while True:
         page = read_page(user, wanted, after, page_rows)
-        give_back_connection()
+        close_connection()
         if page:
             yield page
         if len(page) < page_rows:
@@ -116,12 +112,12 @@ def read_pages(user: User, wanted: Wanted, page_rows: int = PAGE_ROWS) -> Iterat
         after = page[-1].place
 
 
-def give_back_connection() -> None:
-    """Let others have the database connection until the next statement; within a transaction it is kept."""
+def close_connection() -> None:
+    """Close the database connection until the next statement, unless it is in a transaction."""
     if not connection.in_atomic_block:
         connection.close()
 
 
 def flag_names(flags: int) -> list[str]:
     """The flags of a day as documented words: ["capped", "speed_unknown"]."""
-    return [flag.name.lower() for flag in Day.Flag if flags & flag]
+    return [name for bit, name in _FLAG_NAMES if flags & bit]

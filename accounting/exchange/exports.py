@@ -1,7 +1,7 @@
 """Downloads of a history: every row of the range, as CSV or JSON, streamed with exact amounts.
 
-Amounts are decimal text with six digits after the point, credits or seconds, so that nothing is rounded and the sums
-are those of the history page to the last digit.
+Credits and seconds are decimal text with six digits after the point, so that nothing is rounded and the sums equal
+those of the history page.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from accounting.engine.amounts import NO_WORK, Totals, format_micro
-from accounting.engine.states import plus
-from accounting.exchange.day_rows import DayRow, Names, Wanted, flag_names
+from accounting.exchange.day_rows import DayRange, DayRow, Names, flag_names
 
 COLUMNS: Final = (
     "day",
@@ -32,7 +31,7 @@ COLUMNS: Final = (
     "flags",
 )
 AMOUNTS: Final = COLUMNS[6:12]
-# Spreadsheets take a text that begins so for a formula.
+# Spreadsheets take a text with one of these at its start for a formula.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -67,14 +66,14 @@ def as_csv(pages: Iterable[Sequence[DayRow]], names: Names) -> Iterator[bytes]:
         yield _csv_lines(lines)
 
 
-def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: Wanted) -> Iterator[bytes]:
+def as_json(pages: Iterable[Sequence[DayRow]], names: Names, wanted: DayRange) -> Iterator[bytes]:
     """One object: the range, the rows, and their sums at the end."""
     yield f'{{"first": "{wanted.first}", "last": "{wanted.last}", "rows": ['.encode()
     sums, separator = NO_WORK, "\n"
     for page in pages:
         parts = []
         for row in page:
-            sums = plus(sums, row.amounts)
+            sums = sums.plus(row.amounts)
             parts.append(f"{separator}{json.dumps(row_values(row, names), ensure_ascii=False)}")
             separator = ",\n"
         yield "".join(parts).encode()
@@ -88,5 +87,5 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """A text that no spreadsheet runs; what could be a formula gets an apostrophe in front."""
+    """A value that no spreadsheet executes: what could be a formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

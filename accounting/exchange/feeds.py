@@ -1,4 +1,4 @@
-"""News for the notices of BOINC clients, as RSS."""
+"""The operators' announcements as RSS, which BOINC clients show as notices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ else:
 # Clients drop what is older.
 KEPT = dt.timedelta(days=30)
 MOST = 20
-# XML cannot say these in any way.
+# Characters that XML cannot represent.
 _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 

@@ -1,4 +1,4 @@
-"""What static/accounting/history.js draws: a history as plain numbers in natural units, with all words it needs."""
+"""The data of static/accounting/history.js: a history as plain numbers, with all words that the chart needs."""
 
 from __future__ import annotations
 

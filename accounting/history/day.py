@@ -6,12 +6,9 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Final
 
-from accounting.computers.reads import NoteLine
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.paging import Page, Place, page_after
-from accounting.engine.states import plus
-from accounting.history.reads import COLOURS, flag_words
-from accounting.ledger.texts import explain
+from accounting.ledger.texts import NoteLine, explain, flag_words
 from accounting.models import Day, Note, Project
 from portal.models import Host, User
 from portal.people.access import own_hosts
@@ -32,11 +29,11 @@ class Part:
 
     @property
     def credit(self) -> int:
-        return self.amounts[0] + self.amounts[1]
+        return self.amounts.credit
 
     @property
     def colour(self) -> int:
-        return self.project.colour % COLOURS if self.project else 0
+        return self.project.data_colour if self.project else 0
 
     @property
     def notes(self) -> list[str]:
@@ -54,7 +51,7 @@ class DayPage:
 
     @property
     def credit(self) -> int:
-        return self.totals[0] + self.totals[1]
+        return self.totals.credit
 
     @property
     def before(self) -> dt.date | None:
@@ -73,9 +70,9 @@ def read_day(user: User, day: dt.date, after: str = "") -> DayPage:
     totals = NO_WORK
     parts = []
     for row in rows:
-        amounts = (row.cpu_ec, row.gpu_ec, row.cpu_time, row.gpu_time, row.njobs_success, row.njobs_error)
-        totals = plus(totals, amounts)
-        place = (-amounts[0] - amounts[1], -amounts[2] - amounts[3], row.project_id, row.host_id)
+        amounts = row.amounts
+        totals = totals.plus(amounts)
+        place = (-amounts.credit, -amounts.run_time, row.project_id, row.host_id)
         parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags, place))
     parts.sort(key=lambda part: part.place)
     shown = page_after(parts, lambda part: part.place, after, ROWS_A_PAGE)

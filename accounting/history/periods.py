@@ -1,7 +1,7 @@
 """Ranges of days for histories: read from a page's address, cut into days, weeks or months. Pure: no clock, no Django.
 
-Days are UTC days. Whatever is asked for, a range comes out that a page can show, with a sentence for each thing
-that could not be as asked.
+Days are UTC days. Whatever is asked for, the result is a range that a page can show. It has a sentence for each thing
+that could not be done as asked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OLDEST = dt.date(1970, 1, 1)
 
 
 class Step(StrEnum):
-    """What one bar, and one line of the table, stands for."""
+    """The length of time of one bar, and of one line of the table."""
 
     DAY = "day"
     WEEK = "week"
@@ -96,13 +96,13 @@ def _preset_days(preset: str, today: dt.date, earliest: dt.date | None = None) -
         return min(max(earliest, earliest_for(today)), today), today
     if preset == "year":
         return today.replace(month=1, day=1), today
-    # An empty account has no first day: the usual range then.
+    # An account without work has no first day and gets the usual range.
     days = int(preset) if preset.isdigit() else int(DEFAULT_PRESET)
     return today - (days - 1) * _ONE_DAY, today
 
 
 def earliest_for(last: dt.date) -> dt.date:
-    """The first day of a range of the greatest length; day 28 so that no 29 February stands in the way."""
+    """The first day of a range of the greatest length; day 28 so that it exists in every year."""
     return last.replace(year=max(1, last.year - MAX_YEARS), day=min(last.day, 28))
 
 
@@ -113,7 +113,7 @@ def _read_day(params: Mapping[str, str], name: str, problems: list[str]) -> dt.d
     try:
         return dt.datetime.strptime(text, "%Y-%m-%d").date()
     except ValueError:
-        # Cut: an address can be as long as anybody likes.
+        # Cut, as an address can be very long.
         problems.append(
             f"“{text[:20]}” is not a date. Write year-month-day, for example 2026-11-21. These are the last 30 days."
         )

@@ -1,7 +1,8 @@
 """Which kind of GPU a computer's GPU work was done on, as far as that can be known.
 
-Clients report GPU work as one sum for each project. A computer with one kind of GPU, as it last described itself, did
-it on that. Of several kinds, the project's programs tell if they are for one of them alone; else it stays open.
+Clients report GPU work as one sum for each project. A computer that last described one kind of GPU did its work on
+that kind. With several kinds, the project's programs tell, if they are for one of these kinds alone. Otherwise the kind
+stays unknown.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from typing import Final
 
 from django.db.models import Case, IntegerField, Value, When
 
-from accounting.engine.choice.facts import CPU
+from accounting.engine.choice.facts import CPU, device_types
 from accounting.models import PROCESSOR_TYPES, ProjectVersion
-from accounting.rpc.store import device_types
 from portal.models import Host, User
 
 UNKNOWN: Final = 0
@@ -62,7 +62,7 @@ def read_gpu_kinds(user: User) -> GpuKinds:
 
 
 def _programs() -> dict[int, set[str]]:
-    """The types of GPUs that each project has programs for; of a project without any nothing is known."""
+    """The types of GPUs that each project has programs for; a project without any is not listed."""
     served: dict[int, set[str]] = {}
     for project_id, type_ in ProjectVersion.objects.exclude(processor_type=CPU).values_list(
         "project_id", "processor_type"

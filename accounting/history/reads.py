@@ -1,15 +1,16 @@
 """A volunteer's history: what their computers did per day, week or month, cut by project, computer or processor.
 
-Reads are bounded by user and range of days, so that PostgreSQL touches the months of the range alone, and one
-statement adds them up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
+Every read names the user and a range of days, so that PostgreSQL touches only the months of the range. One statement
+adds the days up. Amounts are whole numbers of 1e-6 credits or seconds, and plain counts of jobs.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
 from django.contrib.postgres.aggregates import BitOr
@@ -18,14 +19,16 @@ from django.db.models.functions import Cast, Trunc
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
 from accounting.engine.paging import Place
-from accounting.engine.states import plus
+from accounting.engine.states import DayFlag
 from accounting.history.periods import Period, Step, earliest_for, next_start
 from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
+from accounting.ledger.texts import flag_words
 from accounting.models import Day, Project
 from portal.models import Host, User
+from portal.templatetags.drawings import DATA_COLOURS
 
-MAX_SERIES: Final = 8
-COLOURS: Final = 8
+# As many as there are colours for data.
+MAX_SERIES: Final = DATA_COLOURS
 
 
 class Show(StrEnum):
@@ -46,19 +49,15 @@ class By(StrEnum):
 
 # What the sums of a history are grouped by.
 _PLACE: Final[list[str]] = ["start", "key"]
-# For a quantity, where its two halves are among the six amounts: CPU and GPU, or jobs that succeeded and failed.
-_HALVES: Final = {Show.CREDIT: (0, 1), Show.TIME: (2, 3), Show.JOBS: (4, 5)}
-
-# What the owner should know of a day (accounting rules); the marked ones get a sign in the chart.
-_FLAG_WORDS: Final = {
-    Day.Flag.CAPPED: "more was reported than the computer can do; the rest waits",
-    Day.Flag.RESET: "totals began anew",
-    Day.Flag.RETURNED: "old totals came back",
-    Day.Flag.SPEED_UNKNOWN: "speed not measured, so estimated",
-    Day.Flag.BASELINE: "attached with earlier work, which does not count here",
-    Day.Flag.PENDING_PAID: "earlier work was credited",
+# The two halves of a quantity: CPU and GPU, or jobs that succeeded and failed.
+_HALVES: Final[dict[Show, tuple[Callable[[Totals], int], Callable[[Totals], int]]]] = {
+    Show.CREDIT: (attrgetter("cpu_ec"), attrgetter("gpu_ec")),
+    Show.TIME: (attrgetter("cpu_time"), attrgetter("gpu_time")),
+    Show.JOBS: (attrgetter("njobs_success"), attrgetter("njobs_error")),
 }
-_MARKED: Final = Day.Flag.CAPPED | Day.Flag.RESET | Day.Flag.RETURNED | Day.Flag.SPEED_UNKNOWN
+
+# Days with one of these get a sign in the chart.
+_MARKED: Final = DayFlag.CAPPED | DayFlag.RESET | DayFlag.RETURNED | DayFlag.SPEED_UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,25 +165,20 @@ class History:
 
     @property
     def marked(self) -> list[int]:
-        """Places of the days with a sign in the chart; of weeks and months most would have one."""
+        """Indexes of the days with a sign in the chart. Weeks and months have none, as most would have one."""
         if self.period.step is not Step.DAY:
             return []
         return [place for place, line in enumerate(self.lines) if line.flags & _MARKED]
 
     @property
     def is_empty(self) -> bool:
-        """No work of any kind: not even run time that has brought no job to its end yet."""
+        """No work of any kind, not even run time of jobs that are not finished yet."""
         return not any(self.totals)
-
-
-def flag_words(flags: int) -> list[str]:
-    """In words, what the owner should know of a day with these flags."""
-    return [words for flag, words in _FLAG_WORDS.items() if flags & flag]
 
 
 def quantity(amounts: Totals, show: Show) -> int:
     """The chosen quantity of six amounts: credit, run time or jobs, both halves together."""
-    return sum(amounts[index] for index in _HALVES[show])
+    return sum(half(amounts) for half in _HALVES[show])
 
 
 def read_history(user: User, period: Period, show: Show, by: By, today: dt.date) -> History:
@@ -201,11 +195,11 @@ def read_history(user: User, period: Period, show: Show, by: By, today: dt.date)
         cells = read_cells(user, period, by)
         groups = _groups(cells, show, _names(user, by, {cell.key for cell in cells}))
         series, parts = _stack(cells, show, groups)
-    return _lay_out(period, show, by, today, cells, series, parts, groups)
+    return _build_history(period, show, by, today, cells, series, parts, groups)
 
 
 def read_first_day(user: User, today: dt.date) -> dt.date | None:
-    """The first day with work; the months are looked through in order, and the first row ends the search."""
+    """The first day with work; the months are searched in order, and the first row ends the search."""
     days = Day.objects.filter(user=user, day__range=(earliest_for(today), today)).order_by("day")
     return days.values_list("day", flat=True).first()
 
@@ -232,14 +226,7 @@ def _sums(user: User, period: Period, key: F | Case | None, limit: int | None = 
         Cell(
             start=row["start"],
             key=row["key"],
-            amounts=(
-                row["sum_cpu_ec"],
-                row["sum_gpu_ec"],
-                row["sum_cpu_time"],
-                row["sum_gpu_time"],
-                row["sum_njobs_success"],
-                row["sum_njobs_error"],
-            ),
+            amounts=Totals(*(row[f"sum_{kind}"] for kind in KINDS)),
             flags=row["all_flags"] or 0,
         )
         for row in (found if limit is None else found[:limit])
@@ -250,17 +237,17 @@ def _names(user: User, by: By, keys: Iterable[int]) -> dict[int, tuple[str, int]
     """Name and colour of each project or computer; a computer's colour is its place among its owner's."""
     if by is By.PROJECT:
         projects = Project.objects.filter(pk__in=keys).only("pk", "name", "colour")
-        return {project.pk: (project.name, project.colour % COLOURS) for project in projects}
+        return {project.pk: (project.name, project.data_colour) for project in projects}
     hosts = Host.objects.filter(owner=user).only("pk", "given_name", "domain_name").order_by("pk")
-    return {host.pk: (host.name, place % COLOURS) for place, host in enumerate(hosts)}
+    return {host.pk: (host.name, place % DATA_COLOURS) for place, host in enumerate(hosts)}
 
 
 Parts = dict[dt.date, list[int]]
 
 
 def _outcomes(cells: Sequence[Cell]) -> tuple[list[tuple[str, str]], Parts]:
-    """Jobs that succeeded and failed: of which processors they were, clients do not say."""
-    parts = {cell.start: [cell.amounts[4], cell.amounts[5]] for cell in cells}
+    """Jobs that succeeded and failed; clients do not say on which processors they ran."""
+    parts = {cell.start: [cell.amounts.njobs_success, cell.amounts.njobs_error] for cell in cells}
     return [("Succeeded", "2"), ("Failed", "5")], parts
 
 
@@ -269,16 +256,16 @@ def _processors(cells: Sequence[Cell], show: Show, kinds: GpuKinds) -> tuple[lis
     cpu, gpu = _HALVES[show]
     sums: dict[int, int] = {}
     for cell in cells:
-        if amount := cell.amounts[gpu]:
+        if amount := gpu(cell.amounts):
             sums[cell.key] = sums.get(cell.key, 0) + amount
     shown = sorted(sums, key=lambda kind: (-sums[kind], kind)) or [UNKNOWN]
     places = {kind: place for place, kind in enumerate(shown, 1)}
     parts: Parts = {}
     for cell in cells:
         values = parts.setdefault(cell.start, [0] * (len(shown) + 1))
-        values[0] += cell.amounts[cpu]
-        if cell.amounts[gpu]:
-            values[places[cell.key]] += cell.amounts[gpu]
+        values[0] += cpu(cell.amounts)
+        if amount := gpu(cell.amounts):
+            values[places[cell.key]] += amount
     names = [(kinds.names[kind][0], str(kinds.names[kind][1])) for kind in shown]
     return [("CPU", "0"), *names], parts
 
@@ -290,18 +277,18 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
     """
     sums: dict[int, Totals] = {}
     for cell in cells:
-        sums[cell.key] = plus(sums.get(cell.key, NO_WORK), cell.amounts)
+        sums[cell.key] = sums.get(cell.key, NO_WORK).plus(cell.amounts)
     ranked = sorted(sums, key=lambda key: (-quantity(sums[key], show), key))
     groups: list[Group] = []
     taken: set[int] = set()
     for key in ranked:
-        name, colour = names.get(key, (f"number {key}, no longer known", key % COLOURS))
+        name, colour = names.get(key, (f"number {key}, no longer known", key % DATA_COLOURS))
         total = quantity(sums[key], show)
         shade = "other"
         if total and len(taken) < MAX_SERIES:
-            # Nine share eight colours: in one chart the smaller one takes a colour that is free.
+            # Two may have the same colour. In one chart the smaller one takes a colour that is free.
             if colour in taken:
-                colour = min(set(range(COLOURS)) - taken)
+                colour = min(set(range(DATA_COLOURS)) - taken)
             taken.add(colour)
             shade = str(colour)
         groups.append(Group(key, name, shade, sums[key], total))
@@ -309,7 +296,7 @@ def _groups(cells: Sequence[Cell], show: Show, names: dict[int, tuple[str, int]]
 
 
 def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[list[tuple[str, str]], Parts]:
-    """The groups with a colour as layers, and one for all others that did anything."""
+    """The groups with a colour as layers, and one layer for all others with any work."""
     shown = [group for group in groups if group.colour != "other"]
     layers = [(group.name, group.colour) for group in shown]
     if others := sum(bool(group.total) for group in groups) - len(shown):
@@ -323,7 +310,7 @@ def _stack(cells: Sequence[Cell], show: Show, groups: Sequence[Group]) -> tuple[
     return layers, parts
 
 
-def _lay_out(
+def _build_history(
     period: Period,
     show: Show,
     by: By,
@@ -345,12 +332,12 @@ def _lay_out(
         )
     for cell in cells:
         line = lines[cell.start]
-        line.amounts = plus(line.amounts, cell.amounts)
+        line.amounts = line.amounts.plus(cell.amounts)
         line.total += quantity(cell.amounts, show)
         line.flags |= cell.flags
     totals = NO_WORK
     for line in lines.values():
-        totals = plus(totals, line.amounts)
+        totals = totals.plus(line.amounts)
     ordered = list(lines.values())
     columns = [[line.parts[place] for line in ordered] for place in range(len(layers))]
     best = max(ordered, key=lambda line: line.total, default=None)

@@ -1,26 +1,132 @@
-"""Pages and downloads that the history leads to: one day in full, and the rows of a range."""
+"""The history page, the page of one day, and the downloads of a range of days."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from enum import StrEnum
+from typing import Final, TypeVar
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from accounting.engine.paging import further
+from accounting.engine.paging import further, page_after
 from accounting.exchange import exports
-from accounting.exchange.day_rows import Wanted, read_names, read_pages
-from accounting.history.day import read_day
-from accounting.history.periods import read_period
-from accounting.history.reads import read_first_day
+from accounting.exchange.day_rows import DayRange, read_names, read_pages
+from accounting.history.charts import address, chart_data
+from accounting.history.day import read_day, read_notes
+from accounting.history.periods import PRESETS, Period, Step, neighbours, read_period
+from accounting.history.reads import MAX_SERIES, By, History, Show, read_first_day, read_history
 from portal.people.access import signed_in
 
+NOTES_SHOWN: Final = 20
+ROWS_A_PAGE: Final = 100
 _TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+@require_safe
+@login_required
+def history(request: HttpRequest) -> HttpResponse:
+    """What did I give, when, where? The page, or (for htmx) the part of it that the controls change."""
+    user, today = signed_in(request), timezone.now().date()
+    params = request.GET.dict()
+    earliest = read_first_day(user, today) if params.get("range") == "all" else None
+    period = read_period(params, today, earliest)
+    show = _choice(params, "show", Show.CREDIT, period)
+    by = _choice(params, "by", By.PROJECT, period)
+    shown = read_history(user, period, show, by, today)
+    template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
+    tables = _history_tables(shown, params, is_more=template is not None)
+    context: dict[str, object] = {"history": shown, "today": today, **tables}
+    if template is None:
+        context |= {
+            "chart": chart_data(shown),
+            "notes": read_notes(user, period.first, period.last, NOTES_SHOWN),
+            **_history_controls(period, show, by, today),
+        }
+        is_fragment = request.headers.get("HX-Request") == "true"
+        template = "accounting/_history.html" if is_fragment else "accounting/history.html"
+    response = render(request, template, context)
+    # One address has several answers: a cache must not serve a part as the page.
+    response.headers["Vary"] = "Cookie, HX-Request, HX-Target"
+    return response
+
+
+# The rows that replace the "more" of a table, by its id.
+_MORE_ROWS = {
+    "more-days": "accounting/_history_rows.html",
+    "more-groups": "accounting/_history_group_rows.html",
+}
+
+
+def _history_tables(shown: History, params: Mapping[str, str], *, is_more: bool) -> dict[str, object]:
+    """A page of each table, and the addresses of the next ones. ``is_more``: to be added below what is shown."""
+    period = shown.period
+    lines = page_after(shown.lines[::-1], lambda line: line.place, params.get("days_after", ""), ROWS_A_PAGE)
+    # If each has a colour of its own, the legend shows the sums.
+    found = shown.groups if len(shown.groups) > MAX_SERIES else []
+    groups = page_after(found, lambda group: group.place, params.get("groups_after", ""), ROWS_A_PAGE)
+    if is_more:
+        lines, groups = further(lines), further(groups)
+    # The days themselves: "the last 30 days" would be different ones tomorrow.
+    here = {"from": period.first, "to": period.last, "step": period.step, "show": shown.show, "by": shown.by}
+    name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
+    return {
+        "lines": lines,
+        "rows": [(line, address(shown, line)) for line in lines.rows],
+        "groups": groups,
+        "group_rows": [(group, reverse(name, args=[group.key])) for group in groups.rows],
+        "first_rows_url": "?" + urlencode(here),
+        "more_days_url": "?" + urlencode(here | {"days_after": lines.after}) if lines.after else "",
+        "more_groups_url": "?" + urlencode(here | {"groups_after": groups.after}) if groups.after else "",
+    }
+
+
+def _choice(params: Mapping[str, str], name: str, default: _Choice, period: Period) -> _Choice:
+    """A choice from the address; for anything unknown the default, and a sentence on the page."""
+    text = params.get(name, default)
+    try:
+        return type(default)(text)
+    except ValueError:
+        period.problems.append(f"“{text[:20]}” cannot be shown here. This is by {default} instead.")
+        return default
+
+
+def _history_controls(period: Period, show: Show, by: By, today: dt.date) -> dict[str, object]:
+    """The choices of the page, each with the address that it leads to."""
+    kept = {"show": show, "by": by}
+    before, after = neighbours(period, today)
+
+    def range_url(days: tuple[dt.date, dt.date] | None) -> str:
+        if days is None:
+            return ""
+        return "?" + urlencode({"from": days[0], "to": days[1], "step": period.step, **kept})
+
+    return {
+        "presets": [
+            {"name": name, "url": "?" + urlencode({"range": key, **kept}), "is_current": key == period.preset}
+            for key, name in PRESETS.items()
+        ],
+        "before_url": range_url(before),
+        "after_url": range_url(after),
+        # The days themselves: a file of "the last 30 days" that is fetched later would have different ones.
+        "download_query": urlencode({"from": period.first, "to": period.last}),
+        "step_choices": [(str(step), f"{step.capitalize()}s") for step in Step],
+        "show_choices": [(Show.CREDIT, "Credit"), (Show.TIME, "Run time"), (Show.JOBS, "Jobs")],
+        "by_choices": [
+            (By.PROJECT, "project"),
+            (By.COMPUTER, "computer"),
+            (By.PROCESSOR, "outcome" if show is Show.JOBS else "processor type"),
+        ],
+    }
 
 
 @require_safe
@@ -53,9 +159,9 @@ def download(request: HttpRequest, kind: str) -> HttpResponseBase:
     earliest = read_first_day(user, today) if params.get("range") == "all" else None
     period = read_period(params, today, earliest)
     if period.problems:
-        # A file of another range than was asked for would be taken for the right one.
+        # A file of another range would be mistaken for the one that was asked for.
         return HttpResponse(" ".join(period.problems) + "\n", status=400, content_type="text/plain; charset=utf-8")
-    wanted = Wanted(period.first, period.last)
+    wanted = DayRange(period.first, period.last)
     names = read_names(user)
     pages = read_pages(user, wanted)
     body: Iterator[bytes] = exports.as_csv(pages, names) if kind == "csv" else exports.as_json(pages, names, wanted)

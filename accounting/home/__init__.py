@@ -1,0 +1,1 @@
+"""The pages before and after signing in: landing page, how to connect a computer, overview."""

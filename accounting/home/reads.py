@@ -1,4 +1,4 @@
-"""What the home page tells a volunteer: the last thirty days in figures, computers, and what wants attention.
+"""What the home page shows: the last thirty days in figures, the computers, and what needs attention.
 
 Amounts are whole numbers of 1e-6 credits or seconds; days are UTC days.
 """
@@ -10,12 +10,13 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
 from django.db import connection
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
 from accounting.computers.attention import Attention, Concern, read_attention
+from accounting.computers.reads import is_in_contact
+from accounting.home import sql
 from accounting.models import HostProject, Project
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
@@ -26,18 +27,6 @@ WEEK_DAYS = 7
 MAX_HOSTS_SHOWN = 10
 MAX_ATTENTION_LINES = 8
 MAX_SILENT_LINES = 3
-
-# One pass over the range for all three breakdowns: by day, by day and project, by day and computer.
-_BREAKDOWNS = """
-    SELECT GROUPING(project_id, host_id), day, project_id, host_id,
-           sum(cpu_ec + gpu_ec)::bigint, sum(cpu_time)::bigint, sum(gpu_time)::bigint,
-           sum(njobs_success)::bigint, sum(njobs_error)::bigint
-      FROM accounting_day
-     WHERE user_id = %s AND day BETWEEN %s AND %s
-     GROUP BY GROUPING SETS ((day), (day, project_id), (day, host_id))
-"""
-# Values of GROUPING(project_id, host_id): a bit is set for what the row sums over.
-_BY_DAY, _BY_PROJECT, _BY_HOST = 3, 1, 2
 
 
 @dataclass(slots=True)
@@ -93,7 +82,7 @@ class Overview:
     hosts: list[HostLine]
     hosts_active: int
     hosts_total: int
-    # Silent computers are told of together where there are more than a few.
+    # If there are many silent computers, they are shown together in one line.
     silent: list[Attention] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     attention_left_out: int = 0
@@ -112,13 +101,12 @@ def read_overview(user: User, now: dt.datetime) -> Overview:
     today = now.astimezone(dt.UTC).date()
     sums = _read_sums(user, today)
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))
-    active_since = now - dt.timedelta(seconds=max(86_400, 2 * settings.AM_REPEAT_SECS))
     lines = [
         HostLine(
             host=host,
             today_ec=sums.today_by_host.get(host.pk, 0),
             week_ec=sums.week_by_host.get(host.pk, 0),
-            is_active=host.last_contact_at >= active_since,
+            is_active=is_in_contact(host, now),
         )
         for host in hosts
     ]
@@ -151,16 +139,17 @@ def _read_sums(user: User, today: dt.date) -> _Sums:
     first = today - dt.timedelta(days=DAYS_SHOWN - 1)
     week_start = today - dt.timedelta(days=WEEK_DAYS - 1)
     with connection.cursor() as cursor:
-        cursor.execute(_BREAKDOWNS, [user.pk, first, today])
+        cursor.execute(sql.BREAKDOWNS, [user.pk, first, today])
         for grouping, day, project_id, host_id, *amounts in cursor:
-            if grouping == _BY_DAY:
-                sums.by_day[day] = Work(*amounts)
-            elif grouping == _BY_PROJECT and day >= week_start:
-                _add(sums.week_by_project, project_id, amounts[0])
-            elif grouping == _BY_HOST and day >= week_start:
-                _add(sums.week_by_host, host_id, amounts[0])
+            work = Work(*amounts)
+            if grouping == sql.BY_DAY:
+                sums.by_day[day] = work
+            elif grouping == sql.BY_PROJECT and day >= week_start:
+                _add(sums.week_by_project, project_id, work.ec)
+            elif grouping == sql.BY_HOST and day >= week_start:
+                _add(sums.week_by_host, host_id, work.ec)
                 if day == today:
-                    _add(sums.today_by_host, host_id, amounts[0])
+                    _add(sums.today_by_host, host_id, work.ec)
     return sums
 
 
@@ -177,7 +166,7 @@ def _work_of(sums: _Sums, days: list[dt.date]) -> Work:
 
 
 def _read_total_ec(user: User) -> int:
-    """All credit ever, from the totals of the ledger: the days of many years need not be read for it."""
+    """All credit ever, from the totals of the ledger, so that the days of many years need not be read."""
     credited: dict[str, Any] = HostProject.objects.filter(host__owner=user).aggregate(
         total=Cast(Sum(F("credited__0") + F("credited__1")), BigIntegerField())
     )
@@ -196,9 +185,15 @@ def _usual_day(sums: _Sums, complete_days: list[dt.date]) -> int | None:
 def _project_parts(sums: _Sums) -> list[ProjectPart]:
     amounts = {pk: ec for pk, ec in sums.week_by_project.items() if ec}
     total, largest = sum(amounts.values()), max(amounts.values(), default=0)
-    named = Project.objects.filter(pk__in=amounts).values_list("pk", "name", "colour")
+    projects = Project.objects.filter(pk__in=amounts).only("pk", "name", "colour")
     parts = [
-        ProjectPart(name, colour % 8, amounts[pk], amounts[pk] / total, amounts[pk] / largest)
-        for pk, name, colour in named
+        ProjectPart(
+            project.name,
+            project.data_colour,
+            amounts[project.pk],
+            amounts[project.pk] / total,
+            amounts[project.pk] / largest,
+        )
+        for project in projects
     ]
     return sorted(parts, key=lambda part: -part.ec)

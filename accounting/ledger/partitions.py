@@ -1,4 +1,4 @@
-"""The monthly partitions of the daily history: created ahead by a task, and at need by the ledger."""
+"""The monthly partitions of the daily history. A task creates them ahead; a request creates one that is missing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import datetime as dt
 
 from django.db import connection, transaction
 
-# Any number; every process that creates partitions takes the same advisory lock.
-_LOCK = 7_130_001
+from accounting.ledger import sql
 
 
 def month_of(day: dt.date) -> dt.date:
@@ -28,16 +27,12 @@ def create_months(first: dt.date, last: dt.date) -> list[str]:
     created = []
     month = month_of(first)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        cursor.execute(sql.WAIT_FOR_LOCK, [sql.AdvisoryLock.PARTITIONS.value])
         while month <= last:
             name = partition_of(month)
             cursor.execute("SELECT to_regclass(%s)", [name])
             if cursor.fetchone() == (None,):
-                cursor.execute(
-                    f"CREATE TABLE {name} PARTITION OF accounting_day"
-                    " FOR VALUES FROM (%s) TO (%s) WITH (fillfactor = 80)",
-                    [month, next_month(month)],
-                )
+                cursor.execute(sql.CREATE_PARTITION.format(name=name), [month, next_month(month)])
                 created.append(name)
             month = next_month(month)
     return created
@@ -46,17 +41,17 @@ def create_months(first: dt.date, last: dt.date) -> list[str]:
 _known_months: set[dt.date] = set()
 
 
-def is_known(day: dt.date) -> bool:
+def is_partition_known(day: dt.date) -> bool:
     """Whether this process has seen that the partition of ``day`` exists."""
     return month_of(day) in _known_months
 
 
-def ensure_month(day: dt.date) -> None:
-    """Make sure that the partition of ``day`` exists: one look per process and month, so that no report is ever lost
-    because the task that creates partitions ahead did not run."""
+def ensure_partition(day: dt.date) -> None:
+    """Make sure that the partition of ``day`` exists: one look per process and month, so that no report is lost
+    if the task that creates partitions ahead did not run."""
     month = month_of(day)
     if month not in _known_months:
         create_months(month, month)
-        # Inside a transaction it may yet be undone, so that month is looked for again.
+        # A transaction may still be rolled back, so the month is looked for again.
         if not connection.in_atomic_block:
             _known_months.add(month)

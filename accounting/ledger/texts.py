@@ -1,4 +1,4 @@
-"""Notes of the ledger in sentences: what happened, what it means for the owner, what to do.
+"""The ledger's notes and the flags of days in words: what happened, what it means for the owner, what to do.
 
 The kinds are those of accounting/engine/states.py; docs/accounting.md says when each is written.
 """
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from accounting.engine.amounts import KINDS
-from accounting.engine.states import NoteKind
-from accounting.models import Note
+from accounting.engine.states import DayFlag, NoteKind
+from accounting.models import Note, Project
 from portal.templatetags.display import count, credit_text, duration_text
 
 
@@ -22,6 +22,15 @@ class NoteText:
     meaning: str
     to_do: str
     is_loss: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    """A note with its sentences, as pages list it."""
+
+    note: Note
+    project: Project | None
+    text: NoteText
 
 
 _NOTHING_TO_DO: Final = ""
@@ -75,6 +84,22 @@ _UNITS: Final = {
     "njobs_success": "finished jobs",
     "njobs_error": "failed jobs",
 }
+
+
+# What the owner should know of a day (accounting rules).
+_FLAG_WORDS: Final = {
+    DayFlag.CAPPED: "more was reported than the computer can do; the rest waits",
+    DayFlag.RESET: "totals began anew",
+    DayFlag.RETURNED: "old totals came back",
+    DayFlag.SPEED_UNKNOWN: "speed not measured, so estimated",
+    DayFlag.BASELINE: "attached with earlier work, which does not count here",
+    DayFlag.PENDING_PAID: "earlier work was credited",
+}
+
+
+def flag_words(flags: int) -> list[str]:
+    """In words, what the owner should know of a day with these flags."""
+    return [words for flag, words in _FLAG_WORDS.items() if flags & flag]
 
 
 def explain(note: Note, project_name: str = "") -> NoteText:

@@ -1,0 +1,1 @@
+"""Mails to volunteers: which are due, and the page where they choose what they get."""

@@ -1,6 +1,6 @@
-"""The mails that volunteers asked for: who is to be told what, now. Each run may be repeated; nobody is told twice.
+"""The mails that volunteers asked for: who is to be told what. A run may be repeated; nobody is told twice.
 
-Nothing older than a week is told: after a long pause of the tasks nobody gets a heap of old news.
+What began more than a week ago is not told any more, so that nobody gets old news after a long pause of the tasks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from django.db.models import Q
 
 from accounting.computers.attention import Attention, Concern, read_attention
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.states import plus
 from accounting.history.periods import Period, Step
 from accounting.history.reads import By, read_cells
 from accounting.models import Project
@@ -25,13 +24,13 @@ from portal.people.access import own_hosts
 from portal.templatetags.display import count, credit_text, duration_text
 
 _TOLD_FOR: Final = dt.timedelta(days=7)
-# The week that is over is told from Monday to Wednesday.
+# The summary of a week is sent from Monday to Wednesday.
 _LAST_WEEKDAY: Final = 2
 _SHOWN: Final = 20
 
 
-def tell_silent(now: dt.datetime) -> int:
-    """Tell whose computers have fallen silent; how many mails. A silence is told once, however long it lasts."""
+def send_silences(now: dt.datetime) -> int:
+    """Send the mails about computers that fell silent, once for each silence; return how many mails."""
     oldest = now - dt.timedelta(days=MAX_SILENT_DAYS) - _TOLD_FOR
     hosts = Host.objects.filter(
         last_contact_at__range=(oldest, now - dt.timedelta(days=1)),
@@ -72,8 +71,8 @@ def _silence_line(host: Host, now: dt.datetime) -> str:
     return f"{host.name}: last report {host.last_contact_at:%Y-%m-%d %H:%M} UTC, {ago}"
 
 
-def tell_concerns(now: dt.datetime) -> int:
-    """Tell those who asked for it which computers get no work or fail at jobs; how many mails.
+def send_concerns(now: dt.datetime) -> int:
+    """Send the mails about computers without work or with failing jobs; return how many mails.
 
     The same concern of a computer is told once a calendar week.
     """
@@ -114,8 +113,8 @@ class Summary:
     hosts: list[str]
 
 
-def tell_week(now: dt.datetime) -> int:
-    """Send last week's summary to those who asked for it and whose computers did anything; how many mails."""
+def send_summaries(now: dt.datetime) -> int:
+    """Send last week's summary to those who asked for it and whose computers worked; return how many mails."""
     today = now.astimezone(dt.UTC).date()
     if today.weekday() > _LAST_WEEKDAY:
         return 0
@@ -153,20 +152,20 @@ def summarise_week(user: User, first: dt.date) -> Summary | None:
 def _sum(amounts: Iterable[Totals]) -> Totals:
     total = NO_WORK
     for each in amounts:
-        total = plus(total, each)
+        total = total.plus(each)
     return total
 
 
 def _ranked(amounts: dict[int, Totals], names: dict[int, str]) -> list[str]:
-    ranked = sorted(amounts.items(), key=lambda item: (-(item[1][0] + item[1][1]), item[0]))
+    ranked = sorted(amounts.items(), key=lambda item: (-item[1].credit, item[0]))
     return [f"{names.get(key, 'no longer known')}: {_words(each)}" for key, each in ranked[:_SHOWN]]
 
 
 def _words(amounts: Totals) -> str:
     """Credit, run time and jobs: "1 284 credits, 41.2 h of run time, 23 jobs, 1 failed"."""
-    text = f"{credit_text(amounts[0] + amounts[1])} credits, {duration_text(amounts[2] + amounts[3])} of run time"
-    text += f", {count(amounts[4])} {'job' if amounts[4] == 1 else 'jobs'} done"
-    return f"{text}, {count(amounts[5])} failed" if amounts[5] else text
+    text = f"{credit_text(amounts.credit)} credits, {duration_text(amounts.run_time)} of run time"
+    text += f", {count(amounts.njobs_success)} {'job' if amounts.njobs_success == 1 else 'jobs'} done"
+    return f"{text}, {count(amounts.njobs_error)} failed" if amounts.njobs_error else text
 
 
 def _send(user: User, kind: Mail, template: str, told: Mapping[str, object]) -> bool:

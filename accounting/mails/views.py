@@ -1,4 +1,4 @@
-"""Which mails I get: the page to choose, and the address in each mail that ends its kind."""
+"""The page where volunteers choose their mails, and the address in each mail that ends mails of its kind."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""The page of computing preferences: reading, saving, its forms and its words."""

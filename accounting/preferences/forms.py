@@ -1,4 +1,4 @@
-"""The form of the days of the week that have hours of their own, for computing and for the network."""
+"""The forms of the preferences page: numbers and switches, the days with hours of their own, what BOINC shows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Any, Final
 from django import forms
 
 from accounting.engine.preferences import DAY_HOURS, PREFERENCES
+from accounting.models import AccountSettings
+from accounting.preferences.texts import GROUPS, Words
+
+_WORDS: Final = {name: words for group in GROUPS.values() for name, words in group.items()}
 
 # In the order of a week that begins on Monday, with the numbers that clients give them.
 DAYS: Final = {1: "Monday", 2: "Tuesday", 3: "Wednesday", 4: "Thursday", 5: "Friday", 6: "Saturday", 0: "Sunday"}
@@ -16,9 +20,49 @@ _KINDS: Final = {"cpu": DAY_HOURS[0], "net": DAY_HOURS[1]}
 _LABELS: Final = {"cpu": "compute", "net": "use the network"}
 SAME, ALL_DAY, NEVER, BETWEEN = "", "all", "never", "between"
 _MODES: Final = ((SAME, "as on other days"), (ALL_DAY, "all day"), (NEVER, "not at all"), (BETWEEN, "between"))
-# What clients take for a whole day, and for no time of it.
+# The hours by which clients understand the whole day, and no time of it.
 _ALL_DAY_HOURS: Final = (0.0, 24.0)
 _NEVER_HOURS: Final = (24.0, 0.0)
+
+
+class PreferencesForm(forms.Form):
+    """All preferences as fields: switches, and numbers within their limits."""
+
+    def __init__(self, data: Mapping[str, Any] | None = None, *, values: Mapping[str, float]) -> None:
+        super().__init__(data, initial={name: _initial(name, value) for name, value in values.items()})
+        for name, words in _WORDS.items():
+            self.fields[name] = _field(name, words)
+
+    @property
+    def groups(self) -> list[tuple[str, list[tuple[forms.BoundField, Words]]]]:
+        """The fields with their words, as they stand together."""
+        return [(title, [(self[name], words) for name, words in group.items()]) for title, group in GROUPS.items()]
+
+    @property
+    def chosen(self) -> dict[str, float]:
+        """The valid form's values as numbers."""
+        return {name: float(self.cleaned_data[name]) * words.scale for name, words in _WORDS.items()}
+
+
+def is_switch(name: str) -> bool:
+    return PREFERENCES[name][1:] == (0, 1)
+
+
+def _initial(name: str, value: float) -> bool | str:
+    return bool(value) if is_switch(name) else f"{value / _WORDS[name].scale:.10g}"
+
+
+def _field(name: str, words: Words) -> forms.Field:
+    limits = PREFERENCES[name]
+    if is_switch(name):
+        return forms.BooleanField(label=words.label, required=False, help_text=words.help)
+    return forms.FloatField(
+        label=words.label,
+        min_value=limits.low / words.scale,
+        max_value=limits.high / words.scale,
+        help_text=words.help,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +93,7 @@ class DaysForm(forms.Form):
         for day, own in (days or {}).items():
             for kind, (start, end) in _KINDS.items():
                 if start in own and end in own:
-                    initial |= _shown(f"d{day}_{kind}", own[start], own[end])
+                    initial |= _day_initial(f"d{day}_{kind}", own[start], own[end])
         super().__init__(data, initial=initial)
         for day, name in DAYS.items():
             for kind, (start, _) in _KINDS.items():
@@ -114,9 +158,33 @@ class DaysForm(forms.Form):
         return bool(self.errors) or any(day.differs for day in self.days)
 
 
-def _shown(field: str, start: float, end: float) -> dict[str, Any]:
+def _day_initial(field: str, start: float, end: float) -> dict[str, Any]:
     if (start, end) == _NEVER_HOURS:
         return {field: NEVER}
     if start == end or (start, end) == _ALL_DAY_HOURS:
         return {field: ALL_DAY}
     return {field: BETWEEN, f"{field}_from": f"{start:.10g}", f"{field}_until": f"{end:.10g}"}
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceForms:
+    """The two forms that make a set: its numbers and switches, and the days that differ."""
+
+    values: PreferencesForm
+    days: DaysForm
+
+    def are_valid(self) -> bool:
+        return all([self.values.is_valid(), self.days.is_valid()])
+
+
+class ClientDisplayForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+    """What BOINC shows on the volunteer's computers."""
+
+    class Meta:
+        model = AccountSettings
+        fields = ("team_name", "no_project_notices")
+        labels = {"team_name": "Team", "no_project_notices": "Leave out the notices of projects"}
+        help_texts = {
+            "team_name": "A name that BOINC shows beside yours. Nobody else sees it.",
+            "no_project_notices": "Only the news of this site are shown.",
+        }

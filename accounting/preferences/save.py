@@ -1,4 +1,4 @@
-"""Save and forget a volunteer's computing preferences; clients get them with their next reply."""
+"""Save and remove a volunteer's computing preferences; clients get them with their next reply."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils import timezone
 
-from accounting.engine.preferences import VENUES, complete, days_of, own_venues, whole
+from accounting.engine.preferences import VENUES, canonical, complete, days_of, own_venues
 from accounting.models import AccountSettings
 from portal.models import User
 
 EVERYWHERE = ""
-"""The venue of the set that counts wherever a place has none of its own."""
+"""The venue of the set for all places that have none of their own."""
 
 
 class NothingForEverywhere(Exception):
@@ -51,17 +51,17 @@ def save_set(
     """
     if venue not in (EVERYWHERE, *VENUES):
         raise ValueError(f"{venue!r} is no place that clients know")
-    chosen = whole({**values, "days": {str(day): dict(hours) for day, hours in (days or {}).items()}})
+    chosen = canonical({**values, "days": {str(day): dict(hours) for day, hours in (days or {}).items()}})
     AccountSettings.objects.get_or_create(user=user)
     with transaction.atomic():
         saved = AccountSettings.objects.select_for_update().get(user=user)
-        venues = {name: whole(own) for name, own in own_venues(saved.preferences).items()}
+        venues = {name: canonical(own) for name, own in own_venues(saved.preferences).items()}
         if venue == EVERYWHERE:
             saved.preferences = {**chosen, "venues": venues}
         elif not saved.preferences:
             raise NothingForEverywhere
         else:
-            saved.preferences = {**whole(saved.preferences), "venues": {**venues, venue: chosen}}
+            saved.preferences = {**canonical(saved.preferences), "venues": {**venues, venue: chosen}}
         saved.preferences_at = timezone.now()
         saved.save(update_fields=["preferences", "preferences_at"])
 
@@ -75,13 +75,13 @@ def forget_set(user: User, venue: str) -> None:
         if venue == EVERYWHERE:
             saved.preferences, saved.preferences_at = {}, None
         else:
-            venues = {name: whole(own) for name, own in own_venues(saved.preferences).items() if name != venue}
-            saved.preferences = {**whole(saved.preferences), "venues": venues}
+            venues = {name: canonical(own) for name, own in own_venues(saved.preferences).items() if name != venue}
+            saved.preferences = {**canonical(saved.preferences), "venues": venues}
             saved.preferences_at = timezone.now()
         saved.save(update_fields=["preferences", "preferences_at"])
 
 
-def save_shown(user: User, team_name: str, no_project_notices: bool) -> None:
+def save_client_display(user: User, team_name: str, no_project_notices: bool) -> None:
     """What BOINC shows on the volunteer's computers: a team's name, and whether projects' notices are left out."""
     AccountSettings.objects.update_or_create(
         user=user, defaults={"team_name": team_name, "no_project_notices": no_project_notices}

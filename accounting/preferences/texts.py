@@ -1,4 +1,4 @@
-"""The computing preferences in words: what each does, its unit, and in which group of the page it stands."""
+"""The computing preferences in words: what each does, its unit, and its group on the page."""
 
 from __future__ import annotations
 

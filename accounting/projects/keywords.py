@@ -1,4 +1,4 @@
-"""Reads: BOINC's keywords as a tree, with the volunteer's word on each and the projects that are about it."""
+"""What the page of keywords shows: BOINC's keywords as a tree, the volunteer's answer to each, and its projects."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ YES, MAYBE, NO = "yes", "maybe", "no"
 
 
 @dataclass(slots=True)
-class Subject:
+class KeywordLine:
     """A keyword in the tree. ``forbidden_by``: what it is part of and that is not wanted, so neither is this."""
 
     keyword: Keyword
     answer: str
     projects: list[str]
     forbidden_by: str = ""
-    parts: list[Subject] = field(default_factory=list)
+    parts: list[KeywordLine] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -35,9 +35,9 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Subjects:
-    sciences: list[Subject]
-    places: list[Subject]
+class KeywordPage:
+    sciences: list[KeywordLine]
+    places: list[KeywordLine]
     yes: list[str]
     no: list[str]
     # Projects that are picked by hand, so that subjects decide nothing
@@ -47,7 +47,7 @@ class Subjects:
     liked: list[str]
 
 
-def read_subjects(user: User) -> Subjects:
+def read_keywords(user: User) -> KeywordPage:
     """Four statements."""
     row = AccountSettings.objects.filter(user=user).first()
     yes, no = (frozenset(row.keywords_yes), frozenset(row.keywords_no)) if row else (frozenset(), frozenset())
@@ -56,7 +56,7 @@ def read_subjects(user: User) -> Subjects:
         for project in Project.objects.filter(is_active=True).prefetch_related("keywords")
     }
     forbidden = [name for name, ids in kin.items() if ids & no]
-    return Subjects(
+    return KeywordPage(
         _tree(SCIENCE, yes, no, kin),
         _tree(PLACE, yes, no, kin),
         keywords.names(yes),
@@ -67,20 +67,22 @@ def read_subjects(user: User) -> Subjects:
     )
 
 
-def _tree(category: str, yes: frozenset[int], no: frozenset[int], kin: Mapping[str, frozenset[int]]) -> list[Subject]:
-    by_id: dict[int, Subject] = {}
-    roots: list[Subject] = []
+def _tree(
+    category: str, yes: frozenset[int], no: frozenset[int], kin: Mapping[str, frozenset[int]]
+) -> list[KeywordLine]:
+    by_id: dict[int, KeywordLine] = {}
+    roots: list[KeywordLine] = []
     for keyword in keywords.under(category):
         id_ = keyword.id
         answer = YES if id_ in yes else NO if id_ in no else MAYBE
-        subject = by_id[id_] = Subject(keyword, answer, [name for name, ids in kin.items() if id_ in ids])
+        subject = by_id[id_] = KeywordLine(keyword, answer, [name for name, ids in kin.items() if id_ in ids])
         above = [KEYWORDS[each].name for each in keyword.kin[1:] if each in no]
         subject.forbidden_by = above[0] if above else ""
         (by_id[keyword.kin[1]].parts if keyword.level else roots).append(subject)
     return roots
 
 
-def answers_in(form: Mapping[str, object]) -> tuple[list[int], list[int]]:
+def answers_of_form(form: Mapping[str, object]) -> tuple[list[int], list[int]]:
     """The numbers that a submitted form says yes to, and no to."""
     said = {id_: form.get(f"k{id_}") for id_ in KEYWORDS}
     return [id_ for id_, answer in said.items() if answer == YES], [id_ for id_, answer in said.items() if answer == NO]

@@ -1,8 +1,6 @@
-"""The project server of this very site, as a project that the account manager attaches computers to."""
+"""This site's own project server, as a project that the account manager attaches computers to."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from django.conf import settings
 
@@ -10,11 +8,9 @@ from accounting.models import Project
 from accounting.projects import signing_key
 from accounting.rpc import catalogue
 
-COLOURS: Final = 8
-
 
 def create_if_missing(*, is_active: bool) -> bool:
-    """Put it in the list of projects, where the site has both rooms; True if it was not there.
+    """Put it in the list of projects, where the site is both account manager and project; True if it was not there.
 
     ``is_active``: whether computers get it at once. Where the signing key is kept elsewhere, the signature of its
     address has to be pasted in the admin, as for any project.
@@ -33,8 +29,7 @@ def create_if_missing(*, is_active: bool) -> bool:
         summary=f"The jobs of {settings.SITE_NAME} itself.",
         is_active=is_active,
         account_mode=Project.Account.PER_USER,
-        # The data colours in turn, as in the admin.
-        colour=Project.objects.count() % COLOURS,
+        colour=Project.next_colour(),
         url_signature=signing_key.sign_url(settings.PROJECT_URL) or "",
     )
     catalogue.forget()

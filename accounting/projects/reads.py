@@ -1,4 +1,4 @@
-"""Reads: all that the page of one project shows."""
+"""What the page of one project shows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from accounting.engine.choice.keywords import KEYWORDS
 from accounting.models import PROCESSOR_TYPES, Project
 from accounting.projects.keywords import MAYBE, NO, YES
 from portal.models import User
-
-_COLOURS = 8
 
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:
@@ -31,7 +29,7 @@ def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str
     row = selection.rows.get(project_id)
     return {
         "project": project,
-        "colour": project.colour % _COLOURS,
+        "colour": project.data_colour,
         "part": read_parts(user).get(project_id),
         "lines": lines,
         "fraction": sum(part or 0 for part in parts) / len(parts) if any(part is not None for part in parts) else None,

@@ -1,7 +1,7 @@
-"""The account manager's signing key: made once, read where it is, and what is signed with it.
+"""The account manager's signing key: making it once, reading it, signing the addresses of projects.
 
-Clients refuse a second, different key for ever, so it is never replaced by itself. The private part may be kept on
-another machine: then signatures of URLs are made there and pasted in the admin.
+Clients refuse any other key for ever, so nothing here replaces it. The private part may be kept on another machine.
+Then signatures are made there and pasted in the admin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Projects: what there is, what the volunteer chose, what came of it; and the page of one."""
+"""Which projects a volunteer's computers work for: chosen by hand or by keywords; and the page of one project."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounting.choosing.choices import ChoiceRefused, choose_projects
+from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects
 from accounting.choosing.reads import read_parts, read_selection_of_all
-from accounting.computers.forms import chosen_shares, share_forms, show_refusal
+from accounting.projects.forms import chosen_shares, share_forms, show_refusal
+from accounting.projects.keywords import MAYBE, NO, YES, answers_of_form, read_keywords
 from accounting.projects.reads import read_project_page
 from portal.people.access import signed_in
 
@@ -35,7 +36,7 @@ def projects(request: HttpRequest) -> HttpResponse:
             except ChoiceRefused as refusal:
                 problem = CORRECT_A_SHARE if show_refusal(refusal, forms) else str(refusal)
             else:
-                messages.success(request, _saved(len(shares)))
+                messages.success(request, _projects_saved(len(shares)))
                 return redirect("projects")
         else:
             problem = CORRECT_A_SHARE
@@ -64,7 +65,7 @@ def project(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "accounting/project.html", page)
 
 
-def _saved(chosen: int) -> str:
+def _projects_saved(chosen: int) -> str:
     if not chosen:
         return "Saved. Your subjects decide which projects your computers work for."
     return (
@@ -72,3 +73,33 @@ def _saved(chosen: int) -> str:
         if chosen > 1
         else ("Saved. Your computers work for the project that you chose.")
     )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def keywords(request: HttpRequest) -> HttpResponse:
+    """What do I want to work for, and what not?"""
+    user = signed_in(request)
+    problem = ""
+    if request.method == "POST":
+        yes, no = answers_of_form(request.POST)
+        try:
+            choose_keywords(user, yes, no)
+        except ChoiceRefused as refusal:
+            problem = str(refusal)
+        else:
+            messages.success(request, _keywords_saved(len(yes), len(no)))
+            return redirect("keywords")
+    context = {
+        "subjects": read_keywords(user),
+        "problem": problem,
+        "answers": ((YES, "Yes"), (MAYBE, "Maybe"), (NO, "No")),
+        "repeat_micro_secs": settings.AM_REPEAT_SECS * 1_000_000,
+    }
+    return render(request, "accounting/keywords.html", context)
+
+
+def _keywords_saved(yes: int, no: int) -> str:
+    if not yes and not no:
+        return "Saved. Every subject is as good as the others; your computers take them in turn."
+    return f"Saved: yes to {yes}, no to {no}. Your computers follow at their next contact."

@@ -1,4 +1,4 @@
-"""What the REST API hands out: the form of each result, and how it is made from a row.
+"""The results of the REST API: their fields, and how each is made from a row.
 
 Credit and seconds are decimal text with six digits after the point, so that no reader rounds them.
 """
@@ -11,10 +11,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounting.engine.amounts import format_micro
+from accounting.engine.states import DayFlag
 from accounting.exchange.day_rows import DayRow, Names
 from accounting.exchange.exports import row_values
 from accounting.ledger.texts import explain
-from accounting.models import Day, Note, Project, UserProject
+from accounting.models import Note, Project, UserProject
 from portal.models import Host
 
 
@@ -38,7 +39,7 @@ class FlaggedResult(AmountsResult):
     """Amounts with what is to be known of them."""
 
     flags = serializers.ListField(
-        child=serializers.ChoiceField(choices=[flag.name.lower() for flag in Day.Flag]),
+        child=serializers.ChoiceField(choices=[name.lower() for name in DayFlag.__members__]),
         help_text="What is to be known of the amounts; docs/api.md explains each.",
     )
 

@@ -15,8 +15,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.response import Response
 
 from accounting.engine.amounts import NO_WORK
-from accounting.engine.states import plus
-from accounting.exchange.day_rows import Place, Wanted, flag_names, read_names, read_page
+from accounting.exchange.day_rows import DayRange, Place, flag_names, read_names, read_page
 from accounting.exchange.exports import amount_values
 from accounting.history.periods import MAX_YEARS, Period, Step, next_start
 from accounting.history.reads import By, Cell, read_cells
@@ -91,7 +90,7 @@ class DaysView(ApiView):
     @extend_schema(operation_id="days_list", parameters=[DaysQuery], responses=page_of(results.DayResult, "Days"))
     def get(self, request: HttpRequest) -> Response:
         query = self.query()
-        wanted = Wanted(query["from"], query["to"], query.get("project"), query.get("host"))
+        wanted = DayRange(query["from"], query["to"], query.get("project"), query.get("host"))
         rows = read_page(self.volunteer, wanted, _read_place(query), query["limit"] + 1)
         names = read_names(self.volunteer)
         return self.page(
@@ -134,7 +133,7 @@ class SumsView(ApiView):
             )
         total = NO_WORK
         for cell in cells:
-            total = plus(total, cell.amounts)
+            total = total.plus(cell.amounts)
         return Response({"total": amount_values(total), "results": [_sum(cell, period, by) for cell in cells]})
 
 

@@ -1,4 +1,4 @@
-"""Account keys at projects: clients need them in clear, so they are stored encrypted, not hashed."""
+"""Encryption of account keys at projects. Clients must be sent them in clear, so they cannot be hashed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def encrypt(account_key: str) -> bytes:
 
 @lru_cache(maxsize=10_000)
 def decrypt(token: bytes) -> str:
-    """The key in clear. Cached in memory, as every reply repeats it."""
+    """The key in clear, cached in memory, as every reply repeats it."""
     try:
         return _fernet(settings.ACCOUNT_KEY_SECRET).decrypt(token).decode()
     except InvalidToken as error:

@@ -1,8 +1,8 @@
-"""The account-manager RPC as one use case: who asks, which computer, settle its totals, say what to do next.
+"""Answer one account-manager RPC: find the account and the computer, settle its totals, write, and reply.
 
-A known computer costs two queries, the read and the write of accounting/rpc/store.py, which go to the database with
-those of other requests; no lock is held between them. A first contact costs some more, in one transaction in a thread:
-the user's row is locked first (recognition), then the host's ledger and what hangs on it (the write).
+A known computer costs two queries, the read and the write of accounting/rpc/store.py. They go to the database together
+with those of other requests, and no lock is held between them. A first contact is one transaction in a thread. It locks
+the user's row to identify the computer, then the host's ledger and the rows below it, in the write.
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from accounting.engine.choice import troubles
-from accounting.engine.ledger import Ceilings, Report, Settlement, offer, settle
+from accounting.engine.choice.facts import device_types
+from accounting.engine.choice.troubles import StoredTroubles, note_troubles
+from accounting.engine.ledger import offer, settle
+from accounting.engine.machine import Ceilings
+from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store
 from accounting.rpc.description import appearance_of, describe, description_digest
-from accounting.wire.requests import (
-    AccountManagerReply,
-    AccountManagerRequest,
-    ReportedProject,
-    canonical_url,
-    render_reply,
-)
+from accounting.wire.replies import AccountManagerReply, render_reply
+from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients import plain
 from portal.clients.request_handler import beside
 from portal.clients.settings_cache import once
@@ -40,7 +38,7 @@ from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 
 log = structlog.get_logger("rpc")
 
-# Another request of the same host may come between read and write; each failure means that one of them got through.
+# Another request of the same host may come between read and write. Each failure means that such a request succeeded.
 MAX_ATTEMPTS: Final = 20
 KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
 # The first client version that starts its counters from the totals in the reply.
@@ -49,7 +47,7 @@ HONOURS_HANDED_SINCE: Final = (8, 3)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated client: its user, and the key to hand over if it came with a password."""
+    """An authenticated client: its user, and its key; a client that came with a password has none yet."""
 
     user_id: int
     key_id: int | None
@@ -62,21 +60,21 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
     Raises ProtocolError or ClientAuthError, whose number and sentence the client is to be shown.
     """
     # Before any transaction: a new partition locks the table, and must stay if the request fails.
-    if not partitions.is_known(now.date()):
-        yield from in_thread(partitions.ensure_month, now.date())
+    if not partitions.is_partition_known(now.date()):
+        yield from in_thread(partitions.ensure_partition, now.date())
     projects = yield from catalogue.fresh()
     if request.authenticator and request.host_token:
         yield Turn(("account manager", request.host_token))
         known = yield from _answer_known(request, request.host_token, projects, now)
         if known is not None:
             return known
-    return (yield from in_thread(_answer_slowly, request, projects, now, address))
+    return (yield from in_thread(_answer_unknown, request, projects, now, address))
 
 
 def _answer_known(
     request: AccountManagerRequest, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
 ) -> Steps[bytes | None]:
-    """The way of a computer that we know: by its key and its id. None if they don't fit together."""
+    """Answer a computer that sends its key and its id. None if the two do not belong together."""
     read = store.ReadByKey(credentials.key_hash(request.authenticator), host_token)
     for _ in range(MAX_ATTEMPTS):
         account: store.Account | None = yield read
@@ -87,13 +85,13 @@ def _answer_known(
             if account.key_id is not None and _is_key_use_new(account, now):
                 yield from beside(in_thread(_note_key_use, account.key_id, account.host_id, now))
             return render_reply(done)
-    raise _overtaken()
+    raise _conflict()
 
 
-def _answer_slowly(
+def _answer_unknown(
     request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
 ) -> bytes:
-    """The way of first contacts and password logins, in a thread: recognise the computer, then as always."""
+    """Answer a first contact or a password login, in a thread: identify the computer, then settle as always."""
     caller = _caller(request, address)
     with transaction.atomic():
         try:
@@ -105,14 +103,14 @@ def _answer_slowly(
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
-        done = plain.run(_settle_recognised(request, host.pk, key, projects, now, first_contact=created))
+        done = plain.run(_settle_identified(request, host.pk, key, projects, now, first_contact=created))
     log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
-    # Handed over for all later requests
+    # A new key, which the client sends with all later requests
     done.authenticator = key if caller.by_password else ""
     return render_reply(done)
 
 
-def _settle_recognised(
+def _settle_identified(
     request: AccountManagerRequest,
     host_id: int,
     key: str,
@@ -129,15 +127,15 @@ def _settle_recognised(
         done = yield from _settle_and_write(request, account, projects, now, first_contact=first_contact)
         if done is not None:
             return done
-    raise _overtaken()
+    raise _conflict()
 
 
-def _overtaken() -> ClientAuthError:
+def _conflict() -> ClientAuthError:
     return ClientAuthError(ERR_GENERIC, "This computer's requests overtake each other. Try again in a minute.")
 
 
 def _caller(request: AccountManagerRequest, address: str) -> Caller:
-    """Who asks: by key, else by login and password hash."""
+    """Authenticate the client by its key, or else by login and password hash."""
     if request.authenticator:
         key = (
             ClientKey.objects.filter(
@@ -165,7 +163,7 @@ def _settle_and_write(
     *,
     first_contact: bool,
 ) -> Steps[AccountManagerReply | None]:
-    """Settle and store the request's totals, with what is answered; None if another request of the host was faster."""
+    """Settle and store the request's totals and the answer; None if another request of the host was faster."""
     listed = _listed(request, projects)
     now_us = store.to_us(now)
     is_same = description_digest(request) == account.hardware_digest
@@ -173,7 +171,7 @@ def _settle_and_write(
     if described is not None:
         account.platform = described.columns["platform_name"]
         if "coprocs" in described.columns:
-            account.device_types = store.device_types(described.columns["coprocs"])
+            account.device_types = device_types(described.columns["coprocs"])
     settlement = settle(
         account.state,
         account.projects,
@@ -186,11 +184,11 @@ def _settle_and_write(
         honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
     )
-    met = {
-        id_: troubles.meet(p.no_work, p.nrpc_failures, p.ended, account.met.get(id_, (None,))[0], now)
+    troubles = {
+        id_: note_troubles(p.no_work, p.nrpc_failures, p.ended, account.troubles.get(id_, (None,))[0], now)
         for id_, p in listed.items()
     }
-    shares = instructions.choose_for(account, listed, met, projects, now)
+    shares = instructions.choose_for(account, listed, troubles, projects, now)
     after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
     outcome = instructions.Outcome(settlement, after, listed, shares, projects, first_contact)
     reply = instructions.reply_to(request, account, outcome, now=now)
@@ -201,10 +199,10 @@ def _settle_and_write(
         account,
         settlement,
         rows,
-        {id_: _state(project, met[id_], now) for id_, project in listed.items()},
+        {id_: _state(project, troubles[id_], now) for id_, project in listed.items()},
         now,
         request.contact(),
-        contact_log.summarise(request, reply, projects.by_url, met),
+        contact_log.summarise(request, reply, projects.by_url, troubles),
         described,
     )
     return reply if written else None
@@ -213,7 +211,7 @@ def _settle_and_write(
 def _rows_after(
     account: store.Account, settlement: Settlement, listed: dict[int, ReportedProject], shares: dict[int, float]
 ) -> dict[int, Any]:
-    """The host's rows after this request, with those that the reply offers and the request did not list."""
+    """The host's rows after this request, including projects that the reply offers and the request did not list."""
     after = dict(account.projects)
     for row in settlement.changed:
         after[row.project_id] = row
@@ -224,7 +222,7 @@ def _rows_after(
 
 
 def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> dict[int, ReportedProject]:
-    """The request's projects that we know, by id; of one that comes twice the first counts."""
+    """The request's projects that we know, by id. If a project comes twice, the first one counts."""
     listed: dict[int, ReportedProject] = {}
     for project in request.projects:
         known = projects.by_url.get(project.url)
@@ -238,11 +236,11 @@ def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> di
     return listed
 
 
-def _state(project: ReportedProject, met: troubles.Stored, now: dt.datetime) -> dict[str, Any]:
-    """What the owner's pages and the next choice need of a project on a computer, besides the ledger."""
+def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime) -> dict[str, Any]:
+    """What the client said of a project, for the owner's pages and the next choice."""
     return {
         "at": int(now.timestamp()),
-        "troubles": met,
+        "troubles": troubles,
         "no_work": list(project.no_work),
         "failures": project.nrpc_failures,
         "queued_secs": int(project.not_started_dur),
@@ -256,7 +254,7 @@ def _state(project: ReportedProject, met: troubles.Stored, now: dt.datetime) -> 
 
 
 def _is_key_use_new(account: store.Account, now: dt.datetime) -> bool:
-    """Once a day is enough for the owner's list of keys, and spares every other request a write."""
+    """Whether to note the use of the key: once a day is enough for the owner's list of keys, and saves writes."""
     return account.key_used_at is None or now - account.key_used_at > KEY_USE_NOTED_EVERY
 
 

@@ -1,4 +1,4 @@
-"""The account-manager RPC as a message in and a message out; what it means is in accounting/rpc/answer.py."""
+"""The address of the account-manager RPC: parses the message; accounting/rpc/answer.py answers it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
 
 
 def _answer(request: ClientRequest) -> Steps[ClientReply]:
-    # The raw body whatever its label: clients call it a form, newer ones XML.
+    # The raw body, whatever its content type: older clients call it a form, newer ones XML.
     message = yield from parsed(partial(parse_request, request.body), len(request.body))
     return xml_reply((yield from rpc_answer.answer(message, now=timezone.now(), address=request.address)))

@@ -1,7 +1,7 @@
-"""What a computer was answered, contact by contact, in short; kept as long as it is one of its latest answers. Pure.
+"""A computer's latest answers in short, for its page. Pure.
 
 An answer like the one before is only counted, so the usual contact costs a digest and no row. The summary is JSON: what
-it says of each project, when to call again, messages, and what the client said of itself that explains the answer.
+was said about each project, when to call again, messages, and what the client said of itself that explains the answer.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from accounting.engine.choice.troubles import Stored
+from accounting.engine.choice.troubles import StoredTroubles
 from accounting.wire.replies import AccountEntry, AccountManagerReply
 from accounting.wire.requests import AccountManagerRequest
 
-SLOTS: Final = 50
+MAX_ANSWERS: Final = 50
 """Answers kept for a computer."""
 MAX_ACCOUNTS: Final = 40
 MAX_MESSAGES: Final = 5
@@ -32,8 +32,8 @@ class Known(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The last answer: its digest, how many differing ones there were so far, how often it was given in a row."""
+class LastAnswer:
+    """The last answer: its digest, how many different answers there were so far, how often it was given in a row."""
 
     digest: str
     logged: int
@@ -41,28 +41,28 @@ class Answered:
 
     @property
     def slot(self) -> int:
-        """Where the answer stands in the ring."""
-        return self.logged % SLOTS
+        """The row of the answer; the oldest answer of a computer is overwritten."""
+        return self.logged % MAX_ANSWERS
 
-    def then(self, answer: str) -> tuple[Answered, bool]:
-        """After one more answer; and whether it is another one than before."""
+    def then(self, answer: str) -> tuple[LastAnswer, bool]:
+        """The state after one more answer, and whether that differs from the last one."""
         digest = blake2b(answer.encode(), digest_size=8).hexdigest()
         if digest == self.digest:
-            return Answered(digest, self.logged, self.same + 1), False
-        return Answered(digest, self.logged + 1, 1), True
+            return LastAnswer(digest, self.logged, self.same + 1), False
+        return LastAnswer(digest, self.logged + 1, 1), True
 
 
-NOTHING_ANSWERED: Final = Answered("", 0, 0)
+NOTHING_ANSWERED: Final = LastAnswer("", 0, 0)
 
 
 def summarise(
     request: AccountManagerRequest,
     reply: AccountManagerReply,
     known: Mapping[str, Known],
-    met: Mapping[int, Stored],
+    troubles: Mapping[int, StoredTroubles],
 ) -> str:
-    """The contact in short. ``known``: projects by URL; ``met``: what the client met at listed ones, by id."""
-    accounts = [_account(entry, known, met) for entry in reply.accounts]
+    """The contact in short. ``known``: projects by URL; ``troubles``: the client's with listed ones, by id."""
+    accounts = [_account(entry, known, troubles) for entry in reply.accounts]
     summary: dict[str, Any] = {
         "delay_secs": reply.repeat_secs,
         "client": request.client_version,
@@ -76,14 +76,14 @@ def summarise(
     return orjson.dumps(summary).decode()
 
 
-def _account(entry: AccountEntry, known: Mapping[str, Known], met: Mapping[int, Stored]) -> dict[str, Any]:
+def _account(entry: AccountEntry, known: Mapping[str, Known], troubles: Mapping[int, StoredTroubles]) -> dict[str, Any]:
     """What the answer says of one project; ``project`` is its id, or the URL of one that this site does not know."""
     project = known.get(entry.url)
     said: dict[str, Any] = {"project": entry.url if project is None else project.id}
     if entry.detach or entry.detach_when_done:
         said["order"] = "detach" if entry.detach else "detach_when_done"
     else:
-        said["order"] = "attach" if project is None or project.id not in met else "keep"
+        said["order"] = "attach" if project is None or project.id not in troubles else "keep"
         said["share"] = entry.resource_share
     if entry.suspend is not None:
         said["suspend"] = entry.suspend
@@ -95,6 +95,6 @@ def _account(entry: AccountEntry, known: Mapping[str, Known], met: Mapping[int, 
         said["update"] = True
     if entry.no_rsc:
         said["no_rsc"] = list(entry.no_rsc)
-    if project is not None and (troubles := met.get(project.id)):
-        said["met"] = [trouble[:2] for trouble in troubles]
+    if project is not None and (stored := troubles.get(project.id)):
+        said["met"] = [trouble[:2] for trouble in stored]
     return said

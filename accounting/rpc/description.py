@@ -1,4 +1,4 @@
-"""What a computer says of itself: kept in the host's record, and written only when it changed."""
+"""A computer's description of itself, which is written to the host's record only when it has changed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
-from accounting.engine.ledger import Machine
-from accounting.wire.requests import AccountManagerRequest, Hardware
+from accounting.engine.machine import Machine
+from accounting.wire.requests import AccountManagerRequest
 from portal.computers.identify import Appearance
+from portal.wire.hardware import Hardware
 
-# Columns that are called as in the request.
+# Columns with the same name as in the request.
 _SAME_NAME: Final = (
     "p_vendor",
     "p_model",
@@ -55,7 +56,7 @@ DESCRIBED: Final = (
 
 
 def description_digest(request: AccountManagerRequest) -> bytes:
-    """Changes if the stored description of the computer has to."""
+    """A digest that changes when the stored description of the computer has to change."""
     said = "\n".join((request.host_cpid, request.domain_name, request.client_version, request.platform_name))
     return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
 

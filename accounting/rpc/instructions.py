@@ -1,7 +1,7 @@
 """What a client is told: its projects and their shares, its owner's wishes, preferences, and when to call again.
 
-Source: BOINC protocol, AM RPC reply. An account that is merely left out stays attached, so what is not wanted any more
-is named with an order to detach once its jobs are done.
+Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is not wanted
+any more is named, with an order to detach once its jobs are done.
 """
 
 from __future__ import annotations
@@ -14,23 +14,16 @@ from typing import Final, NamedTuple
 from django.conf import settings
 
 from accounting.engine import preferences
-from accounting.engine.amounts import MICRO
+from accounting.engine.amounts import MICRO, NO_WORK
 from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
-from accounting.engine.choice.troubles import Stored, recall
-from accounting.engine.ledger import NoteKind, ProjectState, Settlement
+from accounting.engine.choice.troubles import StoredTroubles, current_troubles
+from accounting.engine.host_wishes import NO_WISHES, HostWishes
+from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
-from accounting.rpc.store import Account, Wishes, to_us
-from accounting.wire.requests import (
-    AccountEntry,
-    AccountManagerReply,
-    AccountManagerRequest,
-    Preferences,
-    PreferenceSet,
-    ReportedProject,
-    RssFeed,
-    canonical_url,
-)
+from accounting.rpc.store import Account, to_us
+from accounting.wire.replies import AccountEntry, AccountManagerReply, Preferences, PreferenceSet, RssFeed
+from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients.settings_cache import once
 from portal.wire.credentials import weak_key
 
@@ -38,11 +31,10 @@ from portal.wire.credentials import weak_key
 MAX_UNKNOWN: Final = 50
 NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
-NO_WISHES: Final = Wishes(False, False, False, False, (), False, False)
 
 
 class Outcome(NamedTuple):
-    """What came of a request: the settlement, the host's rows after it, what it listed, the chosen shares, of what."""
+    """The settlement, the host's rows after it, what the request listed, the shares chosen, and all projects."""
 
     settlement: Settlement
     rows: dict[int, ProjectState]
@@ -55,22 +47,22 @@ class Outcome(NamedTuple):
 def choose_for(
     account: Account,
     listed: Mapping[int, ReportedProject],
-    met: Mapping[int, Stored],
+    troubles: Mapping[int, StoredTroubles],
     projects: catalogue.Catalogue,
     now: dt.datetime,
 ) -> dict[int, float]:
-    """The shares of the account's computer's projects; ``met``: what it met at those that the request lists."""
+    """The shares of the account's computer's projects; ``troubles``: those with projects that the request lists."""
     without_account = projects.without_account
     if lacking := [p.id for p in projects.with_own_keys if _account_key(account, p) is None]:
         without_account = without_account.union(lacking)
-    excluded, resting, barred = [], [], {}
+    excluded, paused, excluded_types = [], [], {}
     for id_, wishes in account.wishes.items():
         if wishes.excluded:
             excluded.append(id_)
         if wishes.suspended or wishes.no_new_work:
-            resting.append(id_)
+            paused.append(id_)
         if wishes.no_rsc:
-            barred[id_] = frozenset(wishes.no_rsc)
+            excluded_types[id_] = frozenset(wishes.no_rsc)
     types = [type_ for type_ in (CPU, *account.device_types) if type_ not in account.excluded_types]
     return choose_shares(
         projects.facts,
@@ -81,24 +73,26 @@ def choose_for(
             account.platform,
             frozenset(listed),
             frozenset(excluded),
-            barred,
-            frozenset(resting),
-            _troubles(account, met, now),
+            excluded_types,
+            frozenset(paused),
+            _troubles(account, troubles, now),
         ),
         now,
     )
 
 
-def _troubles(account: Account, met: Mapping[int, Stored], now: dt.datetime) -> dict[int, tuple[Trouble, ...]]:
-    troubles = {
-        id_: recall(stored, at_secs, is_here=False, now=now)
-        for id_, (stored, at_secs) in account.met.items()
-        if id_ not in met
+def _troubles(
+    account: Account, troubles: Mapping[int, StoredTroubles], now: dt.datetime
+) -> dict[int, tuple[Trouble, ...]]:
+    found = {
+        id_: current_troubles(stored, at_secs, is_here=False, now=now)
+        for id_, (stored, at_secs) in account.troubles.items()
+        if id_ not in troubles
     }
-    for id_, stored in met.items():
+    for id_, stored in troubles.items():
         if stored:
-            troubles[id_] = recall(stored, None, is_here=True, now=now)
-    return troubles
+            found[id_] = current_troubles(stored, None, is_here=True, now=now)
+    return found
 
 
 def _account_key(account: Account, project: catalogue.CatalogueProject) -> str | None:
@@ -115,7 +109,7 @@ def _account_key(account: Account, project: catalogue.CatalogueProject) -> str |
 
 
 class _Site(NamedTuple):
-    """What is the same in every reply as long as the site runs; ``signing_key`` checks the signatures of URLs."""
+    """What all replies have in common while the site runs. ``signing_key``: clients check URLs' signatures by it."""
 
     name: str
     signing_key: str
@@ -138,7 +132,7 @@ def _site() -> _Site:
 def reply_to(
     request: AccountManagerRequest, account: Account, outcome: Outcome, *, now: dt.datetime
 ) -> AccountManagerReply:
-    """What the client is told; a key for its later requests is put in by the caller."""
+    """The reply without a key for later requests, which the caller adds."""
     site = _site()
     return AccountManagerReply(
         name=site.name,
@@ -181,11 +175,11 @@ def _entry(
     account: Account,
     project: catalogue.CatalogueProject,
     row: ProjectState | None,
-    wishes: Wishes,
+    wishes: HostWishes,
     share: float,
 ) -> AccountEntry:
     # A client starts its counters from what it is handed at the attach; see the ledger's offer().
-    totals = (row.handed or row.credited) if row is not None else (0,) * 6
+    totals = (row.handed or row.credited) if row is not None else NO_WORK
     user_total, user_avg = account.user_totals.get(project.id, (0, 0.0))
     return AccountEntry(
         url=project.url,
@@ -195,7 +189,7 @@ def _entry(
         update=wishes.update_asked,
         suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
         dont_request_more_work=wishes.no_new_work,
-        # Without the other it would fetch jobs to drop them, again and again.
+        # Without no_new_work the client would fetch jobs and drop them, again and again.
         abort_not_started=wishes.drop_waiting and wishes.no_new_work,
         no_rsc=tuple(dict.fromkeys((*wishes.no_rsc, *account.excluded_types))),
         user_total_ec=user_total / MICRO,
@@ -251,7 +245,7 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
 
 
 def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
-    """Sentences for the client's log: urgent announcements, and what its owner should act upon."""
+    """Messages for the client's log: urgent announcements, and what its owner should act upon."""
     projects = outcome.projects
     announcements = [title for title, until in projects.urgent if now < until]
     if not outcome.shares:

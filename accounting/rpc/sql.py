@@ -1,9 +1,9 @@
-"""The ledger's SQL: read all that requests need, write all that they change; one statement each for several requests.
+"""SQL of the account-manager RPC: one statement that reads and one that writes, each for several requests.
 
-The write locks the hosts' ledgers and records first, as a batch without waiting: what another transaction holds is left
-out, and done by itself. It changes a host's rows only if its ledger's ``contacts`` still is what was read. Rows are
-locked in the order host's ledger, host, projects by host and id, days by host and project: whoever else writes them
-(merging, say) locks the host's ledger first.
+The write locks the hosts' ledgers and records first. In a batch it does not wait: hosts whose rows another transaction
+holds are left out, and written by a statement of their own, which waits. A host's rows are changed only if its ledger's
+``contacts`` is what was read. Rows are locked in this order: the host's ledger, the host, its projects by host and id,
+its days by host and project. Whoever else writes these rows, such as merging, locks the host's ledger first.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from accounting.ledger.partitions import partition_of
 from accounting.rpc.description import DESCRIBED
 from portal.clients.wants import Statement
 
-# One row for each request: the host, its owner, and as JSON the owner's projects and the host's. Joins by
-# "= ANY (ARRAY[key])" look each row up by its key, however small the tables are; by "=" they might be read as a whole,
-# and by "merged_into_id IS NULL" nearly all computers.
-# As text, as totals may have more digits than 64 bits hold, and JSON's numbers lose them.
+# One row for each request: the host and its owner, and as JSON the projects of both. Locks nothing. Joins by
+# "= ANY (ARRAY[key])" make PostgreSQL look each row up by its key. By "=" it might read whole tables while they are
+# small, and by "merged_into_id IS NULL" nearly all computers.
+# The JSON is sent as text: totals may have more digits than 64 bits hold, and JSON's numbers would lose them.
 _READ: Final = """
 SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs::text,
        encode(h.hardware_digest, 'hex'), h.venue, (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now,
@@ -123,7 +123,7 @@ notes AS (
     JOIN ledger ON ledger.host_id = n.host_id
   ON CONFLICT (host_id, day, kind, project_id, detail) DO UPDATE
      SET amount = o.amount + excluded.amount, count = o.count + excluded.count, last_at = excluded.last_at)"""
-# A ring of the latest answers: the oldest makes room for the new one.
+# A new answer overwrites the oldest of the host's answers.
 _ANSWERS: Final = """,
 answers AS (
   INSERT INTO accounting_answer (host_id, slot, at, content, before_times, before_last_at)
@@ -152,7 +152,7 @@ def write(month: dt.date, *, waits: bool, notes: bool, answers: bool, described:
     """The write of requests that came in one month; ``waits`` for rows that others hold, else leaves them out."""
     return Statement(
         _WRITE.format(
-            # The month's own table: PostgreSQL then need not look for it, and refuses a day of another month.
+            # Naming the month's own table saves the search for it, and a day of another month is refused.
             partition=partition_of(month),
             skip="" if waits else "SKIP LOCKED",
             notes=_NOTES if notes else "",

@@ -1,6 +1,6 @@
-"""What the account-manager RPC reads and writes of the ledger: one query each, batched with those of other requests.
+"""The queries of the account-manager RPC: read an account, write a settlement; batched with those of other requests.
 
-The statements, what they lock and in which order: accounting/rpc/sql.py.
+accounting/rpc/sql.py has the statements, and says what they lock and in which order.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.choice.facts import Wish
-from accounting.engine.choice.troubles import Stored
-from accounting.engine.ledger import HostState, ProjectState, Settlement
-from accounting.engine.machine import Machine
+from accounting.engine.choice.facts import Wish, device_types
+from accounting.engine.choice.troubles import StoredTroubles
+from accounting.engine.host_wishes import HostWishes
+from accounting.engine.machine import Allowance, Machine
+from accounting.engine.states import HostState, ProjectState, Settlement
 from accounting.ledger.partitions import month_of
 from accounting.rpc import sql as rpc_sql
-from accounting.rpc.contact_log import NOTHING_ANSWERED, Answered
+from accounting.rpc.contact_log import NOTHING_ANSWERED, LastAnswer
 from accounting.rpc.description import Description
 from portal.clients.wants import APART, Query, Row, Step, Steps, fetch
 
@@ -32,18 +33,6 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 def to_us(moment: dt.datetime) -> int:
     """Microseconds since 1970."""
     return (moment - EPOCH) // _MICROSECOND
-
-
-class Wishes(NamedTuple):
-    """What a host's owner wants of one project on this host."""
-
-    suspended: bool
-    told_suspended: bool
-    no_new_work: bool
-    excluded: bool
-    no_rsc: tuple[str, ...]
-    update_asked: bool
-    drop_waiting: bool
 
 
 @dataclass(slots=True)
@@ -62,18 +51,18 @@ class Account:
     key_id: int | None
     key_host_id: int | None
     key_used_at: dt.datetime | None
-    # Of the key that its client comes with, or is handed now; the key for the site's own project is made of it.
+    # Of the key that the client sends, or is given now; its account key at the site's own project is derived from it.
     key_hash: bytes = b""
-    # What it runs: BOINC's names of its platform and of the types of its devices; and those that it may not use.
+    # BOINC's names of its platform and of its devices' types, and of types that no project may use here.
     platform: str = ""
     device_types: tuple[str, ...] = ()
     excluded_types: tuple[str, ...] = ()
     # What it was answered last, and how often (accounting/rpc/contact_log.py)
-    answered: Answered = NOTHING_ANSWERED
+    answered: LastAnswer = NOTHING_ANSWERED
     projects: dict[int, ProjectState] = field(default_factory=dict)
-    wishes: dict[int, Wishes] = field(default_factory=dict)
-    # What it met at projects, and when it last said so (accounting/engine/choice/troubles.py)
-    met: dict[int, tuple[Stored, int | None]] = field(default_factory=dict)
+    wishes: dict[int, HostWishes] = field(default_factory=dict)
+    # The troubles that it had with projects, and when it last said so (accounting/engine/choice/troubles.py)
+    troubles: dict[int, tuple[StoredTroubles, int | None]] = field(default_factory=dict)
     choices: dict[int, Wish] = field(default_factory=dict)
     account_keys: dict[int, bytes] = field(default_factory=dict)
     # (micro-credits in all, credits a day) by project
@@ -119,7 +108,7 @@ class AccountRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadByKey(Query):
-    """The account that a client's key and host token name; None if either is unknown or they don't fit together."""
+    """The account of a client's key and host token; None if one is unknown or the two do not belong together."""
 
     key_hash: bytes
     token: str
@@ -160,7 +149,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         hardware_digest=bytes.fromhex(row.hardware_digest),
         venue=row.venue,
         contacts=row.contacts,
-        state=HostState(row.last_at_us, row.client_now, tuple(orjson.loads(row.level))),
+        state=HostState(row.last_at_us, row.client_now, Allowance._make(orjson.loads(row.level))),
         key_id=row.key_id,
         key_host_id=row.key_host_id,
         key_used_at=row.key_used_at,
@@ -168,7 +157,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         platform=row.platform,
         device_types=device_types(devices),
         excluded_types=tuple(orjson.loads(row.excluded_types)),
-        answered=Answered(row.answer_digest, row.answers_logged, row.same_answers),
+        answered=LastAnswer(row.answer_digest, row.answers_logged, row.same_answers),
     )
     if row.projects:
         # Not by orjson: totals may have more digits than 64 bits hold.
@@ -182,11 +171,6 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
     return account
 
 
-def device_types(devices: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """BOINC's names of the types of the devices that there are, without repeats."""
-    return tuple(dict.fromkeys(str(d["type"]) for d in devices if d.get("type") and d.get("count")))
-
-
 def _machine(ncpus: int, p_fpops: float, devices: list[dict[str, Any]]) -> Machine | None:
     """The stored hardware as the ledger sees it; None for a host whose hardware was never reported."""
     if not ncpus and not devices:
@@ -196,7 +180,7 @@ def _machine(ncpus: int, p_fpops: float, devices: list[dict[str, Any]]) -> Machi
 
 
 def _totals(values: Sequence[int] | None) -> Totals | None:
-    return None if values is None else tuple(values)  # type: ignore[return-value]  # six, by constraint
+    return None if values is None else Totals._make(values)
 
 
 def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
@@ -205,16 +189,18 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             id_,
             _totals(reported),
             _totals(high),
-            tuple(credited),
-            tuple(pending),
-            tuple(dropped),
+            Totals._make(credited),
+            Totals._make(pending),
+            Totals._make(dropped),
             _totals(handed),
             listed,
         )
         suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs = wishes
-        account.wishes[id_] = Wishes(suspended, told, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting)
+        account.wishes[id_] = HostWishes(
+            suspended, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting, told
+        )
         if troubles:
-            account.met[id_] = troubles, at_secs
+            account.troubles[id_] = troubles, at_secs
 
 
 def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
@@ -303,11 +289,11 @@ class Write(Query):
     @staticmethod
     def found(several: Sequence[Write], rows: Sequence[Row]) -> Sequence[Any]:
         written = {host_id for (host_id,) in rows}
-        # Others may hold the rows of those that are missing, or have written them.
+        # Another transaction may hold the rows of the missing ones, or may have written them.
         return [each.account.host_id in written or APART for each in several]
 
     def suspensions(self) -> set[int]:
-        """Projects whose suspension has been told and whose end has to be told yet.
+        """Projects whose suspension the client was told of, and whose end it has to be told of.
 
         A client that still has it suspended may not have got the reply that ended it.
         """
@@ -324,7 +310,7 @@ class Write(Query):
         assert self.described is not None  # asked for those only
         return {"host_id": self.account.host_id, "description": self.described.columns}
 
-    def answer_row(self, answered: Answered) -> dict[str, Any]:
+    def answer_row(self, answered: LastAnswer) -> dict[str, Any]:
         last_at_us = self.account.state.last_at_us
         return {
             "host_id": self.account.host_id,
@@ -356,7 +342,7 @@ class Write(Query):
 
 
 def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> dict[str, str]:
-    """What is written of the ledgers; adds to ``answers`` those that are not as before."""
+    """The parameters for the ledgers; appends to ``answers`` each answer that differs from the last one."""
     answered = []
     for each in several:
         after, is_new = each.account.answered.then(each.answer)
@@ -368,7 +354,7 @@ def _ledger_params(several: Sequence[Write], answers: list[dict[str, Any]]) -> d
         "n_contacts": _array([each.account.contacts for each in several]),
         "n_now": f"{{{','.join([each.now.isoformat() for each in several])}}}",
         "n_client_now": _array([each.settlement.host.client_now for each in several]),
-        "n_level": _texts([_array(each.settlement.host.level) for each in several]),
+        "n_level": _texts([_array(tuple(each.settlement.host.level)) for each in several]),
         "n_contact": _texts([orjson.dumps(each.contact).decode() for each in several]),
         "n_answer_digest": _texts([after.digest for after in answered]),
         "n_answers_logged": _array([after.logged for after in answered]),

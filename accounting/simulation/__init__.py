@@ -1,0 +1,1 @@
+"""Simulated computers that report through the real RPC, for demo data, tests and measurements."""

@@ -1,7 +1,7 @@
-"""A BOINC client as the account manager sees it: what it reports and what it does with replies.
+"""A BOINC client as the account manager sees it: what it reports, and what it does with replies.
 
-For demo data, tests and measurements. It attaches and detaches as told, counts work from zero (or, as newer versions
-do, from what the reply hands it), and prints requests like the real one (BOINC protocol, account manager RPC).
+For demo data, tests and measurements. It attaches and detaches as told, and prints requests like a real client (BOINC
+protocol, account manager RPC). It counts work from zero or, as newer versions do, from the totals of the reply.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Final
 
-from accounting.engine.amounts import KINDS, MICRO, format_micro
+from accounting.engine.amounts import FLOPS_PER_CREDIT, KINDS, MICRO, format_micro
 from portal.wire.credentials import client_password_hash
 
 # The first version that starts its counters from the totals in the reply.
@@ -52,8 +52,8 @@ class Attachment:
         cpu_us, gpu_us = int(cpu_secs * MICRO), int(gpu_secs * MICRO)
         best = max((device.peak_flops for device in computer.devices), default=0)
         work = (
-            cpu_us * computer.p_fpops * 200 // (86_400 * 10**9),
-            gpu_us * best // 5 * 200 // (86_400 * 10**9),
+            cpu_us * computer.p_fpops // FLOPS_PER_CREDIT,
+            gpu_us * best // 5 // FLOPS_PER_CREDIT,
             cpu_us,
             gpu_us,
             *jobs,
@@ -95,7 +95,7 @@ class SimulatedComputer:
             f"    <now>{now_secs:.6f}</now>\n</time_stats>\n</acct_mgr_request>\n"
         ).encode()
 
-    def take(self, reply: bytes) -> None:
+    def apply_reply(self, reply: bytes) -> None:
         """Do as the reply says; ValueError with the manager's sentence if it refuses."""
         text = reply.decode()
         if "<error_num>" in text:

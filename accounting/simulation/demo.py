@@ -1,4 +1,4 @@
-"""What `make run` comes with: projects, a demo volunteer with ninety days of history, and an operator."""
+"""The demo data of `make run`: projects, a volunteer with ninety days of history, and an operator."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 from django.conf import settings
 
 from accounting.choosing import standings
+from accounting.engine.choice.facts import CPU
 from accounting.ledger import rollup
 from accounting.models import AccountSettings, Project
 from accounting.projects import signing_key
@@ -44,7 +45,7 @@ class DemoProject:
 
     @property
     def versions(self) -> set[tuple[str, str]]:
-        types = ("CPU",) * self.has_cpu + self.gpus
+        types = (CPU,) * self.has_cpu + self.gpus
         return {(platform, type_) for platform in self.platforms for type_ in types}
 
 

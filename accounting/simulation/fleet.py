@@ -1,4 +1,4 @@
-"""A fleet of simulated computers that report to the real ledger, on a clock that is passed in: demo data and tests."""
+"""Simulated computers that report to the real ledger, on a clock that is passed in; for demo data and tests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from accounting.engine.choice.facts import CPU
 from accounting.rpc import answer as rpc_answer
 from accounting.rpc import catalogue
 from accounting.simulation.client import Attachment, Device, SimulatedComputer
@@ -22,7 +23,7 @@ FIRST_CALLS: Final = (dt.timedelta(0), dt.timedelta(minutes=2), dt.timedelta(min
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
+class UsagePattern:
     """How a computer is used: hours of the day it is on (UTC), whether at weekends, part of its processors working."""
 
     first_hour: int = 0
@@ -41,31 +42,31 @@ class Habit:
 HARDWARE: Final = (
     (SimulatedComputer("studio", "", ncpus=16, p_fpops=5_200_000_000, p_model="AMD Ryzen 9 5950X 16-Core Processor",
                        devices=(Device("NVIDIA", "NVIDIA GeForce RTX 3070", 1, 20_310_000_000_000),),
-                       ram_bytes=32 << 30, version="8.0.2"), Habit(7, 23, True, 0.8)),
+                       ram_bytes=32 << 30, version="8.0.2"), UsagePattern(7, 23, True, 0.8)),
     (SimulatedComputer("attic-pc", "", ncpus=4, p_fpops=3_100_000_000, p_model="Intel(R) Core(TM) i5-6500 CPU",
-                       ram_bytes=8 << 30), Habit(usage=0.95, leaves_day=84)),
+                       ram_bytes=8 << 30), UsagePattern(usage=0.95, leaves_day=84)),
     (SimulatedComputer("laptop", "", ncpus=8, p_fpops=4_400_000_000, p_model="11th Gen Intel(R) Core(TM) i7-1165G7",
                        os_name="Microsoft Windows 11", os_version="Professional x64 Edition, (10.00.22631.00)",
                        devices=(Device("intel_gpu", "Intel(R) Iris(R) Xe Graphics", 1, 1_690_000_000_000, 3 << 30),)),
-     Habit(8, 18, False, 0.5, absent=0.1, gpu_usage=0.2)),
+     UsagePattern(8, 18, False, 0.5, absent=0.1, gpu_usage=0.2)),
     (SimulatedComputer("nas", "", ncpus=4, p_fpops=1_900_000_000, p_model="Intel(R) Celeron(R) J4125 CPU @ 2.00GHz",
-                       ram_bytes=4 << 30, version="8.2.4"), Habit(usage=0.6, joins_day=40, absent=0.0)),
+                       ram_bytes=4 << 30, version="8.2.4"), UsagePattern(usage=0.6, joins_day=40, absent=0.0)),
 )  # fmt: skip
 
 
 @dataclass(slots=True)
-class Machine:
-    """One simulated computer in action: what it is, how it is used, and its own dice."""
+class SimulatedHost:
+    """One simulated computer in action: what it is, how it is used, and its own random numbers."""
 
     computer: SimulatedComputer
-    habit: Habit
-    dice: random.Random
+    pattern: UsagePattern
+    rng: random.Random
     last_at: dt.datetime | None = None
 
     def calls(self, start: dt.datetime, end: dt.datetime) -> Iterator[dt.datetime]:
         """When it contacts the manager: thrice at the attach, then every six hours while it is on."""
-        first = start + dt.timedelta(days=self.habit.joins_day, hours=8, minutes=self.dice.randrange(60))
-        last = end if self.habit.leaves_day is None else start + dt.timedelta(days=self.habit.leaves_day)
+        first = start + dt.timedelta(days=self.pattern.joins_day, hours=8, minutes=self.rng.randrange(60))
+        last = end if self.pattern.leaves_day is None else start + dt.timedelta(days=self.pattern.leaves_day)
         for after in FIRST_CALLS:
             if first + after < min(end, last):
                 yield first + after
@@ -73,23 +74,23 @@ class Machine:
         while moment < min(end, last):
             if self._is_on(moment):
                 yield moment
-            moment += CALLS_EVERY + dt.timedelta(seconds=self.dice.randrange(600))
+            moment += CALLS_EVERY + dt.timedelta(seconds=self.rng.randrange(600))
 
     def _is_on(self, moment: dt.datetime) -> bool:
         day = moment.date().toordinal()
         # The same answer for all hours of a day, whoever asks first.
-        absent = random.Random(f"{self.computer.name} {day}").random() < self.habit.absent
-        weekday = moment.weekday() < 5 or self.habit.weekends
-        return self.habit.first_hour <= moment.hour < self.habit.last_hour and weekday and not absent
+        absent = random.Random(f"{self.computer.name} {day}").random() < self.pattern.absent
+        weekday = moment.weekday() < 5 or self.pattern.weekends
+        return self.pattern.first_hour <= moment.hour < self.pattern.last_hour and weekday and not absent
 
     def work_until(self, now: dt.datetime) -> None:
         """Do what the computer does between two contacts: hours on, times the processors in use, by share."""
         if self.last_at is not None and self.computer.projects:
             on_secs = self._on_secs(self.last_at, now)
-            mood = 0.85 + 0.15 * math.sin(now.date().toordinal() / 4) + self.dice.uniform(-0.05, 0.05)
-            cpu_secs = on_secs * self.computer.ncpus * min(1.0, self.habit.usage * mood)
-            gpu_secs = on_secs * sum(d.count for d in self.computer.devices) * self.habit.gpu_usage * mood
-            self._share_out(cpu_secs, gpu_secs)
+            load = 0.85 + 0.15 * math.sin(now.date().toordinal() / 4) + self.rng.uniform(-0.05, 0.05)
+            cpu_secs = on_secs * self.computer.ncpus * min(1.0, self.pattern.usage * load)
+            gpu_secs = on_secs * sum(d.count for d in self.computer.devices) * self.pattern.gpu_usage * load
+            self._distribute(cpu_secs, gpu_secs)
         self.last_at = now
 
     def _on_secs(self, since: dt.datetime, now: dt.datetime) -> float:
@@ -101,15 +102,15 @@ class Machine:
             moment = following
         return secs
 
-    def _share_out(self, cpu_secs: float, gpu_secs: float) -> None:
+    def _distribute(self, cpu_secs: float, gpu_secs: float) -> None:
         projects = list(self.computer.projects.values())
-        weights = [project.share * self.dice.uniform(0.6, 1.4) for project in projects]
-        on_cpu = _parts(projects, weights, ("CPU",))
+        weights = [project.share * self.rng.uniform(0.6, 1.4) for project in projects]
+        on_cpu = _parts(projects, weights, (CPU,))
         on_gpu = _parts(projects, weights, [device.type for device in self.computer.devices])
         for project, cpu_part, gpu_part in zip(projects, on_cpu, on_gpu, strict=True):
             secs = cpu_secs * cpu_part + gpu_secs * gpu_part
-            jobs = int(secs / (3 * HOUR_SECS) + self.dice.random())
-            failed = sum(self.dice.random() < self.habit.failing for _ in range(jobs))
+            jobs = int(secs / (3 * HOUR_SECS) + self.rng.random())
+            failed = sum(self.rng.random() < self.pattern.failing for _ in range(jobs))
             project.work(self.computer, cpu_secs * cpu_part, gpu_secs * gpu_part, (jobs - failed, failed))
 
 
@@ -126,49 +127,49 @@ def _has_programs(url: str, types: Sequence[str]) -> bool:
 
 
 def assemble(
-    email: str, password: str, seed: int, hardware: Sequence[tuple[SimulatedComputer, Habit]] = HARDWARE
-) -> list[Machine]:
-    """Machines of one volunteer, each with a name of its own; the same seed makes the same fleet."""
-    machines = []
+    email: str, password: str, seed: int, hardware: Sequence[tuple[SimulatedComputer, UsagePattern]] = HARDWARE
+) -> list[SimulatedHost]:
+    """The computers of one volunteer, each with a name of its own; the same seed makes the same fleet."""
+    hosts = []
     names: Counter[str] = Counter()
-    for number, (pattern, habit) in enumerate(hardware):
-        names[pattern.name] += 1
-        copy = names[pattern.name]
-        dice = random.Random(f"{seed} {email} {number}")
+    for number, (model, pattern) in enumerate(hardware):
+        names[model.name] += 1
+        copy = names[model.name]
+        rng = random.Random(f"{seed} {email} {number}")
         computer = SimulatedComputer(
-            name=pattern.name if copy == 1 else f"{pattern.name}-{copy}",
-            cpid=f"{dice.getrandbits(128):032x}",
+            name=model.name if copy == 1 else f"{model.name}-{copy}",
+            cpid=f"{rng.getrandbits(128):032x}",
             email=email,
             password=password,
-            ncpus=pattern.ncpus,
-            p_fpops=pattern.p_fpops,
-            p_model=pattern.p_model,
-            os_name=pattern.os_name,
-            os_version=pattern.os_version,
-            devices=pattern.devices,
-            ram_bytes=pattern.ram_bytes,
-            version=pattern.version,
+            ncpus=model.ncpus,
+            p_fpops=model.p_fpops,
+            p_model=model.p_model,
+            os_name=model.os_name,
+            os_version=model.os_version,
+            devices=model.devices,
+            ram_bytes=model.ram_bytes,
+            version=model.version,
         )
-        machines.append(Machine(computer, habit, dice))
-    return machines
+        hosts.append(SimulatedHost(computer, pattern, rng))
+    return hosts
 
 
 def run(
-    machines: Sequence[Machine],
+    hosts: Sequence[SimulatedHost],
     start: dt.datetime,
     end: dt.datetime,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> int:
-    """Let the machines work and report from ``start`` to ``end``, in the order of time; return the number of RPCs."""
-    agenda = sorted(
-        ((moment, number) for number, machine in enumerate(machines) for moment in machine.calls(start, end)),
+    """Let the hosts work and report from ``start`` to ``end``, in the order of time; return the number of RPCs."""
+    schedule = sorted(
+        ((moment, number) for number, host in enumerate(hosts) for moment in host.calls(start, end)),
     )
-    for done, (moment, number) in enumerate(agenda):
-        machine = machines[number]
-        machine.work_until(moment)
-        request = parse_request(machine.computer.request(moment.timestamp()))
+    for done, (moment, number) in enumerate(schedule):
+        host = hosts[number]
+        host.work_until(moment)
+        request = parse_request(host.computer.request(moment.timestamp()))
         # One address each, as logins are limited by address.
         address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-        machine.computer.take(plain.run(rpc_answer.answer(request, now=moment, address=address)))
+        host.computer.apply_reply(plain.run(rpc_answer.answer(request, now=moment, address=address)))
         progress(done)
-    return len(agenda)
+    return len(schedule)

@@ -1,0 +1,1 @@
+"""The account-manager RPC's messages: bytes to dataclasses and back. Pure."""

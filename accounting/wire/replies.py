@@ -1,9 +1,9 @@
-"""The account-manager reply (BOINC protocol, AM RPC reply): dataclasses in, the bytes a client reads out.
+"""The account-manager reply (BOINC protocol, AM RPC reply): dataclasses in, the bytes that a client reads out. Pure.
 
-Texts are escaped once, which is what the client undoes; keys, signatures and the opaque id are read verbatim
-by it, so they are checked and written as they are. The client's fields have fixed sizes: longer texts for the
-eye are cut, while a key or URL that does not fit is a ValueError, since a cut one would be wrong.
-Pure. What is the same for every reply about a project or a key is rendered once and remembered.
+Texts are escaped once, as the client undoes it once. It reads keys, signatures and the opaque id verbatim, so these are
+checked and written as they are. The client's fields have fixed sizes. Texts that are only shown are cut to fit; a key
+or URL that does not fit is a ValueError, since a cut one would be wrong. What is the same in every reply about a
+project or a key is rendered once and cached.
 """
 
 import re
@@ -128,12 +128,6 @@ def render_reply(reply: AccountManagerReply) -> bytes:
         parts.append(_opaque(reply.host_token))
     parts.append(_TAIL)
     return "".join(parts).encode()
-
-
-def render_error(num: int, message: str) -> bytes:
-    """Return a refusal: BOINC's error number and the sentence that the client shows instead of its own."""
-    text = escape(message, MAX_MESSAGE)
-    return (f"{_HEAD}<error_num>{int(num)}</error_num>\n<error_msg>{text}</error_msg>\n{_TAIL}").encode()
 
 
 def escape(text: str, max_bytes: int) -> str:

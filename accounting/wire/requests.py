@@ -1,14 +1,13 @@
-"""The account-manager request as a client sends it (BOINC protocol, AM RPC request), read into dataclasses.
+"""The account-manager request as a client sends it (BOINC protocol, AM RPC request), read into dataclasses. Pure.
 
-Replies are in accounting/wire/replies.py, hardware in portal/wire/hardware.py; their names are exported here
-too, so that callers know one module. Pure: bytes in, dataclasses out.
+Replies are in accounting/wire/replies.py, hardware is in portal/wire/hardware.py.
 
-Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`,
-other strange values become the default. ProtocolError is for messages beyond the hard limits, those that were
-cut off, and credentials that are no text a client could hold.
+Nothing that a single project says can fail the whole RPC: what is wrong with its totals becomes its `fault`, and other
+strange values become the default. ProtocolError is for messages beyond the hard limits, messages that were cut off, and
+credentials that no client could hold.
 
-If an element comes twice, the first counts at the top level (credentials come before anything copied
-verbatim), and inside a project the last, but for <url> (the project's own name comes after it).
+If an element comes twice, the first one counts at the top level, as credentials come before anything copied verbatim.
+Inside a project the last one counts, except for <url>, as the project's own name comes after it.
 """
 
 import re
@@ -18,34 +17,8 @@ from functools import lru_cache
 from typing import Final, cast
 
 from accounting.engine.amounts import JOB_KINDS, KINDS, Totals, parse_amount, parse_count
-from accounting.wire.replies import (
-    AccountEntry,
-    AccountManagerReply,
-    Preferences,
-    PreferenceSet,
-    RssFeed,
-    render_error,
-    render_reply,
-)
-from portal.wire.hardware import Coproc, Hardware, free_disk, hardware_digest, parse_hardware
+from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_hardware
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip, row_of
-
-__all__ = [
-    "AccountEntry",
-    "AccountManagerReply",
-    "AccountManagerRequest",
-    "Coproc",
-    "Hardware",
-    "PreferenceSet",
-    "Preferences",
-    "ProtocolError",
-    "ReportedProject",
-    "RssFeed",
-    "canonical_url",
-    "parse_request",
-    "render_error",
-    "render_reply",
-]
 
 MAX_PROJECTS: Final = 200
 """Projects that are read; more are passed over and counted in `projects_left_out`."""
@@ -319,7 +292,7 @@ def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None]:
     if None not in six:
         cpu_ec, cpu_time, gpu_ec, gpu_time, success, error = cast("Sequence[bytes]", six)
         try:
-            return (
+            return Totals(
                 parse_amount(cpu_ec),
                 parse_amount(gpu_ec),
                 parse_amount(cpu_time),

@@ -1,4 +1,4 @@
-// Draws the history chart from the numbers in the page (accounting/charts.py), and lets the keyboard read them.
+// Draws the history chart from the numbers in the page (accounting/history/charts.py), and lets the keyboard read them.
 (() => {
   const MAX_OUTLINED_BARS = 100;
   let chart = null;

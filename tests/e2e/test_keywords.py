@@ -45,7 +45,7 @@ def report(site: Site, computer: SimulatedComputer) -> set[str]:
         {"Content-Type": "application/x-www-form-urlencoded"},
     )
     with urllib.request.urlopen(request, timeout=30) as reply:
-        computer.take(reply.read())
+        computer.apply_reply(reply.read())
     return {re.sub(r"https://(\w+)\..*", r"\1", url).title() for url in computer.projects}
 
 

@@ -86,7 +86,7 @@ def post(message: bytes, client: Client | None = None) -> Reply:
 def sync(computer: SimulatedComputer) -> Reply:
     """The client reports over HTTP, now, and does as it is told."""
     reply = post(computer.request(time.time()))
-    computer.take(reply.raw)
+    computer.apply_reply(reply.raw)
     return reply
 
 
@@ -94,7 +94,7 @@ def call(computer: SimulatedComputer, now: dt.datetime, *, is_lost: bool = False
     """The client reports at a set time; a lost reply does not reach it."""
     reply = answer(computer.request(now.timestamp()), now)
     if not is_lost:
-        computer.take(reply.raw)
+        computer.apply_reply(reply.raw)
     return reply
 
 

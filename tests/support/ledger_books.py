@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.ledger import (
-    Ceilings,
-    HostState,
-    Machine,
-    Note,
-    ProjectState,
-    Report,
-    Settlement,
-    offer,
-    settle,
-)
-from accounting.engine.states import plus
+from accounting.engine.ledger import offer, settle
+from accounting.engine.machine import Ceilings, Machine
+from accounting.engine.states import HostState, Note, ProjectState, Report, Settlement
 
 MICRO = 1_000_000
 HOUR = 3_600
@@ -43,7 +34,7 @@ def totals(
     cpu_ec = cpu_secs / 100 if cpu_ec is None else cpu_ec
     gpu_ec = gpu_secs * 10 if gpu_ec is None else gpu_ec
     micro = [round(amount * MICRO) for amount in (cpu_ec, gpu_ec, cpu_secs, gpu_secs)]
-    return (micro[0], micro[1], micro[2], micro[3], done, failed)
+    return Totals(micro[0], micro[1], micro[2], micro[3], done, failed)
 
 
 class Books:
@@ -91,7 +82,7 @@ class Books:
         self.notes += settlement.notes
         day = int(at_secs // DAY)
         for credit in settlement.credits.values():
-            self.days[day] = plus(self.days.get(day, NO_WORK), credit)
+            self.days[day] = self.days.get(day, NO_WORK).plus(credit)
         for i in set(offers) - {report.project_id for report in reports}:
             self.rows[i] = offer(self.rows.get(i), i)
         return settlement
@@ -108,7 +99,7 @@ class Books:
         """What the host was credited at all projects together."""
         amounts = NO_WORK
         for row in self.rows.values():
-            amounts = plus(amounts, row.credited)
+            amounts = amounts.plus(row.credited)
         return amounts
 
     def kinds_noted(self) -> list[str]:

@@ -1,0 +1,1 @@
+"""The rules by which projects are chosen for a computer. Pure."""

@@ -1,7 +1,7 @@
-"""How much more, or less, than its share a project is offered, so that processing comes out as it should. Pure.
+"""How much more or less than its share a project is offered, so that it gets its share of the processing. Pure.
 
-Once a day each project's boost moves a little towards what would have brought it its part of the last week. A week is
-long enough to even out days, and a day's step small enough not to overshoot much while the week shows the past.
+Once a day each project's boost moves a little towards the value that would have given it its part of the last week.
+A week evens out the days; the daily step is small, as the week also shows days before the last steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WEEK_DAYS: Final = 7
 GAIN: Final = 0.3
 LARGEST_STEP: Final = log(4)
 LARGEST_BOOST: Final = log(8)
-# No computer counts for more than so many times the one in the middle.
+# No computer counts for more than so many times the median.
 MEDIANS: Final = 20.0
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import log
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from accounting.engine.choice import keywords as choice_keywords
 
 CPU: Final = "CPU"
+# Of one project; clients take larger ones, but nobody needs them.
+MAX_SHARE: Final = 1e6
 # A share of 0 means work only when there is no other; in the draw it is as good as none.
 LEAST_WEIGHT: Final = 1e-6
 
 
 class Wish(NamedTuple):
-    """A volunteer's word on a project: picked by hand or not, at which share (None: the project's default)."""
+    """What a volunteer said of a project: picked by hand or not, at which share (None: the project's default)."""
 
     is_chosen: bool
     resource_share: float | None
@@ -42,8 +44,8 @@ class ProjectFacts:
     """A project as the choice sees it.
 
     ``share``: the operator's. ``keywords``: weight of each, above 0 to 1. ``versions``: (platform, processor type) of
-    its programs, platform "" for all; without any nothing is known, and it is taken to run everywhere. ``boosts``: how
-    much more than its share it is to get, on CPUs and on GPUs, because it recently got less (above 1) or more.
+    its programs, platform "" for all; a project without any counts as running everywhere. ``boosts``: how much more
+    than its share it is to get, on CPUs and on GPUs, because it recently got less (above 1) or more.
     """
 
     id: int
@@ -54,8 +56,8 @@ class ProjectFacts:
     versions: frozenset[tuple[str, str]] = frozenset()
     boosts: tuple[float, float] = (1.0, 1.0)
     troubles: tuple[Trouble, ...] = ()
-    # The same for every computer: what its keywords are part of; its weight on computers without GPUs and on others,
-    # and what that is in points, of the share and of the boost.
+    # Worked out once for all computers: the keywords with those that they are part of; the weight on computers without
+    # GPUs and on others; the points for the share, and for the boost.
     kin: frozenset[int] = field(init=False)
     weights: tuple[float, float] = field(init=False)
     base: float = field(init=False)
@@ -85,9 +87,9 @@ class Volunteer:
 class Computer:
     """One computer. ``types``: the processor types that it has and may use; ``platform``: "" if unknown.
 
-    ``current``: projects that it has now. ``excluded``: projects that its owner does not want on it. ``barred``:
-    types that it may not use for a project. ``resting``: projects that are to stay, but to do nothing at present.
-    ``troubles``: what it met itself, as far as that still counts.
+    ``current``: projects that it has now. ``excluded``: projects that its owner does not want on it.
+    ``excluded_types``: types that it may not use for a project. ``paused``: projects that are to stay, but to do
+    nothing at present. ``troubles``: those that it had itself with projects, as far as they still count.
     """
 
     id: int
@@ -95,9 +97,14 @@ class Computer:
     platform: str = ""
     current: frozenset[int] = frozenset()
     excluded: frozenset[int] = frozenset()
-    barred: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    resting: frozenset[int] = frozenset()
+    excluded_types: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    paused: frozenset[int] = frozenset()
     troubles: Mapping[int, tuple[Trouble, ...]] = field(default_factory=dict)
+
+
+def device_types(devices: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """BOINC's names of the types of the devices that there are, without repeats."""
+    return tuple(dict.fromkeys(str(d["type"]) for d in devices if d.get("type") and d.get("count")))
 
 
 class Verdict(StrEnum):
@@ -106,10 +113,10 @@ class Verdict(StrEnum):
     BY_HAND = "by hand"
     LIKED = "liked"
     EQUAL = "as good as others"
-    COVERS = "covers a processor type"
-    SPARE = "so that there is more than one"
+    COVERS_TYPE = "covers a processor type"
+    SECOND_PROJECT = "so that there is more than one"
     # from here on: not chosen
-    CROWDED_OUT = "others came first"
+    OUTRANKED = "others came first"
     LESS_LIKED = "others are liked more"
     PASSED_OVER = "passed over"
     NOT_PICKED = "not picked by hand"

@@ -1,7 +1,7 @@
 """BOINC's keywords: what projects are about and where they are at home. Pure.
 
 The numbers are those that clients forward to project schedulers (BOINC protocol, AM RPC reply, user_keywords), so
-they are never changed or used again; data/keywords.csv has one a line, a parent before what it is the parent of.
+they are never changed and never used again. data/keywords.csv has one keyword a line, parents before their children.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which projects a computer works for, and at what share. Pure: facts and ``now`` in, a choice with its reasons out.
 
-A project that the volunteer does not want, that ended or is down, or that has no program for the computer is never
-chosen. Of the others, those come first that the volunteer likes. Among equals a draw decides in which a project's
-chance is its operator's share, times what it recently got too little; the draw of a computer and a project always
-falls the same, so a choice stays as it is until a reason comes up. Every processor type gets a project if one is to
-be had, and a computer has two projects where possible, so that it is not idle when one of them has no work.
+A project is never chosen if the volunteer does not want it, if it has ended or is down, or if it has no program for
+the computer. Of the others, those that the volunteer likes come first. Among equals a draw decides. A project's chance
+in it is its operator's share, times a boost if it recently got too little. The draw for a computer and a project always
+gives the same number, so a choice changes only for a reason. Every processor type gets a project if there is one for
+it. A computer gets two projects where possible, so that it has work when one of them has none.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import (
     CPU,
+    MAX_SHARE,
     Choice,
     Computer,
     ProjectFacts,
@@ -32,22 +33,21 @@ from accounting.engine.choice.facts import (
 )
 
 MIN_PROJECTS: Final = 2
-# As many as there are equals to have; more only for a processor type that none of them serves.
+# A computer gets more only for a processor type that none of these serves.
 USUAL_PROJECTS: Final = 5
 MAX_PROJECTS: Final = 10
-# Types beyond that are not looked at; a computer has one to four.
+# Further types are ignored; a computer has one to four.
 MAX_TYPES: Final = 5
-# A project that is there already is left only for one of twice the weight.
+# A project that the computer has is left only for one of twice its weight.
 STAY_POINTS: Final = log(2)
 _ONLY_CPU: Final = frozenset({CPU})
 # How long a project that the computer has may be without work, or not answer, before it is passed over.
 GRACE: Final = dt.timedelta(days=1)
-# What a project gets, of its share, that is there to fill a gap beside ones that are liked.
+# The part of its share for a project that only fills a gap beside projects that are liked.
 FILLS: Final = 0.1
-MAX_SHARE: Final = 1e6
 
 # Programs for these run on the first, too (BOINC protocol, alternative platforms).
-_ALSO_RUNS: Final[Mapping[str, str]] = {
+ALTERNATIVE_PLATFORMS: Final[Mapping[str, str]] = {
     "windows_x86_64": "windows_intelx86",
     "x86_64-pc-linux-gnu": "i686-pc-linux-gnu",
     "x86_64-apple-darwin": "i686-apple-darwin",
@@ -57,7 +57,7 @@ _ALSO_RUNS: Final[Mapping[str, str]] = {
 
 
 @dataclass(slots=True, eq=False)
-class _Entrant:
+class _Candidate:
     """A project that may be chosen: ``could`` serve these types, ``serves`` those of them now.
 
     ``rank``: the smaller the better. ``points``: of `Score`, its base, need, stay and draw.
@@ -78,11 +78,11 @@ class _Entrant:
 class _Selected(NamedTuple):
     """What came of the choice: shares by id, the types that each is there for, who competed with whom."""
 
-    entrants: Sequence[_Entrant]
+    candidates: Sequence[_Candidate]
     shares: dict[int, float]
     covers: dict[int, list[str]]
-    pool: Sequence[_Entrant]
-    spare: set[int]
+    pool: Sequence[_Candidate]
+    seconds: set[int]
     are_some_liked: bool
 
 
@@ -100,36 +100,36 @@ def choose(projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Com
     picked = _picked(projects, volunteer)
     if picked:
         return _by_hand(projects, picked)
-    entrants, refused = _entrants(projects, volunteer, computer, now)
-    selected = _select(entrants, computer.types[:MAX_TYPES])
+    candidates, refused = _candidates(projects, volunteer, computer, now)
+    selected = _select(candidates, computer.types[:MAX_TYPES])
     return Choice(selected.shares, (*refused, *_scores(selected)))
 
 
 def choose_shares(
     projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime
 ) -> dict[int, float]:
-    """The shares of `choose` without its reasons, which only people ask for; ``projects`` by id."""
+    """The shares of `choose` without the reasons, which only pages show. ``projects``: in the order of their ids."""
     picked = _picked(projects, volunteer)
     if picked:
         return picked
-    return _select(_entrants(projects, volunteer, computer, now)[0], computer.types[:MAX_TYPES]).shares
+    return _select(_candidates(projects, volunteer, computer, now)[0], computer.types[:MAX_TYPES]).shares
 
 
-def _entrants(
+def _candidates(
     projects: Iterable[ProjectFacts], volunteer: Volunteer, computer: Computer, now: dt.datetime
-) -> tuple[list[_Entrant], list[Score]]:
+) -> tuple[list[_Candidate], list[Score]]:
     """The projects that may be chosen, best first, and why the others may not."""
-    entrants: list[_Entrant] = []
+    candidates: list[_Candidate] = []
     refused: list[Score] = []
     for project in projects:
         could = _could(project, computer)
         score = _refusal(project, volunteer, computer, could)
         if score is None:
-            entrants.append(_entrant(project, volunteer, computer, could, now))
+            candidates.append(_candidate(project, volunteer, computer, could, now))
         else:
             refused.append(score)
-    entrants.sort(key=_rank)
-    return entrants, refused
+    candidates.sort(key=_rank)
+    return candidates, refused
 
 
 def _picked(projects: Iterable[ProjectFacts], volunteer: Volunteer) -> dict[int, float]:
@@ -158,8 +158,8 @@ def _by_hand(projects: Sequence[ProjectFacts], shares: dict[int, float]) -> Choi
 def _could(project: ProjectFacts, computer: Computer) -> frozenset[str]:
     """The processor types of the computer that the project has programs for and may use."""
     could = _programs(project.versions, computer.types, computer.platform)
-    barred = computer.barred.get(project.id)
-    return could - barred if barred else could
+    excluded_types = computer.excluded_types.get(project.id)
+    return could - excluded_types if excluded_types else could
 
 
 @lru_cache(maxsize=1 << 12)
@@ -168,7 +168,7 @@ def _programs(versions: frozenset[tuple[str, str]], types: tuple[str, ...], plat
     looked_at = frozenset(types[:MAX_TYPES])
     if not versions:
         return looked_at
-    runs = ("", platform, _ALSO_RUNS.get(platform, ""))
+    runs = ("", platform, ALTERNATIVE_PLATFORMS.get(platform, ""))
     # Of a computer whose platform is unknown, any might be right.
     return looked_at & {type_ for where, type_ in versions if where in runs or not platform}
 
@@ -187,19 +187,19 @@ def _refusal(project: ProjectFacts, volunteer: Volunteer, computer: Computer, co
         verdict = Verdict.NO_ACCOUNT
     elif project.is_down:
         verdict = Verdict.DOWN
-    elif not could and not (project.id in computer.current and project.id in computer.barred):
-        # One that the computer has, and that its owner keeps from all its processors, stays and does nothing.
+    elif not could and not (project.id in computer.current and project.id in computer.excluded_types):
+        # A project that the computer has stays, and does nothing, if its owner keeps it from all processors.
         verdict = Verdict.UNFIT
     return Score(project.id, verdict, because=because) if verdict is not None else None
 
 
-def _entrant(
+def _candidate(
     project: ProjectFacts, volunteer: Volunteer, computer: Computer, could: frozenset[str], now: dt.datetime
-) -> _Entrant:
+) -> _Candidate:
     troubles = (*project.troubles, *computer.troubles.get(project.id, ()))
     is_here = project.id in computer.current
     serves, is_well = _at_work(troubles, could, is_here=is_here, now=now) if troubles else (could, True)
-    if project.id in computer.resting:
+    if project.id in computer.paused:
         serves = frozenset()
     liking, because = _liking(project, volunteer.yes)
     # A GPU does many times the work of the CPU beside it; CPUs are balanced by the computers without GPUs.
@@ -209,13 +209,13 @@ def _entrant(
     rank = -liking, -(base + need + stay + draw), project.id
     points = base, need, stay, draw
     weight = project.weights[on_gpu]
-    return _Entrant(project, liking, because, points, troubles, rank, weight, could, serves, is_well)
+    return _Candidate(project, liking, because, points, troubles, rank, weight, could, serves, is_well)
 
 
 def _at_work(
     troubles: Iterable[Trouble], could: frozenset[str], *, is_here: bool, now: dt.datetime
 ) -> tuple[frozenset[str], bool]:
-    """The types that the project has work for now, and whether it can be chosen for any of all.
+    """The types that the project has work for now, and whether it can be chosen for any type.
 
     What the computer has already is given some time before it is passed over, as a gap in the work is often short.
     """
@@ -257,76 +257,78 @@ def _draw(computer_id: int, project_id: int) -> float:
     return -log(-log((int.from_bytes(digest) + 0.5) / 2**64))
 
 
-def _select(entrants: Sequence[_Entrant], types: Sequence[str]) -> _Selected:
-    """Who of the entrants, best first, is chosen, and at what share."""
-    chosen: dict[int, _Entrant] = {}
-    covers = _cover(entrants, types, chosen)
-    well = [entrant for entrant in entrants if entrant.is_well]
-    liked = [entrant for entrant in well if entrant.liking > 0]
+def _select(candidates: Sequence[_Candidate], types: Sequence[str]) -> _Selected:
+    """Which of the candidates, best first, are chosen, and at what share."""
+    chosen: dict[int, _Candidate] = {}
+    covers = _cover_types(candidates, types, chosen)
+    well = [candidate for candidate in candidates if candidate.is_well]
+    liked = [candidate for candidate in well if candidate.liking > 0]
     pool = liked or well
-    for entrant in pool:
+    for candidate in pool:
         if len(chosen) >= USUAL_PROJECTS:
             break
-        chosen.setdefault(entrant.project.id, entrant)
-    spare = set()
+        chosen.setdefault(candidate.project.id, candidate)
+    seconds = set()
     if len(chosen) < MIN_PROJECTS:
-        for entrant in (*well, *entrants):
+        for candidate in (*well, *candidates):
             if len(chosen) >= MIN_PROJECTS:
                 break
-            if entrant.project.id not in chosen:
-                chosen[entrant.project.id] = entrant
-                spare.add(entrant.project.id)
-    chances = _chances(pool)
-    shares = {id_: _share(chosen[id_], chances.get(id_, 1.0), beside_liked=bool(liked)) for id_ in sorted(chosen)}
-    return _Selected(entrants, shares, covers, pool, spare, bool(liked))
+            if candidate.project.id not in chosen:
+                chosen[candidate.project.id] = candidate
+                seconds.add(candidate.project.id)
+    probabilities = _probabilities(pool)
+    shares = {id_: _share(chosen[id_], probabilities.get(id_, 1.0), beside_liked=bool(liked)) for id_ in sorted(chosen)}
+    return _Selected(candidates, shares, covers, pool, seconds, bool(liked))
 
 
 def _scores(selected: _Selected) -> list[Score]:
-    """How the entrants came out, best first."""
+    """How the candidates came out, best first."""
     scores = []
-    for entrant in selected.entrants:
-        id_ = entrant.project.id
+    for candidate in selected.candidates:
+        id_ = candidate.project.id
         if id_ in selected.shares:
-            why = _why(entrant, selected.pool, selected.spare)
-            scores.append(_score(entrant, why, selected.shares[id_], tuple(selected.covers.get(id_, ()))))
+            why = _why(candidate, selected.pool, selected.seconds)
+            scores.append(_score(candidate, why, selected.shares[id_], tuple(selected.covers.get(id_, ()))))
         else:
-            scores.append(_score(entrant, _why_not(entrant, selected.are_some_liked), None, ()))
+            scores.append(_score(candidate, _why_not(candidate, selected.are_some_liked), None, ()))
     return scores
 
 
-def _score(entrant: _Entrant, verdict: Verdict, share: float | None, covers: tuple[str, ...]) -> Score:
+def _score(candidate: _Candidate, verdict: Verdict, share: float | None, covers: tuple[str, ...]) -> Score:
     return Score(
-        entrant.project.id,
+        candidate.project.id,
         verdict,
         share,
-        entrant.liking,
-        entrant.because,
-        *entrant.points,
+        candidate.liking,
+        candidate.because,
+        *candidate.points,
         covers,
-        entrant.troubles,
+        candidate.troubles,
     )
 
 
-def _cover(entrants: Sequence[_Entrant], types: Sequence[str], chosen: dict[int, _Entrant]) -> dict[int, list[str]]:
+def _cover_types(
+    candidates: Sequence[_Candidate], types: Sequence[str], chosen: dict[int, _Candidate]
+) -> dict[int, list[str]]:
     """Choose the best project for each processor type that none chosen before serves; return which got which."""
     covers: dict[int, list[str]] = {}
     for type_ in types:
-        best = _best_for(type_, entrants, chosen)
+        best = _best_for(type_, candidates, chosen)
         if best is not None:
             chosen.setdefault(best.project.id, best)
             covers.setdefault(best.project.id, []).append(type_)
     return covers
 
 
-def _best_for(type_: str, entrants: Sequence[_Entrant], chosen: Mapping[int, _Entrant]) -> _Entrant | None:
-    for entrant in (*chosen.values(), *entrants):
-        if type_ in entrant.serves:
-            return entrant
+def _best_for(type_: str, candidates: Sequence[_Candidate], chosen: Mapping[int, _Candidate]) -> _Candidate | None:
+    for candidate in (*chosen.values(), *candidates):
+        if type_ in candidate.serves:
+            return candidate
     # A project that had no work for it is still better than none.
-    return next((entrant for entrant in entrants if type_ in entrant.could), None)
+    return next((candidate for candidate in candidates if type_ in candidate.could), None)
 
 
-def _chances(pool: Sequence[_Entrant]) -> dict[int, float]:
+def _probabilities(pool: Sequence[_Candidate]) -> dict[int, float]:
     """How likely each of the pool is to win a place, over all draws; certain ones are left out.
 
     Only those compete that are as much liked as the one at the last place. Their places are the first arrivals of
@@ -336,12 +338,12 @@ def _chances(pool: Sequence[_Entrant]) -> dict[int, float]:
     if len(pool) <= USUAL_PROJECTS:
         return {}
     liking = pool[USUAL_PROJECTS - 1].liking
-    rivals = [entrant for entrant in pool if entrant.liking == liking]
-    places = USUAL_PROJECTS - sum(entrant.liking > liking for entrant in pool)
+    rivals = [candidate for candidate in pool if candidate.liking == liking]
+    places = USUAL_PROJECTS - sum(candidate.liking > liking for candidate in pool)
     if places >= len(rivals):
         return {}
-    time = _time_until(places, tuple(entrant.weight for entrant in rivals))
-    return {entrant.project.id: 1.0 - exp(-entrant.weight * time) for entrant in rivals}
+    time = _time_until(places, tuple(candidate.weight for candidate in rivals))
+    return {candidate.project.id: 1.0 - exp(-candidate.weight * time) for candidate in rivals}
 
 
 @lru_cache(maxsize=1 << 12)
@@ -358,26 +360,26 @@ def _time_until(arrived: float, rates: tuple[float, ...]) -> float:
     return time
 
 
-def _share(entrant: _Entrant, chance: float, *, beside_liked: bool) -> float:
+def _share(candidate: _Candidate, chance: float, *, beside_liked: bool) -> float:
     """The resource share; a project that wins a place on few computers gets the more on each."""
-    if entrant.project.share <= 0:
+    if candidate.project.share <= 0:
         return 0.0
-    liking = entrant.liking
+    liking = candidate.liking
     part = max(FILLS, min(1.0, liking)) if beside_liked else 1.0
-    share = min(MAX_SHARE, part * entrant.weight / max(chance, 1e-3))
-    # Three digits are enough, and keep clients from being told of changes that nobody would notice.
+    share = min(MAX_SHARE, part * candidate.weight / max(chance, 1e-3))
+    # With three digits, clients are not sent changes that nobody would notice.
     return float(f"{share:.3g}")
 
 
-def _why(entrant: _Entrant, pool: Sequence[_Entrant], spare: set[int]) -> Verdict:
-    if entrant.liking > 0:
+def _why(candidate: _Candidate, pool: Sequence[_Candidate], seconds: set[int]) -> Verdict:
+    if candidate.liking > 0:
         return Verdict.LIKED
-    if entrant.project.id in spare:
-        return Verdict.SPARE
-    return Verdict.EQUAL if entrant in pool[:USUAL_PROJECTS] else Verdict.COVERS
+    if candidate.project.id in seconds:
+        return Verdict.SECOND_PROJECT
+    return Verdict.EQUAL if candidate in pool[:USUAL_PROJECTS] else Verdict.COVERS_TYPE
 
 
-def _why_not(entrant: _Entrant, some_are_liked: bool) -> Verdict:
-    if not entrant.is_well:
+def _why_not(candidate: _Candidate, some_are_liked: bool) -> Verdict:
+    if not candidate.is_well:
         return Verdict.PASSED_OVER
-    return Verdict.LESS_LIKED if some_are_liked and entrant.liking <= 0 else Verdict.CROWDED_OUT
+    return Verdict.LESS_LIKED if some_are_liked and candidate.liking <= 0 else Verdict.OUTRANKED

@@ -1,7 +1,8 @@
-"""What a computer met at its projects, kept in its rows until it counts no more. Pure.
+"""The troubles that a computer had with its projects: no work, no answer, the project has ended. Pure.
 
-A client says at each contact which requests for work came to nothing, and how often a project did not answer (BOINC
-protocol, AM RPC request); since when, and for how long after the project has left, is remembered here.
+At each contact a client says which requests for work came to nothing, and how often a project did not answer (BOINC
+protocol, AM RPC request). This module adds since when that is so, and says how long it counts after the project has
+left the computer.
 """
 
 from __future__ import annotations
@@ -12,21 +13,23 @@ from typing import Any, Final
 
 from accounting.engine.choice.facts import Trouble, TroubleKind
 
-# A client asks again after a minute, then after longer and longer: three failures are no hiccup.
+# A client asks again after a minute, then at growing intervals: three failures in a row are no accident.
 MIN_FAILURES: Final = 3
-# How long a project that is not on the computer any more is remembered for what happened there.
-REMEMBERED: Final = dt.timedelta(days=1)
+# How long troubles count after the project has left the computer.
+KEPT_AFTER_DETACH: Final = dt.timedelta(days=1)
 
-# An enumeration's values and members by value cost ten times as much as these.
+# Looking these up in the enumeration would cost ten times as much.
 _NO_WORK, _FAILING, _ENDED = (kind.value for kind in (TroubleKind.NO_WORK, TroubleKind.FAILING, TroubleKind.ENDED))
 _KINDS: Final = {kind.value: kind for kind in TroubleKind}
 
 # (kind, processor type or "", since when in Unix seconds), as in JSON
-Stored = list[list[Any]]
+StoredTroubles = list[list[Any]]
 
 
-def meet(no_work: Iterable[str], failures: int, has_ended: bool, before: Stored | None, now: dt.datetime) -> Stored:
-    """What a report says of a project, each with the time since when reports have been saying so."""
+def note_troubles(
+    no_work: Iterable[str], failures: int, has_ended: bool, before: StoredTroubles | None, now: dt.datetime
+) -> StoredTroubles:
+    """The troubles of a project in a report, each with the time since when it has been reported."""
     met = [(_NO_WORK, type_) for type_ in no_work]
     if failures >= MIN_FAILURES:
         met.append((_FAILING, ""))
@@ -39,11 +42,13 @@ def meet(no_work: Iterable[str], failures: int, has_ended: bool, before: Stored 
     return [[kind, type_, since.get((kind, type_), now_secs)] for kind, type_ in dict.fromkeys(met)]
 
 
-def recall(stored: Stored | None, at_secs: int | None, *, is_here: bool, now: dt.datetime) -> tuple[Trouble, ...]:
-    """What still counts of what was stored at the last report, ``at_secs`` in Unix seconds."""
+def current_troubles(
+    stored: StoredTroubles | None, at_secs: int | None, *, is_here: bool, now: dt.datetime
+) -> tuple[Trouble, ...]:
+    """The stored troubles that still count; ``at_secs``: the last report, in Unix seconds."""
     if not stored:
         return ()
-    if not is_here and (at_secs is None or now.timestamp() - at_secs > REMEMBERED.total_seconds()):
+    if not is_here and (at_secs is None or now.timestamp() - at_secs > KEPT_AFTER_DETACH.total_seconds()):
         return ()
     return tuple(
         [Trouble(_KINDS[kind], type_, dt.datetime.fromtimestamp(since, dt.UTC)) for kind, type_, since in stored]

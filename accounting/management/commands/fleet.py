@@ -31,7 +31,7 @@ class Command(BaseCommand):
     ) -> None:
         now = timezone.now()
         start = now - dt.timedelta(days=days)
-        machines: list[fleet.Machine] = []
+        machines: list[fleet.SimulatedHost] = []
         for number in range(users):
             email = f"fleet-{seed}-{number}@example.org"
             if not User.objects.filter(email=email).exists():

@@ -1,17 +1,17 @@
-"""A volunteer chooses projects and shares; the owner of a computer says what it shall do with each."""
+"""A volunteer chooses projects and shares."""
 
 from __future__ import annotations
 
 import pytest
 from django.utils import timezone
 
-from accounting.choosing.choices import ChoiceRefused, Wish, choose_projects, save_wishes
+from accounting.choosing.choices import ChoiceRefused, choose_projects
 from accounting.choosing.reads import read_selection
 from accounting.engine.choice.facts import Computer
-from accounting.models import HostProject, Project, UserProject
+from accounting.models import Project, UserProject
 from accounting.rpc import account_keys
-from portal.models import Host, User
-from tests.support.accounting_factories import make_host, make_project
+from portal.models import User
+from tests.support.accounting_factories import make_project
 
 
 @pytest.fixture
@@ -92,53 +92,3 @@ def test_the_choice_of_a_project_that_pauses_is_kept(alice: User, three: list[Pr
 def test_one_persons_choice_is_nobody_elses(alice: User, bob: User, three: list[Project]) -> None:
     choose_projects(alice, {three[0].pk: 3})
     assert shares_of(bob) == {"Alps": 100, "Bees": 100, "Comets": 40}
-
-
-# --- wishes for one computer ------------------------------------------------------------------------
-
-
-def test_wishes_are_kept_and_taken_back(alice: User, three: list[Project]) -> None:
-    host = make_host(alice, "pc")
-    wish = Wish(suspended=True, no_new_work=True, excluded=False, no_rsc=("CPU",), update_asked=True)
-    save_wishes(host, {three[0].pk: wish, three[1].pk: Wish()})
-    row = HostProject.objects.get(host=host)  # a project without a wish needs no row
-    assert (row.project, row.suspended, row.no_new_work, row.excluded) == (three[0], True, True, False)
-    assert (row.no_rsc, row.update_asked) == (["CPU"], True)
-    save_wishes(host, {three[0].pk: Wish(excluded=True)})
-    row = HostProject.objects.get(host=host)
-    assert (row.suspended, row.excluded, row.no_rsc, row.update_asked) == (False, True, [], False)
-
-
-def test_wishes_leave_the_ledger_alone(alice: User, three: list[Project]) -> None:
-    host = make_host(alice, "pc")
-    ledger = {
-        "reported": [9] * 6,
-        "high": [8] * 6,
-        "handed": [7] * 6,
-        "credited": [6] * 6,
-        "pending": [5] * 6,
-        "dropped": [4] * 6,
-        "listed": True,
-        "state": {"no_work": ["CPU"]},
-    }
-    HostProject.objects.create(host=host, project=three[0], **ledger)
-    save_wishes(host, {three[0].pk: Wish(suspended=True)})
-    assert HostProject.objects.values(*ledger).get() == ledger
-
-
-def test_wishes_that_cannot_be_are_refused_as_a_whole(alice: User, three: list[Project]) -> None:
-    host = make_host(alice, "pc")
-    for bad in (("",), ("x" * 65,), ("a\nb",), ("<x>",), ("CPU",) * 17):
-        with pytest.raises(ChoiceRefused):
-            save_wishes(host, {three[0].pk: Wish(suspended=True), three[1].pk: Wish(no_rsc=bad)})
-    with pytest.raises(ChoiceRefused, match="no such project"):
-        save_wishes(host, {three[0].pk: Wish(suspended=True), 10**12: Wish(suspended=True)})
-    assert not HostProject.objects.exists()
-
-
-def test_a_merged_record_takes_no_wishes(alice: User, three: list[Project], studio: Host) -> None:
-    host = make_host(alice, "pc")
-    Host.objects.filter(pk=host.pk).update(merged_into=studio)
-    with pytest.raises(ChoiceRefused, match="merged"):
-        save_wishes(host, {three[0].pk: Wish(suspended=True)})
-    assert not HostProject.objects.exists()

@@ -7,7 +7,8 @@ import datetime as dt
 import pytest
 
 from accounting.choosing import standings as choosing_standings
-from accounting.models import Day, HostLedger, HostProject, Project, ProjectStanding, ProjectTrouble
+from accounting.engine.states import DayFlag
+from accounting.models import HostLedger, HostProject, Project, ProjectStanding, ProjectTrouble
 from portal.models import Host, User
 from tests.support.accounting_factories import at, credit, make_host, make_project
 
@@ -145,7 +146,7 @@ def test_gone_and_capped_computers_do_not_count(people: list[User], project: Pro
     credit(working_host(people[0], "pc2"), bees, "2026-03-05", (10 * CREDIT, 0, 1, 0, 0, 0))
     credit(make_host(people[1], "gone", last="2026-03-06"), bees, "2026-03-05", (500 * CREDIT, 0, 1, 0, 0, 0))
     cheat = working_host(people[2], "cheat")
-    credit(cheat, bees, "2026-03-04", (500 * CREDIT, 0, 1, 0, 0, 0), flags=Day.Flag.CAPPED)
+    credit(cheat, bees, "2026-03-04", (500 * CREDIT, 0, 1, 0, 0, 0), flags=DayFlag.CAPPED)
     credit(cheat, bees, "2026-03-05", (500 * CREDIT, 0, 1, 0, 0, 0))
     choosing_standings.refresh(NOW)
     assert standings() == {"Alps": (50, 50), "Bees": (50, 50)}

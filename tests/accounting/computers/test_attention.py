@@ -10,7 +10,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounting.computers.attention import AtProject, Attention, Concern, are_failing, idle_types, read_attention
-from accounting.models import Day, HostProject, Project, ProjectVersion
+from accounting.engine.states import DayFlag
+from accounting.models import HostProject, Project, ProjectVersion
 from portal.models import Host, MailChoice, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_reader import Page
@@ -24,7 +25,7 @@ ALL: frozenset[str] | None = None
 
 
 def said(*troubles: tuple[str, str, dt.datetime], in_store_secs: int = 0, **fields: object) -> AtProject:
-    values = {"name": "Alpha", "is_resting": False, "types": ALL, "barred": frozenset(), **fields}
+    values = {"name": "Alpha", "is_paused": False, "types": ALL, "excluded_types": frozenset(), **fields}
     return AtProject(troubles=troubles, in_store_secs=in_store_secs, **values)  # type: ignore[arg-type]
 
 
@@ -65,9 +66,9 @@ def test_projects_without_programs_for_a_gpu_say_nothing_of_it() -> None:
 
 def test_what_rests_or_may_not_use_a_type_does_not_serve_it() -> None:
     lacking = said(no_work("CPU", NOW - 2 * DAY))
-    assert idle_types(["CPU"], [lacking, said(is_resting=True)], NOW) != []
-    assert idle_types(["CPU"], [lacking, said(barred=frozenset({"CPU"}))], NOW) != []
-    assert idle_types(["CPU"], [said(is_resting=True)], NOW) == []
+    assert idle_types(["CPU"], [lacking, said(is_paused=True)], NOW) != []
+    assert idle_types(["CPU"], [lacking, said(excluded_types=frozenset({"CPU"}))], NOW) != []
+    assert idle_types(["CPU"], [said(is_paused=True)], NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -128,12 +129,12 @@ def test_failing_jobs_are_counted_per_project_over_a_week(studio_here: Host) -> 
 
 def test_capped_reports_are_told_while_something_waits(studio_here: Host) -> None:
     alpha = make_project("Alpha")
-    credit(studio_here, alpha, "2026-03-09", (1, 0, 0, 0, 0, 0), flags=Day.Flag.CAPPED)
+    credit(studio_here, alpha, "2026-03-09", (1, 0, 0, 0, 0, 0), flags=DayFlag.CAPPED)
     waiting = HostProject.objects.filter(host=studio_here)
     waiting.update(pending=[0, 0, 5, 0, 0, 0])
     # Late reports of honest computers come once.
     assert of(studio_here.owner) == []
-    credit(studio_here, alpha, "2026-03-10", (1, 0, 0, 0, 0, 0), flags=Day.Flag.CAPPED | Day.Flag.RESET)
+    credit(studio_here, alpha, "2026-03-10", (1, 0, 0, 0, 0, 0), flags=DayFlag.CAPPED | DayFlag.RESET)
     (line,) = of(studio_here.owner)
     assert line.text == "reported more than it can have done on 2\u00a0days of the last 7; the rest waits."
     waiting.update(pending=[0] * 6)

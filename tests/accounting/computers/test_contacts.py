@@ -12,7 +12,7 @@ from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounting.computers.contacts import read_contacts, take_turns
+from accounting.computers.contacts import are_two_clients, read_contacts
 from accounting.computers.merge import merge
 from accounting.models import Answer, HostLedger, HostProject, Project
 from accounting.simulation.client import SimulatedComputer
@@ -77,11 +77,11 @@ def test_a_project_that_is_gone_is_still_named(alice: User, projects: list[Proje
     [("", False), ("a", False), ("aaa", False), ("ab", False), ("aabbcc", False), ("aba", True), ("abcb", True)],
 )
 def test_an_id_that_comes_back_is_another_machines(ids: str, several: bool) -> None:
-    assert take_turns(list(ids)) is several
+    assert are_two_clients(list(ids)) is several
 
 
 def test_an_empty_id_says_nothing() -> None:
-    assert not take_turns(["a", "", "a", ""])
+    assert not are_two_clients(["a", "", "a", ""])
 
 
 def test_two_machines_that_report_as_one_are_told_of(client: Client, alice: User, projects: list[Project]) -> None:

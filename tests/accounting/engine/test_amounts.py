@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accounting.engine.amounts import (
-    CREDIT_PER_FLOP,
     FLOPS_PER_CREDIT,
+    Totals,
     format_micro,
     parse_amount,
     parse_count,
@@ -97,4 +97,13 @@ def test_further_digits_are_cut_off(number: Decimal) -> None:
 def test_a_day_at_one_gflops_is_two_hundred_credits() -> None:
     assert 200 * FLOPS_PER_CREDIT == 86_400 * 10**9
     # BOINC protocol, estimated credit: 259.346744 s at 1e9 FLOPS were reported as 0.600340 credits.
-    assert round(259.346744 * 1e9 * CREDIT_PER_FLOP, 6) == 0.600340
+    assert round(259.346744 * 1e9 / FLOPS_PER_CREDIT, 6) == 0.600340
+
+
+def test_totals_are_added_amount_by_amount() -> None:
+    some, more = Totals(1, 2, 3, 4, 5, 6), Totals(10, 1, 30, 1, 50, 1)
+    assert some.plus(more) == (11, 3, 33, 5, 55, 7)
+    assert more.minus(some) == (9, -1, 27, -3, 45, -5)
+    assert some.larger(more) == (10, 2, 30, 4, 50, 6)
+    assert (some.credit, some.run_time, some.njobs) == (3, 7, 11)
+    assert isinstance(some.plus(more), Totals)

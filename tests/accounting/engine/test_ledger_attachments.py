@@ -8,7 +8,9 @@ from __future__ import annotations
 import pytest
 
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.ledger import BASELINE, RESET, RETURNED, HostState, Machine, ProjectState, Report, offer
+from accounting.engine.ledger import offer
+from accounting.engine.machine import Machine
+from accounting.engine.states import DayFlag, HostState, ProjectState, Report
 from tests.support.ledger_books import (
     DAY,
     HOUR,
@@ -85,7 +87,7 @@ def test_a_baseline_is_noted_with_its_credit_unless_it_is_nothing() -> None:
     settlement = books.rpc(0, {1: totals(cpu_secs=100, gpu_secs=10), 2: totals()})
     # 1 credit of the CPU and 100 of the GPU
     assert [(note.kind.value, note.project_id, note.amount) for note in books.notes] == [("baseline", 1, 101 * MICRO)]
-    assert settlement.flags == {1: BASELINE}
+    assert settlement.flags == {1: DayFlag.BASELINE}
 
 
 def test_a_new_attachment_forgets_the_mark_of_an_old_reset() -> None:
@@ -154,9 +156,9 @@ def test_any_total_that_falls_is_a_reset_that_credits_nothing(index: int) -> Non
     books.rpc(HOUR, {1: first})
     second = list(totals(cpu_secs=7_200, gpu_secs=7_200, done=6, failed=6))
     second[index] = first[index] - 1
-    settlement = books.rpc(2 * HOUR, {1: (second[0], second[1], second[2], second[3], second[4], second[5])})
+    settlement = books.rpc(2 * HOUR, {1: Totals(*second)})
     assert settlement.credits == {}
-    assert settlement.flags == {1: RESET}
+    assert settlement.flags == {1: DayFlag.RESET}
     assert [note.kind.value for note in settlement.notes] == ["reset"]
     assert books.row(1).high == first
     assert books.row(1).reported == tuple(second)
@@ -190,7 +192,7 @@ def test_after_a_reset_a_jump_counts_only_above_the_old_totals(
     books.rpc(2 * DAY, {1: totals()})
     settlement = books.rpc(2 * DAY + HOUR, {1: totals(cpu_secs=reported_secs, done=done)})
     assert settlement.credits.get(1, NO_WORK)[2] == expected_secs * MICRO
-    assert bool(settlement.flags.get(1, 0) & RETURNED) is returned
+    assert bool(settlement.flags.get(1, 0) & DayFlag.RETURNED) is returned
     assert ("returned" in books.kinds_noted()) is returned
 
 

@@ -13,18 +13,10 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounting.engine.amounts import KINDS, Totals
-from accounting.engine.ledger import (
-    Ceilings,
-    HostState,
-    Machine,
-    ProjectState,
-    Report,
-    Settlement,
-    offer,
-    settle,
-)
-from accounting.engine.machine import LEVELS
+from accounting.engine.amounts import KINDS, NO_WORK, Totals
+from accounting.engine.ledger import offer, settle
+from accounting.engine.machine import ALLOWANCE_KINDS, Ceilings, Machine
+from accounting.engine.states import HostState, ProjectState, Report, Settlement
 from tests.support.reference_ledger import Hardware, ReferenceHost, Row
 
 MICRO = 1_000_000
@@ -130,7 +122,7 @@ def plain(state: ProjectState) -> Row:
 class Client:
     """A computer: its totals at each project, all that they ever were, and its clock."""
 
-    totals: dict[int, list[Totals]] = field(default_factory=lambda: {i: [(0,) * 6] for i in PROJECTS})
+    totals: dict[int, list[Totals]] = field(default_factory=lambda: {i: [NO_WORK] for i in PROJECTS})
     clock: float = 1e9
 
     def tell(self, line: Line, rows: dict[int, ProjectState]) -> tuple[Totals | None, str | None]:
@@ -158,7 +150,7 @@ class Client:
             now = tuple(x + y for x, y in zip((row and row.handed) or last, a, strict=True))
         else:
             now = last
-        past.append((now[0], now[1], now[2], now[3], now[4], now[5]))
+        past.append(Totals(*now))
         return past[-1], None
 
 
@@ -228,7 +220,7 @@ class Comparison:
         assert {i: as_dict(credit) for i, credit in got.credits.items()} == (expected or {})
         told = [(note.kind.value, note.project_id, note.amount_kind, note.amount) for note in got.notes]
         assert sorted(told, key=repr) == sorted(self.reference.notes, key=repr)
-        assert dict(zip(LEVELS, got.host.level, strict=True)) == self.reference.level
+        assert dict(zip(ALLOWANCE_KINDS, got.host.level, strict=True)) == self.reference.level
         assert got.host.last_at_us == self.reference.last_at
         assert got.host.client_now == self.reference.client_now
         after = self.rows | {row.project_id: row for row in got.changed}
@@ -300,7 +292,10 @@ def test_an_honest_host_is_credited_all_it_did_however_often_it_reports(
         settlement = settle(
             host,
             rows,
-            [Report(i, (us * flops // 432_000_000_000, 0, us, 0, 0, 0)) for i, us in zip(rows, run_us, strict=True)],
+            [
+                Report(i, Totals(us * flops // 432_000_000_000, 0, us, 0, 0, 0))
+                for i, us in zip(rows, run_us, strict=True)
+            ],
             now_us=now_us,
             client_now=None,
             old=machine,

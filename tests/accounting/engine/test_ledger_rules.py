@@ -10,15 +10,17 @@ from itertools import pairwise
 
 import pytest
 
-from accounting.engine.ledger import (
-    CAPPED,
-    PENDING_PAID,
-    SPEED_UNKNOWN,
+from accounting.engine.machine import (
+    Allowance,
+    Capacity,
     Ceilings,
-    HostState,
     Machine,
+    allowance,
+    capacity,
+    most_cpu_credit,
+    most_gpu_credit,
 )
-from accounting.engine.machine import Capacity, allowance, capacity, most_cpu_credit, most_gpu_credit
+from accounting.engine.states import DayFlag, HostState
 from tests.support.ledger_books import (
     DAY,
     HOUR,
@@ -212,7 +214,7 @@ def test_credit_beyond_the_run_time_is_dropped_with_a_note() -> None:
     assert [(note.kind.value, note.project_id, note.amount_kind, note.amount) for note in books.notes] == [
         ("ec_above_time", 1, "cpu_ec", dropped)
     ]
-    assert settlement.flags == {1: CAPPED}
+    assert settlement.flags == {1: DayFlag.CAPPED}
 
 
 # Rules 6 and 7: sharing
@@ -257,7 +259,7 @@ def test_what_waits_is_paid_from_what_is_left_even_if_its_project_is_gone() -> N
     # An hour later the first has done 1,200 s more; 3,600 - 1,200 s are left for both alike.
     settlement = books.rpc(25 * HOUR, {1: totals(cpu_secs=DAY + 1_200)})
     assert settlement.credits == {1: totals(cpu_secs=2_400), 2: totals(cpu_secs=1_200)}
-    assert settlement.flags == {1: PENDING_PAID, 2: PENDING_PAID}
+    assert settlement.flags == {1: DayFlag.PENDING_PAID, 2: DayFlag.PENDING_PAID}
     assert [books.row(i).pending for i in (1, 2)] == [totals(cpu_secs=42_000)] * 2
     assert settlement.notes == []
 
@@ -271,7 +273,7 @@ def test_what_waits_longer_than_a_day_of_work_is_dropped_with_one_note_a_kind() 
         ("dropped", None, "cpu_ec", 4 * 864 * MICRO),
         ("dropped", None, "cpu_time", 4 * DAY * MICRO),
     ]
-    assert settlement.flags == {1: CAPPED, 2: CAPPED}
+    assert settlement.flags == {1: DayFlag.CAPPED, 2: DayFlag.CAPPED}
 
 
 def test_a_machine_that_shrinks_keeps_only_a_day_of_its_own_waiting() -> None:
@@ -309,7 +311,7 @@ def test_the_day_of_a_host_without_a_benchmark_is_marked() -> None:
     books.attach(1, 2)
     settlement = books.rpc(HOUR, {1: totals(cpu_secs=432, cpu_ec=1), 2: totals()})
     assert settlement.credits == {1: totals(cpu_secs=432, cpu_ec=1)}
-    assert settlement.flags == {1: SPEED_UNKNOWN}
+    assert settlement.flags == {1: DayFlag.SPEED_UNKNOWN}
     assert settlement.notes == []
 
 
@@ -318,7 +320,7 @@ def test_a_request_that_says_nothing_new_changes_no_row() -> None:
     settlement = books.rpc(11 * HOUR, {1: totals(cpu_secs=36_000)}, client_now=5_000.0)
     assert (settlement.changed, settlement.credits, settlement.flags, settlement.notes) == ([], {}, {}, [])
     assert settlement.host == HostState(
-        START_US + 11 * HOUR * MICRO, 5_000.0, (3_600 * MICRO, 0, 36 * MICRO, 0, 39_600 * MICRO)
+        START_US + 11 * HOUR * MICRO, 5_000.0, Allowance(3_600 * MICRO, 0, 36 * MICRO, 0, 39_600 * MICRO)
     )
 
 

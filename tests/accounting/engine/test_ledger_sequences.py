@@ -10,7 +10,8 @@ from fractions import Fraction
 import pytest
 
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.ledger import Machine, NoteKind, Report
+from accounting.engine.machine import Machine
+from accounting.engine.states import NoteKind, Report
 from tests.support.ledger_books import DAY, HOUR, MICRO, ONE_CPU, WITH_GPU, Books, totals
 
 HALF_DAY = DAY // 2
@@ -39,7 +40,7 @@ def test_an_honest_host_that_reports_every_thirty_seconds_for_a_day_gets_every_s
     for k in range(1, 2_881):
         minutes = k // 2  # a client's totals move once a minute
         credit = Fraction(minutes * 60 * MICRO, 108)
-        books.rpc(30 * k, {1: (int(credit), 0, minutes * 60 * MICRO, 0, 0, 0)})
+        books.rpc(30 * k, {1: Totals(int(credit), 0, minutes * 60 * MICRO, 0, 0, 0)})
     assert books.credited == totals(cpu_secs=86_400, cpu_ec=800)
     assert books.row(1).pending == NO_WORK
     assert books.notes == []
@@ -323,7 +324,7 @@ def test_work_that_shows_up_seconds_after_a_request_is_credited() -> None:
 def test_the_greatest_total_there_is_neither_counts_nor_blocks_what_follows() -> None:
     books = Books()
     books.attach(1)
-    most: Totals = (10**21 - 1, 10**21 - 1, 10**21 - 1, 10**21 - 1, 2**31 - 1, 2**31 - 1)
+    most = Totals(10**21 - 1, 10**21 - 1, 10**21 - 1, 10**21 - 1, 2**31 - 1, 2**31 - 1)
     books.rpc(10 * HOUR, {1: most})
     # Ten hours of one CPU, and a job a second, shared by both kinds of job: 18,000 each
     assert books.credited == totals(cpu_secs=36_000, done=18_000, failed=18_000)

@@ -15,8 +15,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from accounting.engine.states import DayFlag
 from accounting.exchange import day_rows, exports
-from accounting.models import Day
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.page_reader import Page
@@ -37,7 +37,7 @@ def worked(studio: Host) -> Host:
     """Rows with amounts that no rounding survives, one of them capped, and one a day after the range."""
     alpha, beta = make_project("Alpha"), make_project("Beta")
     attic = make_host(studio.owner, "attic")
-    credit(studio, alpha, "2026-03-01", (1_000_001, 2, 259_346_744, 1, 4, 1), flags=Day.Flag.CAPPED)
+    credit(studio, alpha, "2026-03-01", (1_000_001, 2, 259_346_744, 1, 4, 1), flags=DayFlag.CAPPED)
     credit(studio, beta, "2026-03-01", (0, 333_333, 0, 999_999, 0, 2))
     credit(attic, alpha, "2026-03-10", (2**53 + 1, 0, 2**53 + 3, 0, 7, 0))
     credit(attic, beta, "2026-03-11", (5, 5, 5, 5, 5, 5))
@@ -103,7 +103,7 @@ def test_an_empty_range_is_an_empty_file_of_the_same_form(browser: Client, worke
 
 
 def test_pages_of_any_size_give_the_same_rows(worked: Host) -> None:
-    wanted = day_rows.Wanted(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
+    wanted = day_rows.DayRange(dt.date(2026, 3, 1), dt.date(2026, 3, 11))
     whole = day_rows.read_page(worked.owner, wanted)
     assert len(whole) == 4
     for size in (1, 2, 3, 4, 5):
@@ -116,7 +116,7 @@ def test_a_page_is_one_statement_on_the_months_that_are_left(
     worked: Host, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     credit(worked, make_project("Gamma"), "2026-01-20", (1, 0, 0, 0, 0, 0))
-    wanted = day_rows.Wanted(dt.date(2026, 1, 1), dt.date(2026, 3, 11))
+    wanted = day_rows.DayRange(dt.date(2026, 1, 1), dt.date(2026, 3, 11))
     first = day_rows.read_page(worked.owner, wanted, limit=2)
     with django_assert_num_queries(1) as seen:
         assert len(day_rows.read_page(worked.owner, wanted, first[-1].place, limit=2)) == 2

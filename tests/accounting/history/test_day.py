@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounting.models import Day
+from accounting.engine.states import DayFlag
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 from tests.support.page_reader import Page
@@ -29,7 +29,7 @@ def browser(client: Client, alice: User) -> Client:
 @pytest.fixture
 def worked(studio: Host) -> Host:
     alpha = make_project("Alpha")
-    credit(studio, alpha, "2026-03-02", (1_000_000, 0, 3_600_000_000, 0, 4, 1), flags=Day.Flag.CAPPED)
+    credit(studio, alpha, "2026-03-02", (1_000_000, 0, 3_600_000_000, 0, 4, 1), flags=DayFlag.CAPPED)
     credit(make_host(studio.owner, "attic"), alpha, "2026-03-02", (0, 2_000_000, 0, 60, 1, 0))
     make_note(studio, "dropped", "2026-03-02", detail="cpu_ec", amount=5_000_000)
     make_note(studio, "reset", "2026-03-03", project=alpha)

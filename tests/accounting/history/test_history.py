@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from accounting.engine.states import DayFlag
 from accounting.history.periods import read_period
 from accounting.history.reads import By, History, Show, read_first_day, read_history
 from accounting.models import Day
@@ -41,7 +42,7 @@ def days(studio: Host) -> Host:
     alpha, beta = make_project("Alpha", colour=3), make_project("Beta", colour=5)
     credit(studio, alpha, "2026-03-02", (1 * CREDIT, 0, 100 * SEC, 0, 4, 1))
     credit(studio, beta, "2026-03-02", (0, 2 * CREDIT, 0, 50 * SEC, 2, 0))
-    credit(studio, alpha, "2026-03-09", (1 * CREDIT, 0, 100 * SEC, 0, 4, 1), flags=Day.Flag.CAPPED)
+    credit(studio, alpha, "2026-03-09", (1 * CREDIT, 0, 100 * SEC, 0, 4, 1), flags=DayFlag.CAPPED)
     credit(studio, beta, "2026-03-10", (0, 2 * CREDIT, 0, 50 * SEC, 2, 0))
     return studio
 
@@ -111,7 +112,7 @@ def test_a_capped_day_is_marked_and_explained(days: Host) -> None:
 
 
 def test_what_is_no_fault_is_explained_but_not_marked(studio: Host) -> None:
-    credit(studio, make_project(), "2026-03-04", (1, 0, 0, 0, 0, 0), flags=Day.Flag.BASELINE | Day.Flag.PENDING_PAID)
+    credit(studio, make_project(), "2026-03-04", (1, 0, 0, 0, 0, 0), flags=DayFlag.BASELINE | DayFlag.PENDING_PAID)
     shown = history(studio.owner)
     assert shown.marked == []
     assert len(shown.lines[3].notes) == 2

@@ -89,10 +89,10 @@ class TestReally:
 
     def test_a_month_whose_making_was_undone_is_made_again(self) -> None:
         with pytest.raises(RuntimeError), transaction.atomic():
-            partitions.ensure_month(NEW_YEARS_EVE.date())
+            partitions.ensure_partition(NEW_YEARS_EVE.date())
             raise RuntimeError
         assert "accounting_day_2031_12" not in names()
-        partitions.ensure_month(NEW_YEARS_EVE.date())
+        partitions.ensure_partition(NEW_YEARS_EVE.date())
         assert "accounting_day_2031_12" in names()
 
     def test_many_reports_at_once_in_a_new_month_are_all_booked(self, alice: User, projects: list[Project]) -> None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounting import tasks
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check, rollup
+from accounting.ledger.sql import WAIT_FOR_LOCK, AdvisoryLock
 from accounting.models import Day, Project, ProjectDay, UserProject
 from portal.models import Host, User
 from tests.support.accounting_factories import at, credit, make_host, make_project
@@ -152,7 +153,7 @@ def test_a_second_run_at_the_same_time_leaves_it_to_the_first(project: Project) 
     for option in ("pool", "prepare_threshold", "context", "cursor_factory"):
         parameters.pop(option, None)
     with psycopg.connect(**parameters) as other:
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [rollup._LOCK])
+        other.execute(WAIT_FOR_LOCK, [AdvisoryLock.ROLL_UP.value])
         assert not rollup.roll_up(at("2026-03-10"))
         other.rollback()
         assert rollup.roll_up(at("2026-03-10"))

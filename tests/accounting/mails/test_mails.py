@@ -68,8 +68,8 @@ def only_mail() -> EmailMessage:
 
 def test_a_silence_is_told_once_however_often_the_task_runs(studio: Host) -> None:
     seen(studio, NOW - 3 * DAY)
-    assert send.tell_silent(NOW - dt.timedelta(seconds=1)) == 0
-    assert [send.tell_silent(NOW + hour * dt.timedelta(hours=1)) for hour in range(3)] == [1, 0, 0]
+    assert send.send_silences(NOW - dt.timedelta(seconds=1)) == 0
+    assert [send.send_silences(NOW + hour * dt.timedelta(hours=1)) for hour in range(3)] == [1, 0, 0]
     message = only_mail()
     assert message.to == ["alice@example.org"]
     assert message.subject == f"{site_settings.SITE_NAME}: A computer of yours has not reported"
@@ -78,16 +78,16 @@ def test_a_silence_is_told_once_however_often_the_task_runs(studio: Host) -> Non
 
 def test_the_next_silence_is_told_again(studio: Host) -> None:
     seen(studio, NOW - 3 * DAY)
-    send.tell_silent(NOW)
+    send.send_silences(NOW)
     seen(studio, NOW + DAY)
-    assert send.tell_silent(NOW + 2 * DAY) == 0
-    assert send.tell_silent(NOW + 4 * DAY) == 1
+    assert send.send_silences(NOW + 2 * DAY) == 0
+    assert send.send_silences(NOW + 4 * DAY) == 1
 
 
 def test_several_computers_come_in_one_mail(studio: Host, confirmed: User) -> None:
     for host in (studio, make_host(confirmed, "attic"), make_host(confirmed, "retired", retired_at=NOW)):
         seen(host, NOW - 3 * DAY)
-    send.tell_silent(NOW)
+    send.send_silences(NOW)
     body = only_mail().body
     assert "- studio:" in body and "- attic:" in body and "retired:" not in body
 
@@ -95,13 +95,13 @@ def test_several_computers_come_in_one_mail(studio: Host, confirmed: User) -> No
 def test_the_owner_says_after_how_many_days(studio: Host, confirmed: User) -> None:
     wants(confirmed, silent_days=10)
     seen(studio, NOW - 10 * DAY)
-    assert (send.tell_silent(NOW - DAY), send.tell_silent(NOW)) == (0, 1)
+    assert (send.send_silences(NOW - DAY), send.send_silences(NOW)) == (0, 1)
 
 
 def test_old_silences_are_no_news(studio: Host) -> None:
     """When the tasks come back after a pause, or the first time that they run."""
     seen(studio, NOW - 10 * DAY)
-    assert send.tell_silent(NOW) == 0
+    assert send.send_silences(NOW) == 0
 
 
 def test_nobody_is_written_to_who_does_not_want_it_or_cannot_be(confirmed: User, bob: User) -> None:
@@ -109,12 +109,12 @@ def test_nobody_is_written_to_who_does_not_want_it_or_cannot_be(confirmed: User,
     host = make_host(confirmed, "studio")
     seen(host, NOW - 3 * DAY)
     wants(confirmed, silence=False)
-    assert send.tell_silent(NOW) == 0
+    assert send.send_silences(NOW) == 0
     wants(confirmed, silence=True)
     User.objects.filter(pk=confirmed.pk).update(deletion_asked_at=NOW)
-    assert send.tell_silent(NOW) == 0
+    assert send.send_silences(NOW) == 0
     User.objects.filter(pk=confirmed.pk).update(deletion_asked_at=None)
-    assert send.tell_silent(NOW) == 1
+    assert send.send_silences(NOW) == 1
 
 
 def test_silences_cost_the_same_however_many_were_told_already(
@@ -122,10 +122,10 @@ def test_silences_cost_the_same_however_many_were_told_already(
 ) -> None:
     for number in range(5):
         seen(make_host(confirmed, f"node-{number}"), NOW - 3 * DAY)
-    assert send.tell_silent(NOW) == 1
+    assert send.send_silences(NOW) == 1
     # The computers with their owners, and what was told.
     with django_assert_num_queries(2):
-        assert send.tell_silent(NOW) == 0
+        assert send.send_silences(NOW) == 0
 
 
 # --- no work, failing jobs ----------------------------------------------------------------------------------
@@ -140,17 +140,17 @@ def idle(host: Host) -> None:
 def test_no_work_and_failing_jobs_are_told_to_who_asked_once_a_week(studio: Host, confirmed: User) -> None:
     idle(studio)
     credit(studio, make_project("Beta"), "2026-03-10", (0, 0, 0, 0, 0, 3))
-    assert send.tell_concerns(NOW) == 0
+    assert send.send_concerns(NOW) == 0
     wants(confirmed, no_work=True, failing_jobs=True)
-    assert [send.tell_concerns(NOW), send.tell_concerns(NOW + dt.timedelta(hours=6))] == [2, 0]
+    assert [send.send_concerns(NOW), send.send_concerns(NOW + dt.timedelta(hours=6))] == [2, 0]
     no_work, failing = mail.outbox
     assert "- studio has had no work for its processors since 2026-03-08 12:00 UTC" in no_work.body
     assert "- studio failed 3 of 3\u00a0jobs of Beta in the last 7 days." in failing.body
     # On the next Monday the failures of Tuesday are among the last seven days still; what a silent computer said of
     # projects is out of date.
-    assert send.tell_concerns(NOW + 6 * DAY) == 1
+    assert send.send_concerns(NOW + 6 * DAY) == 1
     seen(studio, NOW + 6 * DAY)
-    assert send.tell_concerns(NOW + 6 * DAY) == 1
+    assert send.send_concerns(NOW + 6 * DAY) == 1
 
 
 # --- the week -----------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_last_weeks_summary_has_the_sums_of_its_days(studio: Host, confirmed: Us
     credit(studio, beta, "2026-03-01", (50 * CREDIT, 0, HOUR, 0, 1, 0))
     credit(studio, beta, "2026-03-09", (999 * CREDIT, 0, HOUR, 0, 1, 0))
     wants(confirmed, weekly_summary=True)
-    assert [send.tell_week(NOW), send.tell_week(NOW + DAY)] == [1, 0]
+    assert [send.send_summaries(NOW), send.send_summaries(NOW + DAY)] == [1, 0]
     body = only_mail().body.replace("\u00a0", " ")
     # 100 + 20 + 3 + 200 credits, 5 + 2 + 1 hours, 3 + 2 + 1 jobs; the week before: the first of March.
     assert "323 credits, 8 h of run time, 6 jobs done, 1 failed" in body
@@ -176,15 +176,15 @@ def test_last_weeks_summary_has_the_sums_of_its_days(studio: Host, confirmed: Us
 
 def test_a_week_without_work_and_late_in_the_week_nothing_is_sent(studio: Host, confirmed: User) -> None:
     wants(confirmed, weekly_summary=True)
-    assert send.tell_week(NOW) == 0
+    assert send.send_summaries(NOW) == 0
     credit(studio, make_project(), "2026-03-02", (CREDIT, 0, 0, 0, 0, 0))
-    assert send.tell_week(dt.datetime(2026, 3, 12, 12, tzinfo=dt.UTC)) == 0
-    assert send.tell_week(NOW) == 1
+    assert send.send_summaries(dt.datetime(2026, 3, 12, 12, tzinfo=dt.UTC)) == 0
+    assert send.send_summaries(NOW) == 1
 
 
 def test_summaries_are_for_those_who_asked(studio: Host) -> None:
     credit(studio, make_project(), "2026-03-02", (CREDIT, 0, 0, 0, 0, 0))
-    assert send.tell_week(NOW) == 0
+    assert send.send_summaries(NOW) == 0
 
 
 # --- sending ------------------------------------------------------------------------------------------------
@@ -197,12 +197,12 @@ def test_a_mail_that_could_not_be_sent_is_sent_by_the_next_run(studio: Host, set
     # Nobody listens on port 9.
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
     with pytest.raises(MailServerDown):
-        send.tell_silent(NOW)
+        send.send_silences(NOW)
     assert not SentMail.objects.exists()
     tasks.send_mails()
     tasks.send_concerns()
     settings.EMAIL_BACKEND = backend
-    assert send.tell_silent(NOW) == 1
+    assert send.send_silences(NOW) == 1
 
 
 def test_what_two_runs_claim_at_once_one_gets(confirmed: User) -> None:
@@ -214,7 +214,7 @@ def test_what_two_runs_claim_at_once_one_gets(confirmed: User) -> None:
 def test_a_name_with_line_breaks_or_markup_does_no_harm(confirmed: User) -> None:
     host = make_host(confirmed, "x", given_name="<b>\nBcc: eve@example.org")
     seen(host, NOW - 3 * DAY)
-    send.tell_silent(NOW)
+    send.send_silences(NOW)
     message = only_mail()
     assert message.recipients() == ["alice@example.org"] and "<b>" in message.body
     assert "Bcc" not in dict(message.message().items())
@@ -237,7 +237,7 @@ def leave_path(message: EmailMessage) -> str:
 def test_every_mail_has_an_address_that_ends_its_kind_signed_out(studio: Host, confirmed: User) -> None:
     wants(confirmed, weekly_summary=True)
     seen(studio, NOW - 3 * DAY)
-    send.tell_silent(NOW)
+    send.send_silences(NOW)
     message = only_mail()
     assert message.extra_headers["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     path = leave_path(message)
@@ -252,7 +252,7 @@ def test_every_mail_has_an_address_that_ends_its_kind_signed_out(studio: Host, c
     assert (choice.silence, choice.weekly_summary) == (False, True)
     assert stranger.post(path).status_code == 200
     seen(studio, NOW - 2 * DAY)
-    assert send.tell_silent(NOW + DAY) == 0
+    assert send.send_silences(NOW + DAY) == 0
 
 
 @pytest.mark.parametrize("kind", Mail)

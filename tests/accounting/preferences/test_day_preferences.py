@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from django.test import Client
 
-from accounting.engine.preferences import complete, days_of, faults, whole
+from accounting.engine.preferences import canonical, complete, days_of, faults
 from accounting.models import AccountSettings, Project
 from accounting.preferences.forms import DAYS, DaysForm
 from accounting.preferences.save import read_saved, save_set
@@ -48,8 +48,10 @@ def test_a_pair_of_hours_is_whole_and_within_its_limits() -> None:
 
 
 def test_a_set_without_days_is_stored_without_them() -> None:
-    assert whole({"days": {}}) == complete({})
-    assert whole({"days": {"6": {"start_hour": 1, "end_hour": 2}}})["days"] == {"6": {"start_hour": 1, "end_hour": 2}}
+    assert canonical({"days": {}}) == complete({})
+    assert canonical({"days": {"6": {"start_hour": 1, "end_hour": 2}}})["days"] == {
+        "6": {"start_hour": 1, "end_hour": 2}
+    }
 
 
 def test_faults_of_days_name_the_day() -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from accounting.engine.preferences import PREFERENCES, PRESETS, complete, faults, venue_sets
+from accounting.engine.preferences import PREFERENCES, PRESETS, complete, faults, own_venues
 from accounting.models import AccountSettings, Project
 from accounting.preferences.save import NothingForEverywhere, forget_set, read_sets, save_set
 from accounting.preferences.texts import GROUPS, PRESET_WORDS
@@ -62,7 +62,7 @@ def test_places_are_checked_like_everywhere() -> None:
         "school must be a set of preferences",
     ]
     assert faults({"venues": 3}) == ["venues must be sets of preferences by place"]
-    assert venue_sets({"venues": 3}) == {} and list(venue_sets(wrong)) == ["home", "school"]
+    assert own_venues({"venues": 3}) == {} and list(own_venues(wrong)) == ["home", "school"]
 
 
 def test_the_next_reply_carries_complete_sets(browser: Client, alice: User, projects: list[Project]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
-from accounting.models import Day
+from accounting.engine.states import DayFlag
 from portal.models import ApiToken, User
 from portal.people.api_tokens import issue_token
 from portal.web.rest_api import DEFAULT_LIMIT, MAX_LIMIT
@@ -29,7 +29,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)\n```", TEXT, re.DOTALL)
 def token(db: None, alice: User) -> str:
     """A token for everything; the history is the document's."""
     studio, alpha = make_host(alice, "studio"), make_project("Alpha")
-    credit(studio, alpha, "2026-03-02", (1_000_001, 0, 259_346_744, 0, 4, 1), flags=Day.Flag.CAPPED)
+    credit(studio, alpha, "2026-03-02", (1_000_001, 0, 259_346_744, 0, 4, 1), flags=DayFlag.CAPPED)
     credit(studio, alpha, "2026-03-03", (2_500_000, 0, 300_000_000, 0, 2, 0))
     make_note(studio, "reset", "2026-03-02", project=alpha)
     return issue_token(alice, name="docs", scopes=ApiToken.Scope.values, lifetime=None)
@@ -84,5 +84,5 @@ def test_the_program_reads_all_pages(transactional_db: None, live_server: LiveSe
 
 def test_scopes_flags_and_limits_are_documented() -> None:
     rows = set(re.findall(r"^\| `([^`]+)` \|", TEXT, re.M))
-    assert rows == {*ApiToken.Scope.values, *(flag.name.lower() for flag in Day.Flag)}
+    assert rows == {*ApiToken.Scope.values, *(name.lower() for name in DayFlag.__members__)}
     assert f"(1 to {MAX_LIMIT}, {DEFAULT_LIMIT} if you say nothing)" in TEXT

@@ -11,7 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from accounting.models import Day, Project, UserProject
+from accounting.engine.states import DayFlag
+from accounting.models import Project, UserProject
 from portal.models import ApiToken, Host, User
 from portal.people.api_tokens import issue_token
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
@@ -44,7 +45,7 @@ def worked(studio: Host) -> Host:
     """Two computers, two projects, four rows; one note."""
     alpha, beta = make_project("Alpha"), make_project("Beta")
     attic = make_host(studio.owner, "attic")
-    credit(studio, alpha, "2026-03-02", (1_000_001, 2, 259_346_744, 1, 4, 1), flags=Day.Flag.CAPPED)
+    credit(studio, alpha, "2026-03-02", (1_000_001, 2, 259_346_744, 1, 4, 1), flags=DayFlag.CAPPED)
     credit(studio, beta, "2026-03-02", (0, 333_333, 0, 999_999, 0, 2))
     credit(attic, alpha, "2026-03-09", (2**53 + 1, 0, 5, 0, 7, 0))
     credit(attic, beta, "2026-03-10", (5, 5, 5, 5, 5, 5))

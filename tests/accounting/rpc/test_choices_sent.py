@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
-from accounting.choosing.choices import Wish, choose_projects, save_wishes
+from accounting.choosing.choices import choose_projects
+from accounting.computers.wishes import save_wishes
+from accounting.engine.host_wishes import HostWishes
 from accounting.models import Project
 from accounting.simulation.client import SimulatedComputer
 from portal.computers.host_changes import rename_host, retire_host, set_venue
@@ -38,9 +40,9 @@ def test_the_next_reply_carries_the_wishes_and_asks_for_a_contact_once(alice: Us
     save_wishes(
         host_of(computer),
         {
-            alpha.pk: Wish(suspended=True, no_new_work=True, no_rsc=("NVIDIA",), update_asked=True),
-            beta.pk: Wish(excluded=True),
-            gamma.pk: Wish(),
+            alpha.pk: HostWishes(suspended=True, no_new_work=True, no_rsc=("NVIDIA",), update_asked=True),
+            beta.pk: HostWishes(excluded=True),
+            gamma.pk: HostWishes(),
         },
     )
     reply = call(computer, START + 6 * HOUR)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from accounting.models import Answer, HostLedger, HostProject, Project
-from accounting.rpc.contact_log import NOTHING_ANSWERED, SLOTS, Answered
+from accounting.rpc.contact_log import MAX_ANSWERS, NOTHING_ANSWERED, LastAnswer
 from portal.benchmarks.statements import statements
 from portal.models import User
 from tests.support.am_rpc import attach, host_of, hours_pass, make_computer, post, sync
@@ -19,7 +19,7 @@ def test_the_first_answer_is_new_and_the_same_again_is_counted() -> None:
     first, is_new = NOTHING_ANSWERED.then('{"delay_secs":60}')
     assert (first.logged, first.same, is_new) == (1, 1, True)
     second, is_new = first.then('{"delay_secs":60}')
-    assert second == Answered(first.digest, 1, 2)
+    assert second == LastAnswer(first.digest, 1, 2)
     assert not is_new
     third, is_new = second.then('{"delay_secs":61}')
     assert (third.logged, third.same, is_new) == (2, 1, True)
@@ -28,11 +28,11 @@ def test_the_first_answer_is_new_and_the_same_again_is_counted() -> None:
 def test_the_ring_of_answers_comes_round() -> None:
     answered = NOTHING_ANSWERED
     slots = []
-    for number in range(SLOTS + 1):
+    for number in range(MAX_ANSWERS + 1):
         answered, _ = answered.then(str(number))
         slots.append(answered.slot)
-    assert sorted(slots[:SLOTS]) == list(range(SLOTS))
-    assert slots[SLOTS] == slots[0]
+    assert sorted(slots[:MAX_ANSWERS]) == list(range(MAX_ANSWERS))
+    assert slots[MAX_ANSWERS] == slots[0]
 
 
 def test_an_attach_and_its_first_report_are_two_answers(alice: User, projects: list[Project]) -> None:
@@ -68,7 +68,7 @@ def test_an_owners_wish_is_in_the_answer_that_carries_it(alice: User, projects: 
     HostProject.objects.filter(project=projects[0]).update(no_new_work=True, suspended=True, update_asked=True)
     sync(computer)
     ledger = HostLedger.objects.get(host=host_of(computer))
-    said = Answer.objects.get(slot=ledger.answers_logged % SLOTS).content["accounts"]
+    said = Answer.objects.get(slot=ledger.answers_logged % MAX_ANSWERS).content["accounts"]
     (entry,) = [entry for entry in said if entry["project"] == projects[0].pk]
     assert (entry["no_new_work"], entry["suspend"], entry["update"]) == (True, True, True)
 
@@ -82,16 +82,16 @@ def test_what_the_client_met_stands_with_the_answer(alice: User, projects: list[
     )
     post(message)
     ledger = HostLedger.objects.get(host=host_of(computer))
-    said = Answer.objects.get(slot=ledger.answers_logged % SLOTS).content["accounts"]
+    said = Answer.objects.get(slot=ledger.answers_logged % MAX_ANSWERS).content["accounts"]
     assert [entry["met"] for entry in said if entry["project"] == projects[0].pk] == [[["no_work", "CPU"]]]
 
 
 def test_a_computer_keeps_at_most_fifty_answers(alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
-    for number in range(SLOTS + 5):
+    for number in range(MAX_ANSWERS + 5):
         HostProject.objects.filter(project=projects[0]).update(no_new_work=bool(number % 2))
         sync(computer)
-    assert Answer.objects.count() == SLOTS
+    assert Answer.objects.count() == MAX_ANSWERS
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,9 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.choosing import choices
-from accounting.choosing.choices import Wish
+from accounting.computers.wishes import save_wishes
 from accounting.engine import preferences
 from accounting.engine.amounts import KINDS, MICRO
+from accounting.engine.host_wishes import HostWishes
 from accounting.ledger import rollup
 from accounting.models import AccountSettings, Announcement, Project, UserProject
 from accounting.projects import signing_key
@@ -54,7 +55,7 @@ def ask(computer: SimulatedComputer, hours: int) -> Reply:
 
 
 def wish(computer: SimulatedComputer, project: Project, **wishes: object) -> None:
-    choices.save_wishes(host_of(computer), {project.pk: Wish(**wishes)})  # type: ignore[arg-type]  # keywords of Wish
+    save_wishes(host_of(computer), {project.pk: HostWishes(**wishes)})  # type: ignore[arg-type]  # keywords of HostWishes
 
 
 def tags(account: ElementTree.Element) -> set[str]:

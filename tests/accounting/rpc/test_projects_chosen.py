@@ -7,8 +7,9 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from accounting.choosing.choices import choose_keywords, choose_projects, exclude_types
+from accounting.choosing.choices import choose_keywords, choose_projects
 from accounting.choosing.reads import computer_of, read_selection
+from accounting.computers.wishes import exclude_types
 from accounting.models import HostLedger, HostProject, Project
 from accounting.rpc import catalogue
 from accounting.simulation.client import SimulatedComputer

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from accounting.engine.amounts import KINDS
-from accounting.engine.machine import LEVELS
+from accounting.engine.machine import ALLOWANCE_KINDS
 from accounting.ledger import check
 from accounting.models import HostLedger, HostProject, Project
 from accounting.rpc.store import to_us
@@ -82,7 +82,7 @@ class Mirror:
     ledger: ReferenceHost = field(default_factory=ReferenceHost)
     hardware: Hardware | None = None
 
-    def take(self, message: bytes, now: dt.datetime, token: str | None, projects: dict[str, int]) -> None:
+    def apply_reply(self, message: bytes, now: dt.datetime, token: str | None, projects: dict[str, int]) -> None:
         request = parse_request(message)
         described = request.hardware()
         assert described is not None
@@ -167,9 +167,9 @@ class Watched:
         message = self.prepare(step, now)
         host = self.host
         reply = by(message, now)
-        self.mirror.take(message, now, host.token if host else None, self.ids)
+        self.mirror.apply_reply(message, now, host.token if host else None, self.ids)
         if step.action not in ("reply is lost", "earlier message"):
-            self.computer.take(reply.raw)
+            self.computer.apply_reply(reply.raw)
         assert self.difference(self.mirror) is None
 
     def difference(self, mirror: Mirror) -> str | None:
@@ -177,7 +177,7 @@ class Watched:
         ledger = HostLedger.objects.get(host=self.host)
         last_at = to_us(ledger.last_at) if ledger.last_at else None
         found: list[tuple[str, Any, Any]] = [
-            ("level", dict(zip(LEVELS, ledger.level, strict=True)), mirror.ledger.level),
+            ("level", dict(zip(ALLOWANCE_KINDS, ledger.level, strict=True)), mirror.ledger.level),
             ("last_at", last_at, mirror.ledger.last_at),
             ("client_now", ledger.client_now, mirror.ledger.client_now),
             ("rows", {p.project_id: plain(p) for p in HostProject.objects.filter(host=self.host)}, mirror.ledger.rows),
@@ -282,7 +282,7 @@ def have_the_outcome_of_some_order(dice: random.Random, user: User, projects: li
         replies = at_once(groups)
         for each, group, reply in zip(watched, groups, replies, strict=True):
             _find_order(each, group)
-            each.computer.take(reply.raw)
+            each.computer.apply_reply(reply.raw)
     assert list(check.differences()) == []
 
 
@@ -321,7 +321,7 @@ def _find_order(each: Watched, group: list[tuple[bytes, dt.datetime]]) -> None:
     for order in itertools.permutations(group):
         mirror = copy.deepcopy(each.mirror)
         for message, now in order:
-            mirror.take(message, now, host.token, each.ids)
+            mirror.apply_reply(message, now, host.token, each.ids)
         difference = each.difference(mirror)
         if difference is None:
             each.mirror = mirror

@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from accounting.engine.amounts import MICRO
+from accounting.engine.states import DayFlag
 from accounting.models import Day, HostProject, Note, Project
 from accounting.simulation.client import Attachment
 from portal.models import Host, User
@@ -189,7 +190,7 @@ def test_work_reported_a_second_after_the_last_report_waits_and_is_paid(alice: U
     sync(computer)
     assert credited(computer, alpha)[2] == 15_000 * MICRO
     assert kinds_noted(computer) == []
-    assert Day.objects.get(host=host_of(computer), project=alpha).flags & Day.Flag.PENDING_PAID
+    assert Day.objects.get(host=host_of(computer), project=alpha).flags & DayFlag.PENDING_PAID
 
 
 def test_work_after_thirty_idle_days_is_todays(alice: User, projects: list[Project]) -> None:
@@ -246,7 +247,7 @@ def test_a_speed_that_was_never_measured_marks_the_day(alice: User, projects: li
     hours_pass(computer, 10)
     work(computer, alpha, 1)
     sync(computer)
-    assert Day.objects.get(host=host_of(computer), project=alpha).flags == Day.Flag.SPEED_UNKNOWN
+    assert Day.objects.get(host=host_of(computer), project=alpha).flags == DayFlag.SPEED_UNKNOWN
 
 
 def test_a_faster_processor_is_believed_from_the_report_that_brings_it(alice: User, projects: list[Project]) -> None:

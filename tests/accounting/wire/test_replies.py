@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounting.wire.replies import escape
-from accounting.wire.requests import (
+from accounting.wire.replies import (
     AccountEntry,
     AccountManagerReply,
     Preferences,
     PreferenceSet,
     RssFeed,
-    render_error,
+    escape,
     render_reply,
 )
+from portal.clients.messages import refusal
 from portal.wire.boinc_errors import ERR_BAD_PASSWORD, ERR_GENERIC
 from portal.wire.scanner import TagScanner, decode
 from tests.support.am_requests import captured
@@ -66,6 +66,10 @@ def reply(*accounts: AccountEntry) -> AccountManagerReply:
         team_name="Test Team",
         accounts=accounts,
     )
+
+
+def refused(error_num: int, message: str) -> bytes:
+    return refusal("acct_mgr_reply", error_num, message).body
 
 
 def account() -> AccountEntry:
@@ -122,9 +126,9 @@ def test_a_detaching_reply_says_what_the_captured_one_says() -> None:
 
 
 def test_refusals_say_what_the_captured_ones_say() -> None:
-    ours = render_error(ERR_GENERIC, "first test: an error message")
+    ours = refused(ERR_GENERIC, "first test: an error message")
     assert flat(ours) == flat(captured("am_reply_error_msg"))
-    assert flat(render_error(ERR_BAD_PASSWORD, "")) == flat(captured("am_reply_bad_password"))
+    assert flat(refused(ERR_BAD_PASSWORD, "")) == flat(captured("am_reply_bad_password"))
 
 
 def test_key_and_signature_stand_flush_left_on_their_own_lines() -> None:
@@ -233,15 +237,19 @@ def test_a_name_of_markup_is_cut_between_entities() -> None:
     assert element_text(rendered(name="a" * 300), "name") == "a" * 255
 
 
-def test_messages_and_error_sentences_are_escaped_and_limited() -> None:
-    text = "Use <b>your</b> key & try\nagain\x00\x1b" + "é" * 2000
-    start = "Use &lt;b&gt;your&lt;/b&gt; key &amp; try again"
-    for body, tag in ((rendered(messages=[text]), "message"), (render_error(-206, text), "error_msg")):
-        sent = element_text(body, tag)
-        assert sent.startswith(start + "é")
-        assert 998 < len(sent.encode()) <= 1000
-        ElementTree.fromstring(body)
-    assert element_text(render_error(-206, "x"), "error_num") == "-206"
+def test_messages_are_escaped_and_limited() -> None:
+    body = rendered(messages=["Use <b>your</b> key & try\nagain\x00\x1b" + "é" * 2000])
+    sent = element_text(body, "message")
+    assert sent.startswith("Use &lt;b&gt;your&lt;/b&gt; key &amp; try againé")
+    assert 998 < len(sent.encode()) <= 1000
+    ElementTree.fromstring(body)
+
+
+def test_error_sentences_are_escaped() -> None:
+    body = refused(ERR_BAD_PASSWORD, "Use <b>your</b> key & try again\x00\x1bé")
+    assert element_text(body, "error_msg") == "Use &lt;b&gt;your&lt;/b&gt; key &amp; try againé"
+    assert element_text(body, "error_num") == "-206"
+    ElementTree.fromstring(body)
 
 
 def test_a_url_with_an_ampersand_reaches_the_client_as_it_was_signed() -> None:

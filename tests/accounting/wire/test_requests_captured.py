@@ -2,7 +2,8 @@
 
 import pytest
 
-from accounting.wire.requests import Coproc, ReportedProject, parse_request
+from accounting.wire.requests import ReportedProject, parse_request
+from portal.wire.hardware import Coproc
 from tests.support.am_requests import captured, captured_requests
 
 KEY = "be834110a013b1306352b55339acd440"

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounting.wire import requests as wire_requests
-from accounting.wire.requests import ProtocolError, parse_request
+from accounting.wire.requests import parse_request
 from portal.wire import hardware
-from portal.wire.scanner import DEFAULT_LIMITS, Limits, TagScanner
+from portal.wire.scanner import DEFAULT_LIMITS, Limits, ProtocolError, TagScanner
 from tests.support.am_requests import SentProject, SentRequest, captured_requests
 
 amounts = st.floats(0, 1e12)

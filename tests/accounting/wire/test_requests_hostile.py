@@ -3,7 +3,8 @@
 import pytest
 
 from accounting.engine.amounts import KINDS
-from accounting.wire.requests import AccountManagerRequest, ProtocolError, canonical_url, parse_request
+from accounting.wire.requests import AccountManagerRequest, canonical_url, parse_request
+from portal.wire.scanner import ProtocolError
 from tests.support.am_requests import SentProject, SentRequest
 
 TOKEN = "0123456789abcdef0123456789abcdef"

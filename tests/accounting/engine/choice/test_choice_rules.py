@@ -78,8 +78,8 @@ computers = st.builds(
     st.sampled_from(("", *PLATFORMS)),
     current=st.frozensets(project_ids, max_size=5),
     excluded=st.frozensets(project_ids, max_size=3),
-    barred=st.dictionaries(project_ids, st.frozensets(st.sampled_from(TYPES)), max_size=3),
-    resting=st.frozensets(project_ids, max_size=3),
+    excluded_types=st.dictionaries(project_ids, st.frozensets(st.sampled_from(TYPES)), max_size=3),
+    paused=st.frozensets(project_ids, max_size=3),
     troubles=st.dictionaries(project_ids, troubles, max_size=3),
 )
 
@@ -99,7 +99,7 @@ def could_serve(project: ProjectFacts, volunteer: Volunteer, computer: Computer)
         runs.add("windows_intelx86")
     serves = {type_ for platform, type_ in project.versions if platform in runs or not computer.platform}
     types = set(computer.types) & serves if project.versions else set(computer.types)
-    return types - computer.barred.get(project.id, frozenset())
+    return types - computer.excluded_types.get(project.id, frozenset())
 
 
 def score_of(choice: Choice, id_: int) -> Score:
@@ -115,7 +115,7 @@ def test_nothing_is_chosen_that_must_not_be(
     unbarred = Computer(1, computer.types, computer.platform, excluded=computer.excluded)
     for id_ in choice.shares:
         # What the owner keeps from all processors of a computer that has it stays there, and does nothing.
-        rests = id_ in computer.current and id_ in computer.barred
+        rests = id_ in computer.current and id_ in computer.excluded_types
         assert could_serve(by_id[id_], volunteer, unbarred if rests else computer)
 
 
@@ -185,8 +185,8 @@ def _moved(computer: Computer, shares: Mapping[int, float]) -> Computer:
         computer.platform,
         frozenset(shares),
         computer.excluded,
-        computer.barred,
-        computer.resting,
+        computer.excluded_types,
+        computer.paused,
     )
 
 
@@ -220,7 +220,7 @@ def test_a_single_liked_project_gets_another_beside_it_with_a_tenth() -> None:
     choice = choose(facts, Volunteer(yes=frozenset({BIOMED})), Computer(7), NOW)
     (spare,) = choice.shares.keys() - {4}
     assert choice.shares == {4: 100, spare: 10}
-    assert score_of(choice, spare).verdict == Verdict.SPARE
+    assert score_of(choice, spare).verdict == Verdict.SECOND_PROJECT
 
 
 def test_a_yes_to_a_part_is_none_to_the_whole() -> None:
@@ -269,7 +269,7 @@ def test_the_one_gpu_project_is_chosen_beside_liked_ones() -> None:
     computer = Computer(7, (CPU, "NVIDIA"), "windows_x86_64")
     choice = choose(facts, Volunteer(yes=frozenset({CANCER})), computer, NOW)
     assert len(choice.shares) == USUAL_PROJECTS and choice.shares[9] == 10
-    assert (score_of(choice, 9).verdict, score_of(choice, 9).covers) == (Verdict.COVERS, ("NVIDIA",))
+    assert (score_of(choice, 9).verdict, score_of(choice, 9).covers) == (Verdict.COVERS_TYPE, ("NVIDIA",))
 
 
 def test_a_project_with_programs_for_other_computers_only_is_left_out() -> None:
@@ -293,16 +293,16 @@ def test_behind_projects_win_more_places_and_more_of_each() -> None:
 
 
 def test_what_an_owner_keeps_from_all_processors_stays_where_it_is_but_comes_nowhere() -> None:
-    barred = {1: frozenset({CPU})}
-    assert choose(many(3), Volunteer(), Computer(7, barred=barred), NOW).shares.keys() == {2, 3}
-    there = Computer(7, barred=barred, current=frozenset({1, 2, 3}))
+    excluded_types = {1: frozenset({CPU})}
+    assert choose(many(3), Volunteer(), Computer(7, excluded_types=excluded_types), NOW).shares.keys() == {2, 3}
+    there = Computer(7, excluded_types=excluded_types, current=frozenset({1, 2, 3}))
     assert choose(many(3), Volunteer(), there, NOW).shares.keys() == {1, 2, 3}
 
 
 def test_a_suspended_project_stays_and_another_one_does_the_work() -> None:
     facts = [ProjectFacts(id_, 100, keywords={CANCER: 1} if id_ < 3 else {}) for id_ in (1, 2, 3)]
-    for resting, ids in ((frozenset(), {1, 2}), (frozenset({1}), {1, 2}), (frozenset({1, 2}), {1, 2, 3})):
-        computer = Computer(7, current=frozenset({1, 2}), resting=resting)
+    for paused, ids in ((frozenset(), {1, 2}), (frozenset({1}), {1, 2}), (frozenset({1, 2}), {1, 2, 3})):
+        computer = Computer(7, current=frozenset({1, 2}), paused=paused)
         assert choose(facts, Volunteer(yes=frozenset({CANCER})), computer, NOW).shares.keys() == ids
 
 

@@ -1,0 +1,104 @@
+"""SQL of the ledger's tasks: create partitions, roll days up, check what must hold.
+
+No statement here locks a computer's ledger. Only the creation of a partition makes clients' requests wait.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from accounting.engine.amounts import KINDS
+
+
+class AdvisoryLock(IntEnum):
+    """Locks between runs of the same task; any number will do that nothing else in the database uses."""
+
+    PARTITIONS = 7_130_001
+    ROLL_UP = 7_130_002
+    STANDINGS = 7_130_003
+
+
+WAIT_FOR_LOCK: Final = "SELECT pg_advisory_xact_lock(%s)"
+TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(%s)"
+
+# Locks the table of days against everything else while it is attached; runs under AdvisoryLock.PARTITIONS.
+CREATE_PARTITION: Final = (
+    "CREATE TABLE {name} PARTITION OF accounting_day FOR VALUES FROM (%s) TO (%s) WITH (fillfactor = 80)"
+)
+
+# Reads the days; locks the projects' days that it writes. Runs under AdvisoryLock.ROLL_UP.
+ROLL_UP_PROJECT_DAYS: Final = """
+INSERT INTO accounting_projectday (project_id, day, hosts, users, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success,
+       njobs_error, rolled_up_at)
+SELECT project_id, day, count(DISTINCT host_id), count(DISTINCT user_id), sum(cpu_ec), sum(gpu_ec), sum(cpu_time),
+       sum(gpu_time), sum(njobs_success), sum(njobs_error), %(now)s
+  FROM (SELECT project_id, day, user_id, host_id, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error
+          FROM accounting_day
+         UNION ALL
+        SELECT project_id, day, NULL, NULL, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success, njobs_error
+          FROM accounting_erasedday) AS days
+ WHERE day BETWEEN %(first)s AND %(today)s GROUP BY project_id, day
+ON CONFLICT (project_id, day) DO UPDATE
+   SET hosts = excluded.hosts, users = excluded.users, cpu_ec = excluded.cpu_ec, gpu_ec = excluded.gpu_ec,
+       cpu_time = excluded.cpu_time, gpu_time = excluded.gpu_time, njobs_success = excluded.njobs_success,
+       njobs_error = excluded.njobs_error, rolled_up_at = excluded.rolled_up_at
+"""
+
+# Reads totals and days; locks the volunteers' rows at projects that it writes. Runs under AdvisoryLock.ROLL_UP.
+# Credit arrives all day long: it counts as credited in the middle of its day, or of the part of today that is over, and
+# decays from then on. If one computer of a volunteer has reported lately, all of their computers are summed up.
+ROLL_UP_USER_PROJECTS: Final = """
+WITH totals AS (
+  SELECT h.owner_id AS user_id, p.project_id, sum(p.credited[1] + p.credited[2])::bigint AS total
+    FROM accounting_hostproject p JOIN portal_host h ON h.id = p.host_id
+   WHERE h.owner_id IN (SELECT owner_id FROM portal_host WHERE last_contact_at >= %(since)s
+                        UNION SELECT user_id FROM accounting_userproject WHERE avg_ec > 0)
+   GROUP BY h.owner_id, p.project_id),
+recent AS (
+  SELECT user_id, project_id,
+         sum((cpu_ec + gpu_ec) / 1e6 * power(0.5, CASE day WHEN %(today)s THEN %(part)s / 2
+                ELSE %(today)s - day + %(part)s - 0.5 END / %(half_life)s)) AS ec
+    FROM accounting_day WHERE day BETWEEN %(averaged)s AND %(today)s GROUP BY user_id, project_id)
+INSERT INTO accounting_userproject (user_id, project_id, is_chosen, total_ec, avg_ec, avg_at)
+SELECT t.user_id, t.project_id, false, t.total, coalesce(r.ec, 0) * ln(2) / %(half_life)s, %(now)s
+  FROM totals t LEFT JOIN recent r USING (user_id, project_id)
+ON CONFLICT (user_id, project_id) DO UPDATE
+   SET total_ec = excluded.total_ec, avg_ec = excluded.avg_ec, avg_at = excluded.avg_at
+"""
+
+# Where the roll-up begins: the day before the last run, as it may have had reports since; at first, the oldest day.
+FIRST_UNFINISHED_DAY: Final = """
+SELECT coalesce((SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM accounting_projectday),
+                (SELECT min(day) FROM accounting_day))
+"""
+
+# The invariants of docs/accounting.md; each statement returns what breaks one, and locks nothing.
+CREDITED_IS_SUM_OF_DAYS: Final = f"""
+WITH days AS (
+  SELECT host_id, project_id, ARRAY[{", ".join(f"sum({kind})" for kind in KINDS)}]::bigint[] AS total
+    FROM accounting_day GROUP BY host_id, project_id)
+SELECT coalesce(p.host_id, d.host_id), coalesce(p.project_id, d.project_id), p.credited, d.total
+  FROM accounting_hostproject p FULL JOIN days d ON d.host_id = p.host_id AND d.project_id = p.project_id
+ WHERE coalesce(p.credited, '{{0,0,0,0,0,0}}') <> coalesce(d.total, '{{0,0,0,0,0,0}}')
+"""
+NEGATIVE_TOTAL: Final = """
+SELECT host_id, project_id FROM accounting_hostproject
+ WHERE 0 > ANY (credited) OR 0 > ANY (pending) OR 0 > ANY (dropped) OR 0 > ANY (reported) OR 0 > ANY (high)
+"""
+NEGATIVE_ALLOWANCE: Final = "SELECT host_id FROM accounting_hostledger WHERE 0 > ANY (level)"
+DAYS_OF_OTHER_OWNERS: Final = """
+SELECT d.host_id, d.user_id, h.owner_id, count(*) FROM accounting_day d LEFT JOIN portal_host h ON h.id = d.host_id
+ WHERE h.owner_id IS DISTINCT FROM d.user_id GROUP BY 1, 2, 3
+"""
+# Days before the last run's yesterday get no more reports, so their sums are final.
+ROLLED_UP_IS_SUM_OF_DAYS: Final = f"""
+WITH days AS (
+  SELECT project_id, day, {", ".join(f"sum({kind}) AS {kind}" for kind in KINDS)}
+    FROM (SELECT project_id, day, {", ".join(KINDS)} FROM accounting_day
+           UNION ALL SELECT project_id, day, {", ".join(KINDS)} FROM accounting_erasedday) AS kept
+   GROUP BY project_id, day)
+SELECT project_id, day FROM accounting_projectday p FULL JOIN days d USING (project_id, day)
+ WHERE day < (SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM accounting_projectday)
+   AND ({" OR ".join(f"coalesce(p.{kind}, 0) <> coalesce(d.{kind}, 0)" for kind in KINDS)})
+"""

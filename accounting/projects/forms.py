@@ -1,0 +1,68 @@
+"""The form that chooses projects by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django import forms
+from django.http import QueryDict
+
+from accounting.choosing.choices import ChoiceRefused
+from accounting.choosing.reads import Selection
+from accounting.engine.choice.facts import MAX_SHARE
+from accounting.models import Project
+
+
+class ShareForm(forms.Form):
+    """Whether a project is chosen, and its resource share; an empty share is the project's default."""
+
+    chosen = forms.BooleanField(required=False)
+    share = forms.FloatField(
+        required=False,
+        min_value=0,
+        max_value=MAX_SHARE,
+        error_messages={
+            "invalid": "Enter a number from 0 to 1 000 000, or nothing for the default.",
+            "min_value": "The smallest share is 0.",
+            "max_value": "The largest share is 1 000 000.",
+        },
+    )
+
+    def __init__(self, project: Project, selection: Selection, data: QueryDict | None = None) -> None:
+        row = selection.rows.get(project.pk)
+        share = row.resource_share if row is not None else None
+        super().__init__(
+            data,
+            prefix=f"p{project.pk}",
+            initial={
+                "chosen": row is not None and row.is_chosen,
+                "share": int(share) if share is not None and share == int(share) else share,
+            },
+        )
+        self.project = project
+        self.colour = project.data_colour
+        self.fraction = selection.fraction(project.pk)
+        self.lacks_account = selection.lacks_account(project.pk)
+        self.fields["chosen"].label = project.name
+        widget = self.fields["share"].widget
+        widget.attrs.update({"placeholder": f"{project.default_share:g}", "step": "any", "class": "input--short"})
+        self.fields["share"].label = f"Share of {project.name}"
+
+
+def share_forms(selection: Selection, data: QueryDict | None = None) -> list[ShareForm]:
+    """One form per active project, by name."""
+    return [ShareForm(project, selection, data) for project in selection.projects.values() if project.is_active]
+
+
+def chosen_shares(forms_: Sequence[ShareForm]) -> dict[int, float | None]:
+    """The choice that valid forms make."""
+    return {form.project.pk: form.cleaned_data["share"] for form in forms_ if form.cleaned_data["chosen"]}
+
+
+def show_refusal(refusal: ChoiceRefused, forms_: Sequence[ShareForm]) -> bool:
+    """Put the refusal beside the project that it is about; False if none of the forms is about it."""
+    for form in forms_:
+        if form.project.pk == refusal.project_id:
+            form.add_error("share", str(refusal))
+            return True
+    return False
