@@ -14,6 +14,9 @@ from django.utils import timezone
 
 from portal.wire import credentials
 
+MAX_NAME_CHARS: Final = 100
+"""Of what a volunteer calls themselves or a computer."""
+
 
 def new_token() -> str:
     return secrets.token_hex(16)
@@ -37,7 +40,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     """A volunteer or an operator; the e-mail address, in lower case, is the login."""
 
     email = models.EmailField("e-mail address", unique=True, max_length=254)
-    name = models.CharField("display name", max_length=100, blank=True)
+    name = models.CharField("display name", max_length=MAX_NAME_CHARS, blank=True)
     # A slow hash over md5(password + e-mail), which is what a BOINC client sends; see portal/wire/credentials.py.
     client_password = models.CharField(max_length=200, blank=True, editable=False)
     # The address that client_password was made with: another one means that the value is stale.
@@ -135,7 +138,7 @@ class Host(models.Model):
     token = models.CharField(max_length=32, unique=True, default=new_token, editable=False)
     host_cpid = models.CharField("cross-project id", max_length=32, blank=True)
     domain_name = models.CharField("name reported by the client", max_length=255, blank=True)
-    given_name = models.CharField("name given by the owner", max_length=100, blank=True)
+    given_name = models.CharField("name given by the owner", max_length=MAX_NAME_CHARS, blank=True)
     venue = models.CharField(max_length=6, choices=Venue, blank=True, default=Venue.NONE)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_contact_at = models.DateTimeField(default=timezone.now)

@@ -334,12 +334,12 @@ ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
     "signup": "portal.people.forms.SignUpForm",
     "add_email": "portal.people.forms.ChangeEmailForm",
-    "login": "portal.people.account_forms.LoginForm",
-    "reset_password": "portal.people.account_forms.ResetPasswordForm",
-    "reset_password_from_key": "portal.people.account_forms.ResetPasswordKeyForm",
-    "change_password": "portal.people.account_forms.ChangePasswordForm",
-    "set_password": "portal.people.account_forms.SetPasswordForm",
-    "reauthenticate": "portal.people.account_forms.ReauthenticateForm",
+    "login": "portal.people.forms.LoginForm",
+    "reset_password": "portal.people.forms.ResetPasswordForm",
+    "reset_password_from_key": "portal.people.forms.ResetPasswordKeyForm",
+    "change_password": "portal.people.forms.ChangePasswordForm",
+    "set_password": "portal.people.forms.SetPasswordForm",
+    "reauthenticate": "portal.people.forms.ReauthenticateForm",
 }
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}

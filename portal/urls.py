@@ -7,11 +7,8 @@ from django.urls import include, path
 from portal.clients.views import client_urls
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
-from portal.people.email_views import change_email
-from portal.people.profile_views import profile
-from portal.people.session_views import sessions
 from portal.people.token_views import replace, revoke, tokens
-from portal.people.views import keys, revoke_key, revoke_keys
+from portal.people.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 
 urlpatterns = [
     path("healthz", healthz),

@@ -12,8 +12,7 @@ from accounting.choosing.choices import NO_WISH, ChoiceRefused, Wish
 from accounting.choosing.reads import Selection
 from accounting.computers.reads import COLOURS, HostPage, ProjectLine
 from accounting.models import MAX_SHARE, PROCESSOR_TYPES, Project
-from portal.computers.host_changes import MAX_NAME_CHARS
-from portal.models import Host, Venue
+from portal.models import MAX_NAME_CHARS, Host, Venue
 
 
 class HostForm(forms.Form):

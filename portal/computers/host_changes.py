@@ -9,9 +9,7 @@ import datetime as dt
 import unicodedata
 from collections.abc import Callable
 
-from portal.models import Host, Venue
-
-MAX_NAME_CHARS = 100
+from portal.models import MAX_NAME_CHARS, Host, Venue
 
 merge_followers: list[Callable[[int, int], None]] = []
 """Called with the ids of the older and the newer record, inside the transaction that joins them, to let follow what

@@ -20,14 +20,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from portal.models import CLIENT_PASSWORD_FIELDS, ClientKey, Host, User
+from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, ClientKey, Host, User
 from portal.people import throttle
 from portal.wire import boinc_errors, credentials
 
 LIVE_KEYS_PER_HOST: Final = 20
 LIVE_KEYS_PER_USER: Final = 200
 MAX_EMAIL_CHARS: Final = 254
-MAX_NAME_CHARS: Final = 100
 
 _PASSWORD_HASH = re.compile(r"[0-9a-fA-F]{32}")
 _HINT_CHARS: Final = 6
