@@ -155,7 +155,7 @@ DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
-        "BACKEND": "portal.ops.cache.ForgivingCache",
+        "BACKEND": "portal.ops.cache.FallbackCache",
         "LOCATION": CACHE_URL,
         "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
     }

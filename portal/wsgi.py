@@ -17,6 +17,7 @@ django.setup(set_prefix=False)
 application = import_string("django.core.handlers.wsgi.WSGIHandler")()
 # Imports all views now: the first client need not wait for them, and a broken one ends the start.
 _ = get_resolver().url_patterns
-# What is here stays: garbage collections need not look at it, which took a few milliseconds now and then.
+# What is loaded by now stays: 170,000 objects. A full garbage collection needs 80 ms for them, in which this process
+# answers nobody; frozen, they are passed over.
 gc.collect()
 gc.freeze()

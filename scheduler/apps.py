@@ -9,7 +9,7 @@ class SchedulerConfig(AppConfig):
 
     def ready(self) -> None:
         from credit.statistics.check import archives
-        from portal.computers.host_changes import merge_followers
+        from portal.computers.host_changes import merge_hooks
         from portal.ops.metrics import app_collectors
         from scheduler.lifecycle import host_merge
         from scheduler.lifecycle.metrics import Background
@@ -19,5 +19,5 @@ class SchedulerConfig(AppConfig):
             "SELECT user_id, host_id, app_version_id, (facts->>'granted_credit')::float8 AS granted_credit,"
             " (facts->>'partial_credit')::float8 AS partial_credit FROM scheduler_archivedtask"
         )
-        merge_followers.append(host_merge.follow)
+        merge_hooks.append(host_merge.follow)
         app_collectors.append(Background())

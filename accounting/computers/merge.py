@@ -3,7 +3,7 @@
 The older record's days, totals, notes and client keys go to the newer one, which stays; the older one
 remembers where it went, so that a client with its id is still recognised. Locks, in this order: the owner's
 row, then the ledger rows of both computers by host id; the client RPC takes them in the same order. What other rooms
-have about the computer follows (`portal.computers.host_changes.merge_followers`).
+have about the computer follows (`portal.computers.host_changes.merge_hooks`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.db.models import F, Q
 
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.models import Day, HostLedger, HostProject, Note
-from portal.computers.host_changes import merge_followers
+from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
 _Amount = TypeVar("_Amount", int, Decimal)
@@ -145,7 +145,7 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             cursor.execute(_MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(_MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
         _move_totals(older, newer)
-        for follow in merge_followers:
+        for follow in merge_hooks:
             follow(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
         # What was merged into the older one before follows it, so that one step always leads to the record

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from accounting.engine.ledger import Machine
 from accounting.wire.requests import AccountManagerRequest, Hardware
-from portal.computers.identify import Appearance
+from portal.computers.identify import HostDescription
 
 # Columns that are called as in the request.
 _SAME_NAME: Final = (
@@ -60,9 +60,9 @@ def description_digest(request: AccountManagerRequest) -> bytes:
     return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
 
 
-def appearance_of(request: AccountManagerRequest) -> Appearance:
+def appearance_of(request: AccountManagerRequest) -> HostDescription:
     hardware = request.hardware()
-    return Appearance(
+    return HostDescription(
         token=request.host_token,
         host_cpid=request.host_cpid,
         domain_name=request.domain_name,

@@ -32,7 +32,7 @@ from accounting.wire.requests import (
     canonical_url,
 )
 from portal.clients.settings_cache import once
-from portal.wire.credentials import weak_key
+from portal.people.accounts import weak_key
 
 # Detach orders for projects that we do not know; a client with more gets the rest next time.
 MAX_UNKNOWN: Final = 50

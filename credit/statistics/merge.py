@@ -1,6 +1,6 @@
 """Two records of one computer become one: its results, statistics and credit follow to the record that stays.
 
-Runs inside the transaction that joins them (`portal.computers.host_changes.merge_followers`). Locks in the order of all
+Runs inside the transaction that joins them (`portal.computers.host_changes.merge_hooks`). Locks in the order of all
 parts of the project server: computers, workunits by id, results, (host, version) records, sums of credit.
 """
 

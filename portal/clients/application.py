@@ -17,7 +17,7 @@ import structlog
 
 from portal.clients import request_handler
 from portal.clients.batching import Batching
-from portal.clients.bodies import Body, CutOff, Memory, Receive, Scope, Send, TooMuch, TooSlow
+from portal.clients.bodies import Body, CutOff, MemoryLimit, Receive, Scope, Send, TooMuch, TooSlow
 from portal.clients.messages import (
     BUSY,
     TRY_LATER,
@@ -31,11 +31,11 @@ from portal.clients.messages import (
 from portal.clients.paths import ClientPath
 from portal.wire.boinc_errors import ERR_GENERIC
 
-MOST_UNDER_WAY: Final = 1_000
+MAX_REQUESTS: Final = 1_000
 """Requests that are being answered at most; they need a second or two. More are told to come later."""
-BODIES_NBYTES: Final = 256 * 1024 * 1024
+MAX_BODIES_NBYTES: Final = 256 * 1024 * 1024
 """Of all bodies together that are kept in memory, but for short ones."""
-DROPPED_NBYTES: Final = 64 * 1024 * 1024
+MAX_DROPPED_NBYTES: Final = 64 * 1024 * 1024
 """So much of a refused body is read and dropped: a client that is still sending does not see the reply."""
 
 
@@ -72,7 +72,7 @@ class ClientApplication:
         self._body_secs = body_secs
         self._answer_secs = answer_secs
         self._nunder_way = 0
-        self._memory = Memory(BODIES_NBYTES)
+        self._memory = MemoryLimit(MAX_BODIES_NBYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -147,7 +147,7 @@ class ClientApplication:
                 request = ClientRequest(method, route.path, query, content, head.length, head.address)
                 reply = await self._answer(route, request, body)
         with suppress(CutOff, TooSlow, TooMuch):
-            await body.drop(DROPPED_NBYTES)
+            await body.drop(MAX_DROPPED_NBYTES)
         return reply
 
     async def _answer(self, route: ClientPath, request: ClientRequest, body: Body) -> ClientReply:
@@ -155,7 +155,7 @@ class ClientApplication:
         if route.is_stream:
             # Its time is that of the body's parts; most of it is spent waiting for them, in anybody's number.
             return await self._batching.run(steps, body.next_part)
-        if self._nunder_way >= MOST_UNDER_WAY:
+        if self._nunder_way >= MAX_REQUESTS:
             return failure(route.root, ERR_GENERIC, BUSY)
         self._nunder_way += 1
         try:

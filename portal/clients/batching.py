@@ -42,25 +42,25 @@ ReadPart = Callable[[int], Awaitable[bytes]]
 Held = dict[Hashable, Callable[[], None]]
 """What a request holds, and how to let go of each."""
 
-MOST: Final = 32
+MAX_BATCH_QUERIES: Final = 32
 """Queries in a batch at most: a longer statement gains nothing, and those behind it wait."""
 READERS: Final = 1
 WRITERS: Final = 1
-APART_CONNECTIONS: Final = 4
-APART_WAITING: Final = 200
+ALONE_CONNECTIONS: Final = 4
+MAX_WAITING_ALONE: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
 CONNECT_SECS: Final = 10.0
 THREADS: Final = 8
-CALLS_WAITING: Final = 200
+MAX_CALLS: Final = 200
 """Slow calls under way or waiting for a thread at most; more are refused."""
 
 
-class _Lane:
+class _QueryQueue:
     """Some connections that carry out the queries that wait, a batch at a time each."""
 
-    def __init__(self, size: int, pool: Pool, do_apart: Callable[[Query], Awaitable[Any]]) -> None:
+    def __init__(self, size: int, pool: Pool, do_alone: Callable[[Query], Awaitable[Any]]) -> None:
         self._pool = pool
-        self._do_apart = do_apart
+        self._do_alone = do_alone
         self._waiting: deque[tuple[Query, asyncio.Future[Any]]] = deque()
         self._nfree = size
         self._kept: list[BatchConnection] = []
@@ -86,7 +86,7 @@ class _Lane:
         left: list[tuple[Query, asyncio.Future[Any]]] = []
         owners: set[Hashable] = set()
         kind: Hashable = None
-        while self._waiting and len(taken) < MOST:
+        while self._waiting and len(taken) < MAX_BATCH_QUERIES:
             query, future = self._waiting.popleft()
             if future.done():
                 continue  # its request has ended: it took too long, say
@@ -154,7 +154,7 @@ class _Lane:
 
     async def _again(self, query: Query, future: asyncio.Future[Any]) -> None:
         try:
-            found = await self._do_apart(query)
+            found = await self._do_alone(query)
         except Exception as error:
             # Of whatever kind, it is the request's that waits for this future, and which would else wait for ever.
             if not future.done():
@@ -173,10 +173,10 @@ class Batching:
     def __init__(self, connection_params: dict[str, Any], thread_ended: Callable[[], None] = lambda: None) -> None:
         self._params = {**connection_params, "autocommit": True}
         # Of its own, so that nothing slow can take the connections of batches.
-        self._lanes_pool = self._make_pool(READERS + WRITERS)
-        self._pool = self._make_pool(APART_CONNECTIONS)
-        self._reads = _Lane(READERS, self._lanes_pool, self._do_apart)
-        self._writes = _Lane(WRITERS, self._lanes_pool, self._do_apart)
+        self._batch_pool = self._make_pool(READERS + WRITERS)
+        self._pool = self._make_pool(ALONE_CONNECTIONS)
+        self._reads = _QueryQueue(READERS, self._batch_pool, self._do_alone)
+        self._writes = _QueryQueue(WRITERS, self._batch_pool, self._do_alone)
         self._threads = ThreadPoolExecutor(THREADS, "slow-call")
         self._thread_ended = thread_ended
         self._ncalls = 0
@@ -189,7 +189,7 @@ class Batching:
             kwargs=self._params,
             min_size=0,
             max_size=size,
-            max_waiting=APART_WAITING,
+            max_waiting=MAX_WAITING_ALONE,
             timeout=CONNECT_SECS,
             open=False,
         )
@@ -197,7 +197,7 @@ class Batching:
     async def close(self) -> None:
         await self._reads.close()
         await self._writes.close()
-        await self._lanes_pool.close()
+        await self._batch_pool.close()
         await self._pool.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -205,7 +205,7 @@ class Batching:
         """What the steps return or raise; ``read_part(n)`` hands out up to n bytes of the request's body."""
         if not self._is_open:
             self._is_open = True
-            await self._lanes_pool.open()
+            await self._batch_pool.open()
             await self._pool.open()
         held: Held = {}
 
@@ -220,7 +220,7 @@ class Batching:
 
     def _query(self, query: Query) -> Awaitable[Any]:
         if query.is_slow:
-            return self._do_apart(query)
+            return self._do_alone(query)
         return (self._writes if query.is_write else self._reads).submit(query)
 
     async def _get(self, want: Any, held: Held, read_part: ReadPart | None) -> Any:
@@ -250,10 +250,10 @@ class Batching:
         except TooManyRequests:
             raise Busy from None
 
-    async def _do_apart(self, query: Query) -> Any:
+    async def _do_alone(self, query: Query) -> Any:
         async with self._apart() as connection:
             try:
-                return await _alone(connection, query)
+                return await _execute_alone(connection, query)
             except psycopg.OperationalError:
                 if not connection.closed:
                     raise
@@ -261,14 +261,14 @@ class Batching:
         # already: use cases see that, as they do when a client repeats a request.
         await self._pool.check()
         async with self._apart() as connection:
-            return await _alone(connection, query)
+            return await _execute_alone(connection, query)
 
     async def _transaction(self, steps: Steps[Found]) -> Found:
         async with self._apart() as connection, connection.transaction():
             return await _drive(steps, partial(_wanted_in_transaction, connection))
 
     async def _call(self, function: Callable[[], Any]) -> Any:
-        if self._ncalls >= CALLS_WAITING:
+        if self._ncalls >= MAX_CALLS:
             raise Busy
         self._ncalls += 1
         try:
@@ -335,13 +335,13 @@ async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> F
 
 async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:
     if isinstance(want, Query):
-        return await _alone(connection, want)
+        return await _execute_alone(connection, want)
     if isinstance(want, Fetch):
         return await fetch(connection, want.steps)
     raise TypeError(f"a transaction's steps yielded {type(want).__name__}")
 
 
-async def _alone(connection: Connection, query: Query) -> Any:
+async def _execute_alone(connection: Connection, query: Query) -> Any:
     rows = await fetch(connection, query.steps([query], apart=True))
     (found,) = query.found([query], rows)
     return None if found is APART else found

@@ -37,7 +37,7 @@ class TooMuch(OSError):
 
 
 @dataclass(slots=True)
-class Memory:
+class MemoryLimit:
     """What several bodies share. ``most``: bytes that they may keep together; ``kept``: that they keep now."""
 
     most: int
@@ -52,7 +52,7 @@ class Body:
     Everything that reads raises CutOff, TooSlow and TooMuch.
     """
 
-    def __init__(self, receive: Receive, length: int, grace_secs: float, memory: Memory) -> None:
+    def __init__(self, receive: Receive, length: int, grace_secs: float, memory: MemoryLimit) -> None:
         self._receive = receive
         self._nto_come = length
         self._grace_secs = self._left_secs = grace_secs

@@ -52,7 +52,7 @@ def busy(route: ClientPath) -> ClientReply:
     return failure(route.root, ERR_GENERIC, BUSY)
 
 
-def beside(steps: Steps[Any]) -> Steps[None]:
+def best_effort(steps: Steps[Any]) -> Steps[None]:
     """Take these steps after a use case has stored what it answers: if they fail, the answer must still go out."""
     try:
         yield from steps

@@ -25,7 +25,7 @@ from portal.clients import plain, request_handler
 from portal.clients.messages import ClientReply, ClientRequest, cut_off, refused_by_head
 from portal.clients.paths import ClientPath
 
-DROPPED_NBYTES: Final = 64 * 1024 * 1024
+MAX_DROPPED_NBYTES: Final = 64 * 1024 * 1024
 """So much of a stream that the use case left is read and dropped: a client that still sends does not see the reply."""
 _PART_BYTES: Final = 256 * 1024
 
@@ -114,7 +114,7 @@ def _reply(route: ClientPath, request: HttpRequest, length: int) -> ClientReply:
     address = request.META.get("REMOTE_ADDR", "")
     asked = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
     reply = plain.run(request_handler.steps(route, asked), body.read)
-    body.drop(DROPPED_NBYTES)
+    body.drop(MAX_DROPPED_NBYTES)
     return reply
 
 

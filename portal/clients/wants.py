@@ -138,7 +138,6 @@ class ReadBody:
     nbytes: int
 
 
-Want = Query | Fetch | Transaction | Call | Once | Turn | ReadBody
 Steps = Generator[Any, Any, Found]
 """A use case, or a part of one: yields what it wants, is sent what was found, and returns its result."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from portal.models import MAX_NAME_CHARS, Host, Venue
 
-merge_followers: list[Callable[[int, int], None]] = []
+merge_hooks: list[Callable[[int, int], None]] = []
 """Called with the ids of the older and the newer record, inside the transaction that joins them, to let follow what
 else there is about a computer; rooms append theirs when ready."""
 

@@ -1,6 +1,6 @@
 """Run a program that is told to end when the process that started it ends, however that was.
 
-Run by its path, in place of the program: `python -I -S leash.py SIGNAL PARENT PROGRAM [ARGUMENT ...]`, where
+Run by its path, in place of the program: `python -I -S parent_death.py SIGNAL PARENT PROGRAM [ARGUMENT ...]`, where
 SIGNAL is a number and PARENT the caller's process id. It uses the standard library only and becomes PROGRAM.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
-def leashed(command: list[str], ending: signal.Signals = signal.SIGTERM) -> list[str]:
+def ends_with_parent(command: list[str], ending: signal.Signals = signal.SIGTERM) -> list[str]:
     """`command` so that it gets the signal `ending` once the calling thread's process has ended."""
     return [
         sys.executable,

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import NoReturn
 
 from portal.dev import embedded
-from portal.dev.parent_death import leashed
+from portal.dev.parent_death import ends_with_parent
 
 PROJECT_DIR = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
@@ -99,7 +99,7 @@ def manage(*arguments: str) -> None:
 def start_process(command: list[str], stdout: int | None = None) -> "subprocess.Popen[bytes]":
     """Start a command of the project in a session of its own; it ends with this process."""
     return subprocess.Popen(
-        leashed(command),
+        ends_with_parent(command),
         cwd=PROJECT_DIR,
         stdin=subprocess.DEVNULL,
         stdout=stdout,

@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.dev.parent_death import leashed
+from portal.dev.parent_death import ends_with_parent
 
 NOBODY = 65534
 STOP_LIMIT_SECS = 60.0
@@ -64,7 +64,7 @@ class Server:
             "60 1000",
         ]
         command += ["--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(self.data)]
-        return leashed(command, self.stop_signal)
+        return ends_with_parent(command, self.stop_signal)
 
     def _postgres(self, lock: int) -> list[str]:
         prefix = unprivileged([self.home, self.socket_dir])
@@ -91,7 +91,7 @@ class Server:
             options.append("shared_preload_libraries=pg_stat_statements")
         for option in options:
             command += ["-c", option]
-        return prefix + leashed(command, self.stop_signal)
+        return prefix + ends_with_parent(command, self.stop_signal)
 
     def _initdb(self, prefix: list[str], lock: int) -> None:
         # In a folder of its own, renamed when complete: an initdb cut short leaves nothing to trip over.
@@ -104,7 +104,7 @@ class Server:
             "--builtin-locale=C.UTF-8",
             "--locale=C.UTF-8",
         ]
-        command = prefix + leashed([*command, "--no-instructions"], signal.SIGKILL)
+        command = prefix + ends_with_parent([*command, "--no-instructions"], signal.SIGKILL)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, pass_fds=[lock], env=clean_environment())
         fresh.rename(self.data)
 

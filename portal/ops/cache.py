@@ -20,29 +20,29 @@ from redis import RedisError
 log = structlog.get_logger("cache")
 
 # So long nobody waits for it again.
-ASKED_AGAIN_SECS: Final = 5.0
+RETRY_AFTER_SECS: Final = 5.0
 _MAX_ENTRIES: Final = 10_000
 # When each Valkey that was away is asked again, by its address.
-_away_until: dict[str, float] = {}
+_unavailable_until: dict[str, float] = {}
 
 
-class ForgivingCache(RedisCache):
+class FallbackCache(RedisCache):
     """Django's cache in Valkey whose failures nobody sees."""
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
         super().__init__(server, params)
         self.strict = RedisCache(server, params)
         self._server = server
-        self._stand_in = LocMemCache(f"instead of {server}", {"OPTIONS": {"MAX_ENTRIES": _MAX_ENTRIES}})
+        self._fallback = LocMemCache(f"instead of {server}", {"OPTIONS": {"MAX_ENTRIES": _MAX_ENTRIES}})
 
     def _ask(self, method: str, *args: Any, **options: Any) -> Any:
-        if time.monotonic() >= _away_until.get(self._server, 0.0):
+        if time.monotonic() >= _unavailable_until.get(self._server, 0.0):
             try:
                 return getattr(self.strict, method)(*args, **options)
             except RedisError as error:
-                _away_until[self._server] = time.monotonic() + ASKED_AGAIN_SECS
+                _unavailable_until[self._server] = time.monotonic() + RETRY_AFTER_SECS
                 log.warning("cache_in_memory", reason=type(error).__name__)
-        return getattr(self._stand_in, method)(*args, **options)
+        return getattr(self._fallback, method)(*args, **options)
 
     def add(self, key: Any, value: Any, *args: Any, **options: Any) -> bool:
         return bool(self._ask("add", key, value, *args, **options))
@@ -76,10 +76,10 @@ class ForgivingCache(RedisCache):
 
     def clear(self) -> None:
         self._ask("clear")
-        self._stand_in.clear()
+        self._fallback.clear()
 
 
 def valkey() -> BaseCache:
     """The cache in Valkey itself; raises RedisError while it is away."""
     cache = caches["default"]
-    return cache.strict if isinstance(cache, ForgivingCache) else cache
+    return cache.strict if isinstance(cache, FallbackCache) else cache

@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from portal.models import ApiToken, ClientKey, User
-from portal.ops.mail_choices import forget_old
+from portal.ops.mail_choices import delete_old
 
 log = structlog.get_logger("housekeeping")
 
@@ -34,7 +34,7 @@ def remove_expired() -> None:
     keys, addresses = _remove_keys(now), _remove_addresses(now)
     since = now - REVOKED_KEYS_KEPT
     ApiToken.objects.filter(Q(revoked_at__lt=since) | Q(expires_at__lt=since)).delete()
-    forget_old()
+    delete_old()
     log.info("tidied", sessions=sessions, listed_sessions=listed, keys=keys, addresses=addresses)
 
 

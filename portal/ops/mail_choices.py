@@ -57,11 +57,11 @@ def claim(user: User, kind: Mail, keys: Collection[str]) -> list[str]:
     return new
 
 
-def give_back(user: User, kind: Mail, keys: Collection[str]) -> None:
+def release(user: User, kind: Mail, keys: Collection[str]) -> None:
     """The mail could not be handed to the mail server: the next run tries again."""
     SentMail.objects.filter(user=user, kind=kind, key__in=keys).delete()
 
 
-def forget_old() -> int:
+def delete_old() -> int:
     """Remove what was told long ago; how many rows."""
     return SentMail.objects.filter(sent_at__lt=timezone.now() - SENT_KEPT).delete()[0]

@@ -18,7 +18,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from portal.models import User
-from portal.ops.mail_choices import Mail, claim, give_back
+from portal.ops.mail_choices import Mail, claim, release
 
 log = structlog.get_logger("mails")
 
@@ -48,7 +48,7 @@ def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], conte
     try:
         _message(user, kind, template, {**context, "lines": [told[key] for key in keys]}).send()
     except (OSError, SMTPException) as error:
-        give_back(user, kind, keys)
+        release(user, kind, keys)
         log.error("mail_failed", kind=kind.value, user=user.pk, reason=type(error).__name__)
         raise MailServerDown from error
     log.info("mail_sent", kind=kind.value, user=user.pk)

@@ -90,7 +90,7 @@ def count_task(task: str, succeeded: bool) -> None:
 app_collectors: list[Collector] = []
 
 
-class _Tolerant(Collector):
+class _ErrorTolerantCollector(Collector):
     """What an app tells of itself; if it cannot, for want of its database say, the rest must still be read."""
 
     def __init__(self, told: Collector) -> None:
@@ -103,7 +103,7 @@ class _Tolerant(Collector):
             log.warning("metrics.part_unreadable", part=type(self._told).__name__, exc_info=True)
 
 
-class _Background(Collector):
+class _TaskCollector(Collector):
     """Tasks and queues, looked up when somebody reads the metrics. What cannot be reached is left out and logged."""
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
@@ -168,7 +168,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     background = CollectorRegistry()
-    background.register(_Background())
+    background.register(_TaskCollector())
     for collector in app_collectors:
-        background.register(_Tolerant(collector))
+        background.register(_ErrorTolerantCollector(collector))
     return HttpResponse(generate_latest(registry) + generate_latest(background), content_type=CONTENT_TYPE_LATEST)

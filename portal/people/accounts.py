@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from django.conf import settings
-from django.contrib.auth.hashers import make_password
+from django.contrib.auth.hashers import check_password, make_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
@@ -134,6 +134,11 @@ def check_password_hash(password_hash: str) -> None:
         )
 
 
+def check_client_password(sent: str, stored: str) -> bool:
+    """Whether the 32 hex digits that a client sent are those that ``stored`` was made from."""
+    return bool(stored) and check_password(sent.lower(), stored)
+
+
 def issue_client_key(user: User, origin: ClientKey.Origin, host: Host | None = None) -> str:
     """A fresh client key in clear, valid at once; only its hash is kept.
 
@@ -163,6 +168,16 @@ def revoke_all_client_keys(user: User) -> int:
     return ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
 
 
+def weak_key(user_id: int, hash_of_key: bytes) -> str:
+    """The weak form of a client key, which this site's own project takes (`portal.wire.credentials.weak_key`)."""
+    return credentials.weak_key(user_id, hash_of_key, weak_key_pepper())
+
+
+def weak_key_pepper() -> str:
+    """The secret part of this site's weak keys."""
+    return credentials.weak_key_pepper(settings.ACCOUNT_KEY_SECRET)
+
+
 def _revoke_beyond(keys: QuerySet[ClientKey], keep: int) -> None:
     best_first = keys.order_by(F("last_used_at").desc(nulls_last=True), "-created_at", "-pk")
     ClientKey.objects.filter(pk__in=best_first.values("pk")[keep:]).update(revoked_at=timezone.now())
@@ -176,7 +191,7 @@ def _find(email: str) -> User | None:
 
 def _check(user: User | None, password_hash: str) -> bool:
     if user is not None and user.current_client_password:
-        return credentials.check_client_password(password_hash, user.current_client_password)
+        return check_client_password(password_hash, user.current_client_password)
     # As slow as a wrong password, so that the time tells nothing.
     make_password(password_hash)
     return False
@@ -257,7 +272,7 @@ def _no_account() -> ClientAuthError:
 def _admitted(email: str, address: str) -> Iterator[None]:
     with _throttling():
         throttle.admit(email, address)
-        with throttle.turn():
+        with throttle.hash_slot():
             yield
 
 
@@ -272,7 +287,7 @@ def _throttling() -> Iterator[None]:
             f"There were too many attempts to log in. Wait until {_clock_time(error.until)} and try again; "
             "the password was not looked at.",
         ) from error
-    except throttle.Busy as error:
+    except throttle.NoHashSlot as error:
         raise ClientAuthError(
             boinc_errors.ERR_PROJECT_DOWN,
             "The site is busy checking other logins. Try again in a minute; the password was not looked at.",

@@ -50,7 +50,7 @@ def issue_token(user: User, *, name: str, scopes: Iterable[str], lifetime: dt.ti
     return token
 
 
-def recognise_token(token: str) -> ApiToken | None:
+def find_valid_token(token: str) -> ApiToken | None:
     """The valid token with this text, its user beside it; None if there is none. Its use is noted once an hour."""
     if len(token) > _MAX_CHARS:
         return None

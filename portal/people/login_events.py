@@ -10,10 +10,10 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from portal.models import User
-from portal.people.deletion import keep_account
+from portal.people.deletion import cancel_deletion
 
 
 @receiver(user_logged_in)
 def _keep_account(request: HttpRequest, user: User, **_: Any) -> None:
-    if keep_account(user):
+    if cancel_deletion(user):
         messages.success(request, "Welcome back. Your account will not be deleted.", fail_silently=True)

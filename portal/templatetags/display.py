@@ -102,15 +102,6 @@ def duration(micro: float | None) -> SafeString:
 
 
 @register.filter
-def processor_days(micro: float | None) -> str:
-    """Micro-seconds as days of processor time: "53.5 days"."""
-    if micro is None:
-        return _NOTHING
-    days = _three_digits(micro / _MICRO_SECS_A_DAY)
-    return f"{days}{_NBSP}{'day' if days == '1' else 'days'}"
-
-
-@register.filter
 def count(number: int | None) -> str:
     """A whole number with thin spaces."""
     return _NOTHING if number is None else _grouped(number)

@@ -146,8 +146,8 @@ def test_a_batch_has_one_query_of_each_owner() -> None:
 
 
 def test_a_batch_has_no_more_than_the_most() -> None:
-    found = all_at_once(*[once(Calculate(number)) for number in range(batching.MOST + 1)])
-    assert [nbatch for _, nbatch in found] == [batching.MOST] * batching.MOST + [1]
+    found = all_at_once(*[once(Calculate(number)) for number in range(batching.MAX_BATCH_QUERIES + 1)])
+    assert [nbatch for _, nbatch in found] == [batching.MAX_BATCH_QUERIES] * batching.MAX_BATCH_QUERIES + [1]
 
 
 def test_a_fault_is_its_own_requests_alone() -> None:
@@ -322,7 +322,7 @@ def test_a_call_runs_in_a_thread_and_gives_djangos_connection_back(alice: User) 
 
 
 def test_too_many_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "CALLS_WAITING", 2)
+    monkeypatch.setattr(batching, "MAX_CALLS", 2)
     goes_on = threading.Event()
 
     async def work(made: Batching) -> list[Any]:

@@ -273,7 +273,7 @@ def test_a_use_case_that_takes_too_long_is_told_to_come_later() -> None:
 
 
 def test_with_too_many_under_way_more_are_told_to_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "MOST_UNDER_WAY", 2)
+    monkeypatch.setattr(application, "MAX_REQUESTS", 2)
     client_handlers.goes_on.clear()
     timer = threading.Timer(0.5, client_handlers.goes_on.set)
     timer.start()

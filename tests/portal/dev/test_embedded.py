@@ -23,7 +23,7 @@ from portal.dev import embedded
 USER = """
 import json, os, sys
 from pathlib import Path
-from portal import embedded
+from portal.dev import embedded
 urls = embedded.ensure(Path(sys.argv[1]))
 if "fork" in sys.argv and os.fork():
     os._exit(0)
@@ -226,7 +226,7 @@ def test_a_socket_folder_outside_goes_with_the_server(tmp_path: Path, users: lis
 
 
 def test_only_the_servers_asked_for_are_started(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from portal import embedded;"
+    code = "import sys; from pathlib import Path; from portal.dev import embedded;"
     code += "print(embedded.ensure(Path(sys.argv[1]), database=False, valkey=True).database_url == '')"
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, cwd=embedded.PROJECT_DIR, capture_output=True, text=True, check=True)

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from portal.dev import run
-from portal.dev.parent_death import leashed
+from portal.dev.parent_death import ends_with_parent
 from tests.portal.dev.test_embedded import wait_until_free
 
 LIMIT_SECS = 30.0
 # A manager of one service that starts a child of its own; it prints both process ids and then waits or stops.
 MANAGER = """
 import queue, sys
-from portal import run
+from portal.dev import run
 run.STOP_LIMIT_SECS = 0.5
 script = sys.argv[1] + "sleep 1000 & echo $! >&1; echo ready; wait"
 service = run.start_service("demo", ["sh", "-c", script], 4, queue.SimpleQueue())
@@ -144,7 +144,7 @@ def test_the_site_does_not_start_after_a_failed_command() -> None:
 
 
 def test_a_command_that_does_not_exist_is_named() -> None:
-    command = leashed(["no-such-program"])
+    command = ends_with_parent(["no-such-program"])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "no-such-program cannot be run: No such file or directory\n")
 
