@@ -46,6 +46,7 @@ def _web_command() -> str:
 
 
 def free_port() -> int:
+    """A loopback port that nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

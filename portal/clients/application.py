@@ -1,7 +1,7 @@
-"""The site on an event loop: one thread answers BOINC clients, whatever others do meanwhile; pages go to Django.
+"""The site on an event loop: one thread answers BOINC clients; pages go to Django.
 
-Nothing here blocks: use cases say what they want, and `portal.clients.batching` gets it. Every request has a time by
-which its body must be there and one by which it is answered; what is too much at once is refused early.
+Nothing here blocks: use cases yield what they need, and `portal.clients.batching` gets it. Every request has
+limits for the time of its body and of its answer; beyond a number of requests, more are refused at once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from portal.clients import request_handler
-from portal.clients.batching import Batching
-from portal.clients.bodies import Body, CutOff, MemoryLimit, Receive, Scope, Send, TooMuch, TooSlow
+from portal.clients.batching import Batcher
+from portal.clients.bodies import MAX_DROPPED_NBYTES, Body, CutOff, MemoryLimit, Receive, Scope, Send, TooMuch, TooSlow
 from portal.clients.messages import (
     BUSY,
     TRY_LATER,
@@ -32,15 +32,13 @@ from portal.clients.paths import ClientPath
 from portal.wire.boinc_errors import ERR_GENERIC
 
 MAX_REQUESTS: Final = 1_000
-"""Requests that are being answered at most; they need a second or two. More are told to come later."""
+"""Requests that are being answered at most, which takes a second or two. More are told to come later."""
 MAX_BODIES_NBYTES: Final = 256 * 1024 * 1024
-"""Of all bodies together that are kept in memory, but for short ones."""
-MAX_DROPPED_NBYTES: Final = 64 * 1024 * 1024
-"""So much of a refused body is read and dropped: a client that is still sending does not see the reply."""
+"""What all bodies in memory may take together, not counting short ones."""
 
 
 class _Head(NamedTuple):
-    """What a request's head says that matters here."""
+    """What is used of a request's head."""
 
     length: int
     is_chunked: bool
@@ -58,7 +56,7 @@ class ClientApplication:
     def __init__(
         self,
         paths: Mapping[str, ClientPath],
-        batching: Batching,
+        batcher: Batcher,
         pages: Any,
         *,
         is_behind_proxy: bool,
@@ -66,7 +64,7 @@ class ClientApplication:
         answer_secs: float,
     ) -> None:
         self._paths = paths
-        self._batching = batching
+        self._batcher = batcher
         self._pages = pages
         self._is_behind_proxy = is_behind_proxy
         self._body_secs = body_secs
@@ -90,7 +88,7 @@ class ClientApplication:
             try:
                 reply = await self._reply(route, method, scope["query_string"].decode("latin-1"), head, body)
             except Exception:
-                # A fault of the driver, as use cases' own are replies already: the client is answered all the same.
+                # A fault of the driver, as faults of use cases are replies already: the client is still answered.
                 reply = request_handler.failed(route)
         request_handler.record(
             route,
@@ -107,7 +105,7 @@ class ClientApplication:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._batching.close()
+        await self._batcher.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     def _head(self, scope: Scope) -> _Head:
@@ -125,7 +123,7 @@ class ClientApplication:
                 forwarded = value.decode("latin-1")
             elif self._is_behind_proxy and name == b"x-request-id":
                 given_id = value.decode("latin-1")
-        # The last address is the proxy's own word, all others are claims.
+        # The proxy itself added the last address; all others are claims.
         address = _address(forwarded.rsplit(",", 1)[-1].strip()) or address
         return _Head(length, is_chunked, user_agent, address, request_handler.request_id(given_id))
 
@@ -153,14 +151,14 @@ class ClientApplication:
     async def _answer(self, route: ClientPath, request: ClientRequest, body: Body) -> ClientReply:
         steps = request_handler.steps(route, request)
         if route.is_stream:
-            # Its time is that of the body's parts; most of it is spent waiting for them, in anybody's number.
-            return await self._batching.run(steps, body.next_part)
+            # Each part of the body has its own time limit. Most of the time is waiting, so any number may be under way.
+            return await self._batcher.run(steps, body.next_part)
         if self._nunder_way >= MAX_REQUESTS:
             return failure(route.root, ERR_GENERIC, BUSY)
         self._nunder_way += 1
         try:
             async with asyncio.timeout(self._answer_secs):
-                return await self._batching.run(steps)
+                return await self._batcher.run(steps)
         except TimeoutError:
             return failure(route.root, ERR_GENERIC, TRY_LATER)
         finally:

@@ -1,11 +1,12 @@
-"""Run use cases on an event loop: what waiting requests want of the database goes there as one statement.
+"""Runs use cases on an event loop: the queries of all requests that wait go to the database as one statement.
 
-Nobody waits on purpose: a connection that becomes free takes all that came meanwhile, and whoever comes alone is served
-at once. What fails together is done again, each by itself, so a fault concerns only the request that brought it; so is
-what a batch left out, as others hold its rows. That, and whatever is slow, has connections of its own.
+No query waits for a batch to fill: a connection that becomes free takes all queries that came meanwhile, and a query
+that comes alone is sent at once. If a batch fails, each of its queries is done again by itself, so a fault concerns
+only the request that caused it. So is a query that the batch left out because others hold its rows. These, and slow
+queries, have connections of their own.
 
 Everything here runs on the loop's thread. Queues are changed only in functions that do not await: an await in the
-middle of a change loses requests or does them twice (tests/portal/clients/test_batching.py looks for it).
+middle of a change would lose requests or do them twice (tests/portal/clients/test_batching.py checks it).
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from portal.clients.wants import (
 Pool = AsyncConnectionPool[Connection]
 ReadPart = Callable[[int], Awaitable[bytes]]
 Held = dict[Hashable, Callable[[], None]]
-"""What a request holds, and how to let go of each."""
+"""The keys that a request holds, each with the function that releases it."""
 
 MAX_BATCH_QUERIES: Final = 32
-"""Queries in a batch at most: a longer statement gains nothing, and those behind it wait."""
+"""Queries in a batch at most: a longer statement gains nothing, and the queries behind it wait longer."""
 READERS: Final = 1
 WRITERS: Final = 1
-ALONE_CONNECTIONS: Final = 4
-MAX_WAITING_ALONE: Final = 200
+APART_CONNECTIONS: Final = 4
+MAX_WAITING_APART: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
 CONNECT_SECS: Final = 10.0
 THREADS: Final = 8
@@ -56,11 +57,11 @@ MAX_CALLS: Final = 200
 
 
 class _QueryQueue:
-    """Some connections that carry out the queries that wait, a batch at a time each."""
+    """Queries that wait, and some connections, each of which carries out a batch of them at a time."""
 
-    def __init__(self, size: int, pool: Pool, do_alone: Callable[[Query], Awaitable[Any]]) -> None:
+    def __init__(self, size: int, pool: Pool, do_apart: Callable[[Query], Awaitable[Any]]) -> None:
         self._pool = pool
-        self._do_alone = do_alone
+        self._do_apart = do_apart
         self._waiting: deque[tuple[Query, asyncio.Future[Any]]] = deque()
         self._nfree = size
         self._kept: list[BatchConnection] = []
@@ -107,7 +108,7 @@ class _QueryQueue:
                 try:
                     connection = await self._connection()
                 except Exception as error:
-                    # All who came meanwhile waited for a connection as well.
+                    # All queries that came meanwhile waited for a connection as well.
                     self._fail(batch, error)
                     continue
                 await self._carry_out(connection, batch)
@@ -126,7 +127,7 @@ class _QueryQueue:
             await self._pool.putconn(self._kept.pop().release())
 
     async def _connection(self) -> BatchConnection:
-        """The one that was used last, as what PostgreSQL's process needs is still in the caches; else a new one."""
+        """The one that was used last, as its PostgreSQL process still has the data in its caches; else a new one."""
         while self._kept:
             kept = self._kept.pop()
             if not kept.connection.closed:
@@ -141,7 +142,7 @@ class _QueryQueue:
             found: Sequence[Any] = type(queries[0]).found(queries, rows)
             outcomes = list(zip(batch, found, strict=True))
         except Exception:
-            # Of whatever kind, it may be one query's alone.
+            # Of whatever kind: one query alone may have caused it.
             outcomes = [(each, APART) for each in batch]
             if not connection.is_clean:
                 await connection.release().close()
@@ -154,9 +155,9 @@ class _QueryQueue:
 
     async def _again(self, query: Query, future: asyncio.Future[Any]) -> None:
         try:
-            found = await self._do_alone(query)
+            found = await self._do_apart(query)
         except Exception as error:
-            # Of whatever kind, it is the request's that waits for this future, and which would else wait for ever.
+            # Of whatever kind: the request that waits for this future would otherwise wait for ever.
             if not future.done():
                 future.set_exception(error)
         else:
@@ -164,7 +165,7 @@ class _QueryQueue:
                 future.set_result(found)
 
 
-class Batching:
+class Batcher:
     """Runs use cases; made on the loop that it works on.
 
     ``connection_params``: psycopg's for the database; ``thread_ended`` is called in the thread after each slow call.
@@ -172,11 +173,11 @@ class Batching:
 
     def __init__(self, connection_params: dict[str, Any], thread_ended: Callable[[], None] = lambda: None) -> None:
         self._params = {**connection_params, "autocommit": True}
-        # Of its own, so that nothing slow can take the connections of batches.
+        # A pool of its own, so that slow queries cannot take the connections of batches.
         self._batch_pool = self._make_pool(READERS + WRITERS)
-        self._pool = self._make_pool(ALONE_CONNECTIONS)
-        self._reads = _QueryQueue(READERS, self._batch_pool, self._do_alone)
-        self._writes = _QueryQueue(WRITERS, self._batch_pool, self._do_alone)
+        self._pool = self._make_pool(APART_CONNECTIONS)
+        self._reads = _QueryQueue(READERS, self._batch_pool, self._do_apart)
+        self._writes = _QueryQueue(WRITERS, self._batch_pool, self._do_apart)
         self._threads = ThreadPoolExecutor(THREADS, "slow-call")
         self._thread_ended = thread_ended
         self._ncalls = 0
@@ -189,7 +190,7 @@ class Batching:
             kwargs=self._params,
             min_size=0,
             max_size=size,
-            max_waiting=MAX_WAITING_ALONE,
+            max_waiting=MAX_WAITING_APART,
             timeout=CONNECT_SECS,
             open=False,
         )
@@ -220,7 +221,7 @@ class Batching:
 
     def _query(self, query: Query) -> Awaitable[Any]:
         if query.is_slow:
-            return self._do_alone(query)
+            return self._do_apart(query)
         return (self._writes if query.is_write else self._reads).submit(query)
 
     async def _get(self, want: Any, held: Held, read_part: ReadPart | None) -> Any:
@@ -243,25 +244,25 @@ class Batching:
 
     @asynccontextmanager
     async def _apart(self) -> AsyncIterator[Connection]:
-        """A connection for what is done by itself."""
+        """A connection for a query or transaction that is done by itself."""
         try:
             async with self._pool.connection() as connection:
                 yield connection
         except TooManyRequests:
             raise Busy from None
 
-    async def _do_alone(self, query: Query) -> Any:
+    async def _do_apart(self, query: Query) -> Any:
         async with self._apart() as connection:
             try:
-                return await _execute_alone(connection, query)
+                return await _execute_apart(connection, query)
             except psycopg.OperationalError:
                 if not connection.closed:
                     raise
-        # The connection was lost, after a restart of the database say, and so may be others. What was asked may be done
-        # already: use cases see that, as they do when a client repeats a request.
+        # The connection was lost, for instance by a restart of the database, and so may be others. The query may have
+        # been carried out already: use cases notice that, as they do when a client repeats a request.
         await self._pool.check()
         async with self._apart() as connection:
-            return await _execute_alone(connection, query)
+            return await _execute_apart(connection, query)
 
     async def _transaction(self, steps: Steps[Found]) -> Found:
         async with self._apart() as connection, connection.transaction():
@@ -305,7 +306,7 @@ class Batching:
             task = asyncio.get_running_loop().create_task(self.run(make()))
             self._shared[key] = task
             task.add_done_callback(lambda _: self._shared.pop(key))
-        # Shielded: one who is cancelled must not end it for the others.
+        # Shielded: a request that is cancelled must not end it for the others.
         return await asyncio.shield(self._shared[key])
 
 
@@ -324,24 +325,25 @@ async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> F
             try:
                 found = await get(want)
             except Exception as raised:
-                # Of whatever kind, it is raised where it was wanted.
+                # Of whatever kind: it is raised in the use case, which asked for it.
                 error = raised
     finally:
-        # Its traceback has this frame, which has it: the server would keep the connection until that is found.
+        # Its traceback refers to this frame, which refers to it: the server would keep the connection until the
+        # garbage collector finds that.
         error = None
-        # If the request was cancelled, the use case is to let go of what it holds.
+        # If the request was cancelled, the use case must release what it holds.
         steps.close()
 
 
 async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:
     if isinstance(want, Query):
-        return await _execute_alone(connection, want)
+        return await _execute_apart(connection, want)
     if isinstance(want, Fetch):
         return await fetch(connection, want.steps)
     raise TypeError(f"a transaction's steps yielded {type(want).__name__}")
 
 
-async def _execute_alone(connection: Connection, query: Query) -> Any:
+async def _execute_apart(connection: Connection, query: Query) -> Any:
     rows = await fetch(connection, query.steps([query], apart=True))
     (found,) = query.found([query], rows)
     return None if found is APART else found

@@ -1,6 +1,6 @@
-"""Django's pages behind the event loop, for installations of one port: in a bounded number of threads.
+"""Django's pages behind the event loop, for installations with one port, in a bounded number of threads.
 
-A request is read whole before a thread has it, so that slow bodies hold none. In production nginx sends pages to
+A request is read completely before it gets a thread, so that a slow body holds none. In production nginx sends pages to
 servers of their own (docs/deploy.md).
 """
 
@@ -15,10 +15,10 @@ from portal.clients.bodies import Body, CutOff, MemoryLimit, Message, Receive, S
 
 THREADS: Final = 16
 MAX_WAITING: Final = 500
-"""Requests that are answered or wait for a thread at most."""
+"""Requests that are being answered or wait for a thread, at most."""
 MAX_BODY_NBYTES: Final = 64 * 1024 * 1024
 MAX_BODIES_NBYTES: Final = 64 * 1024 * 1024
-"""Of all bodies together that are not in files yet, but for short ones."""
+"""What all bodies that are not in files yet may take together, not counting short ones."""
 _IN_MEMORY_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 256 * 1024
 
@@ -71,7 +71,7 @@ class Pages:
 
 
 def _replay(file: IO[bytes], receive: Receive) -> Receive:
-    """The body once more, for Django's handler; then what the connection has to say."""
+    """The body again, for Django's handler; then the messages of the connection."""
     is_over = False
 
     async def replayed() -> Message:

@@ -1,4 +1,4 @@
-"""What both drivers do around a use case: faults become replies that clients understand; one log line; the counters."""
+"""What both drivers do around a use case: turn faults into replies that clients understand, log, and count."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def busy(route: ClientPath) -> ClientReply:
 
 
 def best_effort(steps: Steps[Any]) -> Steps[None]:
-    """Take these steps after a use case has stored what it answers: if they fail, the answer must still go out."""
+    """Take these steps after a use case has stored what its answer says: if they fail, the answer is still sent."""
     try:
         yield from steps
     except Exception:
-        # Of whatever kind: what the reply says is stored already, and the client must hear of it.
+        # Of whatever kind: what the reply says is stored already, and the client must be told.
         log.exception("protocol.side_step_failed")
 
 
 def failed(route: ClientPath) -> ClientReply:
     """The reply after a fault that is being handled."""
     log.exception("protocol.failed", path=route.path)
-    # Whatever watches for faults of Django's views is told of these too.
+    # For programs that watch for faults of Django's views.
     got_request_exception.send(sender=ClientPath, request=None)
     return failure(route.root, ERR_GENERIC, TRY_LATER)
 

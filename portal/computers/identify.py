@@ -1,6 +1,6 @@
-"""Which computer is this? A known one of the same owner, or a new one; never another owner's.
+"""Find the record of the computer that a client runs on, among those of its owner, or make one.
 
-Source: BOINC protocol, finding user and host; cross-project ids are no identity, as two computers can share one.
+Source: BOINC protocol, finding user and host. A cross-project id is only a hint, as two computers can share one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from portal.wire.boinc_errors import ERR_GENERIC
 from portal.wire.scanner import ProtocolError
 
 MAX_HOSTS: Final = 5000
-"""Computers of one person, joined and retired ones included."""
+"""Computers of one person, merged and retired ones included."""
 _NEVER: Final = Q(pk__in=())
 
 
 @dataclass(frozen=True, slots=True)
 class HostDescription:
-    """What a computer says of itself that tells it from others."""
+    """What a client reports that tells its computer from others."""
 
     token: str | None
     host_cpid: str
@@ -36,7 +36,7 @@ class HostDescription:
 def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tuple[Host, bool]:
     """The user's host that this is, made if there is none; and whether it was made.
 
-    Runs inside the caller's transaction and locks the user's row, so that two first requests at once find one host.
+    Runs inside the caller's transaction and locks the user's row, so that two first requests at once make one host.
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("identify() needs the caller's transaction")
@@ -50,7 +50,7 @@ def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tupl
 def new_host(user_id: int, described: HostDescription, now: dt.datetime) -> Host:
     """A record for a computer that is none of the known ones. Raises ProtocolError beyond MAX_HOSTS."""
     if Host.objects.filter(owner_id=user_id).count() >= MAX_HOSTS:
-        # A client that never says what it runs on is a new computer at each login.
+        # A client that does not describe its computer is a new computer at each login.
         raise ProtocolError("host", f"this account has {MAX_HOSTS} computers, which is the limit", ERR_GENERIC)
     return Host.objects.create(
         owner_id=user_id,
@@ -68,7 +68,7 @@ def _by_token(user_id: int, described: HostDescription) -> Host | None:
     if described.token is None:
         return None
     host = Host.objects.filter(owner_id=user_id, token=described.token).first()
-    # A computer whose record was joined to another keeps sending its old id.
+    # A computer whose record was merged into another keeps sending its old token.
     while host is not None and host.merged_into_id is not None:
         host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
     return host
@@ -77,7 +77,7 @@ def _by_token(user_id: int, described: HostDescription) -> Host | None:
 def _by_description(user_id: int, described: HostDescription) -> Host | None:
     """A host with the same operating system and processor, and the same cross-project id or name.
 
-    The closest likeness counts; among equals the host that was here last.
+    The best match counts; among equals the host with the latest contact.
     """
     same_cpid = Q(host_cpid=described.host_cpid) if described.host_cpid else _NEVER
     same_name = Q(domain_name=described.domain_name) if described.domain_name else _NEVER

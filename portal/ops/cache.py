@@ -1,7 +1,7 @@
-"""The cache in Valkey, and one in this process's memory while Valkey is away.
+"""Django's cache in Valkey, which falls back to this process's memory while Valkey cannot be reached.
 
-What people need to sign in (django-allauth's limits, codes used already) goes on then, counted in each process by
-itself. Whoever wants to know of Valkey's state, or counts for all processes together, uses `valkey()`.
+So people can still sign in: django-allauth's limits and used codes are then kept by each process for itself. Code that
+must know whether Valkey works, or that counts for all processes together, uses `valkey()`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from redis import RedisError
 
 log = structlog.get_logger("cache")
 
-# So long nobody waits for it again.
+# After a failure Valkey is not tried again for so long, so that no request waits for it.
 RETRY_AFTER_SECS: Final = 5.0
 _MAX_ENTRIES: Final = 10_000
-# When each Valkey that was away is asked again, by its address.
+# When each Valkey that could not be reached is tried again, by its address.
 _unavailable_until: dict[str, float] = {}
 
 
 class FallbackCache(RedisCache):
-    """Django's cache in Valkey whose failures nobody sees."""
+    """Django's cache in Valkey; while that fails, a cache in memory."""
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
         super().__init__(server, params)
@@ -80,6 +80,6 @@ class FallbackCache(RedisCache):
 
 
 def valkey() -> BaseCache:
-    """The cache in Valkey itself; raises RedisError while it is away."""
+    """The cache in Valkey itself; raises RedisError while it cannot be reached."""
     cache = caches["default"]
     return cache.strict if isinstance(cache, FallbackCache) else cache

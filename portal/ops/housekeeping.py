@@ -18,9 +18,9 @@ from portal.ops.mail_choices import delete_old
 
 log = structlog.get_logger("housekeeping")
 
-# A look-up's key that no client has used by then was thrown away by the program that asked for it.
+# A key from an account look-up that no client has used by then was dropped by the program that asked for it.
 UNUSED_LOOKUP_KEYS_KEPT: Final = dt.timedelta(days=30)
-# Their owner sees for so long that a key was revoked.
+# For so long the owner can see that a key was revoked.
 REVOKED_KEYS_KEPT: Final = dt.timedelta(days=90)
 
 
@@ -51,7 +51,7 @@ def _remove_addresses(now: dt.datetime) -> int:
     expired = Q(awaited_email_at__lt=since) | Q(awaited_email_at=None)
     waiting = EmailAddress.objects.filter(verified=False, user__in=User.objects.filter(expired))
     removed: int = waiting.exclude(email=F("user__email")).delete()[0]
-    # Where the awaited address has become the login, its value is the one in use.
+    # Where the awaited address has become the login, its password hash is the one in use.
     unused = User.objects.filter(expired).exclude(next_client_password_email__in=["", F("email")])
     unused.update(next_client_password="", next_client_password_email="", awaited_email_at=None)
     return removed

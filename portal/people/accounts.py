@@ -1,6 +1,6 @@
-"""People as BOINC clients meet them: log in with a password, hand out and revoke keys, open an account.
+"""Accounts as BOINC clients use them: log in with a password, get and revoke client keys, open an account.
 
-Every refusal is a ClientAuthError: BOINC's error number, and a sentence for the volunteer, what to do now.
+Every refusal is a ClientAuthError: BOINC's error number, and a sentence that tells the volunteer what to do.
 Source: BOINC protocol, web RPCs and the account-manager request.
 """
 
@@ -43,7 +43,7 @@ class ClientAuthError(Exception):
 
 
 class WrongPassword(ClientAuthError):
-    """The password was looked at, and is not the account's."""
+    """The password was checked, and is not the account's."""
 
     def __init__(self, message: str) -> None:
         super().__init__(boinc_errors.ERR_BAD_PASSWORD, message)
@@ -95,7 +95,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
             f"{settings.SITE_URL}",
         )
     with _admitted(email, address):
-        # Looked for only now: whoever waits for a turn to hash must not hold a connection of the pool.
+        # Only now: a request that waits for a hash slot must not hold a connection of the pool.
         known = _find(email)
         if known is not None:
             right = _check(known, password_hash)
@@ -192,7 +192,7 @@ def _find(email: str) -> User | None:
 def _check(user: User | None, password_hash: str) -> bool:
     if user is not None and user.current_client_password:
         return check_client_password(password_hash, user.current_client_password)
-    # As slow as a wrong password, so that the time tells nothing.
+    # Takes as long as a wrong password, so the time does not tell whether the account exists.
     make_password(password_hash)
     return False
 
@@ -278,7 +278,7 @@ def _admitted(email: str, address: str) -> Iterator[None]:
 
 @contextmanager
 def _throttling() -> Iterator[None]:
-    """Turns the throttle's refusals into sentences."""
+    """Turns the refusals of the throttle into a ClientAuthError."""
     try:
         yield
     except throttle.Throttled as error:

@@ -1,4 +1,4 @@
-"""Web login for accounts that a BOINC client opened: the site knows the clients' value, not yet the password."""
+"""Web login for accounts that a BOINC client opened: the site has the hash that clients send, but no password yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.wire.credentials import client_password_hash
 
 
 class ClientPasswordBackend(ModelBackend):
-    """Checks the password in clear against the clients' value and, if right, makes it the web password for good.
+    """Checks the password against the hash for clients and, if it is right, makes it the web password.
 
     Only for accounts without a usable web password; all others are left to the backend before this one.
     """

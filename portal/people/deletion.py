@@ -1,6 +1,6 @@
-"""Closing one's account: asked for, undone by logging in within the grace period, due after it.
+"""Deletion of an account: asked for, cancelled by logging in within the grace period, due after it.
 
-What is erased then is accounting/account_data/erasure.py.
+accounting/account_data/erasure.py then erases it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def end_sessions(user: User) -> None:
 
 
 def cancel_deletion(user: User) -> bool:
-    """Undo the wish to be deleted; whether there was one."""
+    """Cancel a deletion that was asked for; whether there was one."""
     return User.objects.filter(pk=user.pk).exclude(deletion_asked_at=None).update(deletion_asked_at=None) == 1
 
 

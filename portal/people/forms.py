@@ -64,7 +64,7 @@ class SetPasswordForm(SiteLabels, allauth_forms.SetPasswordForm):
 
 
 class ReauthenticateForm(SiteLabels, allauth_forms.ReauthenticateForm):
-    """The password once more."""
+    """Ask for the password again before a sensitive change."""
 
 
 class SignUpForm(SiteLabels, allauth_forms.SignupForm):
@@ -93,7 +93,7 @@ class SignUpForm(SiteLabels, allauth_forms.SignupForm):
 
 
 class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
-    """Ask for a new address and the password: the value that BOINC clients log in with depends on both."""
+    """A new address and the password: the hash that BOINC clients log in with is made of both."""
 
     user: User
     password = PasswordField(label="Your password", autocomplete="current-password")

@@ -1,4 +1,4 @@
-"""Limits on client logins by password and on the REST API, counted in Valkey: against guessing and floods.
+"""Limits on client logins by password and on the REST API, counted in Valkey, against guessing and floods.
 
 Two counters of failures (per account, per address) and one of all checks per address, each in a fixed window.
 Accounts and addresses are counted under hashes, so no e-mail or IP address is kept. While Valkey is down
@@ -29,7 +29,8 @@ log = structlog.get_logger("throttle")
 
 CHECKS_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
-# Slow hashes at once in this process, and how long a login waits for its turn: others keep their threads.
+# Slow hashes that may be computed at once in this process, and how long a login waits for a slot. So logins cannot
+# take all threads.
 CONCURRENT_CHECKS: Final = 2
 HASH_SLOT_WAIT_SECS: Final = 5.0
 VALKEY_TIMEOUT_SECS: Final = 1.0
@@ -46,7 +47,7 @@ class Throttled(Exception):
 
 
 class NoHashSlot(Exception):
-    """No turn to check a password came free within HASH_SLOT_WAIT_SECS."""
+    """No hash slot came free within HASH_SLOT_WAIT_SECS."""
 
 
 def admit(login: str, address: str) -> None:
@@ -80,7 +81,7 @@ def admit_api(user_id: int) -> None:
 
 @contextmanager
 def hash_slot() -> Iterator[None]:
-    """Hold one of the few places for slow hashes; raises NoHashSlot when none comes free in time."""
+    """Hold one of the few slots for slow hashes; raises NoHashSlot when none comes free in time."""
     if not _hash_slots.acquire(timeout=HASH_SLOT_WAIT_SECS):
         raise NoHashSlot
     try:

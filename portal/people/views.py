@@ -35,7 +35,7 @@ NAME_HELP: Final = (
 @require_safe
 @login_required
 def keys(request: HttpRequest) -> HttpResponse:
-    """Which clients can report as me, and how do I shut one out?"""
+    """The keys of one's BOINC clients, each with a button that revokes it."""
     own = ClientKey.objects.filter(user=signed_in(request)).select_related("host")
     since = timezone.now() - REVOKED_SINCE
     context = {
@@ -65,7 +65,7 @@ def revoke_keys(request: HttpRequest) -> HttpResponse:
 
 
 class ChangeEmailView(EmailView):
-    """allauth's page, without its way of making an address the login before it is confirmed."""
+    """allauth's page, but an address becomes the login only when it is confirmed."""
 
     def _action_primary(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return HttpResponseRedirect(self.get_success_url())
@@ -106,7 +106,7 @@ class ProfileForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def profile(request: HttpRequest) -> HttpResponse:
-    """What am I called?"""
+    """The display name, and the form that changes it."""
     user = signed_in(request)
     form = ProfileForm(request.POST if request.method == "POST" else None, initial={"name": user.name})
     if request.method == "POST" and form.is_valid():
@@ -121,10 +121,10 @@ def profile(request: HttpRequest) -> HttpResponse:
 
 
 class SessionsView(ListUserSessionsView):
-    """Those that are alive; the rows of ended ones are removed by housekeeping."""
+    """allauth's page, with the sessions that are alive read in one statement instead of one for each."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        # Past allauth's own, which looks up each session.
+        # Skips allauth's own method, which looks up each session.
         context: dict[str, Any] = super(ListUserSessionsView, self).get_context_data(**kwargs)
         alive = Session.objects.filter(session_key=OuterRef("session_key"), expire_date__gt=timezone.now())
         sessions = list(UserSession.objects.filter(Exists(alive), user=self.request.user).order_by("created_at", "pk"))

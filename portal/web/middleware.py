@@ -1,4 +1,4 @@
-"""Middleware of the site: BOINC clients past all the rest, one log line per request, the admin's CSP."""
+"""Middleware: BOINC clients bypass everything else; one log line per request; a content policy for the admin."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 class ClientMiddleware:
     """Hands requests of BOINC clients straight to their view: no session, no cookies, no redirects, no CSRF.
 
-    Only where Django alone is served: else the event loop answers them (`portal.clients`). Load balancers' probes,
-    asked under any host name, go the same way.
+    Needed only where Django is served alone: otherwise the event loop answers clients (`portal.clients`). Probes of
+    load balancers, which come under any host name, are handled the same way.
     """
 
     def __init__(self, get_response: Handler) -> None:
@@ -93,7 +93,7 @@ class RequestLogMiddleware:
 
 
 class ContentPolicyMiddleware(CSPMiddleware):
-    """The site's strict content security policy, but for the admin, whose templates need a wider one."""
+    """The site's strict content security policy; the admin, whose templates need more, has a wider one."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False

@@ -1,4 +1,4 @@
-"""What all views of the REST API share: who asks, what they may read, how often, and pages along a key.
+"""What all views of the REST API share: authentication, scopes, throttling, and pages by cursor.
 
 A request names a token in its Authorization header, or comes from somebody signed in on the site. Views read only,
 unless they say otherwise.
@@ -49,7 +49,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library has no types here
-    """Tells the API's description of the tokens."""
+    """Describes the tokens in the API's schema."""
 
     target_class = TokenAuthentication
     name = "token"
@@ -117,7 +117,7 @@ class ApiView(APIView):
 
     @property
     def volunteer(self) -> User:
-        """Whose data it is about; `HasScope` has seen to it that there is somebody."""
+        """Whose data the request reads; `HasScope` has made sure that there is somebody."""
         user = self.request.user
         if not isinstance(user, User):
             raise NotAuthenticated

@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
+from portal.benchmarks.server import free_port
 from tests.support import process_guard
 from tests.support.site_process import CHECKOUT, environment
-from tests.support.wait import free_port, wait_until
+from tests.support.wait import wait_until
 
 NGINX: Final = "/usr/sbin/nginx"
 DEPLOY: Final = CHECKOUT / "deploy"

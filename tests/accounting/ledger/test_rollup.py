@@ -6,13 +6,13 @@ import datetime as dt
 
 import psycopg
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from accounting import tasks
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check, rollup
 from accounting.models import Day, Project, ProjectDay, UserProject
+from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.accounting_factories import at, credit, make_host, make_project
 
@@ -148,10 +148,7 @@ def test_the_task_rolls_up_to_now(project: Project, attic: Host) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_second_run_at_the_same_time_leaves_it_to_the_first(project: Project) -> None:
-    parameters = connection.get_connection_params()
-    for option in ("pool", "prepare_threshold", "context", "cursor_factory"):
-        parameters.pop(option, None)
-    with psycopg.connect(**parameters) as other:
+    with psycopg.connect(**psycopg_params()) as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", [rollup._LOCK])
         assert not rollup.roll_up(at("2026-03-10"))
         other.rollback()

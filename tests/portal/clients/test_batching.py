@@ -17,7 +17,7 @@ from django.db import close_old_connections, connection
 from psycopg_pool import PoolTimeout
 
 from portal.clients import batching, plain
-from portal.clients.batching import Batching
+from portal.clients.batching import Batcher
 from portal.clients.factory import connection_params
 from portal.clients.wants import (
     APART,
@@ -43,6 +43,10 @@ Result = TypeVar("Result")
 
 ADD = Statement("SELECT n, n + 1, count(*) OVER () FROM unnest(%(numbers)s::integer[]) n")
 INVERT = Statement("SELECT n, 12 / n, count(*) OVER () FROM unnest(%(numbers)s::integer[]) n")
+NPREPARED = Statement(
+    "SELECT n, (SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%pg_prepared%'), 1"
+    " FROM unnest(%(numbers)s::integer[]) n"
+)
 RENAME = Statement("UPDATE portal_user SET name = %(name)s::text WHERE id = %(id)s::bigint RETURNING name")
 
 
@@ -94,13 +98,13 @@ class Rename(Calculate):
         return [name for (name,) in rows] or [APART]
 
 
-def once(query: Query) -> Steps[Any]:
-    return (yield query)
+def once(want: Any) -> Steps[Any]:
+    return (yield want)
 
 
-def on_loop(work: Callable[[Batching], Awaitable[Result]]) -> Result:
+def on_loop(work: Callable[[Batcher], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        made = Batching(connection_params(), close_old_connections)
+        made = Batcher(connection_params(), close_old_connections)
         try:
             return await work(made)
         finally:
@@ -124,7 +128,7 @@ def test_who_comes_alone_is_served_at_once() -> None:
 
 
 def test_what_comes_while_the_connection_is_busy_goes_together_next() -> None:
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         first = asyncio.create_task(made.run(once(Calculate(1))))
         while made._reads._nfree:
             await asyncio.sleep(0)
@@ -177,8 +181,20 @@ def test_a_slow_query_keeps_nobody_waiting() -> None:
     assert found == [(2, 1), (3, 2), (4, 2)]
 
 
+@pytest.mark.parametrize("way", ["slow query", "fetch", "transaction"])
+def test_what_is_done_by_itself_is_prepared(way: str) -> None:
+    query = Calculate(1, NPREPARED, slow=True)
+    steps: Steps[Any] = once(query)
+    if way == "fetch":
+        steps = once(Fetch(query.steps([query], apart=True)))
+    elif way == "transaction":
+        steps = once(Transaction(once(query)))
+    (found,) = all_at_once(steps)
+    assert found == ([(1, 1, 1)] if way == "fetch" else (1, 1))
+
+
 def test_after_a_restart_of_the_database_nobody_sees_a_fault() -> None:
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         found = [await made.run(once(Calculate(1)))]
         found.append(await made.run(once(Calculate(1, slow=True))))
         await asyncio.to_thread(_end_all_connections)
@@ -203,7 +219,7 @@ def test_without_a_database_all_who_wait_are_told_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(batching, "CONNECT_SECS", 0.5)
 
     async def work() -> list[Any]:
-        made = Batching({"host": "127.0.0.1", "port": 1, "dbname": "none"})
+        made = Batcher({"host": "127.0.0.1", "port": 1, "dbname": "none"})
         try:
             return await asyncio.gather(*[made.run(once(Calculate(n))) for n in range(3)], return_exceptions=True)
         finally:
@@ -240,7 +256,7 @@ class Echo(Query):
 def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps: int) -> None:
     text = "0123456789abcdef" * 500_000  # 8 MB
 
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         long = asyncio.create_task(made.run(once(Echo(text, nsteps))))
         turns = 0
         while not long.done():
@@ -255,7 +271,7 @@ def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps
 
 
 def test_an_idle_connection_that_the_database_ends_does_not_keep_the_loop_busy() -> None:
-    async def work(made: Batching) -> tuple[int, Any]:
+    async def work(made: Batcher) -> tuple[int, Any]:
         await made.run(once(Calculate(1)))
         (kept,) = made._reads._kept
         await asyncio.to_thread(_end_all_connections)
@@ -325,7 +341,7 @@ def test_too_many_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "MAX_CALLS", 2)
     goes_on = threading.Event()
 
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         under_way = [asyncio.create_task(made.run(in_thread(goes_on.wait, PATIENCE_SECS))) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(Busy):
@@ -385,7 +401,7 @@ def test_a_request_that_is_cancelled_lets_go_of_its_turn_and_of_what_it_holds() 
         yield Turn("a")
         return "its turn"
 
-    async def work(made: Batching) -> Any:
+    async def work(made: Batcher) -> Any:
         first = asyncio.create_task(made.run(waits()))
         await asyncio.sleep(0.05)
         second = asyncio.create_task(made.run(next_one()))
@@ -405,7 +421,7 @@ def test_a_lock_that_others_hold_keeps_up_only_who_needs_it(alice: User) -> None
         other.execute("SELECT 1 FROM portal_user WHERE id = %s FOR UPDATE", [alice.pk])
         own = other.info.backend_pid
 
-        async def work(made: Batching) -> list[Any]:
+        async def work(made: Batcher) -> list[Any]:
             held = asyncio.create_task(made.run(once(Rename(alice.pk, slow=True))))
             await asyncio.to_thread(wait_until, lambda: _is_waited_for(own), "somebody to wait", PATIENCE_SECS)
             found = await asyncio.gather(*[made.run(once(Calculate(number))) for number in range(3)])
@@ -466,7 +482,7 @@ def parents() -> Iterator[None]:
 
 @pytest.mark.parametrize("nsteps", [1, 2])
 def test_what_fails_at_the_commit_is_its_own_requests_alone(nsteps: int, parents: None) -> None:
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         found: list[Any] = []
         for first in range(0, 60, 4):
             batch = [Insert(first, nsteps), Insert(first + 1, nsteps), Insert(first + 2, 3 - nsteps)]

@@ -21,7 +21,7 @@ from django.urls import path
 from pytest_django import Settings
 
 from portal.clients import application, pages
-from portal.clients.batching import Batching
+from portal.clients.batching import Batcher
 from portal.clients.pages import Pages
 from portal.clients.paths import ClientPath, by_path
 from portal.clients.views import ClientView
@@ -258,7 +258,7 @@ def test_a_fault_outside_the_use_case_is_answered_on_the_loop_too(monkeypatch: p
     async def broken(*_: object) -> Any:
         raise RuntimeError("the driver")
 
-    monkeypatch.setattr(Batching, "run", broken)
+    monkeypatch.setattr(Batcher, "run", broken)
     assert error_of(on_loop(post(b"")))[:2] == ("acct_mgr_reply", -1)
 
 

@@ -195,7 +195,7 @@ def test_who_names_very_many_jobs_is_read_apart(fleet: list[Computer], monkeypat
 
 def test_more_new_computers_at_once_than_there_are_threads_or_connections() -> None:
     make_version(make_app())
-    nnew = batching.THREADS + batching.ALONE_CONNECTIONS + 4
+    nnew = batching.THREADS + batching.APART_CONNECTIONS + 4
     newcomers = [Computer(key_of(User.objects.create_user(f"new{n}@example.org"))) for n in range(nnew)]
     replies = at_once(*[computer.asks(0, 0) for computer in newcomers])
     assert [f"<hostid>{computer.hostid}</hostid>" in reply for computer, reply in zip(newcomers, replies, strict=True)]
