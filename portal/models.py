@@ -130,9 +130,9 @@ class Venue(models.TextChoices):
 
 
 class Host(models.Model):
-    """A volunteer's computer: who owns it and what it is; what changes at each contact is kept elsewhere.
+    """A volunteer's computer: its owner and its hardware. What changes at each contact is kept elsewhere.
 
-    Known to its client by ``token``, the opaque id that we handed out. Hardware is as last reported and written only
+    Its client knows it by ``token``, the opaque id that we handed out. Hardware is as last reported and written only
     when it changed (``hardware_digest``); speeds in FLOPS and operations/s, sizes in bytes.
     """
 
@@ -187,7 +187,7 @@ class Host(models.Model):
 
 
 class ClientKey(models.Model):
-    """A key that a BOINC client authenticates with; only its hash is kept. It opens the client protocols, nothing else.
+    """A key that a BOINC client authenticates with; only its hash is kept. It is valid for the client protocols only.
 
     Many may be valid at once; each password login by a client, and each account look-up, makes a fresh one.
     """
@@ -252,12 +252,12 @@ MAX_SILENT_DAYS: Final = 60
 class MailChoice(models.Model):
     """Which mails a volunteer wants besides those about the account's security, which are always sent.
 
-    Somebody without a row wants what the defaults say.
+    For a volunteer without a row the defaults hold.
     """
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="mail_choice")
     silence = models.BooleanField("a computer has not reported for some days", default=True)
-    # Also from when on pages call a computer silent
+    # Pages call a computer silent after so many days too.
     silent_days = models.PositiveSmallIntegerField(
         "days without a report", default=DEFAULT_SILENT_DAYS, validators=[MinValueValidator(1)]
     )
@@ -277,10 +277,10 @@ class MailChoice(models.Model):
 
 
 class SentMail(models.Model):
-    """That a volunteer was told of something by mail: never again, whichever task runs twice."""
+    """A thing that a volunteer was told of by mail, and is not told again, also when a task runs twice."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="sent_mails", db_index=False)
-    # What about, and which of its kind: "silence", "17 2026-03-01T08:00:00+00:00"; "weekly_summary", "2026-W09"
+    # The kind and what it was about: "silence", "17 2026-03-01T08:00:00+00:00"; "weekly_summary", "2026-W09"
     kind = models.CharField(max_length=16)
     key = models.CharField(max_length=100)
     sent_at = models.DateTimeField(default=timezone.now)

@@ -1,4 +1,4 @@
-"""Addresses of the site: people's pages here, those of a room in its app."""
+"""Addresses of the site: the pages of accounts here; each other app has its own."""
 
 from django.conf import settings
 from django.contrib import admin

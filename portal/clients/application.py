@@ -7,7 +7,6 @@ limits for the time of its body and of its answer; beyond a number of requests, 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Mapping
 from contextlib import suppress
 from time import perf_counter
@@ -123,8 +122,7 @@ class ClientApplication:
                 forwarded = value.decode("latin-1")
             elif self._is_behind_proxy and name == b"x-request-id":
                 given_id = value.decode("latin-1")
-        # The proxy itself added the last address; all others are claims.
-        address = _address(forwarded.rsplit(",", 1)[-1].strip()) or address
+        address = request_handler.forwarded_address(forwarded) or address
         return _Head(length, is_chunked, user_agent, address, request_handler.request_id(given_id))
 
     async def _reply(self, route: ClientPath, method: str, query: str, head: _Head, body: Body) -> ClientReply:
@@ -163,13 +161,6 @@ class ClientApplication:
             return failure(route.root, ERR_GENERIC, TRY_LATER)
         finally:
             self._nunder_way -= 1
-
-
-def _address(text: str) -> str | None:
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        return None
 
 
 async def _send(send: Send, reply: ClientReply, *, ends_connection: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from functools import cache
+from ipaddress import ip_address
 from time import perf_counter
 from typing import Any, Final
 
@@ -72,6 +73,14 @@ def failed(route: ClientPath) -> ClientReply:
 def request_id(given: str | None) -> str:
     """The trusted proxy's id if it has a sane form, else a random one, which need not be hard to guess."""
     return given if given and _REQUEST_ID.match(given) else f"{random.getrandbits(64):016x}"
+
+
+def forwarded_address(header: str) -> str | None:
+    """The client's address in X-Forwarded-For. The trusted proxy itself added the last one; all others are claims."""
+    try:
+        return str(ip_address(header.rsplit(",", 1)[-1].strip()))
+    except ValueError:
+        return None
 
 
 def record(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 from time import perf_counter
 from typing import Final
@@ -34,8 +33,9 @@ class ClientMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         path = request.path_info
-        if settings.BEHIND_PROXY:
-            _take_forwarded_address(request)
+        forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if settings.BEHIND_PROXY else ""
+        if address := request_handler.forwarded_address(forwarded):
+            request.META["REMOTE_ADDR"] = address
         if path in settings.CLIENT_PATHS:
             return self._view(request)
         if path not in PROBES:
@@ -49,15 +49,6 @@ class ClientMiddleware:
         view = resolve(request.path_info)
         response: HttpResponse = view.func(request, *view.args, **view.kwargs)
         return response
-
-
-def _take_forwarded_address(request: HttpRequest) -> None:
-    """Behind a proxy, the address is the last one of X-Forwarded-For: the proxy's own word, all others are claims."""
-    address = request.META.get("HTTP_X_FORWARDED_FOR", "").rsplit(",", 1)[-1].strip()
-    try:
-        request.META["REMOTE_ADDR"] = str(ipaddress.ip_address(address))
-    except ValueError:
-        return
 
 
 class RequestLogMiddleware:
