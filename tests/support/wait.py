@@ -1,4 +1,4 @@
-"""Waiting for something that another process or thread does, and tells nobody: ask again and again, not for ever."""
+"""Waiting for other processes and threads that give no sign: polling, with a time limit."""
 
 import fcntl
 import time
@@ -17,7 +17,7 @@ def wait_until(ask: Callable[[], Answer], what: str, timeout_secs: float, poll_s
     while not (answer := ask()):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout_secs:g} s in vain for {what}")
-        # Another process, or a thread within a library: there is nothing that could wake this one.
+        # Another process, or a thread within a library: nothing could wake this one.
         time.sleep(poll_secs)
     return answer
 

@@ -1,4 +1,4 @@
-"""Use cases on the event loop: what waits goes to the database together, and each gets its own, or its own fault."""
+"""Use cases on the event loop: queries that wait are sent together, and each request gets its own result or fault."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RENAME = Statement("UPDATE portal_user SET name = %(name)s::text WHERE id = %(id
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calculate(Query):
-    """Of a number: the result, and how many were in its batch. A left-out number is done by itself."""
+    """For a number: the result, and how many were in its batch. A number that is left out is done by itself."""
 
     number: int
     statement: Statement = ADD
@@ -84,7 +84,7 @@ class Calculate(Query):
 
 
 class Rename(Calculate):
-    """Of the user with this number."""
+    """Renames the user with this id."""
 
     is_write: ClassVar[bool] = True
 

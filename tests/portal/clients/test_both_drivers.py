@@ -1,6 +1,6 @@
-"""BOINC clients are answered past all that is for people, alike on the event loop and under plain Django.
+"""BOINC clients are answered alike on the event loop and under plain Django, without the middleware for people.
 
-They are never sent what makes them hang.
+They are never sent a reply that makes them hang.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which computer is this? The rules, one by one."""
+"""The rules by which the record of a computer is found, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without Valkey people can still sign in, within limits; and who asks for Valkey itself hears that it is away."""
+"""Without Valkey people can still sign in, within limits; code that asks for Valkey itself gets an error."""
 
 from __future__ import annotations
 
