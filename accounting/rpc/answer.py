@@ -93,7 +93,7 @@ def _answer_known(
 def _answer_slowly(
     request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
 ) -> bytes:
-    """The way of first contacts and password logins, in a thread: identify the computer, then as always."""
+    """The way of first contacts and password logins, in a thread: recognise the computer, then as always."""
     caller = _caller(request, address)
     with transaction.atomic():
         try:
