@@ -41,7 +41,7 @@ shell: .venv/runtime  ## a Python shell with the site loaded
 	@$(PY) manage.py shell
 
 psql: .venv/runtime  ## a psql session with the site's database
-	@PSQL_HISTORY="$${VAR_DIR:-var}/.psql_history" PATH="$$($(PY) -c 'from portal import embedded; print(embedded.programs("postgres"))'):$$PATH" $(PY) manage.py dbshell
+	@PSQL_HISTORY="$${VAR_DIR:-var}/.psql_history" PATH="$$($(PY) -c 'from portal.dev import embedded; print(embedded.programs("postgres"))'):$$PATH" $(PY) manage.py dbshell
 
 clean:  ## remove what the targets above made, but for the data below var/
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

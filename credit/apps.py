@@ -10,8 +10,8 @@ class CreditConfig(AppConfig):
     def ready(self) -> None:
         from credit.statistics import merge
         from credit.validator.metrics import Passes
-        from portal.computers.host_changes import merge_followers
+        from portal.computers.host_changes import merge_hooks
         from portal.ops.metrics import app_collectors
 
         app_collectors.append(Passes())
-        merge_followers.append(merge.merge_host)
+        merge_hooks.append(merge.merge_host)

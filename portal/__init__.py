@@ -1,0 +1,1 @@
+"""The site itself: people and their computers, the protocols of BOINC clients, settings and operation."""

@@ -42,7 +42,7 @@ class ReadOnlyAdmin(ModelAdmin):
 
 
 class LowerCaseEmail:
-    """For forms: the address is the login, in lower case."""
+    """A mixin for forms: the address is the login, in lower case."""
 
     cleaned_data: dict[str, Any]
 
@@ -60,7 +60,7 @@ class NewPersonForm(LowerCaseEmail, UserCreationForm):
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker only
-    """People. A new address makes the value for BOINC clients stale; they are told to log in on the web once."""
+    """People. After a change of address BOINC clients cannot log in until the person has logged in on the web once."""
 
     form = PersonForm
     add_form = NewPersonForm
@@ -79,7 +79,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # gener
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Their history and their computers would go with them: close the account ("active" off) instead.
+        # Their history and their computers would be deleted too: close the account ("active" off) instead.
         return False
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
@@ -92,7 +92,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # gener
 
 @admin.register(Host)
 class HostAdmin(ModelAdmin):
-    """Computers: what they reported is read only, what their owner chose can be mended."""
+    """Computers: what they reported is read only, what their owner chose can be changed."""
 
     list_display = ("name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
     list_filter = ("os_name",)
@@ -112,7 +112,7 @@ class HostAdmin(ModelAdmin):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
-        # Its history would go with it: retire it instead.
+        # Its history would be deleted too: retire it instead.
         return False
 
 

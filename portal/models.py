@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any, ClassVar, Final
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MinValueValidator
@@ -13,6 +14,9 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from portal.wire import credentials
+
+MAX_NAME_CHARS: Final = 100
+"""Of what a volunteer calls themselves or a computer."""
 
 
 def new_token() -> str:
@@ -37,7 +41,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     """A volunteer or an operator; the e-mail address, in lower case, is the login."""
 
     email = models.EmailField("e-mail address", unique=True, max_length=254)
-    name = models.CharField("display name", max_length=100, blank=True)
+    name = models.CharField("display name", max_length=MAX_NAME_CHARS, blank=True)
     # A slow hash over md5(password + e-mail), which is what a BOINC client sends; see portal/wire/credentials.py.
     client_password = models.CharField(max_length=200, blank=True, editable=False)
     # The address that client_password was made with: another one means that the value is stale.
@@ -114,7 +118,8 @@ def _client_password(raw_password: str | None, email: str) -> tuple[str, str]:
     """The slow hash and the address it was made for; both empty without a password or address."""
     if not (raw_password and email):
         return "", ""
-    return credentials.hash_client_password(raw_password, email.lower()), email.lower()
+    # Slow and salted: a stolen database logs in nowhere.
+    return make_password(credentials.client_password_hash(raw_password, email)), email.lower()
 
 
 class Venue(models.TextChoices):
@@ -125,9 +130,9 @@ class Venue(models.TextChoices):
 
 
 class Host(models.Model):
-    """A volunteer's computer: who owns it and what it is; what changes at each contact is kept elsewhere.
+    """A volunteer's computer: its owner and its hardware. What changes at each contact is kept elsewhere.
 
-    Known to its client by ``token``, the opaque id that we handed out. Hardware is as last reported and written only
+    Its client knows it by ``token``, the opaque id that we handed out. Hardware is as last reported and written only
     when it changed (``hardware_digest``); speeds in FLOPS and operations/s, sizes in bytes.
     """
 
@@ -135,7 +140,7 @@ class Host(models.Model):
     token = models.CharField(max_length=32, unique=True, default=new_token, editable=False)
     host_cpid = models.CharField("cross-project id", max_length=32, blank=True)
     domain_name = models.CharField("name reported by the client", max_length=255, blank=True)
-    given_name = models.CharField("name given by the owner", max_length=100, blank=True)
+    given_name = models.CharField("name given by the owner", max_length=MAX_NAME_CHARS, blank=True)
     venue = models.CharField(max_length=6, choices=Venue, blank=True, default=Venue.NONE)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_contact_at = models.DateTimeField(default=timezone.now)
@@ -182,7 +187,7 @@ class Host(models.Model):
 
 
 class ClientKey(models.Model):
-    """A key that a BOINC client authenticates with; only its hash is kept. It opens the client protocols, nothing else.
+    """A key that a BOINC client authenticates with; only its hash is kept. It is valid for the client protocols only.
 
     Many may be valid at once; each password login by a client, and each account look-up, makes a fresh one.
     """
@@ -247,12 +252,12 @@ MAX_SILENT_DAYS: Final = 60
 class MailChoice(models.Model):
     """Which mails a volunteer wants besides those about the account's security, which are always sent.
 
-    Somebody without a row wants what the defaults say.
+    For a volunteer without a row the defaults hold.
     """
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="mail_choice")
     silence = models.BooleanField("a computer has not reported for some days", default=True)
-    # Also from when on pages call a computer silent
+    # Pages call a computer silent after so many days too.
     silent_days = models.PositiveSmallIntegerField(
         "days without a report", default=DEFAULT_SILENT_DAYS, validators=[MinValueValidator(1)]
     )
@@ -272,10 +277,10 @@ class MailChoice(models.Model):
 
 
 class SentMail(models.Model):
-    """That a volunteer was told of something by mail: never again, whichever task runs twice."""
+    """A thing that a volunteer was told of by mail, and is not told again, also when a task runs twice."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="sent_mails", db_index=False)
-    # What about, and which of its kind: "silence", "17 2026-03-01T08:00:00+00:00"; "weekly_summary", "2026-W09"
+    # The kind and what it was about: "silence", "17 2026-03-01T08:00:00+00:00"; "weekly_summary", "2026-W09"
     kind = models.CharField(max_length=16)
     key = models.CharField(max_length=100)
     sent_at = models.DateTimeField(default=timezone.now)

@@ -22,18 +22,18 @@ DEBUG = env.switch("DEBUG", False)
 
 # --- the site -----------------------------------------------------------------------------------
 SITE_NAME = env.text("SITE_NAME", "Cobblestone")
-# The master URL that clients attach to: canonical, with a dot in it and a slash at its end.
 PORT = env.integer("PORT", 8000, low=1, high=65535)
+# The master URL that clients attach to, in its canonical form: with a dot in the host and a slash at the end.
 SITE_URL = env.text("SITE_URL", f"http://127.0.0.1:{PORT}/")
 HTTPS = SITE_URL.startswith("https://")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", [urlsplit(SITE_URL).hostname or "", "localhost", "127.0.0.1"])
 CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
-# Sign-up on the web and, separately, from the BOINC Manager (create_account.php).
+# New accounts on the web and, separately, from the BOINC Manager (create_account.php).
 SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
 CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
 # Shown before sign-up, which then needs consent; empty: there are none.
 TERMS_OF_USE = env.text("TERMS_OF_USE")
-# What this installation is.
+# The parts of the site that this installation has.
 ROOMS = env.words_among("ROOMS", ["account_manager", "project", "emulator"])
 
 # --- the account manager --------------------------------------------------------------------------
@@ -42,37 +42,37 @@ AM_REPEAT_SECS_AFTER_ATTACH = env.integer("AM_REPEAT_SECS_AFTER_ATTACH", 120, lo
 # The private key (BOINC's text or PEM) may be kept elsewhere: signatures are then pasted in the admin.
 AM_SIGNING_KEY = Path(env.text("AM_SIGNING_KEY", str(VAR_DIR / "keys" / "am_signing_private")))
 AM_SIGNING_KEY_PUBLIC = Path(env.text("AM_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "am_signing_public")))
-# What a computer may claim to be at most (accounting rules, ceilings). At the limits of these, thirty days' allowance
-# in micro-credits still fits a bigint.
+# The most that a computer may claim (docs/accounting.md). Even with the highest values of these settings, the allowance
+# of thirty days in micro-credits fits a bigint.
 AM_MAX_NCPUS = env.integer("AM_MAX_NCPUS", 1024, low=1, high=100_000)
 AM_MAX_CPU_FLOPS = env.number("AM_MAX_CPU_FLOPS", 200e9, low=1e6, high=1e13)
 AM_MAX_GPUS = env.integer("AM_MAX_GPUS", 64, low=0, high=1000)
 AM_MAX_GPU_FLOPS = env.number("AM_MAX_GPU_FLOPS", 500e12, low=1e6, high=5e15)
-# Failed logins by the client protocols: so many per account and per address, in so many seconds.
+# Failed logins by the client protocols, per account and per address, within the window.
 CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_000_000)
 CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS", 600, low=1, high=7 * 86400)
 # Password checks by the client protocols, right or wrong, per address: each costs a slow hash.
 CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000)
 
 # --- the project server ---------------------------------------------------------------------------
-# Beside the account manager's address, as a client takes an address for the one or the other (docs/scheduler.md).
+# Not the account manager's own address: a client takes an address for one or the other (docs/scheduler.md).
 PROJECT_URL = f"{SITE_URL}project/"
-# Jobs that a computer may have at once: so many for each processor, and for each GPU.
+# Jobs that a computer may have at once for each processor, and for each GPU.
 MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
 MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)
 MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
 # Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/jobs.md).
 CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))
-# Output files on their way: on a file system that all web servers share.
+# Output files that are being uploaded: on a file system that all web servers share.
 UPLOADS_DIR = Path(env.text("UPLOADS_DIR", str(VAR_DIR / "uploads")))
-# Finished jobs go to the archive after so many days, and what they wrote to stderr is then gone.
+# After so many days finished jobs go to the archive, without their stderr output.
 JOBS_KEPT_DAYS = env.integer("JOBS_KEPT_DAYS", 30, low=0, high=3650)
-# Where nginx finds, as an internal location, the folder of stored files; empty: the site sends them itself.
+# The internal location of nginx that has the folder of stored files; empty: the site sends them itself.
 DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
-# No further request before; the client may ask sooner if its owner wishes.
+# A client waits so long before its next request, unless its owner asks for one.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
-# Clients ask again after so long at the latest, though they want nothing: to learn what was cancelled. 0: not.
+# Clients ask again after so long at the latest, even if they need nothing, to learn of cancelled jobs. 0: never.
 SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, high=30 * 86_400)
 
 # How often beat looks for results that are late or reported, and, at a third of that rate, for finished workunits.
@@ -80,7 +80,7 @@ TRANSITIONER_EVERY_SECS = env.integer("TRANSITIONER_EVERY_SECS", 5, low=1, high=
 # Workunits that a validator judges in one transaction; fewer where it has to read their output files.
 VALIDATOR_BATCH = env.integer("VALIDATOR_BATCH", 5000, low=1, high=20_000)
 VALIDATOR_FILES_BATCH = env.integer("VALIDATOR_FILES_BATCH", 100, low=1, high=20_000)
-# How often beat looks for work of the validators, and how long one of them goes on before it makes room for others.
+# How often beat looks for work for validators, and how long a validator runs before it makes room for other tasks.
 VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
 VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
 # Validators that may work on one app at the same time.
@@ -93,7 +93,7 @@ API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 120, low=1, hig
 
 
 # --- the emulator -----------------------------------------------------------------------------------
-# Experiments that a volunteer may keep, and runs of theirs that may wait or be at work at once.
+# Experiments that a volunteer may keep, and runs of theirs that may wait or run at once.
 EMULATOR_EXPERIMENTS_MAX = env.integer("EMULATOR_EXPERIMENTS_MAX", 100, low=1, high=100_000)
 EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
 # A run's limits: processor time and memory. It has a process of its own.
@@ -119,7 +119,7 @@ def _kept_secret(name: str) -> str:
 SECRET_KEY = _kept_secret("SECRET_KEY")
 # Encrypts account keys at projects; changing it makes those unreadable, so it is not SECRET_KEY.
 ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
-# Certifies what may be uploaded; with another value, outputs of jobs that are out are refused.
+# Certifies what may be uploaded; with another value, the outputs of jobs in progress are refused.
 UPLOAD_SECRET = _kept_secret("UPLOAD_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
@@ -142,7 +142,7 @@ _database["OPTIONS"] = {
     # A prepared statement is planned once per connection, and not each time anew for its parameters: for the long
     # statements of the client protocols that takes longer than running them.
     "options": "-c plan_cache_mode=force_generic_plan",
-    # A connection whose other end is gone without a word must not be waited for: requests share some. Over TCP only.
+    # Requests share connections, so one whose other end has vanished must be noticed soon. Over TCP only.
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
@@ -155,7 +155,7 @@ DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
-        "BACKEND": "portal.ops.cache.ForgivingCache",
+        "BACKEND": "portal.ops.cache.FallbackCache",
         "LOCATION": CACHE_URL,
         "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
     }
@@ -197,7 +197,7 @@ if "project" in ROOMS:
     }
     if DEMO:
         CELERY_BEAT_SCHEDULE["top-up"] = {"task": "scheduler.tasks.top_up", "schedule": 60}
-# What no worker took by then is dropped, as the next one waits: after an outage a queue is not hours long.
+# A task that no worker took by then is dropped, as the next one waits: so queues stay short after an outage.
 for _entry in CELERY_BEAT_SCHEDULE.values():
     _entry["options"] = {"expires": max(300, _entry["schedule"])}
 
@@ -273,7 +273,7 @@ STORAGES = {
         "BACKEND": env.text("STATICFILES_STORAGE", "whitenoise.storage.ManifestStaticFilesStorage"),
     },
 }
-# What BOINC clients ask, past all middleware for people.
+# What BOINC clients ask. It bypasses all middleware.
 CLIENT_PATHS: dict[str, ClientPath] = {}
 if "account_manager" in ROOMS:
     CLIENT_PATHS |= by_path(
@@ -300,7 +300,7 @@ if "project" in ROOMS:
         ClientPath("/project/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
         ClientPath("/project/create_account.php", "portal.clients.web_rpc.create_account", "error"),
     )
-# How long the body of a client's request may be waited for, besides what its length needs, and how long its answer.
+# The time limits of a client's body, beyond what its length needs, and of its answer.
 CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)
 CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
 REST_FRAMEWORK = {
@@ -334,12 +334,12 @@ ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
     "signup": "portal.people.forms.SignUpForm",
     "add_email": "portal.people.forms.ChangeEmailForm",
-    "login": "portal.people.account_forms.LoginForm",
-    "reset_password": "portal.people.account_forms.ResetPasswordForm",
-    "reset_password_from_key": "portal.people.account_forms.ResetPasswordKeyForm",
-    "change_password": "portal.people.account_forms.ChangePasswordForm",
-    "set_password": "portal.people.account_forms.SetPasswordForm",
-    "reauthenticate": "portal.people.account_forms.ReauthenticateForm",
+    "login": "portal.people.forms.LoginForm",
+    "reset_password": "portal.people.forms.ResetPasswordForm",
+    "reset_password_from_key": "portal.people.forms.ResetPasswordKeyForm",
+    "change_password": "portal.people.forms.ChangePasswordForm",
+    "set_password": "portal.people.forms.SetPasswordForm",
+    "reauthenticate": "portal.people.forms.ReauthenticateForm",
 }
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -358,7 +358,7 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
 
 # --- security -------------------------------------------------------------------------------------------
-# A proxy in front, whose X-Forwarded-For, X-Forwarded-Proto and X-Request-ID are to be believed.
+# Whether there is a proxy in front, whose X-Forwarded-For, X-Forwarded-Proto and X-Request-ID are trusted.
 BEHIND_PROXY = env.switch("BEHIND_PROXY", False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 SECURE_SSL_REDIRECT = HTTPS and env.switch("SECURE_SSL_REDIRECT", True)
@@ -408,8 +408,8 @@ UNFOLD = {
     },
 }
 
-# --- watching it ------------------------------------------------------------------------------------------
-# Who may read /metrics: the bearer of this token or, if it is empty, whoever asks from this machine.
+# --- monitoring -------------------------------------------------------------------------------------------
+# Requests with this token may read /metrics; if it is empty, requests from this machine may.
 METRICS_TOKEN = env.secret("METRICS_TOKEN")
 LOGGING_CONFIG = "portal.ops.logs.configure"
 LOGGING = {

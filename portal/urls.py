@@ -1,4 +1,4 @@
-"""Addresses of the site: people's pages here, those of a room in its app."""
+"""Addresses of the site: the pages of accounts here; each other app has its own."""
 
 from django.conf import settings
 from django.contrib import admin
@@ -7,11 +7,8 @@ from django.urls import include, path
 from portal.clients.views import client_urls
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
-from portal.people.email_views import change_email
-from portal.people.profile_views import profile
-from portal.people.session_views import sessions
 from portal.people.token_views import replace, revoke, tokens
-from portal.people.views import keys, revoke_key, revoke_keys
+from portal.people.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 
 urlpatterns = [
     path("healthz", healthz),

@@ -9,12 +9,12 @@ class SchedulerConfig(AppConfig):
 
     def ready(self) -> None:
         from credit.statistics.check import archives
-        from portal.computers.host_changes import merge_followers
+        from portal.computers.host_changes import merge_hooks
         from portal.ops.metrics import app_collectors
         from scheduler.lifecycle import host_merge
         from scheduler.lifecycle.archived_credit import archived_credit
         from scheduler.lifecycle.metrics import BackgroundCollector
 
         archives.append(archived_credit)
-        merge_followers.append(host_merge.follow)
+        merge_hooks.append(host_merge.follow)
         app_collectors.append(BackgroundCollector())

@@ -24,7 +24,7 @@ from accounting.account_data.tasks import make_data_copy
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
-from portal.people.deletion import GRACE, OperatorsStay, ask_deletion
+from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion
 
 
 class DeletionForm(forms.Form):
@@ -116,7 +116,7 @@ def delete_account(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             due_at = ask_deletion(user)
-        except OperatorsStay:
+        except OperatorCannotLeave:
             form.add_error(
                 None, "You are an operator of this site. Have another operator take that right from you first."
             )

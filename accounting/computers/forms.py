@@ -11,8 +11,7 @@ from django.http import QueryDict
 from accounting.computers.reads import HostPage, ProjectLine
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.models import PROCESSOR_TYPES
-from portal.computers.host_changes import MAX_NAME_CHARS
-from portal.models import Host, Venue
+from portal.models import MAX_NAME_CHARS, Host, Venue
 
 
 class HostForm(forms.Form):

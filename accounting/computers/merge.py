@@ -3,7 +3,7 @@
 The days, totals, notes and client keys of the older record go to the newer one, which stays. The older one points to
 the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row, then the ledger
 rows of both computers by host id. The client RPC takes them in the same order. What other apps keep about the computer
-is moved by `portal.computers.host_changes.merge_followers`.
+is moved by `portal.computers.host_changes.merge_hooks`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from accounting.computers import sql
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.models import Day, HostLedger, HostProject, Note
-from portal.computers.host_changes import merge_followers
+from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
 _Amount = TypeVar("_Amount", int, Decimal)
@@ -148,7 +148,7 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
             cursor.execute(sql.MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
         _move_totals(older, newer)
-        for follow in merge_followers:
+        for follow in merge_hooks:
             follow(older.pk, newer.pk)
         ClientKey.objects.filter(host=older).update(host=newer)
         # Records that were merged into the older one point to the newer one as well, so that one step always leads

@@ -27,10 +27,10 @@ from accounting.rpc.description import appearance_of, describe, description_dige
 from accounting.wire.replies import AccountManagerReply, render_reply
 from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients import plain
-from portal.clients.request_handler import beside
+from portal.clients.request_handler import best_effort
 from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Turn, in_thread
-from portal.computers.identify import recognise
+from portal.computers.identify import identify
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.wire import credentials
@@ -83,7 +83,7 @@ def _answer_known(
         done = yield from _settle_and_write(request, account, projects, now, first_contact=False)
         if done is not None:
             if account.key_id is not None and _is_key_use_new(account, now):
-                yield from beside(in_thread(_note_key_use, account.key_id, account.host_id, now))
+                yield from best_effort(in_thread(_note_key_use, account.key_id, account.host_id, now))
             return render_reply(done)
     raise _conflict()
 
@@ -95,7 +95,7 @@ def _answer_unknown(
     caller = _caller(request, address)
     with transaction.atomic():
         try:
-            host, created = recognise(caller.user_id, appearance_of(request), now)
+            host, created = identify(caller.user_id, appearance_of(request), now)
         except User.DoesNotExist:
             raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
         key = request.authenticator

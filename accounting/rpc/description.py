@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from accounting.engine.machine import Machine
 from accounting.wire.requests import AccountManagerRequest
-from portal.computers.identify import Appearance
+from portal.computers.identify import HostDescription
 from portal.wire.hardware import Hardware
 
 # Columns with the same name as in the request.
@@ -61,9 +61,9 @@ def description_digest(request: AccountManagerRequest) -> bytes:
     return blake2b(request.hardware_digest + said.encode(), digest_size=16).digest()
 
 
-def appearance_of(request: AccountManagerRequest) -> Appearance:
+def appearance_of(request: AccountManagerRequest) -> HostDescription:
     hardware = request.hardware()
-    return Appearance(
+    return HostDescription(
         token=request.host_token,
         host_cpid=request.host_cpid,
         domain_name=request.domain_name,

@@ -25,7 +25,7 @@ from accounting.rpc.store import Account, to_us
 from accounting.wire.replies import AccountEntry, AccountManagerReply, Preferences, PreferenceSet, RssFeed
 from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients.settings_cache import once
-from portal.wire.credentials import weak_key
+from portal.people.accounts import weak_key
 
 # Detach orders for projects that we do not know; a client with more gets the rest next time.
 MAX_UNKNOWN: Final = 50

@@ -25,8 +25,8 @@ class Measured:
 def run(work: Callable[[int], Callable[[], None]], concurrency: int, secs: float) -> Measured:
     """Call ``work(n)()`` again and again in each of so many threads, for so long; ``work(n)`` prepares thread n.
 
-    The rate is the sum of the threads' own, each until its last call ended: else those calls that end after the time
-    would make rounds that last for a moment only look slow.
+    The rate is the sum of the rates of the threads, each measured until its last call ended. Otherwise calls that end
+    after the time would make short rounds look slow.
     """
     latencies: list[list[float]] = [[] for _ in range(concurrency)]
     rates = [0.0] * concurrency

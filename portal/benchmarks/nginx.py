@@ -14,7 +14,7 @@ from typing import Final
 from django.conf import settings
 
 from portal.benchmarks.server import await_port, free_port
-from portal.dev.parent_death import leashed
+from portal.dev.parent_death import ends_with_parent
 
 PROGRAM: Final = "/usr/sbin/nginx"
 _MAIN: Final = """\
@@ -44,7 +44,7 @@ def before(port: int) -> Iterator[int]:
         (folder / "nginx.conf").write_text(_MAIN.format(user=user, folder=folder))
         (folder / "site.conf").write_text(_site(own, port, folder))
         command = [PROGRAM, "-p", name, "-e", f"{folder}/nginx.log", "-c", f"{folder}/nginx.conf"]
-        nginx = subprocess.Popen(leashed(command))
+        nginx = subprocess.Popen(ends_with_parent(command))
         try:
             await_port(own, nginx)
             yield own

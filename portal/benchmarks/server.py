@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from django.conf import settings
 
-from portal.dev.parent_death import leashed
+from portal.dev.parent_death import ends_with_parent
 
 
 @contextmanager
@@ -29,7 +29,9 @@ def server() -> Iterator[int]:
     }
     command = [word.replace("$PORT", str(port)) for word in shlex.split(_web_command())]
     with (settings.VAR_DIR / "bench-web.log").open("wb") as log:
-        web = subprocess.Popen(leashed([sys.executable, *command[1:]]), stdout=log, stderr=log, env=environment)
+        web = subprocess.Popen(
+            ends_with_parent([sys.executable, *command[1:]]), stdout=log, stderr=log, env=environment
+        )
     try:
         await_port(port, web)
         yield port
@@ -44,6 +46,7 @@ def _web_command() -> str:
 
 
 def free_port() -> int:
+    """A loopback port that nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

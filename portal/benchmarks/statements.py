@@ -1,4 +1,4 @@
-"""What really goes to the database server: the statements of a piece of work, as libpq writes them down."""
+"""The statements that a piece of work really sends to the database server, as libpq traces them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What BOINC clients ask: the event loop's application, batches of database queries, limits, refusals, web RPCs."""
+"""Answers to BOINC clients: the event loop's application, database queries in batches, limits, errors, web RPCs."""

@@ -1,13 +1,12 @@
-"""The site on an event loop: one thread answers BOINC clients, whatever others do meanwhile; pages go to Django.
+"""The site on an event loop: one thread answers BOINC clients; pages go to Django.
 
-Nothing here blocks: use cases say what they want, and `portal.clients.batching` gets it. Every request has a time by
-which its body must be there and one by which it is answered; what is too much at once is refused early.
+Nothing here blocks: use cases yield what they need, and `portal.clients.batching` gets it. Every request has
+limits for the time of its body and of its answer; beyond a number of requests, more are refused at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Mapping
 from contextlib import suppress
 from time import perf_counter
@@ -16,8 +15,8 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from portal.clients import request_handler
-from portal.clients.batching import Batching
-from portal.clients.bodies import Body, CutOff, Memory, Receive, Scope, Send, TooMuch, TooSlow
+from portal.clients.batching import Batcher
+from portal.clients.bodies import MAX_DROPPED_NBYTES, Body, CutOff, MemoryLimit, Receive, Scope, Send, TooMuch, TooSlow
 from portal.clients.messages import (
     BUSY,
     TRY_LATER,
@@ -31,16 +30,14 @@ from portal.clients.messages import (
 from portal.clients.paths import ClientPath
 from portal.wire.boinc_errors import ERR_GENERIC
 
-MOST_UNDER_WAY: Final = 1_000
-"""Requests that are being answered at most; they need a second or two. More are told to come later."""
-BODIES_NBYTES: Final = 256 * 1024 * 1024
-"""Of all bodies together that are kept in memory, but for short ones."""
-DROPPED_NBYTES: Final = 64 * 1024 * 1024
-"""So much of a refused body is read and dropped: a client that is still sending does not see the reply."""
+MAX_REQUESTS: Final = 1_000
+"""Requests that are being answered at most, which takes a second or two. More are told to come later."""
+MAX_BODIES_NBYTES: Final = 256 * 1024 * 1024
+"""What all bodies in memory may take together, not counting short ones."""
 
 
 class _Head(NamedTuple):
-    """What a request's head says that matters here."""
+    """What is used of a request's head."""
 
     length: int
     is_chunked: bool
@@ -58,7 +55,7 @@ class ClientApplication:
     def __init__(
         self,
         paths: Mapping[str, ClientPath],
-        batching: Batching,
+        batcher: Batcher,
         pages: Any,
         *,
         is_behind_proxy: bool,
@@ -66,13 +63,13 @@ class ClientApplication:
         answer_secs: float,
     ) -> None:
         self._paths = paths
-        self._batching = batching
+        self._batcher = batcher
         self._pages = pages
         self._is_behind_proxy = is_behind_proxy
         self._body_secs = body_secs
         self._answer_secs = answer_secs
         self._nunder_way = 0
-        self._memory = Memory(BODIES_NBYTES)
+        self._memory = MemoryLimit(MAX_BODIES_NBYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -90,7 +87,7 @@ class ClientApplication:
             try:
                 reply = await self._reply(route, method, scope["query_string"].decode("latin-1"), head, body)
             except Exception:
-                # A fault of the driver, as use cases' own are replies already: the client is answered all the same.
+                # A fault of the driver, as faults of use cases are replies already: the client is still answered.
                 reply = request_handler.failed(route)
         request_handler.record(
             route,
@@ -107,7 +104,7 @@ class ClientApplication:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._batching.close()
+        await self._batcher.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     def _head(self, scope: Scope) -> _Head:
@@ -125,8 +122,7 @@ class ClientApplication:
                 forwarded = value.decode("latin-1")
             elif self._is_behind_proxy and name == b"x-request-id":
                 given_id = value.decode("latin-1")
-        # The last address is the proxy's own word, all others are claims.
-        address = _address(forwarded.rsplit(",", 1)[-1].strip()) or address
+        address = request_handler.forwarded_address(forwarded) or address
         return _Head(length, is_chunked, user_agent, address, request_handler.request_id(given_id))
 
     async def _reply(self, route: ClientPath, method: str, query: str, head: _Head, body: Body) -> ClientReply:
@@ -147,31 +143,24 @@ class ClientApplication:
                 request = ClientRequest(method, route.path, query, content, head.length, head.address)
                 reply = await self._answer(route, request, body)
         with suppress(CutOff, TooSlow, TooMuch):
-            await body.drop(DROPPED_NBYTES)
+            await body.drop(MAX_DROPPED_NBYTES)
         return reply
 
     async def _answer(self, route: ClientPath, request: ClientRequest, body: Body) -> ClientReply:
         steps = request_handler.steps(route, request)
         if route.is_stream:
-            # Its time is that of the body's parts; most of it is spent waiting for them, in anybody's number.
-            return await self._batching.run(steps, body.next_part)
-        if self._nunder_way >= MOST_UNDER_WAY:
+            # Each part of the body has its own time limit. Most of the time is waiting, so any number may be under way.
+            return await self._batcher.run(steps, body.next_part)
+        if self._nunder_way >= MAX_REQUESTS:
             return failure(route.root, ERR_GENERIC, BUSY)
         self._nunder_way += 1
         try:
             async with asyncio.timeout(self._answer_secs):
-                return await self._batching.run(steps)
+                return await self._batcher.run(steps)
         except TimeoutError:
             return failure(route.root, ERR_GENERIC, TRY_LATER)
         finally:
             self._nunder_way -= 1
-
-
-def _address(text: str) -> str | None:
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        return None
 
 
 async def _send(send: Send, reply: ClientReply, *, ends_connection: bool) -> None:

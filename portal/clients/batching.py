@@ -1,11 +1,12 @@
-"""Run use cases on an event loop: what waiting requests want of the database goes there as one statement.
+"""Runs use cases on an event loop: the queries of all requests that wait go to the database as one statement.
 
-Nobody waits on purpose: a connection that becomes free takes all that came meanwhile, and whoever comes alone is served
-at once. What fails together is done again, each by itself, so a fault concerns only the request that brought it; so is
-what a batch left out, as others hold its rows. That, and whatever is slow, has connections of its own.
+No query waits for a batch to fill: a connection that becomes free takes all queries that came meanwhile, and a query
+that comes alone is sent at once. If a batch fails, each of its queries is done again by itself, so a fault concerns
+only the request that caused it. So is a query that the batch left out because others hold its rows. These, and slow
+queries, have connections of their own.
 
 Everything here runs on the loop's thread. Queues are changed only in functions that do not await: an await in the
-middle of a change loses requests or does them twice (tests/portal/clients/test_batching.py looks for it).
+middle of a change would lose requests or do them twice (tests/portal/clients/test_batching.py checks it).
 """
 
 from __future__ import annotations
@@ -41,20 +42,20 @@ from portal.clients.wants import (
 Pool = AsyncConnectionPool[Connection]
 ReadPart = Callable[[int], Awaitable[bytes]]
 Held = dict[Hashable, Callable[[], None]]
-"""What a request holds, and how to let go of each."""
+"""The keys that a request holds, each with the function that releases it."""
 
-MOST: Final = 32
-"""Queries in a batch at most: a longer statement gains nothing, and those behind it wait."""
+MAX_BATCH_QUERIES: Final = 32
+"""Queries in a batch at most: a longer statement gains nothing, and the queries behind it wait longer."""
 READERS: Final = 1
 WRITERS: Final = 1
 APART_CONNECTIONS: Final = 4
 BATCH_SECS: Final = 45.0
 """For a batch: longer than the database's own limit for a statement, which a server that has stopped does not keep."""
-APART_WAITING: Final = 200
+MAX_WAITING_APART: Final = 200
 """Transactions and slow queries that wait for a connection at most; more are refused."""
 CONNECT_SECS: Final = 10.0
 THREADS: Final = 8
-CALLS_WAITING: Final = 200
+MAX_CALLS: Final = 200
 """Slow calls under way or waiting for a thread at most; more are refused."""
 
 
@@ -62,8 +63,8 @@ _STATEMENT_IS_STALE: Final = (psycopg.errors.FeatureNotSupported, psycopg.errors
 """After a migration a statement that was prepared before may return other types, or may be gone."""
 
 
-class _Lane:
-    """Some connections that carry out the queries that wait, a batch at a time each."""
+class _QueryQueue:
+    """Queries that wait, and some connections, each of which carries out a batch of them at a time."""
 
     def __init__(self, size: int, pool: Pool, do_apart: Callable[[Query], Awaitable[Any]]) -> None:
         self._pool = pool
@@ -93,7 +94,7 @@ class _Lane:
         left: list[tuple[Query, asyncio.Future[Any]]] = []
         owners: set[Hashable] = set()
         kind: Hashable = None
-        while self._waiting and len(taken) < MOST:
+        while self._waiting and len(taken) < MAX_BATCH_QUERIES:
             query, future = self._waiting.popleft()
             if future.done():
                 continue  # its request has ended: it took too long, say
@@ -114,7 +115,7 @@ class _Lane:
                 try:
                     connection = await self._connection()
                 except Exception as error:
-                    # All who came meanwhile waited for a connection as well.
+                    # All queries that came meanwhile waited for a connection as well.
                     self._fail(batch, error)
                     continue
                 await self._carry_out(connection, batch)
@@ -133,7 +134,7 @@ class _Lane:
             await self._pool.putconn(self._kept.pop().release())
 
     async def _connection(self) -> BatchConnection:
-        """The one that was used last, as what PostgreSQL's process needs is still in the caches; else a new one."""
+        """The one that was used last, as its PostgreSQL process still has the data in its caches; else a new one."""
         while self._kept:
             kept = self._kept.pop()
             if not kept.connection.closed:
@@ -149,7 +150,7 @@ class _Lane:
             found: Sequence[Any] = type(queries[0]).found(queries, rows)
             outcomes = list(zip(batch, found, strict=True))
         except Exception as error:
-            # Of whatever kind, it may be one query's alone.
+            # Of whatever kind: one query alone may have caused it.
             outcomes = [(each, APART) for each in batch]
             if isinstance(error, _STATEMENT_IS_STALE) or not connection.is_clean:
                 await connection.release().close()
@@ -173,7 +174,7 @@ class _Lane:
         try:
             found = await self._do_apart(query)
         except Exception as error:
-            # Of whatever kind, it is the request's that waits for this future, and which would else wait for ever.
+            # Of whatever kind: the request that waits for this future would otherwise wait for ever.
             if not future.done():
                 future.set_exception(error)
         else:
@@ -181,7 +182,7 @@ class _Lane:
                 future.set_result(found)
 
 
-class Batching:
+class Batcher:
     """Runs use cases; made on the loop that it works on.
 
     ``connection_params``: psycopg's for the database; ``thread_ended`` is called in the thread after each slow call.
@@ -189,14 +190,14 @@ class Batching:
 
     def __init__(self, connection_params: dict[str, Any], thread_ended: Callable[[], None] = lambda: None) -> None:
         self._params = {**connection_params, "autocommit": True}
-        # Of its own, so that nothing slow can take the connections of batches.
-        self._lanes_pool = self._make_pool(READERS + WRITERS)
+        # A pool of its own, so that slow queries cannot take the connections of batches.
+        self._batch_pool = self._make_pool(READERS + WRITERS)
         self._pool = self._make_pool(APART_CONNECTIONS)
-        self._reads = _Lane(READERS, self._lanes_pool, self._do_apart)
-        self._writes = _Lane(WRITERS, self._lanes_pool, self._do_apart)
+        self._reads = _QueryQueue(READERS, self._batch_pool, self._do_apart)
+        self._writes = _QueryQueue(WRITERS, self._batch_pool, self._do_apart)
         self._threads = ThreadPoolExecutor(THREADS, "slow-call")
         self._thread_ended = thread_ended
-        self._calls = threading.BoundedSemaphore(CALLS_WAITING)
+        self._calls = threading.BoundedSemaphore(MAX_CALLS)
         self._held: dict[Hashable, asyncio.Future[None]] = {}
         self._shared: dict[Hashable, asyncio.Future[Any]] = {}
         self._is_open = False
@@ -206,7 +207,7 @@ class Batching:
             kwargs=self._params,
             min_size=0,
             max_size=size,
-            max_waiting=APART_WAITING,
+            max_waiting=MAX_WAITING_APART,
             timeout=CONNECT_SECS,
             # Else the pool waits longer after each attempt, and clients were refused long after an outage has ended.
             reconnect_timeout=CONNECT_SECS,
@@ -216,7 +217,7 @@ class Batching:
     async def close(self) -> None:
         await self._reads.close()
         await self._writes.close()
-        await self._lanes_pool.close()
+        await self._batch_pool.close()
         await self._pool.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -224,7 +225,7 @@ class Batching:
         """What the steps return or raise; ``read_part(n)`` hands out up to n bytes of the request's body."""
         if not self._is_open:
             self._is_open = True
-            await self._lanes_pool.open()
+            await self._batch_pool.open()
             await self._pool.open()
         held: Held = {}
 
@@ -262,7 +263,7 @@ class Batching:
 
     @asynccontextmanager
     async def _apart(self) -> AsyncIterator[Connection]:
-        """A connection for what is done by itself."""
+        """A connection for a query or transaction that is done by itself."""
         try:
             async with self._pool.connection() as connection:
                 yield connection
@@ -272,15 +273,15 @@ class Batching:
     async def _do_apart(self, query: Query) -> Any:
         async with self._apart() as connection:
             try:
-                return await _alone(connection, query)
+                return await _execute_apart(connection, query)
             except psycopg.OperationalError:
                 if not connection.closed:
                     raise
-        # The connection was lost, after a restart of the database say, and so may be others. What was asked may be done
-        # already: use cases see that, as they do when a client repeats a request.
+        # The connection was lost, for instance by a restart of the database, and so may be others. The query may have
+        # been carried out already: use cases notice that, as they do when a client repeats a request.
         await self._pool.check()
         async with self._apart() as connection:
-            return await _alone(connection, query)
+            return await _execute_apart(connection, query)
 
     async def _transaction(self, steps: Steps[Found]) -> Found:
         async with self._apart() as connection, connection.transaction():
@@ -322,7 +323,7 @@ class Batching:
             task = asyncio.get_running_loop().create_task(self.run(make()))
             self._shared[key] = task
             task.add_done_callback(lambda _: self._shared.pop(key))
-        # Shielded: one who is cancelled must not end it for the others.
+        # Shielded: a request that is cancelled must not end it for the others.
         return await asyncio.shield(self._shared[key])
 
 
@@ -341,24 +342,25 @@ async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> F
             try:
                 found = await get(want)
             except Exception as raised:
-                # Of whatever kind, it is raised where it was wanted.
+                # Of whatever kind: it is raised in the use case, which asked for it.
                 error = raised
     finally:
-        # Its traceback has this frame, which has it: the server would keep the connection until that is found.
+        # Its traceback refers to this frame, which refers to it: the server would keep the connection until the
+        # garbage collector finds that.
         error = None
-        # If the request was cancelled, the use case is to let go of what it holds.
+        # If the request was cancelled, the use case must release what it holds.
         steps.close()
 
 
 async def _wanted_in_transaction(connection: Connection, want: Any) -> Any:
     if isinstance(want, Query):
-        return await _alone(connection, want)
+        return await _execute_apart(connection, want)
     if isinstance(want, Fetch):
         return await fetch(connection, want.steps)
     raise TypeError(f"a transaction's steps yielded {type(want).__name__}")
 
 
-async def _alone(connection: Connection, query: Query) -> Any:
+async def _execute_apart(connection: Connection, query: Query) -> Any:
     rows = await fetch(connection, query.steps([query], apart=True))
     (found,) = query.found([query], rows)
     return None if found is APART else found

@@ -1,4 +1,4 @@
-"""Bodies as they come over an ASGI connection: read a part at a time, not for ever, and never too many at once."""
+"""Bodies of requests, read from an ASGI connection a part at a time, with limits of time and memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 LEAST_BYTES_PER_SEC: Final = 2_000
-"""A body that comes more slowly is not waited for after ``grace_secs``: a modem is three times as fast."""
+"""A body that comes more slowly is given up after ``grace_secs``; a modem is three times as fast."""
 SMALL_BYTES: Final = 64 * 1024
-"""So much of a body is always kept: most clients' requests are shorter, and are taken whatever others send."""
+"""So much of each body is always kept. Most clients' requests are shorter, so they are taken whatever others send."""
+
+MAX_DROPPED_NBYTES: Final = 64 * 1024 * 1024
+"""So much of a body that nobody wants is read and dropped: a client that is still sending does not see the reply."""
 
 
 class CutOff(OSError):
@@ -33,26 +36,26 @@ class TooSlow(OSError):
 
 
 class TooMuch(OSError):
-    """All bodies together have filled the memory that they may take."""
+    """All bodies together have filled the memory that they may use."""
 
 
 @dataclass(slots=True)
-class Memory:
-    """What several bodies share. ``most``: bytes that they may keep together; ``kept``: that they keep now."""
+class MemoryLimit:
+    """The memory that several bodies share. ``most``: the bytes that they may keep; ``kept``: what they keep now."""
 
     most: int
     kept: int = 0
 
 
 class Body:
-    """A request's body; a context manager, with whose end its memory is given back.
+    """A request's body; a context manager, which releases its memory at its end.
 
     ``length``: announced; ``grace_secs``: how far it may fall behind LEAST_BYTES_PER_SEC, however much came before.
     What has come is counted in ``memory``, not what was announced: a client may announce much and send nothing.
     Everything that reads raises CutOff, TooSlow and TooMuch.
     """
 
-    def __init__(self, receive: Receive, length: int, grace_secs: float, memory: Memory) -> None:
+    def __init__(self, receive: Receive, length: int, grace_secs: float, memory: MemoryLimit) -> None:
         self._receive = receive
         self._nto_come = length
         self._grace_secs = self._left_secs = grace_secs
@@ -84,9 +87,9 @@ class Body:
         return self._take(nbytes)
 
     async def next_part(self, nbytes: int) -> bytes:
-        """At most so many bytes, none at the end; for a caller that is soon done with them: they do not count any more.
+        """At most so many bytes, none at the end. They are not counted any more, as the caller is soon done with them.
 
-        What came before a fault is handed out first. Does not raise TooMuch: parts are shorter then.
+        What came before a fault is handed out first. Instead of raising TooMuch it returns shorter parts.
         """
         try:
             part = await self.read(nbytes)
@@ -98,7 +101,7 @@ class Body:
         return part
 
     async def drop(self, most: int) -> None:
-        """Pass over the rest, but for what is more than so many bytes: who still sends does not see the reply."""
+        """Read and drop the rest, up to so many bytes: a client that is still sending does not see the reply."""
         most -= len(self._buffer)
         self._count(-len(self._buffer))
         self._buffer.clear()
@@ -130,7 +133,7 @@ class Body:
         left_secs = self._left_secs - (loop.time() - began) + len(part) / LEAST_BYTES_PER_SEC
         self._left_secs = min(self._grace_secs, left_secs)
         if self._nto_come and not message.get("more_body", False):
-            # Also when the client is gone: then that is all that the message says.
+            # This is also how a client that is gone looks.
             self._fault = CutOff
             if not part:
                 raise CutOff

@@ -1,4 +1,4 @@
-"""The parts of the event loop's application, put together from the settings."""
+"""Makes the event loop's application from the settings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.db import close_old_connections, connection
 
 from portal.clients.application import ClientApplication
-from portal.clients.batching import Batching
+from portal.clients.batching import Batcher
 from portal.clients.pages import Pages
 
-# Rows are looked up by their keys, whatever statistics say: a plan is kept as long as its connection, also one that was
-# made while a table was empty.
+# A plan is kept as long as its connection, also one that was made while a table was empty. Without sequential scans
+# rows are looked up by their keys, whatever the statistics said then.
 OPTIONS: Final = "-c statement_timeout=30s -c lock_timeout=10s -c timezone=UTC -c enable_seqscan=off"
 
 
@@ -22,7 +22,7 @@ def make_application() -> ClientApplication:
         route.load()
     return ClientApplication(
         settings.CLIENT_PATHS,
-        Batching(connection_params(), close_old_connections),
+        Batcher(connection_params(), close_old_connections),
         Pages(WSGIHandler(), settings.CLIENT_BODY_SECS),
         is_behind_proxy=settings.BEHIND_PROXY,
         body_secs=settings.CLIENT_BODY_SECS,
@@ -31,11 +31,19 @@ def make_application() -> ClientApplication:
 
 
 def connection_params() -> dict[str, Any]:
-    """psycopg's own for Django's database: without its pool, cursors and adapters."""
-    params = connection.get_connection_params()
-    for djangos in ("pool", "context", "cursor_factory"):
-        params.pop(djangos, None)
+    """psycopg's parameters for the connections on which clients are answered."""
+    params = psycopg_params()
     params["options"] = f"{params.get('options', '')} {OPTIONS}".strip()
-    params["prepare_threshold"] = 0  # Django's None would have nothing prepared at all
     params["application_name"] = "cobblestone-clients"
+    return params
+
+
+def psycopg_params() -> dict[str, Any]:
+    """psycopg's parameters for Django's database, without what is Django's own: pool, cursors and adapters.
+
+    Nor its prepare_threshold: it is None, with which psycopg prepares nothing, not even what is asked for.
+    """
+    params = connection.get_connection_params()
+    for djangos in ("pool", "context", "cursor_factory", "prepare_threshold"):
+        params.pop(djangos, None)
     return params

@@ -1,6 +1,6 @@
-"""Django's pages behind the event loop, for installations of one port: in a bounded number of threads.
+"""Django's pages behind the event loop, for installations with one port, in a bounded number of threads.
 
-A request is read whole before a thread has it, so that slow bodies hold none. In production nginx sends pages to
+A request is read completely before it gets a thread, so that a slow body holds none. In production nginx sends pages to
 servers of their own (docs/deploy.md).
 """
 
@@ -11,14 +11,14 @@ from typing import IO, Any, Final
 
 from a2wsgi import WSGIMiddleware
 
-from portal.clients.bodies import Body, CutOff, Memory, Message, Receive, Scope, Send, TooSlow
+from portal.clients.bodies import Body, CutOff, MemoryLimit, Message, Receive, Scope, Send, TooSlow
 
 THREADS: Final = 16
-MOST_WAITING: Final = 500
-"""Requests that are answered or wait for a thread at most."""
-MOST_BYTES: Final = 64 * 1024 * 1024
-BODIES_NBYTES: Final = 64 * 1024 * 1024
-"""Of all bodies together that are not in files yet, but for short ones."""
+MAX_WAITING: Final = 500
+"""Requests that are being answered or wait for a thread, at most."""
+MAX_BODY_NBYTES: Final = 64 * 1024 * 1024
+MAX_BODIES_NBYTES: Final = 64 * 1024 * 1024
+"""What all bodies that are not in files yet may take together, not counting short ones."""
 _IN_MEMORY_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 256 * 1024
 
@@ -29,14 +29,14 @@ class Pages:
     def __init__(self, django: Any, body_secs: float) -> None:
         self._site: Any = WSGIMiddleware(django, workers=THREADS)
         self._body_secs = body_secs
-        self._memory = Memory(BODIES_NBYTES)
+        self._memory = MemoryLimit(MAX_BODIES_NBYTES)
         self._nunder_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
             if not await self._read(scope, receive, send, file):
                 return
-            if self._nunder_way >= MOST_WAITING:
+            if self._nunder_way >= MAX_WAITING:
                 await _refuse(send, 503, b"The site is busy. Please try again in a minute.\n")
                 return
             self._nunder_way += 1
@@ -54,7 +54,7 @@ class Pages:
             await _refuse(send, 411, b"Send the request with a Content-Length, not in chunks.\n")
             return False
         length = int(headers.get(b"content-length", b"0"))
-        if length > MOST_BYTES:
+        if length > MAX_BODY_NBYTES:
             await _refuse(send, 413, b"The request is too long.\n")
             return False
         try:
@@ -71,7 +71,7 @@ class Pages:
 
 
 def _replay(file: IO[bytes], receive: Receive) -> Receive:
-    """The body once more, for Django's handler; then what the connection has to say."""
+    """The body again, for Django's handler; then the messages of the connection."""
     is_over = False
 
     async def replayed() -> Message:

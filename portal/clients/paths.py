@@ -1,7 +1,7 @@
 """The addresses at which BOINC clients ask, each declared once: settings.CLIENT_PATHS. Pure.
 
-From an entry follow the event loop's way to its use case, Django's view and URL, the limits, the log line and the
-counters.
+Everything else follows from an entry: the use case on the event loop, Django's view and URL, the limits, the log line
+and the counters.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Run a use case at once, on Django's own connection: under any server, in tests, in commands and in threads.
+"""Runs a use case at once, on Django's own connection: under any server, in tests, in commands and in threads.
 
-Slower than the event loop (`portal.clients.batching`), and the same in all else.
+It is slower than the event loop (`portal.clients.batching`); the results are the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def run(steps: Steps[Found], read_body: Callable[[int], bytes] | None = None) ->
         try:
             found = _get(want, read_body)
         except Exception as raised:
-            # Of whatever kind, it is raised where it was wanted.
+            # Of whatever kind: it is raised in the use case, which asked for it.
             error = raised
 
 
@@ -54,7 +54,7 @@ def _get(want: Any, read_body: Callable[[int], bytes] | None) -> Any:
         case ReadBody(nbytes):
             assert read_body is not None  # only use cases of streams ask for it
             if not _django().in_atomic_block:
-                _django().close()  # whoever sends slowly must not keep one of the pool
+                _django().close()  # a slow sender must not keep a connection of the pool
             return read_body(nbytes)
     raise TypeError(f"a use case yielded {type(want).__name__}")
 
@@ -76,14 +76,15 @@ def fetch(steps: Sequence[Step]) -> Sequence[Row]:
             return cursors[-1].fetchall()
     except OperationalError:
         if connection.connection.closed and connection.pool is not None:
-            # After a restart of the database those that wait in the pool are lost too: not each shall fail a request.
+            # After a restart of the database the other connections of the pool are lost too: none of them must fail a
+            # request.
             connection.pool.check()
         raise
 
 
 def _execute(connection: DatabaseWrapper, step: Step) -> psycopg.RawCursor[Row]:
-    # Not Django's cursor, which returns other types. Not prepared: after a rollback psycopg has the connection forget
-    # all prepared statements, those of `credit.validator.binary` too.
+    # Not Django's cursor, which returns other types. Not prepared: after a rollback psycopg drops all prepared
+    # statements of the connection, those of `credit.validator.binary` too.
     statement = step.statement
     return psycopg.RawCursor(connection.connection).execute(
         statement.text, statement.values(step.params), prepare=False

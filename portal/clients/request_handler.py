@@ -1,10 +1,11 @@
-"""What both drivers do around a use case: faults become replies that clients understand; one log line; the counters."""
+"""What both drivers do around a use case: turn faults into replies that clients understand, log, and count."""
 
 from __future__ import annotations
 
 import random
 import re
 from functools import cache
+from ipaddress import ip_address
 from time import perf_counter
 from typing import Any, Final
 
@@ -52,19 +53,19 @@ def busy(route: ClientPath) -> ClientReply:
     return failure(route.root, ERR_GENERIC, BUSY)
 
 
-def beside(steps: Steps[Any]) -> Steps[None]:
-    """Take these steps after a use case has stored what it answers: if they fail, the answer must still go out."""
+def best_effort(steps: Steps[Any]) -> Steps[None]:
+    """Take these steps after a use case has stored what its answer says: if they fail, the answer is still sent."""
     try:
         yield from steps
     except Exception:
-        # Of whatever kind: what the reply says is stored already, and the client must hear of it.
+        # Of whatever kind: what the reply says is stored already, and the client must be told.
         log.exception("protocol.side_step_failed")
 
 
 def failed(route: ClientPath) -> ClientReply:
     """The reply after a fault that is being handled."""
     log.exception("protocol.failed", path=route.path)
-    # Whatever watches for faults of Django's views is told of these too.
+    # For programs that watch for faults of Django's views.
     got_request_exception.send(sender=ClientPath, request=None)
     return failure(route.root, ERR_GENERIC, TRY_LATER)
 
@@ -72,6 +73,14 @@ def failed(route: ClientPath) -> ClientReply:
 def request_id(given: str | None) -> str:
     """The trusted proxy's id if it has a sane form, else a random one, which need not be hard to guess."""
     return given if given and _REQUEST_ID.match(given) else f"{random.getrandbits(64):016x}"
+
+
+def forwarded_address(header: str) -> str | None:
+    """The client's address in X-Forwarded-For. The trusted proxy itself added the last one; all others are claims."""
+    try:
+        return str(ip_address(header.rsplit(",", 1)[-1].strip()))
+    except ValueError:
+        return None
 
 
 def record(

@@ -1,7 +1,7 @@
-"""The clients' addresses under plain Django: DRF views that run the same use cases at once, under any server.
+"""The clients' addresses under plain Django: DRF views that run the same use cases, under any server.
 
-In production the event loop answers clients (`portal.clients.application`); with these the site is right, only slower,
-wherever Django alone is served.
+In production the event loop answers clients (`portal.clients.application`). Where Django is served alone these views
+give the same answers, only slower.
 """
 
 from __future__ import annotations
@@ -16,25 +16,24 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from portal.clients import plain, request_handler
+from portal.clients.bodies import MAX_DROPPED_NBYTES
 from portal.clients.messages import ClientReply, ClientRequest, cut_off, refused_by_head
 from portal.clients.paths import ClientPath
 
-DROPPED_NBYTES: Final = 64 * 1024 * 1024
-"""So much of a stream that the use case left is read and dropped: a client that still sends does not see the reply."""
 _PART_BYTES: Final = 256 * 1024
 
 
 class OnlyXml(BaseContentNegotiation):
-    """Clients ask for any type, for HTML or for nothing, and are answered in XML."""
+    """Clients ask for any type, for HTML or for nothing, and are answered in XML.
 
-    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        return None
+    DRF's own negotiation would refuse some of them with 406, and parse the query string, where too many parameters are
+    a fault that the use case answers.
+    """
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -47,13 +46,12 @@ class ClientView(APIView):
     """One of settings.CLIENT_PATHS. No session, no CSRF, no permissions: clients authenticate by their own protocol."""
 
     route: ClientPath | None = None
+    # Not a part of the REST API that is described at /api/.
     schema = None
+    # DRF's default reads an Authorization header and the session's user.
     authentication_classes = ()
-    permission_classes = ()
-    throttle_classes = ()
-    parser_classes = ()
     content_negotiation_class = OnlyXml
-    # DRF's own would list the methods that this class has.
+    # DRF's own has Allow in it, which clients of the event loop get with a 405 only.
     default_response_headers: ClassVar[dict[str, str]] = {}
 
     def get(self, request: Request) -> HttpResponse:
@@ -63,12 +61,12 @@ class ClientView(APIView):
     def post(self, request: Request) -> HttpResponse:
         return self.get(request)
 
-    # DRF's two methods return its own Response; clients get Django's, which nothing renders again.
+    # Both replace DRF's own words, which no BOINC client understands, by what the event loop answers. DRF's return its
+    # own Response; these return Django's, which nothing renders again.
     def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
         return self.get(request)
 
     def http_method_not_allowed(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
-        """Refused by the same rules as on the event loop."""
         return self.get(request)
 
 
@@ -114,7 +112,7 @@ def _reply(route: ClientPath, request: HttpRequest, length: int) -> ClientReply:
     address = request.META.get("REMOTE_ADDR", "")
     asked = ClientRequest(method, route.path, request.META.get("QUERY_STRING", ""), content, length, address)
     reply = plain.run(request_handler.steps(route, asked), body.read)
-    body.drop(DROPPED_NBYTES)
+    body.drop(MAX_DROPPED_NBYTES)
     return reply
 
 
@@ -132,7 +130,7 @@ class _Body:
         return part
 
     def drop(self, most: int) -> None:
-        """Pass over the rest, but for what is more than so many bytes."""
+        """Read and drop the rest, up to so many bytes."""
         with suppress(OSError):
             while most > 0 and (part := self.read(min(most, _PART_BYTES))):
                 most -= len(part)

@@ -1,8 +1,8 @@
-"""What a use case for clients wants of the outside: it yields one of these, and is sent what was found.
+"""What a use case for clients can ask for: it yields one of these objects, and is sent the result.
 
 A use case is a generator, so it knows neither threads nor an event loop. Two drivers run it: `portal.clients.batching`
-on the event loop, which sends what several requests want as one statement, and `portal.clients.plain`, which does at
-once what each wants. Pure.
+on the event loop, which sends the queries of several requests as one statement, and `portal.clients.plain`, which does
+each thing at once. Pure.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 class Statement:
     """SQL with parameters ``%(name)s``, cast where their type is not obvious; prepared once per connection.
 
-    ``text``: with $1, $2, … instead, as PostgreSQL has them, so that nobody looks for them again. ``names``: which
-    parameters these are.
+    ``text``: the same with PostgreSQL's own $1, $2, …, so the statement is parsed once in Python. ``names``: the
+    parameters in that order.
     """
 
     __slots__ = ("names", "text")
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Busy(Exception):
-    """Too much waits already: the client is to try again later."""
+    """Too many requests wait already: the client is told to try again later."""
 
 
 class _Apart:
@@ -54,8 +54,8 @@ class _Apart:
 
 
 APART: Final = _Apart()
-"""Found instead of a result: the batch could not do this one, as others hold its rows, say; so it is done by itself.
-If that cannot do it either, the use case is sent None."""
+"""The result of a query that the batch could not do, for instance because others hold its rows: it is done by itself.
+If that fails too, the use case is sent None."""
 
 
 class Query(ABC):
@@ -78,7 +78,7 @@ class Query(ABC):
 
     @property
     def is_slow(self) -> bool:
-        """Whether it may take long or wait for a lock: then it is done by itself, and nobody else waits for it."""
+        """Whether it may take long or wait for a lock: then it is done by itself, and no other query waits for it."""
         return False
 
     @staticmethod
@@ -94,14 +94,14 @@ class Query(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The rows of these statements' last one, by themselves: part of the transaction, if there is one."""
+    """The rows of the last of these statements, which are not batched: within a transaction they are a part of it."""
 
     steps: Sequence[Step]
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What these steps return; all that they want of the database is one transaction, undone if they raise.
+    """What these steps return; all their statements are one transaction, which is rolled back if they raise.
 
     They may yield queries and `Fetch`, and nothing else.
     """
@@ -111,14 +111,14 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a function returns that may block: in a thread, where it can use Django's ORM, files and slow hashes."""
+    """What a function returns that may block. It runs in a thread, and can use Django's ORM, files and slow hashes."""
 
     function: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """What these steps return. Whoever wants the same meanwhile, by ``key``, waits for the same result."""
+    """What these steps return. Requests that ask for the same ``key`` meanwhile wait for the same result."""
 
     key: Hashable
     steps: Callable[[], Generator[Any, Any, Any]]
@@ -126,7 +126,10 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Wait until no other request of this process holds ``key``, and hold it to the end. Only saves vain attempts."""
+    """Wait until no other request of this process holds ``key``, and hold it until the request ends.
+
+    Only spares requests that would conflict; the database decides what is right.
+    """
 
     key: Hashable
 
@@ -138,13 +141,12 @@ class ReadBody:
     nbytes: int
 
 
-Want = Query | Fetch | Transaction | Call | Once | Turn | ReadBody
 Steps = Generator[Any, Any, Found]
 """A use case, or a part of one: yields what it wants, is sent what was found, and returns its result."""
 
 
 LONG_NBYTES: Final = 128 * 1024
-"""A message that is longer is parsed in a thread: it would hold up everybody on the loop."""
+"""A longer message is parsed in a thread: on the loop it would hold up all other requests."""
 
 
 def parsed(parse: Callable[[], Found], nbytes: int) -> Steps[Found]:

@@ -1,6 +1,6 @@
-"""What an owner does with a computer: name it, give it a place, put it aside and take it back.
+"""Changes that an owner makes to a computer: its name, its venue, whether it is retired.
 
-Each verb writes only the columns it means, so that a report of the computer at the same moment loses nothing.
+Each function writes only its own columns, so a report of the computer at the same moment loses nothing.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ import datetime as dt
 import unicodedata
 from collections.abc import Callable
 
-from portal.models import Host, Venue
+from portal.models import MAX_NAME_CHARS, Host, Venue
 
-MAX_NAME_CHARS = 100
-
-merge_followers: list[Callable[[int, int], None]] = []
-"""Called with the ids of the older and the newer record, inside the transaction that joins them, to let follow what
-else there is about a computer; rooms append theirs when ready."""
+merge_hooks: list[Callable[[int, int], None]] = []
+"""Called with the ids of the older and the newer record, inside the transaction that merges them, so that other apps
+can merge their own rows of the computer. Apps append theirs in `ready()`."""
 
 
 class HostChangeRefused(ValueError):
@@ -30,7 +28,7 @@ def rename_host(host: Host, name: str) -> str:
     """Give the computer a name of the owner's choice; an empty one goes back to what the client reports.
 
     Runs of white space become one space. Returns the name as kept; raises HostChangeRefused for control
-    characters (they would hide or turn round the text beside them) and for more than 100 characters.
+    characters (they could hide or reverse the text around them) and for more than 100 characters.
     """
     name = " ".join(name.split())
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn") for character in name):
@@ -53,13 +51,10 @@ def set_venue(host: Host, venue: str) -> None:
 
 
 def retire_host(host: Host, now: dt.datetime) -> bool:
-    """Put the computer aside;
-
-    its history stays, and its next report takes it back. False: it was aside already.
-    """
+    """Retire the computer: its history stays, and its next report brings it back. False: it was retired already."""
     return Host.objects.filter(pk=host.pk, retired_at=None).update(retired_at=now) == 1
 
 
 def unretire_host(host: Host) -> bool:
-    """Take a retired computer back among the others. False: it was not retired."""
+    """End the retirement of a computer. False: it was not retired."""
     return Host.objects.filter(pk=host.pk, retired_at__isnull=False).update(retired_at=None) == 1

@@ -1,6 +1,6 @@
-"""Which computer is this? A known one of the same owner, or a new one; never another owner's.
+"""Find the record of the computer that a client runs on, among those of its owner, or make one.
 
-Source: BOINC protocol, finding user and host; cross-project ids are no identity, as two computers can share one.
+Source: BOINC protocol, finding user and host. A cross-project id is only a hint, as two computers can share one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from portal.wire.boinc_errors import ERR_GENERIC
 from portal.wire.scanner import ProtocolError
 
 MAX_HOSTS: Final = 5000
-"""Computers of one person, joined and retired ones included."""
+"""Computers of one person, merged and retired ones included."""
 _NEVER: Final = Q(pk__in=())
 
 
 @dataclass(frozen=True, slots=True)
-class Appearance:
-    """What a computer says of itself that tells it from others."""
+class HostDescription:
+    """What a client reports that tells its computer from others."""
 
     token: str | None
     host_cpid: str
@@ -33,64 +33,64 @@ class Appearance:
     p_model: str
 
 
-def recognise(user_id: int, seen: Appearance, now: dt.datetime) -> tuple[Host, bool]:
+def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tuple[Host, bool]:
     """The user's host that this is, made if there is none; and whether it was made.
 
-    Runs inside the caller's transaction and locks the user's row, so that two first requests at once find one host.
+    Runs inside the caller's transaction and locks the user's row, so that two first requests at once make one host.
     """
     if not transaction.get_connection().in_atomic_block:
-        raise RuntimeError("recognise() needs the caller's transaction")
+        raise RuntimeError("identify() needs the caller's transaction")
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
-    host = _by_token(user_id, seen) or _by_appearance(user_id, seen)
+    host = _by_token(user_id, described) or _by_description(user_id, described)
     if host is not None:
         return host, False
-    return new_host(user_id, seen, now), True
+    return new_host(user_id, described, now), True
 
 
-def new_host(user_id: int, seen: Appearance, now: dt.datetime) -> Host:
+def new_host(user_id: int, described: HostDescription, now: dt.datetime) -> Host:
     """A record for a computer that is none of the known ones. Raises ProtocolError beyond MAX_HOSTS."""
     if Host.objects.filter(owner_id=user_id).count() >= MAX_HOSTS:
-        # A client that never says what it runs on is a new computer at each login.
+        # A client that does not describe its computer is a new computer at each login.
         raise ProtocolError("host", f"this account has {MAX_HOSTS} computers, which is the limit", ERR_GENERIC)
     return Host.objects.create(
         owner_id=user_id,
-        host_cpid=seen.host_cpid,
-        domain_name=seen.domain_name,
-        os_name=seen.os_name,
-        p_vendor=seen.p_vendor,
-        p_model=seen.p_model,
+        host_cpid=described.host_cpid,
+        domain_name=described.domain_name,
+        os_name=described.os_name,
+        p_vendor=described.p_vendor,
+        p_model=described.p_model,
         created_at=now,
         last_contact_at=now,
     )
 
 
-def _by_token(user_id: int, seen: Appearance) -> Host | None:
-    if seen.token is None:
+def _by_token(user_id: int, described: HostDescription) -> Host | None:
+    if described.token is None:
         return None
-    host = Host.objects.filter(owner_id=user_id, token=seen.token).first()
-    # A computer whose record was joined to another keeps sending its old id.
+    host = Host.objects.filter(owner_id=user_id, token=described.token).first()
+    # A computer whose record was merged into another keeps sending its old token.
     while host is not None and host.merged_into_id is not None:
         host = Host.objects.filter(owner_id=user_id, pk=host.merged_into_id).first()
     return host
 
 
-def _by_appearance(user_id: int, seen: Appearance) -> Host | None:
+def _by_description(user_id: int, described: HostDescription) -> Host | None:
     """A host with the same operating system and processor, and the same cross-project id or name.
 
-    The closest likeness counts; among equals the host that was here last.
+    The best match counts; among equals the host with the latest contact.
     """
-    same_cpid = Q(host_cpid=seen.host_cpid) if seen.host_cpid else _NEVER
-    same_name = Q(domain_name=seen.domain_name) if seen.domain_name else _NEVER
-    if not (seen.os_name and seen.p_model):
+    same_cpid = Q(host_cpid=described.host_cpid) if described.host_cpid else _NEVER
+    same_name = Q(domain_name=described.domain_name) if described.domain_name else _NEVER
+    if not (described.os_name and described.p_model):
         return None
     return (
         Host.objects.filter(
             same_cpid | same_name,
             owner_id=user_id,
             merged_into=None,
-            os_name=seen.os_name,
-            p_vendor=seen.p_vendor,
-            p_model=seen.p_model,
+            os_name=described.os_name,
+            p_vendor=described.p_vendor,
+            p_model=described.p_model,
         )
         .order_by(Case(When(same_cpid & same_name, then=0), When(same_cpid, then=1), default=2), "-last_contact_at")
         .first()

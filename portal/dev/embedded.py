@@ -1,14 +1,14 @@
-"""A private PostgreSQL and Valkey below the data folder, for who has none of their own.
+"""A private PostgreSQL and Valkey below the data folder, for installations that have none.
 
 Only this module and its supervisor know of them. Each server has a folder with lock files (flock(2); the
 kernel frees a lock when its process ends, however it ends):
 
 * `users.lock` is *shared* by every process that needs the server, for as long as the process lives. Forked
   children inherit it; programs they start do not. The server's supervisor waits for it *exclusively*, and so
-  learns that nobody is left.
+  learns that no user is left.
 * `supervisor.lock` is held by the one supervisor (portal.dev.supervisor), in a session of its own.
 * `server.lock` is held by the server's own processes, so that no second server ever starts on the same data.
-* `start.lock` is held for a moment by whoever looks for a supervisor or starts one.
+* `start.lock` is held for a moment by a process that looks for a supervisor or starts one.
 
 The servers listen on a Unix socket only, in a folder only their owner can enter. They end with their
 supervisor.
@@ -125,7 +125,7 @@ def _wait_until_it_answers(kind: str, home: Path) -> Path:
         folder = Path((home / "socket_dir").read_text())
         if (_postgres_answers if kind == "postgres" else _valkey_answers)(folder):
             return folder
-        # Polled: an answer of the server is the only proof, whoever started it or killed something.
+        # Polled: only an answer proves that the server runs, whichever process started it.
         time.sleep(LOOK_AGAIN_SECS)
     log = home / "log"
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
@@ -134,9 +134,9 @@ def _wait_until_it_answers(kind: str, home: Path) -> Path:
 
 def _start_if_absent(kind: str, home: Path) -> bool:
     """Start a supervisor unless one lives; say whether that was needed."""
-    with (home / "start.lock").open("a") as turn, (home / "supervisor.lock").open("a") as alive:
-        # One process at a time: looking takes the supervisor's lock for a moment; none may meet that.
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    with (home / "start.lock").open("a") as start, (home / "supervisor.lock").open("a") as alive:
+        # One process at a time: looking takes the supervisor's lock for a moment, and no other must see it taken.
+        fcntl.flock(start, fcntl.LOCK_EX)
         try:
             fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -173,7 +173,7 @@ def _socket_dir(home: Path) -> Path:
         folder = Path(tempfile.gettempdir()) / f"cobblestone-{os.geteuid()}-{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
-    # Somebody else may have made that name first in a folder open to all.
+    # In a folder that is open to all, somebody else may have made it first.
     if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077 or found.st_uid not in _own_uids():
         raise EmbeddedError(f"{folder} belongs to somebody else or is open to others. Remove it, or set TMPDIR.")
     (home / "socket_dir.new").write_text(str(folder))
@@ -182,7 +182,7 @@ def _socket_dir(home: Path) -> Path:
 
 
 def _own_uids() -> set[int]:
-    """Whose folders are ours; for root also nobody's, as whom PostgreSQL may run (see the supervisor)."""
+    """The owners whose folders are ours: for root also nobody, as whom PostgreSQL may run (see the supervisor)."""
     uid = os.geteuid()
     return {uid} if uid else {uid, NOBODY}
 

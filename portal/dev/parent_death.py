@@ -1,6 +1,6 @@
-"""Run a program that is told to end when the process that started it ends, however that was.
+"""Runs a program that is told to end when the process that started it ends, in whatever way.
 
-Run by its path, in place of the program: `python -I -S leash.py SIGNAL PARENT PROGRAM [ARGUMENT ...]`, where
+Run by its path, in place of the program: `python -I -S parent_death.py SIGNAL PARENT PROGRAM [ARGUMENT ...]`, where
 SIGNAL is a number and PARENT the caller's process id. It uses the standard library only and becomes PROGRAM.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
-def leashed(command: list[str], ending: signal.Signals = signal.SIGTERM) -> list[str]:
+def ends_with_parent(command: list[str], ending: signal.Signals = signal.SIGTERM) -> list[str]:
     """`command` so that it gets the signal `ending` once the calling thread's process has ended."""
     return [
         sys.executable,
@@ -30,7 +30,7 @@ def main() -> None:
     ending, parent, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, ending, 0, 0, 0) != 0:
         sys.exit(f"prctl refused: {os.strerror(ctypes.get_errno())}")
-    # The parent may have ended before prctl took hold: then no signal will ever come.
+    # The parent may have ended before prctl took effect: then no signal will ever come.
     if os.getppid() != parent:
         sys.exit(f"the process {parent} that wanted {command[0]} has ended")
     try:

@@ -1,7 +1,7 @@
 """`make run`: prepare the site, then run the Procfile's processes until one ends or Ctrl-C.
 
 Every process has a session of its own and is told to end when this one ends, even by kill -9 (portal.dev.parent_death).
-To stop, each is asked alone, not with its children: a Celery worker finishes its tasks in hand. What is left of its
+At a stop each is asked alone, not with its children, so that a Celery worker can finish its tasks. What is left of its
 session after STOP_LIMIT_SECS is killed.
 """
 
@@ -23,7 +23,7 @@ from types import FrameType
 from typing import NoReturn
 
 from portal.dev import embedded
-from portal.dev.parent_death import leashed
+from portal.dev.parent_death import ends_with_parent
 
 PROJECT_DIR = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
@@ -60,7 +60,7 @@ def read_port() -> int:
 def claim_port(port: int) -> socket.socket:
     """A bound socket that makes another `make run` see the port as taken; SystemExit when it is in use.
 
-    The web server shares ports with whoever else allows it, so it would never report a busy one itself.
+    The web server shares its port with any other program that allows it, so it would never report a busy one itself.
     """
     with socket.socket() as alone:
         alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -83,7 +83,7 @@ def prepare(var_dir: Path) -> None:
     stamp = var_dir / "static.stamp"
     sources = [PROJECT_DIR / "requirements.txt", *(PROJECT_DIR / "static").rglob("*")]
     if not stamp.exists() or stamp.stat().st_mtime < max(path.stat().st_mtime for path in sources):
-        # The stamp is as old as the start, so that a file changed meanwhile counts as newer.
+        # The stamp gets the time of the start, so that a file changed meanwhile counts as newer.
         started = time.time()
         manage("collectstatic", "--no-input", "--clear", "--verbosity", "0")
         stamp.touch()
@@ -99,7 +99,7 @@ def manage(*arguments: str) -> None:
 def start_process(command: list[str], stdout: int | None = None) -> "subprocess.Popen[bytes]":
     """Start a command of the project in a session of its own; it ends with this process."""
     return subprocess.Popen(
-        leashed(command),
+        ends_with_parent(command),
         cwd=PROJECT_DIR,
         stdin=subprocess.DEVNULL,
         stdout=stdout,
@@ -149,7 +149,7 @@ def site_answers(port: int) -> bool:
 
 
 def serve(port: int) -> str:
-    """Run the services until one of them ends, and give its name; leave none, also at Stop."""
+    """Run the services until one of them ends, and give its name; no service is left, also after Stop."""
     ended: queue.SimpleQueue[str] = queue.SimpleQueue()
     services: list[Service] = []
     commands = read_procfile()
@@ -174,7 +174,7 @@ def serve(port: int) -> str:
 
 
 def wait_for_end(ended: "queue.SimpleQueue[str]") -> str:
-    """The name of the first service that ends. Meanwhile the embedded servers are seen to, should they be killed."""
+    """The name of the first service that ends. Meanwhile embedded servers that were killed are started again."""
     while True:
         try:
             return ended.get(timeout=LOOK_AFTER_SERVERS_SECS)
@@ -227,7 +227,7 @@ def main() -> NoReturn:
 
 
 def hold_servers() -> None:
-    """Read the settings here too: embedded servers, if any, then stay from the first step to the last."""
+    """Read the settings here too, so that embedded servers, if any, run from the first step to the last."""
     from django.conf import settings
 
     _ = settings.DATABASES

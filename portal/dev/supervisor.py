@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.dev.parent_death import leashed
+from portal.dev.parent_death import ends_with_parent
 
 NOBODY = 65534
 STOP_LIMIT_SECS = 60.0
@@ -64,7 +64,7 @@ class Server:
             "60 1000",
         ]
         command += ["--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(self.data)]
-        return leashed(command, self.stop_signal)
+        return ends_with_parent(command, self.stop_signal)
 
     def _postgres(self, lock: int) -> list[str]:
         prefix = unprivileged([self.home, self.socket_dir])
@@ -91,10 +91,10 @@ class Server:
             options.append("shared_preload_libraries=pg_stat_statements")
         for option in options:
             command += ["-c", option]
-        return prefix + leashed(command, self.stop_signal)
+        return prefix + ends_with_parent(command, self.stop_signal)
 
     def _initdb(self, prefix: list[str], lock: int) -> None:
-        # In a folder of its own, renamed when complete: an initdb cut short leaves nothing to trip over.
+        # In a folder of its own, renamed when complete: an initdb that is cut short leaves no broken data folder.
         fresh = self.home / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         command = [str(self.programs / "initdb"), "-D", str(fresh), "-U", "cobblestone", "--auth=trust"]
@@ -104,7 +104,7 @@ class Server:
             "--builtin-locale=C.UTF-8",
             "--locale=C.UTF-8",
         ]
-        command = prefix + leashed([*command, "--no-instructions"], signal.SIGKILL)
+        command = prefix + ends_with_parent([*command, "--no-instructions"], signal.SIGKILL)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, pass_fds=[lock], env=clean_environment())
         fresh.rename(self.data)
 
@@ -148,13 +148,13 @@ def runs(command: list[str]) -> bool:
 def supervise(server: Server, users: int) -> None:
     """Keep the server running, through crashes, until nobody shares the lock `users`; SystemExit if it cannot run.
 
-    What happens is told by threads that block, not by signal handlers: a signal that comes just before a system
-    call does not interrupt it.
+    Threads that block report what happens, not signal handlers: a signal that comes just before a system call does not
+    interrupt it.
     """
     events: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def report_last_user() -> None:
-        # Kept until this process ends: newcomers wait until the server has stopped.
+        # Kept until this process ends: new users wait until the server has stopped.
         fcntl.flock(users, fcntl.LOCK_EX)
         events.put("unused")
 
@@ -187,7 +187,7 @@ def start(server: Server, events: "queue.SimpleQueue[str]") -> "subprocess.Popen
 
 
 def end(process: "subprocess.Popen[bytes]", stop_signal: signal.Signals, events: "queue.SimpleQueue[str]") -> None:
-    """Stop the server. It is asked again and again: a program that only just starts may not listen yet."""
+    """Stop the server. The signal is sent repeatedly: a program that has just started may not handle it yet."""
     deadline = time.monotonic() + STOP_LIMIT_SECS
     while process.returncode is None:
         process.send_signal(stop_signal if time.monotonic() < deadline else signal.SIGKILL)
@@ -207,7 +207,7 @@ def main(kind: str, home: Path, socket_dir: Path, programs: Path) -> None:
     except BlockingIOError:
         return  # another supervisor is at work
     if os.fork():
-        os._exit(0)  # whoever started this waits for the lock to be taken, and no longer
+        os._exit(0)  # the process that started this waits only until the lock is taken
     users = os.open(home / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         supervise(Server(kind, home, socket_dir, programs), users)
@@ -216,7 +216,7 @@ def main(kind: str, home: Path, socket_dir: Path, programs: Path) -> None:
     if not socket_dir.is_relative_to(home):
         with contextlib.suppress(OSError):  # a server that had to be killed leaves its socket there
             socket_dir.rmdir()
-    # Before the users' lock, which goes last: while it is held nobody looks whether a supervisor is alive.
+    # Before the users' lock, which goes last: while that is held no process looks for a supervisor.
     os.close(alive)
 
 

@@ -1,0 +1,1 @@
+"""Running the site: health, metrics, logs, system checks, the cache, optional mails, clean-up of expired rows."""

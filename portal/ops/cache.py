@@ -1,7 +1,7 @@
-"""The cache in Valkey, and one in this process's memory while Valkey is away.
+"""Django's cache in Valkey, which falls back to this process's memory while Valkey cannot be reached.
 
-What people need to sign in (django-allauth's limits, codes used already) goes on then, counted in each process by
-itself. Whoever wants to know of Valkey's state, or counts for all processes together, uses `valkey()`.
+So people can still sign in: django-allauth's limits and used codes are then kept by each process for itself. Code that
+must know whether Valkey works, or that counts for all processes together, uses `valkey()`.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from redis import RedisError
 
 log = structlog.get_logger("cache")
 
-# So long nobody waits for it again.
-ASKED_AGAIN_SECS: Final = 5.0
+# After a failure Valkey is not tried again for so long, so that no request waits for it.
+RETRY_AFTER_SECS: Final = 5.0
 _MAX_ENTRIES: Final = 10_000
-# When each Valkey that was away is asked again, by its address.
-_away_until: dict[str, float] = {}
+# When each Valkey that could not be reached is tried again, by its address.
+_unavailable_until: dict[str, float] = {}
 
 
-class ForgivingCache(RedisCache):
-    """Django's cache in Valkey whose failures nobody sees."""
+class FallbackCache(RedisCache):
+    """Django's cache in Valkey; while that fails, a cache in memory."""
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
         super().__init__(server, params)
         self.strict = RedisCache(server, params)
         self._server = server
-        self._stand_in = LocMemCache(f"instead of {server}", {"OPTIONS": {"MAX_ENTRIES": _MAX_ENTRIES}})
+        self._fallback = LocMemCache(f"instead of {server}", {"OPTIONS": {"MAX_ENTRIES": _MAX_ENTRIES}})
 
     def _ask(self, method: str, *args: Any, **options: Any) -> Any:
-        if time.monotonic() >= _away_until.get(self._server, 0.0):
+        if time.monotonic() >= _unavailable_until.get(self._server, 0.0):
             try:
                 return getattr(self.strict, method)(*args, **options)
             except RedisError as error:
-                _away_until[self._server] = time.monotonic() + ASKED_AGAIN_SECS
+                _unavailable_until[self._server] = time.monotonic() + RETRY_AFTER_SECS
                 log.warning("cache_in_memory", reason=type(error).__name__)
-        return getattr(self._stand_in, method)(*args, **options)
+        return getattr(self._fallback, method)(*args, **options)
 
     def add(self, key: Any, value: Any, *args: Any, **options: Any) -> bool:
         return bool(self._ask("add", key, value, *args, **options))
@@ -76,10 +76,10 @@ class ForgivingCache(RedisCache):
 
     def clear(self) -> None:
         self._ask("clear")
-        self._stand_in.clear()
+        self._fallback.clear()
 
 
 def valkey() -> BaseCache:
-    """The cache in Valkey itself; raises RedisError while it is away."""
+    """The cache in Valkey itself; raises RedisError while it cannot be reached."""
     cache = caches["default"]
-    return cache.strict if isinstance(cache, ForgivingCache) else cache
+    return cache.strict if isinstance(cache, FallbackCache) else cache

@@ -1,6 +1,6 @@
-"""System checks of the settings: what is set but cannot work together, or is unsafe in production.
+"""System checks of the settings: values that cannot work together, or that are unsafe in production.
 
-Single values out of their limits never get here: portal/environment.py refuses them when it reads them.
+portal/environment.py refuses single values outside their limits when it reads them.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _read_key(path: Path) -> str:
 
 @checks.register()
 def check_pool(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """More web threads than connections is fine as long as they do not wait for one another too long."""
+    """There may be more web threads than connections, but not so many that they wait too long for one."""
     threads = environment.integer("GRANIAN_BLOCKING_THREADS", 1, low=1, high=10_000)
     if threads <= 8 * settings.DB_POOL_MAX:
         return []
@@ -117,7 +117,7 @@ def check_pool(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckM
 
 @checks.register(deploy=True)
 def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """What is handy on one's own machine and wrong on a public site."""
+    """Settings that are handy on one's own machine and wrong on a public site."""
     found: list[CheckMessage] = []
     if not settings.SITE_URL.startswith("https://"):
         found.append(
@@ -157,7 +157,7 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
 
 @checks.register(deploy=True)
 def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """What a public site cannot do without: mail that leaves, and a key to sign addresses with."""
+    """What a public site needs: a mail server, and a key to sign addresses with."""
     found: list[CheckMessage] = []
     if settings.EMAIL_BACKEND.endswith(("console.EmailBackend", "dummy.EmailBackend")):
         found.append(

@@ -23,14 +23,14 @@ class NotReady(Exception):
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:
-    """200 as long as this process answers; it asks nobody else."""
+    """200 as long as this process answers; it checks nothing else."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 def readyz(_request: HttpRequest) -> HttpResponse:
     """200 when all parts can be used, else 503; the body says which cannot, the log says why."""
     parts = {"database": _works("database", _check_database), "cache": _works("cache", _check_cache)}
-    # Asking a database that is down again would only take more time.
+    # A database that is down is not asked again: that would only take more time.
     parts["migrations"] = parts["database"] and _works("migrations", _check_migrations)
     ready = all(parts.values())
     words = {name: "ok" if works else "failed" for name, works in parts.items()}
@@ -41,7 +41,7 @@ def _works(name: str, check: Callable[[], None]) -> bool:
     try:
         check()
     except Exception:
-        # Whatever is wrong with a part, the answer is that it is not ready.
+        # Of whatever kind: the part is not ready.
         log.warning("readiness.failed", part=name, exc_info=True)
         return False
     return True

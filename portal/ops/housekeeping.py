@@ -14,13 +14,13 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from portal.models import ApiToken, ClientKey, User
-from portal.ops.mail_choices import forget_old
+from portal.ops.mail_choices import delete_old
 
 log = structlog.get_logger("housekeeping")
 
-# A look-up's key that no client has used by then was thrown away by the program that asked for it.
+# A key from an account look-up that no client has used by then was dropped by the program that asked for it.
 UNUSED_LOOKUP_KEYS_KEPT: Final = dt.timedelta(days=30)
-# Their owner sees for so long that a key was revoked.
+# For so long the owner can see that a key was revoked.
 REVOKED_KEYS_KEPT: Final = dt.timedelta(days=90)
 
 
@@ -34,7 +34,7 @@ def remove_expired() -> None:
     keys, addresses = _remove_keys(now), _remove_addresses(now)
     since = now - REVOKED_KEYS_KEPT
     ApiToken.objects.filter(Q(revoked_at__lt=since) | Q(expires_at__lt=since)).delete()
-    forget_old()
+    delete_old()
     log.info("tidied", sessions=sessions, listed_sessions=listed, keys=keys, addresses=addresses)
 
 
@@ -51,7 +51,7 @@ def _remove_addresses(now: dt.datetime) -> int:
     expired = Q(awaited_email_at__lt=since) | Q(awaited_email_at=None)
     waiting = EmailAddress.objects.filter(verified=False, user__in=User.objects.filter(expired))
     removed: int = waiting.exclude(email=F("user__email")).delete()[0]
-    # Where the awaited address has become the login, its value is the one in use.
+    # Where the awaited address has become the login, its password hash is the one in use.
     unused = User.objects.filter(expired).exclude(next_client_password_email__in=["", F("email")])
     unused.update(next_client_password="", next_client_password_email="", awaited_email_at=None)
     return removed

@@ -100,7 +100,7 @@ def _hide_paths(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
 
 
 def _hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Blank what has a secret's name or look, in case that a message or an exception quotes one."""
+    """Blank what is named like a secret or looks like one, in case a message or an exception quotes it."""
     for name, value in event.items():
         if name in ("_record", "request_id", "task_id"):
             continue
@@ -132,7 +132,7 @@ class _ToStderr(logging.Handler):
         try:
             sys.stderr.write(f"{self.format(record)}\n")
         except Exception:
-            # As logging's own handlers do: what cannot be written must not stop what was to be told about.
+            # As logging's own handlers do: a line that cannot be written must not stop the program.
             self.handleError(record)
 
 

@@ -1,4 +1,4 @@
-"""Which mails a volunteer wants, read and saved; and that nobody is told of the same thing twice."""
+"""Which optional mails a volunteer wants, and what each was told already, so that nobody is told twice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Mail(StrEnum):
     WEEKLY_SUMMARY = "weekly_summary"
 
 
-# What was said so long ago cannot come up again: a week, or a silence, that began earlier is not told any more.
+# After so long nothing can come up again: a week or a silence that began earlier is not mailed about any more.
 SENT_KEPT: Final = dt.timedelta(days=400)
 
 
@@ -45,9 +45,9 @@ def unsubscribe(user_id: int, kind: Mail) -> bool:
 
 
 def claim(user: User, kind: Mail, keys: Collection[str]) -> list[str]:
-    """Those of the keys that the user was not told of yet; they count as told from now on, for everybody at once.
+    """Those of the keys that the user was not told of yet; from now on they count as told.
 
-    A task that dies after this sends nothing: better no mail than the same one every hour.
+    A task that dies after this sends nothing: no mail is better than the same one every hour.
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
@@ -57,11 +57,11 @@ def claim(user: User, kind: Mail, keys: Collection[str]) -> list[str]:
     return new
 
 
-def give_back(user: User, kind: Mail, keys: Collection[str]) -> None:
-    """The mail could not be handed to the mail server: the next run tries again."""
+def release(user: User, kind: Mail, keys: Collection[str]) -> None:
+    """Undo `claim` for a mail that could not be handed to the mail server: the next run tries again."""
     SentMail.objects.filter(user=user, kind=kind, key__in=keys).delete()
 
 
-def forget_old() -> int:
-    """Remove what was told long ago; how many rows."""
+def delete_old() -> int:
+    """Delete records of mails sent more than SENT_KEPT ago; how many there were."""
     return SentMail.objects.filter(sent_at__lt=timezone.now() - SENT_KEPT).delete()[0]

@@ -1,6 +1,6 @@
-"""Mails that volunteers chose to get: sent with a way to end them that works with one click and without signing in.
+"""Mails that volunteers chose to get, each with a link that ends them with one click and without signing in.
 
-Those about the account's security (password, address, two-factor login, deletion) are django-allauth's and always sent.
+Mails about the account's security (password, address, two-factor login, deletion) are sent by django-allauth, always.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from portal.models import User
-from portal.ops.mail_choices import Mail, claim, give_back
+from portal.ops.mail_choices import Mail, claim, release
 
 log = structlog.get_logger("mails")
 
@@ -48,7 +48,7 @@ def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], conte
     try:
         _message(user, kind, template, {**context, "lines": [told[key] for key in keys]}).send()
     except (OSError, SMTPException) as error:
-        give_back(user, kind, keys)
+        release(user, kind, keys)
         log.error("mail_failed", kind=kind.value, user=user.pk, reason=type(error).__name__)
         raise MailServerDown from error
     log.info("mail_sent", kind=kind.value, user=user.pk)
@@ -65,7 +65,7 @@ def _message(user: User, kind: Mail, template: str, context: dict[str, Any]) -> 
         "leave_url": leave_url,
     }
     text = render_to_string(f"{template}.txt", words)
-    # The first line is the subject, as in no mail of ours one goes over two.
+    # The first line is the subject: no subject of ours is longer than a line.
     subject, _, body = text.strip().partition("\n")
     return EmailMessage(
         f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{' '.join(subject.split())}",

@@ -1,7 +1,7 @@
 """Prometheus metrics: counted by the middleware and the tasks, and read at /metrics.
 
 The web server's processes share their counters through files (portal.ops.metrics_folder); tasks are counted in the
-cache, as their processes come and go; queue lengths are asked of the broker at each reading.
+cache, as their processes come and go; queue lengths are read from the broker for each reading.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TASK_KEY = "metrics:task:{}:{}"
 
 
 def count_rpc(path: str, error_num: int, elapsed_secs: float) -> None:
-    """Count one answered request of a BOINC client; ``path`` is one of settings.PROTOCOLS."""
+    """Count one answered request of a BOINC client; ``path`` is one of settings.CLIENT_PATHS."""
     children = _rpc_children.get((path, error_num))
     if children is None:
         # Both at once: other threads come here meanwhile.
@@ -86,24 +86,24 @@ def count_task(task: str, succeeded: bool) -> None:
         cache.set(_TASK_KEY.format(task, "last"), time.time(), timeout=None)
 
 
-# What apps have to tell besides, each asked at each reading; an app adds its own when it is ready.
+# Collectors of other apps, asked for each reading; an app adds its own in ready().
 app_collectors: list[Collector] = []
 
 
-class _Tolerant(Collector):
-    """What an app tells of itself; if it cannot, for want of its database say, the rest must still be read."""
+class _ErrorTolerantCollector(Collector):
+    """Wraps the collector of an app: if it fails, without a database for instance, the rest can still be read."""
 
-    def __init__(self, told: Collector) -> None:
-        self._told = told
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
 
     def collect(self) -> Iterator[Metric]:
         try:
-            yield from list(self._told.collect())
+            yield from list(self._collector.collect())
         except Exception:
-            log.warning("metrics.part_unreadable", part=type(self._told).__name__, exc_info=True)
+            log.warning("metrics.part_unreadable", part=type(self._collector).__name__, exc_info=True)
 
 
-class _Background(Collector):
+class _TaskCollector(Collector):
     """Tasks and queues, looked up when somebody reads the metrics. What cannot be reached is left out and logged."""
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
@@ -168,7 +168,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     background = CollectorRegistry()
-    background.register(_Background())
+    background.register(_TaskCollector())
     for collector in app_collectors:
-        background.register(_Tolerant(collector))
+        background.register(_ErrorTolerantCollector(collector))
     return HttpResponse(generate_latest(registry) + generate_latest(background), content_type=CONTENT_TYPE_LATEST)

@@ -1,6 +1,6 @@
-"""The folder in which the web server's processes share their counters, so that any of them can tell the sums.
+"""The folder in which the web server's processes share their counters, so that each can report the sums.
 
-Imported before prometheus_client, which looks at the environment once.
+Imported before prometheus_client, which reads the environment once, at its import.
 """
 
 from __future__ import annotations

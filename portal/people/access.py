@@ -1,7 +1,6 @@
-"""Guarding loaders: each fetches what a page is about *and* checks that it is the visitor's own, in one step.
+"""Loaders for pages: each fetches an object only if it belongs to the visitor.
 
-What belongs to somebody else does not exist for a visitor: 404, never 403. Operators look at other people's
-data in the admin, not here.
+Objects of other people are answered with 404, never 403. Operators look at other people's data in the admin.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""People as BOINC clients meet them: log in with a password, hand out and revoke keys, open an account.
+"""Accounts as BOINC clients use them: log in with a password, get and revoke client keys, open an account.
 
-Every refusal is a ClientAuthError: BOINC's error number, and a sentence for the volunteer, what to do now.
+Every refusal is a ClientAuthError: BOINC's error number, and a sentence that tells the volunteer what to do.
 Source: BOINC protocol, web RPCs and the account-manager request.
 """
 
@@ -13,21 +13,20 @@ from datetime import UTC, datetime
 from typing import Final
 
 from django.conf import settings
-from django.contrib.auth.hashers import make_password
+from django.contrib.auth.hashers import check_password, make_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from portal.models import CLIENT_PASSWORD_FIELDS, ClientKey, Host, User
+from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, ClientKey, Host, User
 from portal.people import throttle
 from portal.wire import boinc_errors, credentials
 
 LIVE_KEYS_PER_HOST: Final = 20
 LIVE_KEYS_PER_USER: Final = 200
 MAX_EMAIL_CHARS: Final = 254
-MAX_NAME_CHARS: Final = 100
 
 _PASSWORD_HASH = re.compile(r"[0-9a-fA-F]{32}")
 _HINT_CHARS: Final = 6
@@ -44,7 +43,7 @@ class ClientAuthError(Exception):
 
 
 class WrongPassword(ClientAuthError):
-    """The password was looked at, and is not the account's."""
+    """The password was checked, and is not the account's."""
 
     def __init__(self, message: str) -> None:
         super().__init__(boinc_errors.ERR_BAD_PASSWORD, message)
@@ -96,7 +95,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
             f"{settings.SITE_URL}",
         )
     with _admitted(email, address):
-        # Looked for only now: whoever waits for a turn to hash must not hold a connection of the pool.
+        # Only now: a request that waits for a hash slot must not hold a connection of the pool.
         known = _find(email)
         if known is not None:
             right = _check(known, password_hash)
@@ -135,6 +134,11 @@ def check_password_hash(password_hash: str) -> None:
         )
 
 
+def check_client_password(sent: str, stored: str) -> bool:
+    """Whether the 32 hex digits that a client sent are those that ``stored`` was made from."""
+    return bool(stored) and check_password(sent.lower(), stored)
+
+
 def issue_client_key(user: User, origin: ClientKey.Origin, host: Host | None = None) -> str:
     """A fresh client key in clear, valid at once; only its hash is kept.
 
@@ -164,6 +168,16 @@ def revoke_all_client_keys(user: User) -> int:
     return ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
 
 
+def weak_key(user_id: int, hash_of_key: bytes) -> str:
+    """The weak form of a client key, which this site's own project takes (`portal.wire.credentials.weak_key`)."""
+    return credentials.weak_key(user_id, hash_of_key, weak_key_pepper())
+
+
+def weak_key_pepper() -> str:
+    """The secret part of this site's weak keys."""
+    return credentials.weak_key_pepper(settings.ACCOUNT_KEY_SECRET)
+
+
 def _revoke_beyond(keys: QuerySet[ClientKey], keep: int) -> None:
     best_first = keys.order_by(F("last_used_at").desc(nulls_last=True), "-created_at", "-pk")
     ClientKey.objects.filter(pk__in=best_first.values("pk")[keep:]).update(revoked_at=timezone.now())
@@ -177,8 +191,8 @@ def _find(email: str) -> User | None:
 
 def _check(user: User | None, password_hash: str) -> bool:
     if user is not None and user.current_client_password:
-        return credentials.check_client_password(password_hash, user.current_client_password)
-    # As slow as a wrong password, so that the time tells nothing.
+        return check_client_password(password_hash, user.current_client_password)
+    # Takes as long as a wrong password, so the time does not tell whether the account exists.
     make_password(password_hash)
     return False
 
@@ -258,13 +272,13 @@ def _no_account() -> ClientAuthError:
 def _admitted(email: str, address: str) -> Iterator[None]:
     with _throttling():
         throttle.admit(email, address)
-        with throttle.turn():
+        with throttle.hash_slot():
             yield
 
 
 @contextmanager
 def _throttling() -> Iterator[None]:
-    """Turns the throttle's refusals into sentences."""
+    """Turns the refusals of the throttle into a ClientAuthError."""
     try:
         yield
     except throttle.Throttled as error:
@@ -273,7 +287,7 @@ def _throttling() -> Iterator[None]:
             f"There were too many attempts to log in. Wait until {_clock_time(error.until)} and try again; "
             "the password was not looked at.",
         ) from error
-    except throttle.Busy as error:
+    except throttle.NoHashSlot as error:
         raise ClientAuthError(
             boinc_errors.ERR_PROJECT_DOWN,
             "The site is busy checking other logins. Try again in a minute; the password was not looked at.",

@@ -1,4 +1,4 @@
-"""How django-allauth behaves here: who may sign up, and what must stay true when an address or password changes."""
+"""This site's rules for django-allauth: who may sign up, and what happens when an address or password changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of the REST API: make, recognise and revoke them. A token in clear exists once, in the reply to its maker."""
+"""Tokens of the REST API: make, check and revoke them. A token in clear is shown once, to the person who made it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def issue_token(user: User, *, name: str, scopes: Iterable[str], lifetime: dt.ti
     """A fresh token in clear, valid at once; ``lifetime`` None: until it is revoked. Raises TooManyTokens."""
     token = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
-        # Counting and adding must not overtake each other.
+        # Two requests at once must not both count, and then both add.
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         if valid_tokens().filter(user=user).count() >= MAX_TOKENS_PER_USER:
             raise TooManyTokens
@@ -50,8 +50,8 @@ def issue_token(user: User, *, name: str, scopes: Iterable[str], lifetime: dt.ti
     return token
 
 
-def recognise_token(token: str) -> ApiToken | None:
-    """The valid token with this text, its user beside it; None if there is none. Its use is noted once an hour."""
+def find_valid_token(token: str) -> ApiToken | None:
+    """The valid token with this text, with its user; None if there is none. Its use is noted at most once an hour."""
     if len(token) > _MAX_CHARS:
         return None
     found = (

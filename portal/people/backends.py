@@ -1,4 +1,4 @@
-"""Web login for accounts that a BOINC client opened: the site knows the clients' value, not yet the password."""
+"""Web login for accounts that a BOINC client opened: the site has the hash that clients send, but no password yet."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
 from portal.models import CLIENT_PASSWORD_FIELDS, User
-from portal.wire import credentials
+from portal.people.accounts import check_client_password
+from portal.wire.credentials import client_password_hash
 
 
 class ClientPasswordBackend(ModelBackend):
-    """Checks the password in clear against the clients' value and, if right, makes it the web password for good.
+    """Checks the password against the hash for clients and, if it is right, makes it the web password.
 
     Only for accounts without a usable web password; all others are left to the backend before this one.
     """
@@ -28,8 +29,8 @@ class ClientPasswordBackend(ModelBackend):
         user = User.objects.filter(email=(email or username or "").strip().lower()).first()
         if user is None or not password or user.has_usable_password() or not self.user_can_authenticate(user):
             return None
-        sent = credentials.client_password_hash(password, user.email)
-        if not credentials.check_client_password(sent, user.current_client_password):
+        sent = client_password_hash(password, user.email)
+        if not check_client_password(sent, user.current_client_password):
             return None
         user.set_password(password)
         user.save(update_fields=["password", *CLIENT_PASSWORD_FIELDS])

@@ -1,6 +1,6 @@
-"""What a browser says of itself, in the words of whoever sits before it: "Firefox 128 on Windows". Pure.
+"""A readable name for a browser, made from its User-Agent: "Firefox 128 on Windows". Pure.
 
-Browsers name others before themselves in their User-Agent, so the rarer names are looked for first.
+A User-Agent also names the browsers that its own imitates, so the rarer names are looked for first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHOWN_CHARS: Final = 60
 
 
 def browser_name(user_agent: str) -> str:
-    """Browser with its version, and system; of an unknown program the beginning of what it says."""
+    """Browser with its version, and system; for an unknown program the beginning of its User-Agent."""
     known = ((pattern.search(user_agent), name) for pattern, name in _PATTERNS)
     browser = next((f"{name} {match[1]}" for match, name in known if match), "")
     if not browser:

@@ -1,6 +1,6 @@
-"""Closing one's account: asked for, undone by logging in within the grace period, due after it.
+"""Deletion of an account: asked for, cancelled by logging in within the grace period, due after it.
 
-What is erased then is accounting/account_data/erasure.py.
+accounting/account_data/erasure.py then erases it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from portal.models import User
 GRACE: Final = dt.timedelta(days=14)
 
 
-class OperatorsStay(Exception):
+class OperatorCannotLeave(Exception):
     """An operator's account is closed by another operator, in the admin."""
 
 
 def ask_deletion(user: User) -> dt.datetime:
     """Have the account erased after the grace period, and log it out everywhere; when it becomes due.
 
-    Asking again does not prolong it. Raises OperatorsStay.
+    Asking again does not prolong it. Raises OperatorCannotLeave.
     """
     if user.is_staff or user.is_superuser:
-        raise OperatorsStay
+        raise OperatorCannotLeave
     User.objects.filter(pk=user.pk, deletion_asked_at=None).update(deletion_asked_at=timezone.now())
     user.refresh_from_db(fields=["deletion_asked_at"])
     end_sessions(user)
@@ -43,8 +43,8 @@ def end_sessions(user: User) -> None:
     listed.delete()
 
 
-def keep_account(user: User) -> bool:
-    """Undo the wish to be deleted; whether there was one."""
+def cancel_deletion(user: User) -> bool:
+    """Cancel a deletion that was asked for; whether there was one."""
     return User.objects.filter(pk=user.pk).exclude(deletion_asked_at=None).update(deletion_asked_at=None) == 1
 
 

@@ -1,12 +1,15 @@
-"""Forms of sign-up and e-mail change, as django-allauth's with what this site adds."""
+"""django-allauth's forms with this site's labels and, at sign-up and change of address, what this site adds.
+
+`settings.ACCOUNT_FORMS` names them.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from allauth.account import forms as allauth_forms
 from allauth.account.adapter import get_adapter
 from allauth.account.fields import PasswordField
-from allauth.account.forms import AddEmailForm, SignupForm
 from allauth.account.internal.flows.email_verification import send_verification_email_to_address
 from allauth.account.models import EmailAddress
 from django import forms
@@ -16,18 +19,62 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import linebreaks
 
-from portal.models import CLIENT_PASSWORD_FIELDS, User
-from portal.people.account_forms import HouseWords
+from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, User
+
+_LABELS: Final = {
+    "Email": "E-mail address",
+    "Current Password": "Present password",
+    "New Password": "New password",
+    "New Password (again)": "New password, once more",
+    "Password (again)": "Password, once more",
+}
 
 
-class SignUpForm(HouseWords, SignupForm):
+class SiteLabels:
+    """A mixin: it stands before a form of allauth's, changes its labels and drops placeholders that repeat them."""
+
+    fields: dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            label = str(field.label)
+            field.label = _LABELS.get(label, label)
+            field.widget.attrs.pop("placeholder", None)
+
+
+class LoginForm(SiteLabels, allauth_forms.LoginForm):
+    """Sign in."""
+
+
+class ResetPasswordForm(SiteLabels, allauth_forms.ResetPasswordForm):
+    """Ask for a mail with a link to set a new password."""
+
+
+class ResetPasswordKeyForm(SiteLabels, allauth_forms.ResetPasswordKeyForm):
+    """Set a new password with the link."""
+
+
+class ChangePasswordForm(SiteLabels, allauth_forms.ChangePasswordForm):
+    """Change the password."""
+
+
+class SetPasswordForm(SiteLabels, allauth_forms.SetPasswordForm):
+    """Set a password for an account that has none."""
+
+
+class ReauthenticateForm(SiteLabels, allauth_forms.ReauthenticateForm):
+    """Ask for the password again before a sensitive change."""
+
+
+class SignUpForm(SiteLabels, allauth_forms.SignupForm):
     """E-mail address, password, a display name if wished, and consent where the site has terms of use."""
 
     field_order = ("email", "password1", "name", "terms")
     name = forms.CharField(
         label="Display name",
         required=False,
-        max_length=100,
+        max_length=MAX_NAME_CHARS,
         help_text="What this site and BOINC call you; nobody else sees it.",
         widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
     )
@@ -45,8 +92,8 @@ class SignUpForm(HouseWords, SignupForm):
         user.save(update_fields=["name", "terms_accepted_at"])
 
 
-class ChangeEmailForm(HouseWords, AddEmailForm):
-    """Ask for a new address and the password: the value that BOINC clients log in with depends on both."""
+class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
+    """A new address and the password: the hash that BOINC clients log in with is made of both."""
 
     user: User
     password = PasswordField(label="Your password", autocomplete="current-password")

@@ -1,4 +1,4 @@
-"""What a login on the web brings with it: whoever comes back keeps their account."""
+"""What happens at a login on the web: a deletion that was asked for is cancelled."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from portal.models import User
-from portal.people.deletion import keep_account
+from portal.people.deletion import cancel_deletion
 
 
 @receiver(user_logged_in)
-def _keep_account(request: HttpRequest, user: User, **_: Any) -> None:
-    if keep_account(user):
+def _cancel_deletion(request: HttpRequest, user: User, **_: Any) -> None:
+    if cancel_deletion(user):
         messages.success(request, "Welcome back. Your account will not be deleted.", fail_silently=True)

@@ -1,4 +1,4 @@
-"""Limits on client logins by password and on the REST API, counted in Valkey: against guessing and floods.
+"""Limits on client logins by password and on the REST API, counted in Valkey, against guessing and floods.
 
 Two counters of failures (per account, per address) and one of all checks per address, each in a fixed window.
 Accounts and addresses are counted under hashes, so no e-mail or IP address is kept. While Valkey is down
@@ -29,12 +29,13 @@ log = structlog.get_logger("throttle")
 
 CHECKS_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
-# Slow hashes at once in this process, and how long a login waits for its turn: others keep their threads.
+# Slow hashes that may be computed at once in this process, and how long a login waits for a slot. So logins cannot
+# take all threads.
 CONCURRENT_CHECKS: Final = 2
-TURN_WAIT_SECS: Final = 5.0
+HASH_SLOT_WAIT_SECS: Final = 5.0
 VALKEY_TIMEOUT_SECS: Final = 1.0
 
-_turns = threading.BoundedSemaphore(CONCURRENT_CHECKS)
+_hash_slots = threading.BoundedSemaphore(CONCURRENT_CHECKS)
 
 
 class Throttled(Exception):
@@ -45,8 +46,8 @@ class Throttled(Exception):
         self.until = until
 
 
-class Busy(Exception):
-    """No turn to check a password came free within TURN_WAIT_SECS."""
+class NoHashSlot(Exception):
+    """No hash slot came free within HASH_SLOT_WAIT_SECS."""
 
 
 def admit(login: str, address: str) -> None:
@@ -65,7 +66,7 @@ def count_failure(login: str, address: str) -> None:
         limiter.hit(_failures(), "account", _digest(login))
         limiter.hit(_failures(), "address", _digest(network_of(address)))
     except RedisError as error:
-        _open(error)
+        _log_unlimited(error)
 
 
 def admit_new_account(address: str) -> None:
@@ -79,14 +80,14 @@ def admit_api(user_id: int) -> None:
 
 
 @contextmanager
-def turn() -> Iterator[None]:
-    """Hold one of the few places for slow hashes; raises Busy when none comes free in time."""
-    if not _turns.acquire(timeout=TURN_WAIT_SECS):
-        raise Busy
+def hash_slot() -> Iterator[None]:
+    """Hold one of the few slots for slow hashes; raises NoHashSlot when none comes free in time."""
+    if not _hash_slots.acquire(timeout=HASH_SLOT_WAIT_SECS):
+        raise NoHashSlot
     try:
         yield
     finally:
-        _turns.release()
+        _hash_slots.release()
 
 
 def network_of(address: str) -> str:
@@ -110,7 +111,7 @@ def _refuse_if_spent(item: RateLimitItem, kind: str, whom: str) -> None:
         if not limiter.test(item, kind, _digest(whom)):
             raise Throttled(_reset_time(limiter, item, kind, whom))
     except RedisError as error:
-        _open(error)
+        _log_unlimited(error)
 
 
 def _take(item: RateLimitItem, kind: str, whom: str) -> None:
@@ -119,14 +120,14 @@ def _take(item: RateLimitItem, kind: str, whom: str) -> None:
         if not limiter.hit(item, kind, _digest(whom)):
             raise Throttled(_reset_time(limiter, item, kind, whom))
     except RedisError as error:
-        _open(error)
+        _log_unlimited(error)
 
 
 def _reset_time(limiter: FixedWindowRateLimiter, item: RateLimitItem, kind: str, whom: str) -> datetime:
     return datetime.fromtimestamp(limiter.get_window_stats(item, kind, _digest(whom)).reset_time, UTC)
 
 
-def _open(error: RedisError) -> None:
+def _log_unlimited(error: RedisError) -> None:
     log.warning("login_limits_off", reason=type(error).__name__)
 
 

@@ -50,7 +50,7 @@ class TokenForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def tokens(request: HttpRequest) -> HttpResponse:
-    """Which programs can read my history by the REST API? Make a token, which is shown this once."""
+    """The tokens of the REST API, and the form that makes one; a new token is shown this once."""
     user = signed_in(request)
     form = TokenForm(request.POST if request.method == "POST" else None)
     token = None
@@ -70,7 +70,7 @@ def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpRespo
     found = list(valid_tokens().filter(user=signed_in(request)))
     context = {"form": form, "token": token, "tokens": found, "now": timezone.now()}
     response = render(request, "portal/tokens.html", context, status=200 if not form.errors else 422)
-    # The page has a secret in it, once.
+    # The page may have the new token in it.
     response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -78,7 +78,7 @@ def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpRespo
 @require_POST
 @login_required
 def replace(request: HttpRequest, pk: int) -> HttpResponse:
-    """Put a fresh token in the place of one, as one does after it was seen by somebody."""
+    """Replace a token by a fresh one, for instance after somebody has seen it."""
     token = replace_token(signed_in(request), pk)
     if token is None:
         raise Http404

@@ -1,29 +1,41 @@
-"""Pages of the account that allauth does not have: the keys of the volunteer's BOINC clients."""
+"""The pages of one's account: the name, the e-mail address, the sessions, and the keys of one's BOINC clients."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Final
+from typing import Any, Final
 
+from allauth.account.models import EmailAddress
+from allauth.account.views import EmailView
+from allauth.usersessions import app_settings
+from allauth.usersessions.models import UserSession
+from allauth.usersessions.views import ListUserSessionsView
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.contrib.sessions.models import Session
+from django.db.models import Exists, OuterRef
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from portal.models import ClientKey
+from portal.models import MAX_NAME_CHARS, ClientKey
 from portal.people.access import get_own_key, signed_in
 from portal.people.accounts import revoke_all_client_keys, revoke_client_key
 
 REVOKED_SHOWN: Final = 20
 REVOKED_SINCE: Final = dt.timedelta(days=90)
+NAME_HELP: Final = (
+    "What this site and your BOINC clients call you; nobody else sees it. Without one it is the part of your e-mail"
+    " address before the @."
+)
 
 
 @require_safe
 @login_required
 def keys(request: HttpRequest) -> HttpResponse:
-    """Which clients can report as me, and how do I shut one out?"""
+    """The keys of one's BOINC clients, each with a button that revokes it."""
     own = ClientKey.objects.filter(user=signed_in(request)).select_related("host")
     since = timezone.now() - REVOKED_SINCE
     context = {
@@ -50,3 +62,77 @@ def revoke_keys(request: HttpRequest) -> HttpResponse:
     number = revoke_all_client_keys(signed_in(request))
     messages.success(request, f"{number} keys are revoked." if number != 1 else "The key is revoked.")
     return redirect("keys")
+
+
+class ChangeEmailView(EmailView):
+    """allauth's page, but an address becomes the login only when it is confirmed."""
+
+    def _action_primary(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponseRedirect(self.get_success_url())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """``current_emailaddress`` is the login, ``new_emailaddress`` the one that waits for a confirmation."""
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        unconfirmed = EmailAddress.objects.filter(user=self.request.user, verified=False)
+        awaited = unconfirmed.exclude(email=self.request.user.email).last()
+        login = EmailAddress.objects.filter(user=self.request.user, email=self.request.user.email).first()
+        # A login that was never confirmed waits itself, unless another address is to replace it.
+        context["new_emailaddress"] = awaited or unconfirmed.filter(email=self.request.user.email).first()
+        context["current_emailaddress"] = login if login != context["new_emailaddress"] else None
+        return context
+
+
+change_email = login_required(ChangeEmailView.as_view())
+
+
+class ProfileForm(forms.Form):
+    """The display name."""
+
+    name = forms.CharField(
+        label="Display name",
+        required=False,
+        max_length=MAX_NAME_CHARS,
+        help_text=NAME_HELP,
+        widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
+    )
+
+    def clean_name(self) -> str:
+        name = " ".join(str(self.cleaned_data["name"]).split())
+        if not name.isprintable():
+            raise forms.ValidationError("The name has a character that cannot be shown. Leave it out.")
+        return name
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def profile(request: HttpRequest) -> HttpResponse:
+    """The display name, and the form that changes it."""
+    user = signed_in(request)
+    form = ProfileForm(request.POST if request.method == "POST" else None, initial={"name": user.name})
+    if request.method == "POST" and form.is_valid():
+        user.name = form.cleaned_data["name"]
+        user.save(update_fields=["name"])
+        messages.success(
+            request,
+            f"Saved. You are called {user.display_name}; your BOINC clients learn of it at their next contact.",
+        )
+        return redirect("profile")
+    return render(request, "portal/profile.html", {"form": form}, status=422 if form.errors else 200)
+
+
+class SessionsView(ListUserSessionsView):
+    """allauth's page, with the sessions that are alive read in one statement instead of one for each."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        # Skips allauth's own method, which looks up each session.
+        context: dict[str, Any] = super(ListUserSessionsView, self).get_context_data(**kwargs)
+        alive = Session.objects.filter(session_key=OuterRef("session_key"), expire_date__gt=timezone.now())
+        sessions = list(UserSession.objects.filter(Exists(alive), user=self.request.user).order_by("created_at", "pk"))
+        return context | {
+            "sessions": sessions,
+            "session_count": len(sessions),
+            "show_last_seen_at": app_settings.TRACK_ACTIVITY,
+        }
+
+
+sessions = login_required(SessionsView.as_view())

@@ -20,7 +20,7 @@ _NBSP = "\u00a0"
 _RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 _NOTHING = "\u2013"  # an en dash where there is no number
 _MICRO_SECS_A_DAY = 86_400 * MICRO
-_MOST = 1e15
+_MAX_EXACT = 1e15
 
 
 def _grouped(value: float, decimals: int = 0) -> str:
@@ -66,16 +66,16 @@ def credit(micro: float | None) -> SafeString:
 
 @register.filter
 def credits(number: float | None) -> SafeString:
-    """A number of credits as it is: what `credit` does for micro-credits. More than any job can bring: shortened."""
-    if number is not None and not abs(number) <= _MOST:
+    """A number of credits, as `credit` shows micro-credits; one larger than any job can bring is shortened."""
+    if number is not None and not abs(number) <= _MAX_EXACT:
         return format_html("{}", significant(number))
     return credit(None if number is None else number * MICRO)
 
 
 @register.filter
 def secs(number: float | None) -> SafeString:
-    """Seconds of run time: what `duration` does for micro-seconds. None for what no clock can have measured."""
-    return duration(number * MICRO if number is not None and 0 <= number <= _MOST else None)
+    """Seconds of run time, as `duration` shows micro-seconds; a dash for values that no clock can have measured."""
+    return duration(number * MICRO if number is not None and 0 <= number <= _MAX_EXACT else None)
 
 
 @register.filter
@@ -99,15 +99,6 @@ def duration(micro: float | None) -> SafeString:
     days = _three_digits(micro / _MICRO_SECS_A_DAY)
     exact = f"{_grouped(micro / MICRO, 3)} s = {days} days of processor time"
     return format_html('<span title="{}">{}</span>', exact, duration_text(micro))
-
-
-@register.filter
-def processor_days(micro: float | None) -> str:
-    """Micro-seconds as days of processor time: "53.5 days"."""
-    if micro is None:
-        return _NOTHING
-    days = _three_digits(micro / _MICRO_SECS_A_DAY)
-    return f"{days}{_NBSP}{'day' if days == '1' else 'days'}"
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""Small drawings as SVG: a bar for a part of a whole, a row of thin bars for a month. They need no script."""
+"""Small drawings as SVG, without scripts: a bar for a part of a whole, and a row of thin bars for a month."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sparkline(days: Sequence[tuple[dt.date, int]]) -> SafeString:
     highest = max((amount for _, amount in days), default=0)
     bars = []
     for index, (day, amount) in enumerate(days):
-        # What is there at all must be seen: at least a pixel.
+        # Whatever is not zero must be visible: at least a pixel.
         height = max(1.0, amount / highest * (_HEIGHT - 2)) if amount else 0.0
         classes = "spark__today" if index == len(days) - 1 else "spark__day"
         title = f"{day.isoformat()}: {credit_text(amount)} credits"

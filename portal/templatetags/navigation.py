@@ -17,7 +17,7 @@ def _link(context: dict[str, Any], name: str, label: str, *, below: bool) -> Saf
     try:
         url = reverse(name)
     except NoReverseMatch:
-        # A room of the site that this installation does not have.
+        # A part of the site that this installation does not have (settings.ROOMS).
         return mark_safe("")
     request = context.get("request")
     path = request.path if request is not None else ""

@@ -1,4 +1,4 @@
-"""What every template may know of the site and of who is signed in."""
+"""The template context that every page has: the site, and who is signed in."""
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
@@ -11,7 +11,7 @@ def site(request: HttpRequest) -> dict[str, object]:
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
         "signup_open": settings.SIGNUP_OPEN,
-        # Asked only where a template looks at it.
+        # Read from the database only where a template uses it.
         "email_to_confirm": SimpleLazyObject(lambda: _email_to_confirm(request)),
     }
 

@@ -1,8 +1,7 @@
-"""Middleware of the site: BOINC clients past all the rest, one log line per request, the admin's CSP."""
+"""Middleware: BOINC clients bypass everything else; one log line per request; a content policy for the admin."""
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 from time import perf_counter
 from typing import Final
@@ -25,8 +24,8 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 class ClientMiddleware:
     """Hands requests of BOINC clients straight to their view: no session, no cookies, no redirects, no CSRF.
 
-    Only where Django alone is served: else the event loop answers them (`portal.clients`). Load balancers' probes,
-    asked under any host name, go the same way.
+    Needed only where Django is served alone: otherwise the event loop answers clients (`portal.clients`). Probes of
+    load balancers, which come under any host name, are handled the same way.
     """
 
     def __init__(self, get_response: Handler) -> None:
@@ -34,8 +33,9 @@ class ClientMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         path = request.path_info
-        if settings.BEHIND_PROXY:
-            _take_forwarded_address(request)
+        forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if settings.BEHIND_PROXY else ""
+        if address := request_handler.forwarded_address(forwarded):
+            request.META["REMOTE_ADDR"] = address
         if path in settings.CLIENT_PATHS:
             return self._view(request)
         if path not in PROBES:
@@ -49,15 +49,6 @@ class ClientMiddleware:
         view = resolve(request.path_info)
         response: HttpResponse = view.func(request, *view.args, **view.kwargs)
         return response
-
-
-def _take_forwarded_address(request: HttpRequest) -> None:
-    """Behind a proxy, the address is the last one of X-Forwarded-For: the proxy's own word, all others are claims."""
-    address = request.META.get("HTTP_X_FORWARDED_FOR", "").rsplit(",", 1)[-1].strip()
-    try:
-        request.META["REMOTE_ADDR"] = str(ipaddress.ip_address(address))
-    except ValueError:
-        return
 
 
 class RequestLogMiddleware:
@@ -93,7 +84,7 @@ class RequestLogMiddleware:
 
 
 class ContentPolicyMiddleware(CSPMiddleware):
-    """The site's strict content security policy, but for the admin, whose templates need a wider one."""
+    """The site's strict content security policy; the admin, whose templates need more, has a wider one."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False

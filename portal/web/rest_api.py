@@ -1,4 +1,4 @@
-"""What all views of the REST API share: who asks, what they may read, how often, and pages along a key.
+"""What all views of the REST API share: authentication, scopes, throttling, and pages by cursor.
 
 A request names a token in its Authorization header, or comes from somebody signed in on the site. Views read only,
 unless they say otherwise.
@@ -24,7 +24,7 @@ from rest_framework.views import APIView
 
 from portal.models import ApiToken, User
 from portal.people import throttle
-from portal.people.api_tokens import recognise_token
+from portal.people.api_tokens import find_valid_token
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
@@ -39,7 +39,7 @@ class TokenAuthentication(BaseAuthentication):
         kind, _, text = get_authorization_header(request).partition(b" ")
         if kind.lower() != b"bearer":
             return None
-        token = recognise_token(text.strip().decode("ascii", "replace"))
+        token = find_valid_token(text.strip().decode("ascii", "replace"))
         if token is None:
             raise AuthenticationFailed("This token is not valid, or not any more. Make one at /account/tokens/.")
         return token.user, token
@@ -49,7 +49,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library has no types here
-    """Tells the API's description of the tokens."""
+    """Describes the tokens in the API's schema."""
 
     target_class = TokenAuthentication
     name = "token"
@@ -58,7 +58,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         return {"type": "http", "scheme": "bearer", "description": "A token from /account/tokens/."}
 
 
-class MayRead(BasePermission):
+class HasScope(BasePermission):
     """Whoever is signed in on the site reads all that is theirs; a token, what its scopes name."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
@@ -70,7 +70,7 @@ class MayRead(BasePermission):
         return True
 
 
-class PerUser(BaseThrottle):
+class UserThrottle(BaseThrottle):
     """So many requests a minute for each volunteer, by all tokens together."""
 
     wait_secs = 0.0
@@ -110,14 +110,14 @@ class ApiView(APIView):
     scope: ClassVar[str]
     query_class: ClassVar[type[serializers.Serializer[Any]]] = NoQuery
     authentication_classes = (TokenAuthentication, SessionAuthentication)
-    permission_classes = (MayRead,)
-    throttle_classes = (PerUser,)
+    permission_classes = (HasScope,)
+    throttle_classes = (UserThrottle,)
     renderer_classes = (JSONRenderer,)
     http_method_names = ["get", "head", "options"]
 
     @property
     def volunteer(self) -> User:
-        """Whose data it is about; `MayRead` has seen to it that there is somebody."""
+        """Whose data the request reads; `HasScope` has made sure that there is somebody."""
         user = self.request.user
         if not isinstance(user, User):
             raise NotAuthenticated

@@ -1,7 +1,7 @@
 """A computer's hardware out of the client's <host_info> (BOINC protocol, host description and coprocessors).
 
-Every number has a range that any real machine is in. One that is outside is left out and listed as a fault:
-a strange computer is no reason to refuse its report. Pure: bytes in, dataclasses out.
+Every number has a range that holds any real machine. A number outside it is left out and listed as a fault: a strange
+computer is no reason to refuse its report. Pure: bytes in, dataclasses out.
 """
 
 import hashlib

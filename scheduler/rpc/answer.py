@@ -27,7 +27,7 @@ from typing import Final
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
 from credit.engine.states import ServerState
-from portal.clients.request_handler import beside
+from portal.clients.request_handler import best_effort
 from portal.clients.wants import Steps, Transaction, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError
@@ -82,9 +82,9 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
             taken.release()
     else:
         raise ClientAuthError(ERR_GENERIC, "This computer's record changes all the time. Try again in a minute.")
-    yield from beside(_note_key_use(account, host_id, now))
-    yield from beside(_converge(request, account))
-    yield from beside(preferences.keep_newer(request, account, now))
+    yield from best_effort(_note_key_use(account, host_id, now))
+    yield from best_effort(_converge(request, account))
+    yield from best_effort(preferences.keep_newer(request, account, now))
     return render_reply(answered)
 
 

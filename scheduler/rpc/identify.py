@@ -16,9 +16,10 @@ from django.conf import settings
 from django.db import transaction
 
 from portal.clients.wants import Steps
-from portal.computers.identify import Appearance, new_host, recognise
+from portal.computers import identify as computers
+from portal.computers.identify import HostDescription, new_host
 from portal.models import Host, User
-from portal.people.accounts import ClientAuthError
+from portal.people.accounts import ClientAuthError, weak_key_pepper
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
 from scheduler.engine.request import SchedulerRequest
@@ -72,15 +73,15 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
     name = "" if request.allows_multiple_clients else host.domain_name
     with transaction.atomic():
         if unknown.is_copy:
-            copy = Appearance(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
+            copy = HostDescription(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
             found, created = new_host(unknown.user_id, copy, now), True
         else:
             merged = _merged_into(unknown.user_id, request.hostid)
             if merged is not None:
                 return merged
-            appearance = Appearance(None, host.host_cpid, name, host.os_name, host.p_vendor, host.p_model)
+            appearance = HostDescription(None, host.host_cpid, name, host.os_name, host.p_vendor, host.p_model)
             try:
-                found, created = recognise(unknown.user_id, appearance, now)
+                found, created = computers.identify(unknown.user_id, appearance, now)
             except User.DoesNotExist:
                 raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
     log.info("computer attached" if created else "computer recognised", host=found.pk, user=unknown.user_id)
@@ -100,4 +101,4 @@ def _key(authenticator: str) -> Mapping[str, str]:
     weak = _WEAK_KEY.fullmatch(authenticator)
     if weak is None:
         return {"key_hash": f"\\x{credentials.key_hash(authenticator).hex()}"}
-    return {"weak_user": weak[1], "weak_digest": weak[2], "pepper": credentials.weak_key_pepper()}
+    return {"weak_user": weak[1], "weak_digest": weak[2], "pepper": weak_key_pepper()}

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
+from accounting.models import Project
 from tests.support import process_guard
 from tests.support import site_process as site_module
 from tests.support.boinc_client import BOINC, BOINCCMD, BoincClient
+from tests.support.keyword_projects import make_four_projects
 from tests.support.nginx_deployment import NGINX
 from tests.support.site_process import Site
 
@@ -62,6 +64,12 @@ def site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> Iterator
     """The real site on the test's database, which it sees as the test commits to it."""
     with Site(site_var_dir, tmp_path / "site.log") as running:
         yield running
+
+
+@pytest.fixture
+def four_projects(site: Site) -> dict[str, Project]:
+    """Four projects with different keywords, by name."""
+    return make_four_projects()
 
 
 @pytest.fixture

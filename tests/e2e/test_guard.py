@@ -14,7 +14,7 @@ FAMILY = "setsid sleep 1000 & echo $$ $! > pids; wait"
 # A "test" that starts the family under a guard and then hangs.
 HANGING_TEST = f"""
 import subprocess, sys
-from tests.e2e import guard
+from tests.support import process_guard as guard
 subprocess.Popen(guard.command(["/bin/sh", "-c", {FAMILY!r}]), cwd=sys.argv[1]).wait()
 """
 

@@ -15,16 +15,14 @@ from playwright.sync_api import Page, expect
 from accounting.models import HostProject, Project
 from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
-from tests.e2e.test_keywords import four, report
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.am_rpc import CPUS, FPOPS, hours_pass
 from tests.support.browser_visitor import sign_in
+from tests.support.keyword_projects import report
 from tests.support.site_process import Site
 
 EMAIL, PASSWORD = "newcomer@example.org", "many small stones"
 CREDIT, HOUR = 1_000_000, 3_600_000_000
-
-__all__ = ["four"]
 
 
 def history_row(page: Page, day: dt.date) -> dict[str, str | None]:
@@ -34,7 +32,7 @@ def history_row(page: Page, day: dt.date) -> dict[str, str | None]:
     return {kind: row.locator(f"[data-kind={kind}]").get_attribute(attribute) for kind, attribute in kinds.items()}
 
 
-def test_from_signing_up_to_the_first_day(page: Page, site: Site, four: dict[str, Project]) -> None:
+def test_from_signing_up_to_the_first_day(page: Page, site: Site, four_projects: dict[str, Project]) -> None:
     page.goto("/")
     page.get_by_role("link", name="Create an account").click()
     page.get_by_label("E-mail address").fill(EMAIL)

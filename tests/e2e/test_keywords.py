@@ -3,54 +3,22 @@
 from __future__ import annotations
 
 import re
-import time
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from accounting.models import Project
-from accounting.rpc import account_keys
-from accounting.simulation.client import SimulatedComputer
 from portal.models import ClientKey, User
 from portal.people.accounts import issue_client_key
 from tests.support.am_rpc import make_computer
 from tests.support.browser_visitor import sign_in
+from tests.support.keyword_projects import report
 from tests.support.site_process import Site
-
-PULSARS, CLIMATE, CANCER, GERMANY = 3, 35, 14, 21
-
-
-@pytest.fixture
-def four(site: Site) -> dict[str, Project]:
-    """Sky (pulsars), Coast (climate), Cells (cancer research, in Germany) and Sums (nothing said)."""
-    found = {}
-    for name, keywords in {"Sky": [PULSARS], "Coast": [CLIMATE], "Cells": [CANCER, GERMANY], "Sums": []}.items():
-        found[name] = project = Project.objects.create(
-            name=name,
-            master_url=f"https://{name.lower()}.example.org/",
-            shared_account_key=account_keys.encrypt(f"1_{name}"),
-        )
-        for keyword in keywords:
-            project.keywords.create(keyword=keyword)
-    return found
-
-
-def report(site: Site, computer: SimulatedComputer) -> set[str]:
-    """The computer contacts the site and does as it is told; the names of the projects that it has then."""
-    request = urllib.request.Request(
-        f"{site.url}rpc.php",
-        computer.request(time.time()),
-        {"Content-Type": "application/x-www-form-urlencoded"},
-    )
-    with urllib.request.urlopen(request, timeout=30) as reply:
-        computer.apply_reply(reply.read())
-    return {re.sub(r"https://(\w+)\..*", r"\1", url).title() for url in computer.projects}
 
 
 def test_subjects_change_what_the_computer_gets_and_its_page_says_why(
-    page: Page, site: Site, alice: User, four: dict[str, Project]
+    page: Page, site: Site, alice: User, four_projects: dict[str, Project]
 ) -> None:
     computer = make_computer(alice, authenticator=issue_client_key(alice, ClientKey.Origin.ATTACH))
     assert report(site, computer) == {"Sky", "Coast", "Cells", "Sums"}
@@ -86,7 +54,7 @@ def test_subjects_change_what_the_computer_gets_and_its_page_says_why(
     terms = re.compile(r"1\.00\s+4\.61\s+0\.00\s+0\.69")
     expect(why.get_by_role("row", name=re.compile("^Sky"))).to_contain_text(terms)
 
-    page.goto(f"/projects/{four['Cells'].pk}/")
+    page.goto(f"/projects/{four_projects['Cells'].pk}/")
     expect(page.get_by_text("you said no", exact=True)).to_be_visible()
     expect(page.get_by_text("no work of yours")).to_be_visible()
 
@@ -102,7 +70,7 @@ def plain_page(browser: Browser, site: Site) -> Iterator[Page]:
 
 
 def test_the_tree_works_without_scripts_and_by_keyboard(
-    plain_page: Page, site: Site, alice: User, four: dict[str, Project]
+    plain_page: Page, site: Site, alice: User, four_projects: dict[str, Project]
 ) -> None:
     sign_in(plain_page.context, site, alice)
     plain_page.goto("/projects/keywords/")

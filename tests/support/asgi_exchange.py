@@ -12,7 +12,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.db import close_old_connections
 
 from portal.clients.application import ClientApplication
-from portal.clients.batching import Batching
+from portal.clients.batching import Batcher
 from portal.clients.bodies import Message
 from portal.clients.factory import connection_params
 from portal.clients.pages import Pages
@@ -45,7 +45,7 @@ def ask(*asked: Asked, **options: Any) -> list[Reply]:
     """The replies to these requests, which come at the same moment; ``options`` replace the application's."""
 
     async def all_at_once() -> list[Reply]:
-        batching = Batching(connection_params(), close_old_connections)
+        batcher = Batcher(connection_params(), close_old_connections)
         given = {
             "paths": settings.CLIENT_PATHS,
             "is_behind_proxy": settings.BEHIND_PROXY,
@@ -54,11 +54,11 @@ def ask(*asked: Asked, **options: Any) -> list[Reply]:
             "pages": Pages(WSGIHandler(), settings.CLIENT_BODY_SECS),
             **options,
         }
-        application = ClientApplication(batching=batching, **given)
+        application = ClientApplication(batcher=batcher, **given)
         try:
             return await asyncio.gather(*[_exchange(application, each) for each in asked])
         finally:
-            await batching.close()
+            await batcher.close()
 
     return asyncio.run(all_at_once())
 

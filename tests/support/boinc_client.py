@@ -11,8 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from portal.benchmarks.server import free_port
 from tests.support import process_guard
-from tests.support.wait import free_port, wait_until
+from tests.support.wait import wait_until
 
 BOINC = "/usr/bin/boinc"
 BOINCCMD = "/usr/bin/boinccmd"

@@ -1,4 +1,4 @@
-"""Use cases that say what they were asked, or fail, for tests of what answers clients."""
+"""Use cases that tell what they were given, or fail, for tests of the drivers."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def _fail() -> None:
 
 
 def count(request: ClientRequest) -> Steps[ClientReply]:
-    """Needs Django's connection."""
+    """Uses Django's connection."""
     number = yield from in_thread(ContentType.objects.count)
     return ClientReply(str(number).encode())
 
 
 def wait(request: ClientRequest) -> Steps[ClientReply]:
-    """Until `goes_on`."""
+    """Waits until `goes_on`."""
     yield from in_thread(goes_on.wait, 20)
     return ClientReply(b"went on")
 
 
 def sum_up(request: ClientRequest) -> Steps[ClientReply]:
-    """Of a stream: how long it was."""
+    """The length of a stream."""
     nbytes = 0
     while part := (yield ReadBody(1000)):
         nbytes += len(part)

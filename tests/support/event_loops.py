@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from django.db import close_old_connections
 
-from portal.clients.batching import Batching
+from portal.clients.batching import Batcher
 from portal.clients.factory import connection_params
 from portal.clients.wants import Steps
 
@@ -26,14 +26,14 @@ class Loop:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self.batching: Batching = self._do(self._make())
+        self.batcher: Batcher = self._do(self._make())
         return self
 
-    async def _make(self) -> Batching:
-        return Batching(connection_params(), close_old_connections)
+    async def _make(self) -> Batcher:
+        return Batcher(connection_params(), close_old_connections)
 
     def __exit__(self, *_: object) -> None:
-        self._do(self.batching.close())
+        self._do(self.batcher.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -42,7 +42,7 @@ class Loop:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_SECS)
 
     def submit(self, steps: Steps[Result]) -> Future[Result]:
-        return asyncio.run_coroutine_threadsafe(self.batching.run(steps), self._loop)
+        return asyncio.run_coroutine_threadsafe(self.batcher.run(steps), self._loop)
 
     def run(self, steps: Steps[Result]) -> Result:
         return self.submit(steps).result(PATIENCE_SECS)
@@ -51,7 +51,7 @@ class Loop:
         """What each returns or raises; they begin within one pass of the loop."""
 
         async def all_of_them() -> list[Result | BaseException]:
-            return await asyncio.gather(*[self.batching.run(each) for each in steps], return_exceptions=True)
+            return await asyncio.gather(*[self.batcher.run(each) for each in steps], return_exceptions=True)
 
         found: list[Result | BaseException] = self._do(all_of_them())
         return found

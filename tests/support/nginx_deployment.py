@@ -15,14 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
+from portal.benchmarks.server import free_port
 from tests.support import process_guard
 from tests.support.site_process import CHECKOUT, environment
-from tests.support.wait import free_port, wait_until
+from tests.support.wait import wait_until
 
 NGINX: Final = "/usr/sbin/nginx"
 DEPLOY: Final = CHECKOUT / "deploy"
 ADDRESS_HEADER: Final = "X-Test-Address"
-"""A client that sends it is taken for one at that address: an IPv6 address, say, that this machine has not."""
+"""A client that sends it counts as one at that address, such as an IPv6 address that this machine does not have."""
 # What Debian's nginx.conf and docs/deploy.md have, for one process that writes below the test's folder.
 _MAIN: Final = """\
 {user}daemon off;

@@ -1,4 +1,4 @@
-"""Reads pages as tests need it: elements by name and attributes, and the words that a visitor sees."""
+"""Reads pages for tests: elements by name and attributes, and the words that a visitor sees."""
 
 from __future__ import annotations
 

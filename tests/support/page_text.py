@@ -1,4 +1,4 @@
-"""A page as a reader meets it: its text without tags, white space folded."""
+"""The text of a page, without tags and with white space folded."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _children() -> list[int]:
 
 
 def _kill_rest() -> None:
-    """Kill what the command left behind, round after round: each that dies may hand its own children on."""
+    """Kill what the command left behind, in rounds: the children of a process that dies come to the guard."""
     while pids := _children():
         for pid in pids:
             os.kill(pid, signal.SIGKILL)

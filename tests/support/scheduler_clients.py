@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.clients import plain
-from portal.clients.batching import Batching
+from portal.clients.batching import Batcher
 from portal.clients.factory import connection_params
 from portal.clients.wants import Steps
 from portal.models import ClientKey, User
@@ -204,11 +204,11 @@ def at_once(*cases: Steps[Any]) -> list[Any]:
     """What these use cases return or raise if the event loop begins all of them at the same time."""
 
     async def run() -> list[Any]:
-        batching = Batching(connection_params(), connections.close_all)
+        batcher = Batcher(connection_params(), connections.close_all)
         try:
-            return await asyncio.gather(*map(batching.run, cases), return_exceptions=True)
+            return await asyncio.gather(*map(batcher.run, cases), return_exceptions=True)
         finally:
-            await batching.close()
+            await batcher.close()
 
     with pytest.MonkeyPatch.context() as patch:
         # Django's ORM, which would hold up the loop, is then refused there.

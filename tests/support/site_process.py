@@ -19,9 +19,10 @@ from urllib.parse import urlsplit, urlunsplit
 from django.conf import settings
 from django.db import connection
 
+from portal.benchmarks.server import free_port
 from portal.wire import signing
 from tests.support import process_guard
-from tests.support.wait import free_port, wait_until
+from tests.support.wait import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # As in the Procfile.

@@ -1,8 +1,9 @@
-"""Waiting for something that another process or thread does, and tells nobody: ask again and again, not for ever."""
+"""Waiting for other processes and threads that give no sign: polling, with a time limit."""
 
-import socket
+import fcntl
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 POLL_SECS = 0.2
@@ -16,13 +17,20 @@ def wait_until(ask: Callable[[], Answer], what: str, timeout_secs: float, poll_s
     while not (answer := ask()):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout_secs:g} s in vain for {what}")
-        # Another process, or a thread within a library: there is nothing that could wake this one.
+        # Another process, or a thread within a library: nothing could wake this one.
         time.sleep(poll_secs)
     return answer
 
 
-def free_port() -> int:
-    """Return a loopback port that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def wait_for_lock(lock: Path, timeout_secs: float = 30.0) -> None:
+    """Return when no process holds this lock file any more."""
+
+    def is_free() -> bool:
+        with lock.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    wait_until(is_free, f"{lock} to be released", timeout_secs, poll_secs=0.02)

@@ -24,7 +24,7 @@ from accounting.preferences.save import save_set
 from accounting.simulation.client import SimulatedComputer
 from portal.models import Host, User
 from portal.people.api_tokens import issue_token
-from portal.people.deletion import GRACE, OperatorsStay, ask_deletion, due_for_erasure, keep_account
+from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion, cancel_deletion, due_for_erasure
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
 from scheduler.models import HostRecord, UserPreferences
 from tests.support.accounting_factories import credit, make_host, make_note
@@ -79,13 +79,13 @@ def test_a_login_undoes_it(signed_in: Client, alice: User) -> None:
 def test_asking_again_does_not_prolong_it(alice: User) -> None:
     due = ask_deletion(alice)
     assert ask_deletion(alice) == due
-    assert keep_account(alice) and not keep_account(alice)
+    assert cancel_deletion(alice) and not cancel_deletion(alice)
 
 
 def test_an_operator_is_not_deleted(client: Client, operator: User) -> None:
     client.force_login(operator)
     assert client.post(DELETE, {"password": "operator's secret"}).status_code == 422
-    with pytest.raises(OperatorsStay):
+    with pytest.raises(OperatorCannotLeave):
         ask_deletion(operator)
     assert asked_at(operator) is None
 
@@ -152,7 +152,7 @@ def test_others_and_their_numbers_stay(alice: User, left: list[int], bob: User, 
 
 
 def test_who_comes_back_at_the_last_moment_stays(alice: User, left: list[int]) -> None:
-    keep_account(alice)
+    cancel_deletion(alice)
     assert erasure.erase_due(timezone.now() + GRACE) == 0
     assert Host.objects.filter(owner=alice).count() == 3
 

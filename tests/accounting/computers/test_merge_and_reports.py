@@ -13,7 +13,7 @@ from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import Day, HostProject, Project
 from accounting.simulation.client import SimulatedComputer
-from portal.computers.identify import Appearance, recognise
+from portal.computers.identify import HostDescription, identify
 from portal.models import Host, User
 from tests.support.am_rpc import HOUR, START, call, credited, host_of, hours_credited, make_computer, token_of, work
 
@@ -107,7 +107,7 @@ def test_a_merge_waits_for_a_first_contact_that_has_found_one_of_the_two(alice: 
     new = worked(alice, "after", projects[0], START + 30 * DAY, 5)
     pair = host_of(old).pk, host_of(new).pk
     found = host_of(old)
-    seen = Appearance(None, found.host_cpid, found.domain_name, found.os_name, found.p_vendor, found.p_model)
+    seen = HostDescription(None, found.host_cpid, found.domain_name, found.os_name, found.p_vendor, found.p_model)
     outcome: list[object] = []
 
     def join() -> None:
@@ -121,7 +121,7 @@ def test_a_merge_waits_for_a_first_contact_that_has_found_one_of_the_two(alice: 
             connection.close()
 
     with transaction.atomic():
-        assert recognise(alice.pk, seen, START + 40 * DAY) == (found, False)
+        assert identify(alice.pk, seen, START + 40 * DAY) == (found, False)
         thread = threading.Thread(target=join, daemon=True)
         thread.start()
         thread.join(timeout=30)

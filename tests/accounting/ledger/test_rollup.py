@@ -6,7 +6,6 @@ import datetime as dt
 
 import psycopg
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from accounting import tasks
@@ -14,6 +13,7 @@ from accounting.engine.amounts import MICRO
 from accounting.ledger import check, rollup
 from accounting.ledger.sql import WAIT_FOR_LOCK, AdvisoryLock
 from accounting.models import Day, Project, ProjectDay, UserProject
+from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.accounting_factories import at, credit, make_host, make_project
 
@@ -149,10 +149,7 @@ def test_the_task_rolls_up_to_now(project: Project, attic: Host) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_second_run_at_the_same_time_leaves_it_to_the_first(project: Project) -> None:
-    parameters = connection.get_connection_params()
-    for option in ("pool", "prepare_threshold", "context", "cursor_factory"):
-        parameters.pop(option, None)
-    with psycopg.connect(**parameters) as other:
+    with psycopg.connect(**psycopg_params()) as other:
         other.execute(WAIT_FOR_LOCK, [AdvisoryLock.ROLL_UP.value])
         assert not rollup.roll_up(at("2026-03-10"))
         other.rollback()

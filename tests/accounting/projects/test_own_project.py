@@ -11,8 +11,8 @@ from pytest_django import Settings
 from accounting.models import Project
 from accounting.projects import own_project
 from portal.models import ClientKey, User
-from portal.people.accounts import issue_client_key
-from portal.wire.credentials import key_hash, weak_key
+from portal.people.accounts import issue_client_key, weak_key
+from portal.wire.credentials import key_hash
 from scheduler.programs import code_signing
 from tests.support.am_rpc import attach, make_computer, sync
 from tests.support.scheduler_clients import Computer, value

@@ -22,6 +22,7 @@ from pytest_django.live_server_helper import LiveServer
 from accounting.ledger import check
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from accounting.simulation.client import SimulatedComputer
+from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.am_rpc import Reply, attach, host_of, hours_credited, hours_pass, post, sync, work
 
@@ -44,10 +45,7 @@ Client().post("/rpc.php", sys.stdin.buffer.read(), content_type="text/xml")
 @contextmanager
 def held(table: str, host: Host) -> Iterator[psycopg.Connection[Any]]:
     """Somebody else holds the host's rows of this table."""
-    parameters = connection.get_connection_params()
-    for pool_option in ("pool", "prepare_threshold", "context", "cursor_factory"):
-        parameters.pop(pool_option, None)
-    with psycopg.connect(**parameters) as other:
+    with psycopg.connect(**psycopg_params()) as other:
         other.execute(f"SELECT 1 FROM {table} WHERE host_id = %s FOR UPDATE", [host.pk])
         yield other
 

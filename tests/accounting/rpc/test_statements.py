@@ -134,7 +134,7 @@ def test_requests_that_come_together_cost_two_statements_in_all(alice: User, pro
             reports(loop)  # makes the connections, reads the projects, prepares the statements
         sent: list[str] = []
         with ExitStack() as stack:
-            for lane in (loop.batching._reads, loop.batching._writes):
+            for lane in (loop.batcher._reads, loop.batcher._writes):
                 (kept,) = lane._kept
                 stack.enter_context(traced(kept.connection.pgconn, sent))
             replies = reports(loop)

@@ -6,10 +6,10 @@ import datetime as dt
 
 import psycopg
 import pytest
-from django.db import connection
 
 from credit.models import App, AppSnapshot, AppVersion, AppVersionSnapshot, ProcessorType, RuleSet, VersionAverage
 from credit.statistics.feeder import feed
+from portal.clients.factory import psycopg_params
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.validator_runs import record, volunteers
 
@@ -91,10 +91,7 @@ def test_scales_that_cannot_be_are_refused() -> None:
 def test_one_feeder_runs_at_a_time() -> None:
     app = make_app()
     make_version(app, pfc_n=100, pfc_avg=2.0)
-    parameters = connection.get_connection_params()
-    for option in ("pool", "prepare_threshold", "context", "cursor_factory"):
-        parameters.pop(option, None)
-    with psycopg.connect(**parameters) as other:
+    with psycopg.connect(**psycopg_params()) as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", [0x6366])
         assert feed(NOON).is_skipped
         assert scales(app) == [None]

@@ -16,6 +16,7 @@ from credit import tasks
 from credit.models import App, Workunit
 from credit.validator import worker
 from portal.celery import app as celery_app
+from portal.clients.factory import psycopg_params
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.validator_runs import RIGHT, WRONG, done, report, volunteers
 
@@ -68,10 +69,7 @@ def test_only_apps_with_work_that_is_due_are_waiting() -> None:
 def test_no_more_validators_than_slots_work_on_an_app(settings: Settings) -> None:
     app = make_app()
     waiting(app, 1)
-    parameters = connection.get_connection_params()
-    for option in ("pool", "prepare_threshold", "context", "cursor_factory"):
-        parameters.pop(option, None)
-    with psycopg.connect(**parameters) as other:
+    with psycopg.connect(**psycopg_params()) as other:
         other.execute("SELECT pg_advisory_lock(%s, %s)", [0x6376, app.pk * 64])
         assert worker.run_until_idle(app, run_secs=60) is False
         assert Workunit.objects.filter(need_validate=True).count() == 1

@@ -1,4 +1,4 @@
-"""Use cases on the event loop: what waits goes to the database together, and each gets its own, or its own fault."""
+"""Use cases on the event loop: queries that wait are sent together, and each request gets its own result or fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from django.db import close_old_connections, connection
 from psycopg_pool import PoolTimeout
 
 from portal.clients import batching, plain
-from portal.clients.batching import Batching
+from portal.clients.batching import Batcher
 from portal.clients.factory import connection_params
 from portal.clients.wants import (
     APART,
@@ -46,12 +46,16 @@ Result = TypeVar("Result")
 
 ADD = Statement("SELECT n, n + 1, count(*) OVER () FROM unnest(%(numbers)s::integer[]) n")
 INVERT = Statement("SELECT n, 12 / n, count(*) OVER () FROM unnest(%(numbers)s::integer[]) n")
+NPREPARED = Statement(
+    "SELECT n, (SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%pg_prepared%'), 1"
+    " FROM unnest(%(numbers)s::integer[]) n"
+)
 RENAME = Statement("UPDATE portal_user SET name = %(name)s::text WHERE id = %(id)s::bigint RETURNING name")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calculate(Query):
-    """Of a number: the result, and how many were in its batch. A left-out number is done by itself."""
+    """For a number: the result, and how many were in its batch. A number that is left out is done by itself."""
 
     number: int
     statement: Statement = ADD
@@ -83,7 +87,7 @@ class Calculate(Query):
 
 
 class Rename(Calculate):
-    """Of the user with this number."""
+    """Renames the user with this id."""
 
     is_write: ClassVar[bool] = True
 
@@ -97,13 +101,13 @@ class Rename(Calculate):
         return [name for (name,) in rows] or [APART]
 
 
-def once(query: Query) -> Steps[Any]:
-    return (yield query)
+def once(want: Any) -> Steps[Any]:
+    return (yield want)
 
 
-def on_loop(work: Callable[[Batching], Awaitable[Result]]) -> Result:
+def on_loop(work: Callable[[Batcher], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        made = Batching(connection_params(), close_old_connections)
+        made = Batcher(connection_params(), close_old_connections)
         try:
             return await work(made)
         finally:
@@ -127,7 +131,7 @@ def test_who_comes_alone_is_served_at_once() -> None:
 
 
 def test_what_comes_while_the_connection_is_busy_goes_together_next() -> None:
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         first = asyncio.create_task(made.run(once(Calculate(1))))
         while made._reads._nfree:
             await asyncio.sleep(0)
@@ -149,8 +153,8 @@ def test_a_batch_has_one_query_of_each_owner() -> None:
 
 
 def test_a_batch_has_no_more_than_the_most() -> None:
-    found = all_at_once(*[once(Calculate(number)) for number in range(batching.MOST + 1)])
-    assert [nbatch for _, nbatch in found] == [batching.MOST] * batching.MOST + [1]
+    found = all_at_once(*[once(Calculate(number)) for number in range(batching.MAX_BATCH_QUERIES + 1)])
+    assert [nbatch for _, nbatch in found] == [batching.MAX_BATCH_QUERIES] * batching.MAX_BATCH_QUERIES + [1]
 
 
 def test_a_fault_is_its_own_requests_alone() -> None:
@@ -180,8 +184,20 @@ def test_a_slow_query_keeps_nobody_waiting() -> None:
     assert found == [(2, 1), (3, 2), (4, 2)]
 
 
+@pytest.mark.parametrize("way", ["slow query", "fetch", "transaction"])
+def test_what_is_done_by_itself_is_prepared(way: str) -> None:
+    query = Calculate(1, NPREPARED, slow=True)
+    steps: Steps[Any] = once(query)
+    if way == "fetch":
+        steps = once(Fetch(query.steps([query], apart=True)))
+    elif way == "transaction":
+        steps = once(Transaction(once(query)))
+    (found,) = all_at_once(steps)
+    assert found == ([(1, 1, 1)] if way == "fetch" else (1, 1))
+
+
 def test_after_a_restart_of_the_database_nobody_sees_a_fault() -> None:
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         found = [await made.run(once(Calculate(1)))]
         found.append(await made.run(once(Calculate(1, slow=True))))
         await asyncio.to_thread(_end_all_connections)
@@ -206,7 +222,7 @@ def test_without_a_database_all_who_wait_are_told_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(batching, "CONNECT_SECS", 0.5)
 
     async def work() -> list[Any]:
-        made = Batching({"host": "127.0.0.1", "port": 1, "dbname": "none"})
+        made = Batcher({"host": "127.0.0.1", "port": 1, "dbname": "none"})
         try:
             return await asyncio.gather(*[made.run(once(Calculate(n))) for n in range(3)], return_exceptions=True)
         finally:
@@ -243,7 +259,7 @@ def test_a_connection_that_is_ended_under_a_query_holds_up_nobody() -> None:
     """With the loop that is used in production: it does not watch a socket any more that has had an error."""
 
     async def work() -> None:
-        made = Batching(connection_params())
+        made = Batcher(connection_params())
         with psycopg.connect(**connection_params(), autocommit=True) as other:
             for _ in range(5):
                 await made.run(once(Calculate(1)))
@@ -267,7 +283,7 @@ def test_a_connection_that_is_ended_under_a_query_holds_up_nobody() -> None:
 def test_a_server_that_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "BATCH_SECS", 0.5)
 
-    async def work(made: Batching) -> Any:
+    async def work(made: Batcher) -> Any:
         await made.run(once(Calculate(1)))
         (kept,) = made._reads._kept
         stopped = kept.connection.info.backend_pid
@@ -289,7 +305,7 @@ def test_a_statement_that_a_migration_has_made_stale_is_prepared_anew() -> None:
             cursor.execute(sql)
         connection.close()
 
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         nbatches = []
         for sql in ("CREATE TABLE batching_stale AS SELECT 7 AS n, 1 AS result", None):
             if sql:
@@ -319,7 +335,7 @@ class Columns(Calculate):
 def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps: int) -> None:
     text = "0123456789abcdef" * 500_000  # 8 MB
 
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         long = asyncio.create_task(made.run(once(Echo(text, nsteps))))
         turns = 0
         while not long.done():
@@ -334,7 +350,7 @@ def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps
 
 
 def test_an_idle_connection_that_the_database_ends_does_not_keep_the_loop_busy() -> None:
-    async def work(made: Batching) -> tuple[int, Any]:
+    async def work(made: Batcher) -> tuple[int, Any]:
         await made.run(once(Calculate(1)))
         (kept,) = made._reads._kept
         await asyncio.to_thread(_end_all_connections)
@@ -401,10 +417,10 @@ def test_a_call_runs_in_a_thread_and_gives_djangos_connection_back(alice: User) 
 
 
 def test_too_many_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "CALLS_WAITING", 2)
+    monkeypatch.setattr(batching, "MAX_CALLS", 2)
     goes_on = threading.Event()
 
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         under_way = [asyncio.create_task(made.run(in_thread(goes_on.wait, PATIENCE_SECS))) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(Busy):
@@ -464,7 +480,7 @@ def test_a_request_that_is_cancelled_lets_go_of_its_turn_and_of_what_it_holds() 
         yield Turn("a")
         return "its turn"
 
-    async def work(made: Batching) -> Any:
+    async def work(made: Batcher) -> Any:
         first = asyncio.create_task(made.run(waits()))
         await asyncio.sleep(0.05)
         second = asyncio.create_task(made.run(next_one()))
@@ -484,7 +500,7 @@ def test_a_lock_that_others_hold_keeps_up_only_who_needs_it(alice: User) -> None
         other.execute("SELECT 1 FROM portal_user WHERE id = %s FOR UPDATE", [alice.pk])
         own = other.info.backend_pid
 
-        async def work(made: Batching) -> list[Any]:
+        async def work(made: Batcher) -> list[Any]:
             held = asyncio.create_task(made.run(once(Rename(alice.pk, slow=True))))
             await asyncio.to_thread(wait_until, lambda: _is_waited_for(own), "somebody to wait", PATIENCE_SECS)
             found = await asyncio.gather(*[made.run(once(Calculate(number))) for number in range(3)])
@@ -545,7 +561,7 @@ def parents() -> Iterator[None]:
 
 @pytest.mark.parametrize("nsteps", [1, 2])
 def test_what_fails_at_the_commit_is_its_own_requests_alone(nsteps: int, parents: None) -> None:
-    async def work(made: Batching) -> list[Any]:
+    async def work(made: Batcher) -> list[Any]:
         found: list[Any] = []
         for first in range(0, 60, 4):
             batch = [Insert(first, nsteps), Insert(first + 1, nsteps), Insert(first + 2, 3 - nsteps)]

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import pytest
 
-from portal.clients.bodies import SMALL_BYTES, Body, CutOff, Memory, Message, Receive, TooMuch, TooSlow
+from portal.clients.bodies import SMALL_BYTES, Body, CutOff, MemoryLimit, Message, Receive, TooMuch, TooSlow
 
 Result = TypeVar("Result")
 ROOM: Final = 1 << 30
@@ -49,8 +49,8 @@ def trickles() -> Receive:
     return receive
 
 
-def body(receive: Receive, length: int, *, grace_secs: float = 60, memory: Memory | None = None) -> Body:
-    return Body(receive, length, grace_secs, memory or Memory(ROOM))
+def body(receive: Receive, length: int, *, grace_secs: float = 60, memory: MemoryLimit | None = None) -> Body:
+    return Body(receive, length, grace_secs, memory or MemoryLimit(ROOM))
 
 
 def test_a_body_is_read_in_parts_of_any_length_and_ends() -> None:
@@ -124,7 +124,7 @@ def test_what_is_more_than_announced_is_not_read() -> None:
 
 
 def test_what_is_announced_takes_no_memory_and_what_comes_does_until_the_end() -> None:
-    memory = Memory(ROOM)
+    memory = MemoryLimit(ROOM)
     with body(sends(part(bytes(100))), 16 << 20, grace_secs=0.05, memory=memory) as coming:
         assert memory.kept == 0
         with pytest.raises(TooSlow):
@@ -134,7 +134,7 @@ def test_what_is_announced_takes_no_memory_and_what_comes_does_until_the_end() -
 
 
 def test_what_was_read_counts_while_its_reader_keeps_it() -> None:
-    memory = Memory(ROOM)
+    memory = MemoryLimit(ROOM)
     with body(sends(part(bytes(100))), 100, memory=memory) as coming:
         run(lambda: coming.read(100))
         assert memory.kept == 100
@@ -142,14 +142,14 @@ def test_what_was_read_counts_while_its_reader_keeps_it() -> None:
 
 
 def test_the_parts_of_a_stream_count_until_they_are_handed_out() -> None:
-    memory = Memory(ROOM)
+    memory = MemoryLimit(ROOM)
     with body(sends(part(bytes(100))), 100, memory=memory) as coming:
         run(lambda: coming.next_part(30))
         assert memory.kept == 70
 
 
 def test_a_long_body_is_refused_when_the_memory_is_full() -> None:
-    memory = Memory(1_000_000, kept=1_000_001)
+    memory = MemoryLimit(1_000_000, kept=1_000_001)
     piece = part(bytes(SMALL_BYTES))
     with body(sends(piece, piece, piece, piece), 4 * SMALL_BYTES, memory=memory) as coming:
         with pytest.raises(TooMuch):
@@ -160,13 +160,13 @@ def test_a_long_body_is_refused_when_the_memory_is_full() -> None:
 
 
 def test_a_short_body_is_read_though_the_memory_is_full() -> None:
-    coming = body(sends(part(bytes(SMALL_BYTES))), SMALL_BYTES, memory=Memory(0, kept=1))
+    coming = body(sends(part(bytes(SMALL_BYTES))), SMALL_BYTES, memory=MemoryLimit(0, kept=1))
     assert len(run(lambda: coming.read(SMALL_BYTES))) == SMALL_BYTES
 
 
 def test_a_stream_comes_in_shorter_parts_when_the_memory_is_full() -> None:
     piece = part(bytes(SMALL_BYTES))
-    coming = body(sends(*[piece] * 8), 8 * SMALL_BYTES, memory=Memory(0, kept=1))
+    coming = body(sends(*[piece] * 8), 8 * SMALL_BYTES, memory=MemoryLimit(0, kept=1))
 
     async def use() -> list[int]:
         return [len(await coming.next_part(8 * SMALL_BYTES)) // SMALL_BYTES for _ in range(5)]
@@ -179,7 +179,7 @@ def test_a_stream_comes_in_shorter_parts_when_the_memory_is_full() -> None:
 
 
 def test_the_rest_is_dropped_without_being_kept() -> None:
-    memory = Memory(ROOM)
+    memory = MemoryLimit(ROOM)
     with body(sends(*[part(bytes(1000))] * 10), 10_000, memory=memory) as coming:
 
         async def use() -> None:

@@ -1,6 +1,6 @@
-"""BOINC clients are answered past all that is for people, alike on the event loop and under plain Django.
+"""BOINC clients are answered alike on the event loop and under plain Django, without the middleware for people.
 
-They are never sent what makes them hang.
+They are never sent a reply that makes them hang.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.urls import path
 from pytest_django import Settings
 
 from portal.clients import application, pages
-from portal.clients.batching import Batching
+from portal.clients.batching import Batcher
 from portal.clients.pages import Pages
 from portal.clients.paths import ClientPath, by_path
 from portal.clients.views import ClientView
@@ -258,7 +258,7 @@ def test_a_fault_outside_the_use_case_is_answered_on_the_loop_too(monkeypatch: p
     async def broken(*_: object) -> Any:
         raise RuntimeError("the driver")
 
-    monkeypatch.setattr(Batching, "run", broken)
+    monkeypatch.setattr(Batcher, "run", broken)
     assert error_of(on_loop(post(b"")))[:2] == ("acct_mgr_reply", -1)
 
 
@@ -273,7 +273,7 @@ def test_a_use_case_that_takes_too_long_is_told_to_come_later() -> None:
 
 
 def test_with_too_many_under_way_more_are_told_to_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "MOST_UNDER_WAY", 2)
+    monkeypatch.setattr(application, "MAX_REQUESTS", 2)
     client_handlers.goes_on.clear()
     timer = threading.Timer(0.5, client_handlers.goes_on.set)
     timer.start()

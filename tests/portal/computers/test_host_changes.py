@@ -1,4 +1,4 @@
-"""What an owner does with a computer: rename, venue, retire."""
+"""Changes that an owner makes to a computer: name, venue, retirement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which computer is this? The rules, one by one."""
+"""The rules by which the record of a computer is found, one by one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from portal.computers.identify import Appearance, recognise
+from portal.computers.identify import HostDescription, identify
 from portal.models import Host, User
 from portal.wire.scanner import ProtocolError
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
-STUDIO = Appearance(
+STUDIO = HostDescription(
     token=None,
     host_cpid="a" * 32,
     domain_name="studio",
@@ -24,14 +24,14 @@ STUDIO = Appearance(
 )
 
 
-def seen(user: User, what: Appearance = STUDIO, now: dt.datetime = NOW) -> Host:
+def seen(user: User, what: HostDescription = STUDIO, now: dt.datetime = NOW) -> Host:
     with transaction.atomic():
-        return recognise(user.pk, what, now)[0]
+        return identify(user.pk, what, now)[0]
 
 
 def test_an_unknown_computer_gets_a_record_of_what_it_says(alice: User) -> None:
     with transaction.atomic():
-        host, is_new = recognise(alice.pk, STUDIO, NOW)
+        host, is_new = identify(alice.pk, STUDIO, NOW)
     assert is_new
     host.refresh_from_db()
     assert (host.owner, host.domain_name, host.host_cpid) == (alice, "studio", "a" * 32)
@@ -42,7 +42,7 @@ def test_an_unknown_computer_gets_a_record_of_what_it_says(alice: User) -> None:
 
 def test_the_token_decides_whatever_else_changed(alice: User) -> None:
     host = seen(alice)
-    everything_else = Appearance(host.token, "b" * 32, "renamed", "Microsoft Windows 11", "AuthenticAMD", "Ryzen")
+    everything_else = HostDescription(host.token, "b" * 32, "renamed", "Microsoft Windows 11", "AuthenticAMD", "Ryzen")
     assert seen(alice, everything_else) == host
 
 
@@ -164,13 +164,13 @@ def test_a_retired_computer_is_known_again(alice: User) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_outside_a_transaction_it_does_not_work(alice: User) -> None:
     with pytest.raises(RuntimeError, match="transaction"):
-        recognise(alice.pk, STUDIO, NOW)
+        identify(alice.pk, STUDIO, NOW)
     assert not Host.objects.exists()
 
 
 def test_an_account_has_a_limited_number_of_computers(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portal.computers.identify.MAX_HOSTS", 2)
-    nameless = Appearance(None, "", "", "", "", "")
+    nameless = HostDescription(None, "", "", "", "", "")
     for _ in range(2):
         seen(alice, nameless)
     with pytest.raises(ProtocolError, match="has 2 computers, which is the limit"):

@@ -1,13 +1,11 @@
 """The embedded servers, with real processes: found, shared, killed and started again."""
 
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,13 +15,14 @@ import psycopg
 import pytest
 
 from portal.dev import embedded
+from tests.support.wait import wait_for_lock
 
 # Uses the servers below argv[1] until its input ends, and revives them at each line of it. With "fork" a child takes
 # that over and the parent ends.
 USER = """
 import json, os, sys
 from pathlib import Path
-from portal import embedded
+from portal.dev import embedded
 urls = embedded.ensure(Path(sys.argv[1]))
 if "fork" in sys.argv and os.fork():
     os._exit(0)
@@ -70,18 +69,7 @@ def users(tmp_path: Path) -> Iterator[list[User]]:
     for user in started:
         user.end()
     for lock in tmp_path.rglob("server.lock"):
-        wait_until_free(lock)
-
-
-def wait_until_free(lock: Path) -> None:
-    deadline = time.monotonic() + LIMIT_SECS
-    with lock.open("a") as file:
-        while True:
-            try:
-                return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                assert time.monotonic() < deadline, f"{lock} is still held"
-                time.sleep(0.02)
+        wait_for_lock(lock)
 
 
 def processes_in(folder: Path) -> list[int]:
@@ -123,8 +111,8 @@ def test_the_servers_end_when_their_only_user_is_killed(tmp_path: Path, users: l
     assert processes_in(tmp_path)
     users[0].end(signal.SIGKILL)
     for kind in ("postgres", "valkey"):
-        wait_until_free(tmp_path / kind / "server.lock")
-        wait_until_free(tmp_path / kind / "supervisor.lock")
+        wait_for_lock(tmp_path / kind / "server.lock")
+        wait_for_lock(tmp_path / kind / "supervisor.lock")
     assert processes_in(tmp_path) == []
 
 
@@ -144,7 +132,7 @@ def test_a_forked_child_keeps_the_servers_after_its_parent(tmp_path: Path, users
     users[0].process.wait()
     assert query(users[0].database_url, "SELECT 1") == (1,)
     os.kill(child, signal.SIGKILL)
-    wait_until_free(tmp_path / "postgres" / "server.lock")
+    wait_for_lock(tmp_path / "postgres" / "server.lock")
 
 
 def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path, users: list[User]) -> None:
@@ -183,7 +171,7 @@ def test_a_user_revives_killed_servers(tmp_path: Path, users: list[User]) -> Non
     for supervisor in killed:
         os.kill(supervisor, signal.SIGKILL)
     for kind in ("postgres", "valkey"):
-        wait_until_free(tmp_path / kind / "supervisor.lock")
+        wait_for_lock(tmp_path / kind / "supervisor.lock")
     assert users[0].process.stdin and users[0].process.stdout
     users[0].process.stdin.write(b"\n")
     users[0].process.stdin.flush()
@@ -198,7 +186,7 @@ def test_a_pid_file_that_names_another_process_does_not_hinder(tmp_path: Path, u
     pid_file = tmp_path / "postgres" / "data" / "postmaster.pid"
     stale = pid_file.read_text().split("\n")
     users[0].end()
-    wait_until_free(tmp_path / "postgres" / "server.lock")
+    wait_for_lock(tmp_path / "postgres" / "server.lock")
     pid_file.write_text("\n".join([str(os.getpid()), *stale[1:]]))
     users.append(User(tmp_path))
     assert query(users[1].database_url, "SELECT 1") == (1,)
@@ -221,18 +209,18 @@ def test_a_socket_folder_outside_goes_with_the_server(tmp_path: Path, users: lis
     assert all(folder.parent == Path(tempfile.gettempdir()) and folder.is_dir() for folder in outside)
     users[0].end()
     for kind in ("postgres", "valkey"):
-        wait_until_free(var_dir / kind / "supervisor.lock")
+        wait_for_lock(var_dir / kind / "supervisor.lock")
     assert not any(folder.exists() for folder in outside)
 
 
 def test_only_the_servers_asked_for_are_started(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from portal import embedded;"
+    code = "import sys; from pathlib import Path; from portal.dev import embedded;"
     code += "print(embedded.ensure(Path(sys.argv[1]), database=False, valkey=True).database_url == '')"
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, cwd=embedded.PROJECT_DIR, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
     assert [entry.name for entry in tmp_path.iterdir()] == ["valkey"]
-    wait_until_free(tmp_path / "valkey" / "server.lock")
+    wait_for_lock(tmp_path / "valkey" / "server.lock")
 
 
 def test_a_server_that_cannot_start_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:

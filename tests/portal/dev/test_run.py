@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from portal.benchmarks.server import free_port
 from portal.dev import run
-from portal.dev.parent_death import leashed
-from tests.portal.dev.test_embedded import wait_until_free
+from portal.dev.parent_death import ends_with_parent
+from tests.support.wait import wait_for_lock
 
 LIMIT_SECS = 30.0
 # A manager of one service that starts a child of its own; it prints both process ids and then waits or stops.
 MANAGER = """
 import queue, sys
-from portal import run
+from portal.dev import run
 run.STOP_LIMIT_SECS = 0.5
 script = sys.argv[1] + "sleep 1000 & echo $! >&1; echo ready; wait"
 service = run.start_service("demo", ["sh", "-c", script], 4, queue.SimpleQueue())
@@ -108,9 +109,7 @@ def test_a_port_that_somebody_shares_is_reported_as_busy() -> None:
 
 
 def test_a_port_can_be_claimed_once_and_still_served_on() -> None:
-    with socket.socket() as finder:
-        finder.bind((run.HOST, 0))
-        port = finder.getsockname()[1]
+    port = free_port()
     with run.claim_port(port):
         with pytest.raises(SystemExit):
             run.claim_port(port)
@@ -144,7 +143,7 @@ def test_the_site_does_not_start_after_a_failed_command() -> None:
 
 
 def test_a_command_that_does_not_exist_is_named() -> None:
-    command = leashed(["no-such-program"])
+    command = ends_with_parent(["no-such-program"])
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "no-such-program cannot be run: No such file or directory\n")
 
@@ -155,9 +154,7 @@ class WholeSite:
     def __init__(self, var_dir: Path) -> None:
         self._var_dir = var_dir
         self._mark = f"VAR_DIR={var_dir}".encode()
-        with socket.socket() as finder:
-            finder.bind((run.HOST, 0))
-            self.port = finder.getsockname()[1]
+        self.port = free_port()
         own = ("DATABASE_URL", "BROKER_URL", "CACHE_URL", "SITE_URL", "DJANGO_SETTINGS_MODULE")
         environment = {name: value for name, value in os.environ.items() if name not in own}
         self.process = subprocess.Popen(
@@ -191,7 +188,7 @@ class WholeSite:
         for pid in self.processes():
             wait_until_gone(pid)
         for lock in self._var_dir.rglob("server.lock"):  # a server's own children hold it too
-            wait_until_free(lock)
+            wait_for_lock(lock)
         return self.process.returncode
 
     def processes(self) -> list[int]:
@@ -211,7 +208,7 @@ def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(t
         site.wait_until_ready()
         assert "Cobblestone" in site.page("/")
         running = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in site.processes())
-        for part in (b"granian", b"worker", b"beat", b"embedded_supervisor", b"bin/postgres"):
+        for part in (b"granian", b"worker", b"beat", b"portal.dev.supervisor", b"bin/postgres"):
             assert part in running
     finally:
         code = site.end(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Without Valkey people can still sign in, within limits; and who asks for Valkey itself hears that it is away."""
+"""Without Valkey people can still sign in, within limits; code that asks for Valkey itself gets an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redis import RedisError
 
 from portal.models import User
 from portal.ops import cache as cache_module
-from portal.ops.cache import ForgivingCache, valkey
+from portal.ops.cache import FallbackCache, valkey
 
 # Nobody listens on port 1.
 DEAD = "redis://127.0.0.1:1/0"
@@ -23,11 +23,11 @@ DEAD = "redis://127.0.0.1:1/0"
 def dead_valkey(settings: Any) -> Iterator[None]:
     """The site's cache as it is set up, at an address where nobody answers."""
     settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": DEAD}}
-    assert isinstance(caches["default"], ForgivingCache)
-    cache_module._away_until.clear()
+    assert isinstance(caches["default"], FallbackCache)
+    cache_module._unavailable_until.clear()
     yield
     caches["default"].clear()
-    cache_module._away_until.clear()
+    cache_module._unavailable_until.clear()
 
 
 def sign_in(client: Client, password: str) -> int:

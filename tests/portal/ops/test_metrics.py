@@ -184,9 +184,9 @@ def test_only_operators_read_the_metrics(
 COUNT = """
 import sys
 from pathlib import Path
-from portal import metrics_folder
+from portal.ops import metrics_folder
 metrics_folder.join(Path(sys.argv[1]))
-from portal import metrics
+from portal.ops import metrics
 for _ in range(int(sys.argv[2])):
     metrics.count_rpc("/rpc.php", 0, 0.004)
 print("counted", flush=True)

@@ -1,4 +1,4 @@
-"""Guarding loaders: what is somebody else's does not exist."""
+"""Loaders that check the owner: what belongs to somebody else is not found."""
 
 from __future__ import annotations
 

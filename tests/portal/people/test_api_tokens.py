@@ -31,10 +31,10 @@ def signed_in(client: Client, alice: User) -> Client:
 
 def test_a_token_is_recognised_until_it_is_revoked(alice: User) -> None:
     token = issue(alice)
-    found = api_tokens.recognise_token(token)
+    found = api_tokens.find_valid_token(token)
     assert found is not None and found.user == alice and found.scopes == ["read:hosts"]
     assert api_tokens.revoke_token(alice, found.pk) == found
-    assert api_tokens.recognise_token(token) is None
+    assert api_tokens.find_valid_token(token) is None
 
 
 def test_only_a_hash_of_it_is_kept(alice: User) -> None:
@@ -47,26 +47,26 @@ def test_only_a_hash_of_it_is_kept(alice: User) -> None:
 def test_a_token_ends_with_its_time_and_with_its_account(alice: User) -> None:
     token = issue(alice)
     ApiToken.objects.update(expires_at=timezone.now() - dt.timedelta(seconds=1))
-    assert api_tokens.recognise_token(token) is None
+    assert api_tokens.find_valid_token(token) is None
     endless = issue(alice, lifetime=None)
-    assert api_tokens.recognise_token(endless) is not None
+    assert api_tokens.find_valid_token(endless) is not None
     User.objects.update(is_active=False)
-    assert api_tokens.recognise_token(endless) is None
+    assert api_tokens.find_valid_token(endless) is None
 
 
 @pytest.mark.parametrize("text", ["", "cobble_", "x" * 10_000, "\0", "cobble_ü"])
 def test_anything_else_is_no_token(db: None, text: str) -> None:
-    assert api_tokens.recognise_token(text) is None
+    assert api_tokens.find_valid_token(text) is None
 
 
 def test_its_use_is_noted_once_an_hour(alice: User) -> None:
     token = issue(alice)
-    api_tokens.recognise_token(token)
+    api_tokens.find_valid_token(token)
     first = ApiToken.objects.get().last_used_at
-    api_tokens.recognise_token(token)
+    api_tokens.find_valid_token(token)
     assert first is not None and ApiToken.objects.get().last_used_at == first
     ApiToken.objects.update(last_used_at=first - dt.timedelta(hours=2))
-    api_tokens.recognise_token(token)
+    api_tokens.find_valid_token(token)
     later = ApiToken.objects.get().last_used_at
     assert later is not None and later >= first
 
@@ -127,7 +127,7 @@ def test_a_click_revokes_ones_own(signed_in: Client, alice: User) -> None:
     token = issue(alice)
     reply = signed_in.post(f"/account/tokens/{ApiToken.objects.get().pk}/revoke/", follow=True)
     assert "The token “sheet” is revoked." in reply.content.decode()
-    assert api_tokens.recognise_token(token) is None
+    assert api_tokens.find_valid_token(token) is None
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_nobody_else_sees_or_revokes_it(
     replies = [client.get("/account/tokens/"), client.post(f"/account/tokens/{ApiToken.objects.get().pk}/revoke/")]
     assert [reply.status_code for reply in replies] == statuses
     assert token[:10] not in replies[0].content.decode()
-    assert api_tokens.recognise_token(token) is not None
+    assert api_tokens.find_valid_token(token) is not None
 
 
 def test_a_token_is_replaced_by_one_with_the_same_access(signed_in: Client, alice: User) -> None:
@@ -154,8 +154,8 @@ def test_a_token_is_replaced_by_one_with_the_same_access(signed_in: Client, alic
     assert page.headers["Cache-Control"] == "no-store"
     # The form for another one does not go to the address of the one that is revoked.
     assert b'method="post" action="/account/tokens/"' in page.content
-    assert api_tokens.recognise_token(token) is None
-    found = api_tokens.recognise_token(fresh)
+    assert api_tokens.find_valid_token(token) is None
+    found = api_tokens.find_valid_token(fresh)
     assert found is not None and (found.name, found.scopes) == ("sheet", ["read:hosts", "read:notes"])
     # For as long again as the old one was made for.
     assert found.expires_at is not None and abs(found.expires_at - timezone.now() - 30 * DAY) < dt.timedelta(minutes=1)

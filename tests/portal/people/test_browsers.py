@@ -1,4 +1,4 @@
-"""What the list of sessions calls a browser."""
+"""The names that the list of sessions gives to browsers."""
 
 from __future__ import annotations
 

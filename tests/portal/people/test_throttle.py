@@ -145,9 +145,9 @@ def test_logins_work_while_valkey_is_down_and_the_log_says_so(alice: User, setti
 def test_a_login_without_a_turn_is_sent_away_before_the_hash(
     alice: User, monkeypatch: pytest.MonkeyPatch, hashes_made: list[str]
 ) -> None:
-    monkeypatch.setattr(throttle, "TURN_WAIT_SECS", 0.01)
+    monkeypatch.setattr(throttle, "HASH_SLOT_WAIT_SECS", 0.01)
     before = len(hashes_made)
-    with throttle.turn(), throttle.turn():
+    with throttle.hash_slot(), throttle.hash_slot():
         assert attempt(alice.email, "alice's secret") == boinc_errors.ERR_PROJECT_DOWN
     assert len(hashes_made) == before
     assert attempt(alice.email, "alice's secret") == 0
@@ -156,9 +156,9 @@ def test_a_login_without_a_turn_is_sent_away_before_the_hash(
 def test_waiting_for_a_turn_holds_no_connection_of_the_database(
     alice: User, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
-    monkeypatch.setattr(throttle, "TURN_WAIT_SECS", 0.01)
+    monkeypatch.setattr(throttle, "HASH_SLOT_WAIT_SECS", 0.01)
     for email in (alice.email, "dora@example.org"):
-        with throttle.turn(), throttle.turn(), django_assert_num_queries(0):
+        with throttle.hash_slot(), throttle.hash_slot(), django_assert_num_queries(0):
             with pytest.raises(accounts.ClientAuthError, match="busy checking other logins"):
                 accounts.create_account(email, "a" * 32, "Dora", address="192.0.2.1")
             assert attempt(email, "alice's secret") == boinc_errors.ERR_PROJECT_DOWN

@@ -21,7 +21,6 @@ from portal.templatetags.display import (
     nbytes,
     percent,
     plural,
-    processor_days,
     secs,
     significant,
     speed,
@@ -78,8 +77,6 @@ def test_units_grow_with_the_number() -> None:
     assert nbytes(512 * 2**20) == f"512{NBSP}MiB"
     assert nbytes(16 * 2**30) == f"16{NBSP}GiB"
     assert nbytes(2 * 2**40) == f"2{NBSP}TiB"
-    assert processor_days(86_400e6) == f"1{NBSP}day"
-    assert processor_days(129_600e6) == f"1.5{NBSP}days"
     assert plural(1, "job,jobs") == f"1{NBSP}job"
     assert plural(1284, "job,jobs") == f"1{THIN}284{NBSP}jobs"
     assert percent(0.001) == f"<{THIN}1{THIN}%"

@@ -1,4 +1,4 @@
-"""Hardware out of <host_info>: coprocessors of every kind, ranges, faults, and the digest."""
+"""Hardware read from <host_info>: coprocessors of every kind, ranges, faults, and the digest."""
 
 import pytest
 

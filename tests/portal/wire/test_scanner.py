@@ -1,4 +1,4 @@
-"""The tag scanner on the scheduler requests of a real client, and on what no XML parser would take."""
+"""The tag scanner on scheduler requests of a real client, and on text that no XML parser accepts."""
 
 import re
 from pathlib import Path

@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from credit.models import App, HostAppVersion, Result, ServerState, Workunit
 from portal.models import ClientKey, Host, User
+from portal.people.accounts import weak_key
 from portal.wire import credentials
 from scheduler.models import HostRecord, PlanClass, StoredFile, VersionFile
 from scheduler.programs import catalogue, code_signing
@@ -114,7 +115,7 @@ def test_a_wrong_key_is_refused_in_words_and_sent_away_for_an_hour(app: App, key
 
 def test_the_weak_form_of_a_key_opens_the_scheduler_until_the_key_is_revoked(app: App, alice: User) -> None:
     strong = computer_of(alice).key
-    weak = credentials.weak_key(alice.pk, credentials.key_hash(strong))
+    weak = weak_key(alice.pk, credentials.key_hash(strong))
     assert weak.startswith(f"{alice.pk}_")
     assert value(post(Computer(weak).request()), "userid") == str(alice.pk)
     ClientKey.objects.update(revoked_at=timezone.now())
@@ -122,14 +123,14 @@ def test_the_weak_form_of_a_key_opens_the_scheduler_until_the_key_is_revoked(app
 
 
 def test_somebody_elses_number_makes_no_weak_key(app: App, alice: User, bob: User) -> None:
-    weak = credentials.weak_key(alice.pk, credentials.key_hash(computer_of(alice).key))
+    weak = weak_key(alice.pk, credentials.key_hash(computer_of(alice).key))
     forged = f"{bob.pk}_{weak.split('_')[1]}"
     assert messages(post(Computer(forged).request()))[0].startswith("Invalid")
 
 
 def test_the_cross_project_id_converges_by_strong_keys_only(app: App, alice: User) -> None:
     computer = computer_of(alice)
-    weak = Computer(credentials.weak_key(alice.pk, credentials.key_hash(computer.key)))
+    weak = Computer(weak_key(alice.pk, credentials.key_hash(computer.key)))
     weak.ask(cross_project_id="b" * 32)
     assert User.objects.get(pk=alice.pk).cross_project_id != "b" * 32
     computer.ask(cross_project_id="not an id")

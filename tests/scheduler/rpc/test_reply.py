@@ -12,7 +12,8 @@ from pytest_django import Settings
 
 from credit.models import App
 from portal.models import User
-from portal.wire import credentials
+from portal.people.accounts import weak_key
+from portal.wire.credentials import key_hash
 from scheduler.models import PlanClass, StoredFile, UserPreferences, VersionFile
 from scheduler.programs import catalogue
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
@@ -74,7 +75,7 @@ def test_preferences_that_need_not_be_the_persons_are_not_kept(app: App, alice: 
     computer = computer_of(alice)
     said = preferences(4e9 if case == "from the future" else 1.6e9, bob if case == "other account" else alice)
     if case == "weak key":
-        computer.key = credentials.weak_key(alice.pk, credentials.key_hash(computer.key))
+        computer.key = weak_key(alice.pk, key_hash(computer.key))
     if case == "too long":
         said = said.replace("<max_ncpus_pct>", "<!-- -->" * 10_000 + "<max_ncpus_pct>")
     body = computer.request(extra=said)
