@@ -85,4 +85,4 @@ def test_the_program_reads_all_pages(transactional_db: None, live_server: LiveSe
 def test_scopes_flags_and_limits_are_documented() -> None:
     rows = set(re.findall(r"^\| `([^`]+)` \|", TEXT, re.M))
     assert rows == {*ApiToken.Scope.values, *(name.lower() for name in DayFlag.__members__)}
-    assert f"(1 to {MAX_LIMIT}, {DEFAULT_LIMIT} if you say nothing)" in TEXT
+    assert f"(1 to {MAX_LIMIT}; {DEFAULT_LIMIT} by default)" in TEXT
