@@ -1,6 +1,6 @@
 """Reads settings from environment variables; a bad value ends the program with one line that names it.
 
-An empty variable counts as unset: the default holds. docs/settings.md lists the variables.
+An empty variable counts as unset: the default holds. docs/reference/settings.md lists the variables.
 """
 
 from __future__ import annotations

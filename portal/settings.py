@@ -1,4 +1,4 @@
-"""All settings of the site, read from the environment; docs/settings.md explains each."""
+"""All settings of the site, read from the environment; docs/reference/settings.md explains each."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ AM_REPEAT_SECS_AFTER_ATTACH = env.integer("AM_REPEAT_SECS_AFTER_ATTACH", 120, lo
 # The private key (BOINC's text or PEM) may be kept elsewhere: signatures are then pasted in the admin.
 AM_SIGNING_KEY = Path(env.text("AM_SIGNING_KEY", str(VAR_DIR / "keys" / "am_signing_private")))
 AM_SIGNING_KEY_PUBLIC = Path(env.text("AM_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "am_signing_public")))
-# The most that a computer may claim (docs/accounting.md). Even with the highest values of these settings, the allowance
-# of thirty days in micro-credits fits a bigint.
+# The most that a computer may claim (docs/explanation/accounting.md). Even with the highest values of these settings,
+# the allowance of thirty days in micro-credits fits a bigint.
 AM_MAX_NCPUS = env.integer("AM_MAX_NCPUS", 1024, low=1, high=100_000)
 AM_MAX_CPU_FLOPS = env.number("AM_MAX_CPU_FLOPS", 200e9, low=1e6, high=1e13)
 AM_MAX_GPUS = env.integer("AM_MAX_GPUS", 64, low=0, high=1000)
@@ -55,13 +55,13 @@ CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS
 CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000)
 
 # --- the project server ---------------------------------------------------------------------------
-# Not the account manager's own address: a client takes an address for one or the other (docs/scheduler.md).
+# Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).
 PROJECT_URL = f"{SITE_URL}project/"
 # Jobs that a computer may have at once for each processor, and for each GPU.
 MAX_JOBS_IN_PROGRESS = env.integer("MAX_JOBS_IN_PROGRESS", 20, low=1, high=10_000)
 MAX_GPU_JOBS_IN_PROGRESS = env.integer("MAX_GPU_JOBS_IN_PROGRESS", 20, low=0, high=10_000)
 MAX_JOBS_PER_RPC = env.integer("MAX_JOBS_PER_RPC", 20, low=1, high=500)
-# Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/jobs.md).
+# Signs programs; the private key may be kept elsewhere: signatures are then made there (docs/how-to/jobs.md).
 CODE_SIGNING_KEY = Path(env.text("CODE_SIGNING_KEY", str(VAR_DIR / "keys" / "code_signing_private")))
 CODE_SIGNING_KEY_PUBLIC = Path(env.text("CODE_SIGNING_KEY_PUBLIC", str(VAR_DIR / "keys" / "code_signing_public")))
 # Output files that are being uploaded: on a file system that all web servers share.

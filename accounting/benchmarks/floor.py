@@ -1,4 +1,5 @@
-"""The bare SQL that an account-manager RPC cannot do without (docs/performance.md): one read, one write, a commit.
+"""The bare SQL that an account-manager RPC cannot do without (docs/explanation/performance.md): one read, one write, a
+commit.
 
 Plain tables beside the site's own, no indexes or triggers but the primary keys and the user's key.
 """

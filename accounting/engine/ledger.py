@@ -2,7 +2,7 @@
 
 A client sends, per project, six totals since it attached (``amounts.KINDS``). We keep the last ones and
 credit the differences, as far as the machine can have done the work. The rules and an example are in
-docs/accounting.md; the comments below cite them as "accounting rules, rule N".
+docs/explanation/accounting.md; the comments below cite them as "accounting rules, rule N".
 
 State of a host: when it last reported (our clock), what its own clock said then, and its *level*: five
 allowances (``machine.Allowance``) that fill with time at the machine's full speed, up to 30 days of it.

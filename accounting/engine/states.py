@@ -1,7 +1,7 @@
 """The ledger's vocabulary: the state of a host and its projects, a report, what is settled, flags and notes.
 
 Amounts of a project are `amounts.Totals`. Our clock is in micro-seconds since 1970, a client's in seconds.
-docs/accounting.md explains the terms.
+docs/explanation/accounting.md explains the terms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DayFlag(IntFlag):
 
 
 class NoteKind(StrEnum):
-    """What an owner is told about a report (glossary in docs/accounting.md)."""
+    """What an owner is told about a report (glossary in docs/explanation/accounting.md)."""
 
     INVALID = "invalid"
     BASELINE = "baseline"

@@ -1,4 +1,4 @@
-"""Check the ledger's invariants against its own rows (docs/accounting.md, what holds)."""
+"""Check the ledger's invariants against its own rows (docs/explanation/accounting.md, what holds)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from accounting.ledger import sql
 
 
 def differences() -> Iterator[str]:
-    """A sentence for each invariant that does not hold (docs/accounting.md, what holds)."""
+    """A sentence for each invariant that does not hold (docs/explanation/accounting.md, what holds)."""
     with connection.cursor() as cursor:
         cursor.execute(sql.CREDITED_IS_SUM_OF_DAYS)
         for host, project, credited, days in cursor.fetchall():

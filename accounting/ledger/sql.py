@@ -73,7 +73,7 @@ SELECT coalesce((SELECT (max(rolled_up_at) AT TIME ZONE 'UTC')::date - 1 FROM ac
                 (SELECT min(day) FROM accounting_day))
 """
 
-# The invariants of docs/accounting.md; each statement returns what breaks one, and locks nothing.
+# The invariants of docs/explanation/accounting.md; each statement returns what breaks one, and locks nothing.
 CREDITED_IS_SUM_OF_DAYS: Final = f"""
 WITH days AS (
   SELECT host_id, project_id, ARRAY[{", ".join(f"sum({kind})" for kind in KINDS)}]::bigint[] AS total

@@ -1,6 +1,6 @@
 """The ledger's notes and the flags of days in words: what happened, what it means for the owner, what to do.
 
-The kinds are those of accounting/engine/states.py; docs/accounting.md says when each is written.
+The kinds are those of accounting/engine/states.py; docs/explanation/accounting.md says when each is written.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class FlaggedResult(AmountsResult):
 
     flags = serializers.ListField(
         child=serializers.ChoiceField(choices=[name.lower() for name in DayFlag.__members__]),
-        help_text="What is to be known of the amounts; docs/api.md explains each.",
+        help_text="What is to be known of the amounts; docs/reference/api.md explains each.",
     )
 
 

@@ -1,6 +1,6 @@
 """Which of a workunit's results agree. Pure, except for the comparison that it is given.
 
-docs/validator.md says how results become valid.
+docs/explanation/validator.md says how results become valid.
 """
 
 from __future__ import annotations

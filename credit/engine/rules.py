@@ -1,7 +1,7 @@
 """The two rule sets: the credit document as published, and the formulas of BOINC's own server.
 
 Every threshold, limit and cap of the engine is a field of ``Rules``. An app chooses a set and may replace the limits
-that the document leaves to projects (``Rules.with_limits``). docs/credit.md compares the sets.
+that the document leaves to projects (``Rules.with_limits``). docs/explanation/credit.md compares the sets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The states of workunits and results, once: models, rules and SQL all take them from here.
 
-The numbers are BOINC's, so that people who know its database can read ours. docs/states.md lists every transition.
+The numbers are BOINC's, so that people who know its database can read ours. docs/reference/states.md lists every
+transition.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Replays a trace in the database: this site's validator decides what BOINC's decided, by the deployed formulas.
 
-Only the first queue of each app is replayed. Later ones differ by what is no formula there (docs/credit.md): what a
-validator process keeps in memory, when it writes, and updates that it loses. Where such a lost update affects a first
-queue, the claims and grants after it are counted apart. Everything is rolled back at the end.
+Only the first queue of each app is replayed. Later ones differ by what is no formula there
+(docs/explanation/credit.md): what a validator process keeps in memory, when it writes, and updates that it loses. Where
+such a lost update affects a first queue, the claims and grants after it are counted apart. Everything is rolled back at
+the end.
 """
 
 from __future__ import annotations

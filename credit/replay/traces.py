@@ -1,7 +1,8 @@
 """Reads credit traces: what BOINC's own validator and feeder did to a database, phase by phase.
 
 A folder of ``phases.jsonl``, ``inputs.jsonl``, ``state_app.csv``, ``state_app_version.csv`` and
-``state_host_app_version.csv``, each plain or gzipped (``.gz``); docs/credit.md, "Traces", has their columns.
+``state_host_app_version.csv``, each plain or gzipped (``.gz``); docs/explanation/credit.md, "Traces", has their
+columns.
 """
 
 from __future__ import annotations

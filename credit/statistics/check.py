@@ -36,7 +36,7 @@ archives: list[Callable[[Owner], Iterable[ArchivedCredit]]] = []
 
 
 def differences() -> Iterator[str]:
-    """A sentence for each invariant that does not hold (docs/validator.md, "Checks")."""
+    """A sentence for each invariant that does not hold (docs/explanation/validator.md, "Checks")."""
     with connection.cursor() as cursor:
         for kind, owner, statement in (
             ("user", Owner.USER, sql.WRONG_USER_TOTALS),

@@ -1,7 +1,8 @@
 """The validator: a pass validates a batch of an app's workunits, grants credit and updates the statistics.
 
-One pass is one transaction with a fixed number of statements, whatever the size of the batch (docs/validator.md). Any
-number of validators may work on an app: each takes workunits that no other has locked.
+One pass is one transaction with a fixed number of statements, whatever the size of the batch
+(docs/explanation/validator.md). Any number of validators may work on an app: each takes workunits that no other has
+locked.
 """
 
 from __future__ import annotations

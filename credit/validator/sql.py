@@ -1,8 +1,8 @@
 """The statements of a validator's pass: each takes or returns all rows at once, one array for each column.
 
-Locks are taken in this order (docs/validator.md): workunits, (host, version) records, volunteers' credit, computers'
-credit, versions. All locks of one kind are taken in key order, so passes wait for each other but never in a circle.
-The updates change rows that the pass has locked, and results of workunits that it has locked.
+Locks are taken in this order (docs/explanation/validator.md): workunits, (host, version) records, volunteers' credit,
+computers' credit, versions. All locks of one kind are taken in key order, so passes wait for each other but never in a
+circle. The updates change rows that the pass has locked, and results of workunits that it has locked.
 """
 
 from __future__ import annotations

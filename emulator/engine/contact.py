@@ -1,8 +1,8 @@
 """RPCs of the emulated client: when it reports finished jobs, which servers answer, and the back-offs that follow.
 
 Emulator document, sections 4 to 6 and 8. A project is contacted to report its finished jobs when the oldest has
-waited two hours (docs/emulator.md says why not one), when a deadline is near, or when many wait; a work request is
-added if the policy has one. Otherwise the policy's own requests are made.
+waited two hours (docs/explanation/emulator.md says why not one), when a deadline is near, or when many wait; a work
+request is added if the policy has one. Otherwise the policy's own requests are made.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What BOINC's own emulator does beyond or against the documents. Each is a switch of its own, off by default.
 
-docs/emulator.md describes each. `BOINC` is all of them together, for comparison with its figures.
+docs/explanation/emulator.md describes each. `BOINC` is all of them together, for comparison with its figures.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class Project:
 
     `attached` is False for one that an `Attach` event brings in. A server that `has_work` always has jobs of all
     its applications. `workload_check`: the server simulates all the client's jobs before it sends one, instead
-    of the simple check (see docs/emulator.md). `request_delay_secs` is the least time between two RPCs.
+    of the simple check (see docs/explanation/emulator.md). `request_delay_secs` is the least time between two RPCs.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """What an owner set: computing preferences, `cc_config.xml` and the projects' `app_config.xml`, with positions.
 
-Only what the emulator models is read; docs/emulator-policies.md has the table of tags. Pure: bytes in, dataclasses out.
+Only what the emulator models is read; docs/explanation/emulator-policies.md has the table of tags. Pure: bytes in,
+dataclasses out.
 """
 
 from dataclasses import dataclass, field, replace

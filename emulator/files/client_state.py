@@ -2,7 +2,7 @@
 
 The file is a list: a project, then its applications, versions, workunits and results, then the next project. Tags
 that only an emulator knows (distributions, availability) are read too; the rest is ignored
-(docs/emulator-policies.md has the table). This module reads what the file says; emulator.files.scenario
+(docs/explanation/emulator-policies.md has the table). This module reads what the file says; emulator.files.scenario
 makes a scenario from it. Pure: bytes in, dataclasses out.
 """
 

@@ -1,7 +1,7 @@
 """Django's pages behind the event loop, for installations with one port, in a bounded number of threads.
 
 A request is read completely before it gets a thread, so that a slow body holds none. In production nginx sends pages to
-servers of their own (docs/deploy.md).
+servers of their own (docs/how-to/deploy.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bare SQL that a scheduler RPC with two jobs cannot do without (docs/performance.md).
+"""The bare SQL that a scheduler RPC with two jobs cannot do without (docs/explanation/performance.md).
 
 One transaction: find the account by its key and lock the computer; pick two jobs by a partial index, skipping what
 others have; hand them out; note the contact. Plain tables beside the site's own, no other indexes.

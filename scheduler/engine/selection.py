@@ -1,6 +1,6 @@
 """Select jobs for a reply: which of the jobs that were found go to this computer, and on which version.
 
-Pure. The limits are those of docs/scheduler.md. What is left out leaves a reason, which the client shows.
+Pure. The limits are those of docs/explanation/scheduler.md. What is left out leaves a reason, which the client shows.
 """
 
 from __future__ import annotations

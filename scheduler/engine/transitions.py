@@ -1,6 +1,6 @@
 """What becomes of a workunit, by the states of its results: the rules of the transitioner. Pure.
 
-docs/states.md lists every state and transition.
+docs/reference/states.md lists every state and transition.
 """
 
 from __future__ import annotations

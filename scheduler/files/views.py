@@ -1,6 +1,6 @@
 """Downloads of programs and input files, with ranges, so that a client can resume a broken download.
 
-In production nginx sends the bytes (docs/deploy.md); this view then only says which file it is.
+In production nginx sends the bytes (docs/how-to/deploy.md); this view then only says which file it is.
 """
 
 from __future__ import annotations

@@ -182,7 +182,8 @@ def change_here(now: dt.datetime) -> int:
     private = Path(settings.CODE_SIGNING_KEY)
     if not private.exists():
         raise KeyChangeError(
-            f"The private key {private} is not on this machine: see docs/jobs.md, “Change the key”, for two machines."
+            f"The private key {private} is not on this machine: see docs/how-to/jobs.md, “Change the key”, for two"
+            " machines."
         )
     wanted = wanted_now()
     # Else it was cut off between the two, and the site has the next key already.

@@ -1,4 +1,4 @@
-"""Release a version of an app from a folder with its program files and a version.toml (docs/jobs.md).
+"""Release a version of an app from a folder with its program files and a version.toml (docs/how-to/jobs.md).
 
 A version is what its files are: once released it never changes, and releasing it again does nothing.
 """

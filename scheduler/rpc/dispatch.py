@@ -1,7 +1,7 @@
 """Choose jobs for a computer: what it can run, what it wants, what waits, and what of that suits.
 
-The rules are in `scheduler.engine`, and docs/scheduler.md explains them. However many jobs there are, one statement
-picks them (`scheduler.rpc.queue`) and another sends them (`scheduler.rpc.store`).
+The rules are in `scheduler.engine`, and docs/explanation/scheduler.md explains them. However many jobs there are, one
+statement picks them (`scheduler.rpc.queue`) and another sends them (`scheduler.rpc.store`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An app names the function that takes its messages by its dotted path. The function is given the message's row, and may
 raise `TrickleError` to say why a message is of no use. A function that raises anything else, hangs, or ends the whole
-worker does not keep other messages waiting (docs/states.md). One function comes with the project:
+worker does not keep other messages waiting (docs/reference/states.md). One function comes with the project:
 `grant_partial_credit`, for jobs that run for months (credit document, "Peak FLOP Count").
 """
 

@@ -1,4 +1,4 @@
-"""The REST API for people who submit jobs: batches, how far they are, and what they found (docs/jobs.md).
+"""The REST API for people who submit jobs: batches, how far they are, and what they found (docs/how-to/jobs.md).
 
 Operators may submit, and so may volunteers with the permission to add batches. Each follows, fetches and cancels their
 own batches.
@@ -64,7 +64,7 @@ class OutputResult(serializers.Serializer[Any]):
 
 
 class Submission(serializers.Serializer[Any]):
-    """Jobs to be submitted; docs/jobs.md lists what a job may say."""
+    """Jobs to be submitted; docs/how-to/jobs.md lists what a job may say."""
 
     app = serializers.CharField(max_length=64, help_text="The app's short name.")
     name = serializers.CharField(max_length=100, required=False, default="", allow_blank=True)

@@ -43,7 +43,7 @@ def submit(
     request_id: str | None = None,
     now: dt.datetime,
 ) -> tuple[Batch, bool]:
-    """Make a batch of jobs (docs/jobs.md says what a job is); the batch, and whether it is new.
+    """Make a batch of jobs (docs/how-to/jobs.md says what a job is); the batch, and whether it is new.
 
     Raises JobError, which names the place, and writes nothing then.
     """

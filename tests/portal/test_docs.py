@@ -20,7 +20,7 @@ from portal.wire import signing
 from scheduler.submission.rest import MAX_BODY_NBYTES
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 READERS = {"text", "words", "words_among", "switch", "choice", "integer", "number", "secret", "_kept_secret"}
 SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "ops" / "checks.py"]
 NGINX_CONF = (ROOT / "deploy" / "nginx.conf").read_text()
@@ -40,7 +40,7 @@ def calls() -> Iterator[tuple[str, str, ast.Call]]:
 
 
 READ = {variable: (reader, call) for variable, reader, call in calls()}
-DOCUMENTED = dict(ROW.findall((ROOT / "docs" / "settings.md").read_text()))
+DOCUMENTED = dict(ROW.findall((ROOT / "docs" / "reference" / "settings.md").read_text()))
 
 
 def test_every_variable_is_documented_and_nothing_else_is() -> None:
@@ -79,7 +79,7 @@ def test_every_metric_is_documented() -> None:
     counters = {f"{name}_total" for name in re.findall(r'Counter(?:MetricFamily)?\(\s*"(\w+)"', source)}
     others = set(re.findall(r'(?:Histogram|GaugeMetricFamily)\(\s*"(\w+)"', source))
     assert len(counters | others) == 16
-    written = set(re.findall(r"cobblestone_\w+", (ROOT / "docs" / "deploy.md").read_text()))
+    written = set(re.findall(r"cobblestone_\w+", (ROOT / "docs" / "how-to" / "deploy.md").read_text()))
     assert written == counters | others
 
 
@@ -101,7 +101,7 @@ def test_files_that_are_named_exist(document: Path) -> None:
 
 
 def test_the_folder_tour_names_what_is_there() -> None:
-    tour = (ROOT / "docs" / "architecture.md").read_text().split("## The folders")[1].split("## ")[0]
+    tour = (ROOT / "docs" / "explanation" / "architecture.md").read_text().split("## The folders")[1].split("## ")[0]
     folder = ""
     for line in tour.splitlines():
         if match := re.match(r"(\w+)/", line):

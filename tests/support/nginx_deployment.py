@@ -24,7 +24,7 @@ NGINX: Final = "/usr/sbin/nginx"
 DEPLOY: Final = CHECKOUT / "deploy"
 ADDRESS_HEADER: Final = "X-Test-Address"
 """A client that sends it counts as one at that address, such as an IPv6 address that this machine does not have."""
-# What Debian's nginx.conf and docs/deploy.md have, for one process that writes below the test's folder.
+# What Debian's nginx.conf and docs/how-to/deploy.md have, for one process that writes below the test's folder.
 _MAIN: Final = """\
 {user}daemon off;
 worker_processes 1;

@@ -1,7 +1,7 @@
 """The accounting rules a second time, written to be plain, for the ledger to be compared with.
 
 Amounts are dicts by kind, rates are fractions per second, and a host is one object that changes in place:
-nothing is shared with the ledger but the rules (docs/accounting.md). Slow, and meant to be.
+nothing is shared with the ledger but the rules (docs/explanation/accounting.md). Slow, and meant to be.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""docs/states.md, read: the states of a result, and the list of its transitions."""
+"""docs/reference/states.md, read: the states of a result, and the list of its transitions."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "states.md").read_text()
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "states.md").read_text()
 State = tuple[int, int, int]
 
 # The words of the list of transitions.

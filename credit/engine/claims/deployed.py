@@ -1,6 +1,7 @@
 """What a valid result claims by the formulas of BOINC's server, and what it adds to the statistics.
 
-docs/credit.md, "Published and deployed". An undefined ``min_avg_pfc`` or ``pfc_scale`` is None here, 0 there.
+docs/explanation/credit.md, "Published and deployed". An undefined ``min_avg_pfc`` or ``pfc_scale`` is None here, 0
+there.
 """
 
 from __future__ import annotations

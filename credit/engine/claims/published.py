@@ -1,7 +1,7 @@
 """What a valid result claims, by the published rules, and what it adds to the statistics.
 
 Credit document, "Peak FLOP Count", "Sanity check", "Host normalization", "Anonymous platform" and "Summary".
-docs/credit.md says which choices are ours.
+docs/explanation/credit.md says which choices are ours.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Errors of its pseudocode are corrected: `found` begins false for each CPU; a tas
 running ones; a project is out of consideration for one CPU's choice only; a period without work leaves the debts
 alone (and expects whole periods of the next); the work of a started result is what remains. It does not say which
 project is asked: here the one that lacks most of its cap, of equal ones the one with the largest debt, for up to its
-share of the whole buffer. It knows CPUs only: GPU jobs are neither asked for nor run. docs/emulator-policies.md has
-the details.
+share of the whole buffer. It knows CPUs only: GPU jobs are neither asked for nor run.
+docs/explanation/emulator-policies.md has the details.
 """
 
 from __future__ import annotations

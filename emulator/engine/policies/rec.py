@@ -173,7 +173,7 @@ class Rec:
 
         REC is taken as it will be when half of the request is done. A project with a small share is asked seldom, and
         its REC then rises far above its share for a while. At the moment of asking it is at its lowest: ranked by that,
-        the project would always get more than its share (docs/emulator.md).
+        the project would always get more than its share (docs/explanation/emulator.md).
         """
         client = self._client
         asked = [project for project in client.projects if client.can_ask(project, now)]

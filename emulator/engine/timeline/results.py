@@ -172,7 +172,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The five figures of merit and the normalised share violation (docs/emulator.md has the formulas)."""
+    """The five figures of merit and the normalised share violation (docs/explanation/emulator.md has the formulas)."""
 
     wasted: float
     idle: float

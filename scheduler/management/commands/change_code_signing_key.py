@@ -15,7 +15,7 @@ from scheduler.programs.key_change import KeyChangeError, Wanted
 class Command(BaseCommand):
     help = (
         "Make a new code-signing key, sign it with the old one and all programs with it, and let clients change over:"
-        " all at once where the private key is on this machine, else in the steps of docs/jobs.md, “Change the"
+        " all at once where the private key is on this machine, else in the steps of docs/how-to/jobs.md, “Change the"
         " key”. The old key is kept."
     )
 

@@ -14,8 +14,8 @@ from scheduler.programs.release import Release, ReleaseError
 
 class Command(BaseCommand):
     help = (
-        "Release a version of an app from a folder with its program files and a version.toml; docs/jobs.md has an"
-        " example. Safe to repeat. A file that changed needs another version number."
+        "Release a version of an app from a folder with its program files and a version.toml; docs/how-to/jobs.md has"
+        " an example. Safe to repeat. A file that changed needs another version number."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

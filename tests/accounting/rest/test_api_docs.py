@@ -1,4 +1,4 @@
-"""The examples of docs/api.md are run against the site and answer what the document says."""
+"""The examples of docs/reference/api.md are run against the site and answer what the document says."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.people.api_tokens import issue_token
 from portal.web.rest_api import DEFAULT_LIMIT, MAX_LIMIT
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text()
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "api.md").read_text()
 REQUESTS = re.findall(r"```sh\n(.*?)\n```\n\n```json\n(.*?)\n```", TEXT, re.DOTALL)
 PROGRAMS = re.findall(r"```python\n(.*?)\n```", TEXT, re.DOTALL)
 

@@ -1,6 +1,7 @@
 """The figures of BOINC's own emulator (of August 2026, measured) beside ours, for the same scenarios.
 
-Ours may be better; with BOINC's quirks they are to be the same. docs/emulator.md explains what differs more.
+Ours may be better; with BOINC's quirks they are to be the same. docs/explanation/emulator.md explains what differs
+more.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""docs/states.md: every legal state of a result is taken by the tables, all others are not, and every line of the
-list of transitions happens, by the part of the site that the list names."""
+"""docs/reference/states.md: every legal state of a result is taken by the tables, all others are not, and every line of
+the list of transitions happens, by the part of the site that the list names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""docs/states.md: each line of its lists of transitions happens, by the part that the line names, and the lists are
-complete. What the transitioner does to results is walked in test_state_walk.
+"""docs/reference/states.md: each line of its lists of transitions happens, by the part that the line names, and the
+lists are complete. What the transitioner does to results is walked in test_state_walk.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def test_four_schedulers_never_send_a_result_twice_nor_two_copies_to_one_person(
     copies = Counter(Result.objects.exclude(user=None).values_list("workunit_id", "user_id"))
     assert max(copies.values()) == 1
     counted = sum(njobs for record in HostRecord.objects.all() for *_, njobs in record.jobs_of_day)
-    # More if one person's two computers were after copies of one workunit at the same moment: docs/scheduler.md
+    # More if one person's two computers were after copies of one workunit at once (docs/explanation/scheduler.md)
     assert counted >= sum(sent.values())
 
 

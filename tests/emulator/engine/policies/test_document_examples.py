@@ -1,7 +1,7 @@
 """The documents' own examples, run: where each policy reaches what the text wants, and where the text misses it.
 
 The 6.6 document's "Examples", and the two-processor example of the 2005 text. All projects have equal shares unless
-said; docs/emulator-policies.md discusses the outcomes.
+said; docs/explanation/emulator-policies.md discusses the outcomes.
 """
 
 import pytest
