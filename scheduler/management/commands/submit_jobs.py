@@ -18,8 +18,8 @@ from scheduler.wire.job_fields import JobError
 
 class Command(BaseCommand):
     help = (
-        "Submit a batch of jobs of an app; docs/how-to/jobs.md says what a job is. With --request-id the same command may"
-        " be repeated: it submits once."
+        "Submit a batch of jobs of an app; docs/how-to/jobs.md says what a job is. With --request-id the same command"
+        " may be repeated: it submits once."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
