@@ -7,7 +7,6 @@ nothing changes but amounts that grow in straight lines (REC: a known curve), so
 
 from __future__ import annotations
 
-import gc
 from heapq import heappop
 from typing import Final
 
@@ -136,14 +135,7 @@ class Run:
         """Runs it to its end."""
         self._policy.begin(self._client)
         self._set_state(0.0)
-        # Nothing here forms cycles, and looking for them among so many small objects costs a fifth of the time.
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            self._loop()
-        finally:
-            if collects:
-                gc.enable()
+        self._loop()
         end = self._duration_secs
         self._policy.accrue(end)
         for job in self._client.running:
