@@ -11,18 +11,19 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
+from emulator.engine.policies.names import PolicyName
 from portal.models import User
 
 DAYS_MAX = 36_525.0
 
 
 class Policy(models.TextChoices):
-    """By the names that ``manage.py emulate`` takes."""
+    """The policies, with what people read."""
 
-    REC = "rec", "Recent estimated credit (today’s clients)"
-    LTD = "ltd", "Long-term debt per processor type (client 6.6)"
-    LTD_SINGLE = "ltd-single", "One long-term debt, CPU time only (before 6.6)"
-    DEBT = "debt", "Debt with preemption (2005)"
+    REC = PolicyName.REC.value, "Recent estimated credit (today’s clients)"
+    LTD = PolicyName.LTD.value, "Long-term debt per processor type (client 6.6)"
+    LTD_SINGLE = PolicyName.LTD_SINGLE.value, "One long-term debt, CPU time only (before 6.6)"
+    DEBT = PolicyName.DEBT.value, "Debt with preemption (2005)"
 
 
 class Experiment(models.Model):

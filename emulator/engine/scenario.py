@@ -13,6 +13,7 @@ from typing import Final
 
 CPU: Final = "CPU"
 DAY_SECS: Final = 86400.0
+GPU_EFFICIENCY: Final = 0.2  # the part of a GPU's peak that counts as work done: BOINC's own assumption
 
 MAX_PROJECTS: Final = 1000
 MAX_APPS: Final = 200  # per project

@@ -11,6 +11,7 @@ from typing import Final
 
 from emulator.engine.scenario import (
     CPU,
+    GPU_EFFICIENCY,
     MAX_APPS,
     MAX_FLOP,
     MAX_FLOPS,
@@ -31,7 +32,6 @@ from emulator.engine.scenario import (
 from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError, Schema, Section, Source, read_sections
 
 STATE_FILE: Final = "client_state.xml"
-GPU_EFFICIENCY: Final = 0.2  # the part of a GPU's peak that BOINC counts
 DEFAULT_JOB_FLOP: Final = 3.6e14
 DEFAULT_LATENCY_SECS: Final = 10 * 86400.0
 RESULT_DONE_STATE: Final = 3  # this and above: computed, failed or aborted (BOINC protocol, states of a result)

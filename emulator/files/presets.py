@@ -14,6 +14,7 @@ from typing import Final
 from emulator.engine.scenario import (
     CPU,
     DAY_SECS,
+    GPU_EFFICIENCY,
     App,
     Attach,
     Host,
@@ -29,7 +30,7 @@ from emulator.files.scenario import read_folder
 FOLDER: Final = Path(__file__).parents[1] / "data" / "scenarios"
 YEAR_DAYS: Final = 365.0
 _CPU_FLOPS: Final = 1e9
-_GPU_FLOPS: Final = 2e9  # effective: a fifth of the peak
+_GPU_FLOPS: Final = 2e9  # effective; the peak is five times as much
 _HOUR_SECS: Final = 3600.0
 _NVIDIA: Final = "NVIDIA"
 
@@ -54,7 +55,7 @@ class Preset:
 def _host(cpus: int, *, gpu: bool = False) -> Host:
     processors = [Processor(CPU, cpus, _CPU_FLOPS)]
     if gpu:
-        processors.append(Processor(_NVIDIA, 1, 5 * _GPU_FLOPS, 0.2))
+        processors.append(Processor(_NVIDIA, 1, _GPU_FLOPS / GPU_EFFICIENCY, GPU_EFFICIENCY))
     return Host(tuple(processors))
 
 

@@ -10,20 +10,17 @@ from typing import Any, Final
 from emulator.engine.timeline.reasons import SENTENCES, Reason
 from emulator.engine.timeline.results import HostState
 from emulator.models import Run
-from emulator.runs.packed_timeline import Packed
+from emulator.runs.packed_timeline import BLOCK_COLUMNS, MISS_COLUMNS, RPC_COLUMNS, Packed
 
 CHUNK_ROWS: Final = 5000
 NAMED_MAX: Final = 12
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-_BLOCKS: Final = ("start_secs", "end_secs", "lane", "project", "job", "usage", "by_deadline")
-_MISSES: Final = ("at_secs", "project", "job", "late_secs")
 _STATES: Final = {
     HostState.COMPUTING: "may compute",
     HostState.NO_GPU: "may compute, but not on GPUs",
     HostState.INACTIVE: "is on, but may not compute",
     HostState.OFF: "is off",
 }
-_RPCS: Final = ("at_secs", "project", "asked_secs", "got", "reported", "answered")
 
 
 def as_json(run: Run) -> dict[str, Any]:
@@ -47,7 +44,7 @@ def blocks_csv(packed: Packed) -> Iterator[str]:
     """What ran when on which processor: one line per stretch."""
     lanes = [f"{kind} {number}" for kind, number in packed.texts["lanes"]]
     yield "start_secs,end_secs,processor,project,job,usage,by_deadline\r\n"
-    for row in _rows(packed, "blocks", _BLOCKS):
+    for row in _rows(packed, "blocks", BLOCK_COLUMNS):
         start, end, lane, project, job, usage, by_deadline = row
         where = lanes[lane] if lane >= 0 else "beside a GPU job"
         yield _line([start, end, where, packed.texts["projects"][project], job, usage, by_deadline])
@@ -56,14 +53,14 @@ def blocks_csv(packed: Packed) -> Iterator[str]:
 def rpcs_csv(packed: Packed) -> Iterator[str]:
     """Contacts with projects."""
     yield "at_secs,project,asked_secs,jobs_got,jobs_reported,answered\r\n"
-    for at, project, asked, got, reported, answered in _rows(packed, "rpcs", _RPCS):
+    for at, project, asked, got, reported, answered in _rows(packed, "rpcs", RPC_COLUMNS):
         yield _line([at, packed.texts["projects"][project], asked, got, reported, answered])
 
 
 def misses_csv(packed: Packed) -> Iterator[str]:
     """Jobs that were finished after their deadline."""
     yield "at_secs,project,job,late_secs\r\n"
-    for at, project, job, late in _rows(packed, "misses", _MISSES):
+    for at, project, job, late in _rows(packed, "misses", MISS_COLUMNS):
         yield _line([at, packed.texts["projects"][project], job, late])
 
 

@@ -22,8 +22,6 @@ from emulator.engine.scenario import (
 )
 
 ALWAYS: Final = Availability()
-GPU_EFFICIENCY: Final = 0.2
-"""The part of a GPU's peak that counts as work done (BOINC's own assumption for estimated credit)."""
 
 
 @dataclass(frozen=True, slots=True)

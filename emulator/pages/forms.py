@@ -8,10 +8,10 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 
-from emulator.engine.scenario import CPU, MAX_INSTANCES, Preferences, Processor, Scenario, ScenarioError
+from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Preferences, Processor, Scenario, ScenarioError
 from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX
 from emulator.models import DAYS_MAX, Policy
-from emulator.pages.drafts import GPU_EFFICIENCY, Change, ProjectFacts, draft
+from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.runs.experiments import PARAMETERS, SEEDS_MAX, VARIANTS_MAX, Variant
 
 PROJECT_ROWS: Final = 5

@@ -10,8 +10,17 @@ from accounting.computers.reads import read_host_page
 from accounting.engine.choice.facts import CPU as CPU_TYPE
 from accounting.models import Project as AttachedProject
 from accounting.preferences.save import read_sets
-from emulator.engine.scenario import CPU, MAX_INSTANCES, Availability, Preferences, Processor, Scenario, ScenarioError
-from emulator.pages.drafts import GPU_EFFICIENCY, ProjectFacts, draft
+from emulator.engine.scenario import (
+    CPU,
+    GPU_EFFICIENCY,
+    MAX_INSTANCES,
+    Availability,
+    Preferences,
+    Processor,
+    Scenario,
+    ScenarioError,
+)
+from emulator.pages.drafts import ProjectFacts, draft
 from portal.models import Host, User
 
 UNKNOWN_CPU_FLOPS: Final = 4.3e9

@@ -19,6 +19,7 @@ from emulator.runs.experiments import PARAMETERS, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import User
 from portal.templatetags.display import speed
+from portal.templatetags.drawings import DATA_COLOURS
 
 FIGURES: Final[dict[str, tuple[str, str]]] = {
     "idle": ("Idle", "The part of the computer’s speed that was not used while it could have been."),
@@ -28,7 +29,6 @@ FIGURES: Final[dict[str, tuple[str, str]]] = {
     "rpcs_per_job": ("RPCs per job", "How often projects were contacted for each job."),
 }
 """The five figures of merit; less is better."""
-COLOURS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +162,12 @@ def colours(names: Sequence[str]) -> list[int]:
     known = dict(SiteProject.objects.filter(name__in=names).values_list("name", "colour"))
     chosen: dict[int, int] = {}
     for number, name in enumerate(names):
-        if name in known and known[name] % COLOURS not in chosen.values():
-            chosen[number] = known[name] % COLOURS
-    free = [colour for colour in range(COLOURS) if colour not in chosen.values()]
+        if name in known and known[name] % DATA_COLOURS not in chosen.values():
+            chosen[number] = known[name] % DATA_COLOURS
+    free = [colour for colour in range(DATA_COLOURS) if colour not in chosen.values()]
     for number in range(len(names)):
         if number not in chosen:
-            chosen[number] = free.pop(0) if free else number % COLOURS
+            chosen[number] = free.pop(0) if free else number % DATA_COLOURS
     return [chosen[number] for number in range(len(names))]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from emulator.engine.timeline.results import HostState
 from emulator.runs.packed_timeline import Floats, Ints, Packed
 
 BLOCKS_MAX: Final = 4000
@@ -126,7 +127,7 @@ def _marks(packed: Packed, group: str, names: tuple[str, ...], from_secs: float,
 def _states(packed: Packed, from_secs: float, to_secs: float) -> list[list[float]]:
     begins, states = packed["states.from_secs"], packed["states.state"]
     ends = np.append(begins[1:], packed.texts["duration_secs"])
-    rows = np.flatnonzero((states != 0) & (ends > from_secs) & (begins < to_secs))
+    rows = np.flatnonzero((states != HostState.COMPUTING) & (ends > from_secs) & (begins < to_secs))
     if len(rows) > MARKS_MAX:
         # Too short to be seen one by one: the longest are drawn.
         rows = np.sort(rows[np.argsort(begins[rows] - ends[rows])[:MARKS_MAX]])

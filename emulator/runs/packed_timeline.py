@@ -18,10 +18,10 @@ from emulator.engine.timeline.results import Result, Timeline
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_BLOCKS: Final = ("start_secs", "end_secs", "lane", "project", "job", "usage", "by_deadline")
-_RPCS: Final = ("at_secs", "project", "asked_secs", "got", "reported", "answered")
-_MISSES: Final = ("at_secs", "project", "job", "late_secs")
-_DECISIONS: Final = ("at_secs", "kind", "reason", "project", "job", "processor", "amount")
+BLOCK_COLUMNS: Final = ("start_secs", "end_secs", "lane", "project", "job", "usage", "by_deadline")
+RPC_COLUMNS: Final = ("at_secs", "project", "asked_secs", "got", "reported", "answered")
+MISS_COLUMNS: Final = ("at_secs", "project", "job", "late_secs")
+DECISION_COLUMNS: Final = ("at_secs", "kind", "reason", "project", "job", "processor", "amount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ def pack(result: Result) -> bytes:
         raise ValueError("the run has no timeline")
     columns: dict[str, npt.NDArray[Any]] = {}
     for group, source, names in (
-        ("blocks", timeline.blocks, _BLOCKS),
-        ("rpcs", timeline.rpcs, _RPCS),
-        ("misses", timeline.misses, _MISSES),
-        ("decisions", result.decisions, _DECISIONS),
+        ("blocks", timeline.blocks, BLOCK_COLUMNS),
+        ("rpcs", timeline.rpcs, RPC_COLUMNS),
+        ("misses", timeline.misses, MISS_COLUMNS),
+        ("decisions", result.decisions, DECISION_COLUMNS),
     ):
         columns |= {f"{group}.{name}": np.asarray(getattr(source, name)) for name in names}
     columns |= _levels(timeline)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from typing import Final
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -12,6 +13,9 @@ from django.utils.safestring import SafeString
 from portal.templatetags.display import credit_text
 
 register = template.Library()
+
+DATA_COLOURS: Final = 8
+"""So many colours for data has the palette of static/portal/site.css."""
 
 _STEP, _GAP, _HEIGHT = 10, 2, 64
 

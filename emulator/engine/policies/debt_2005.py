@@ -22,6 +22,7 @@ from heapq import heapify, heappop
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
 from emulator.engine.policies.debts import MIN_RECHECK_SECS, has_many_jobs
+from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import Scenario
 from emulator.engine.state import Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
@@ -122,7 +123,7 @@ class _Task:
 class Debt2005:
     """The policy of 2005. Debts are in CPU-seconds, times in seconds."""
 
-    name = "debt"
+    name = PolicyName.DEBT
     uses_backoffs = False
 
     def __init__(self, scenario: Scenario) -> None:

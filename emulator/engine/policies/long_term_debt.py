@@ -22,6 +22,7 @@ from typing import Final
 from emulator.engine.client import Client
 from emulator.engine.decisions import Fetch, WorkRequest
 from emulator.engine.policies.debts import MIN_RECHECK_SECS, DebtPolicy
+from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.rr_simulation import SimulationResult
 from emulator.engine.scenario import DAY_SECS, Scenario
 from emulator.engine.state import ProjectState
@@ -35,7 +36,7 @@ class LongTermDebt(DebtPolicy):
     """The policy. With `eligibility_rule` off, a project that is backed off collects debt like any other, which
     the document's first example needs and its third forbids."""
 
-    name = "ltd"
+    name = PolicyName.LTD
     uses_backoffs = True
 
     def __init__(self, scenario: Scenario, *, eligibility_rule: bool = True) -> None:

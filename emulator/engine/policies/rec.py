@@ -12,6 +12,7 @@ from typing import Final
 
 from emulator.engine.client import Client
 from emulator.engine.decisions import Choice, Fetch, WorkRequest
+from emulator.engine.policies.names import PolicyName
 from emulator.engine.policies.rr_simulation import RoundRobinSimulation, SimulationResult
 from emulator.engine.policies.run_list import RunList
 from emulator.engine.policy import MAX_UNFINISHED
@@ -31,7 +32,7 @@ ZERO_SHARE_SECS: Final = 180.0
 class Rec:
     """The policy; one object per run. `half_life_days` is that of REC."""
 
-    name = "rec"
+    name = PolicyName.REC
     uses_backoffs = True
 
     def __init__(self, half_life_days: float = HALF_LIFE_DAYS) -> None:

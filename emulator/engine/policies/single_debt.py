@@ -14,6 +14,7 @@ from __future__ import annotations
 from emulator.engine.client import Client
 from emulator.engine.decisions import Fetch, WorkRequest
 from emulator.engine.policies.debts import MIN_RECHECK_SECS, DebtPolicy
+from emulator.engine.policies.names import PolicyName
 from emulator.engine.scenario import CPU, Scenario
 from emulator.engine.state import ProjectState
 from emulator.engine.timeline.reasons import Reason
@@ -22,7 +23,7 @@ from emulator.engine.timeline.reasons import Reason
 class SingleDebt(DebtPolicy):
     """The policy. Debts are in CPU-seconds."""
 
-    name = "ltd-single"
+    name = PolicyName.LTD_SINGLE
     uses_backoffs = False
 
     def __init__(self, scenario: Scenario) -> None:

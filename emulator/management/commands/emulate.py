@@ -10,7 +10,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from emulator.engine.policies.registry import NAMES, make_policy
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.registry import make_policy
 from emulator.engine.quirks import BOINC, Quirks
 from emulator.engine.run import run
 from emulator.engine.scenario import ScenarioError
@@ -30,7 +31,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path, help="the folder, or its client_state.xml")
-        parser.add_argument("--policy", choices=NAMES, default="rec", help="default: rec, the present client's")
+        parser.add_argument(
+            "--policy",
+            choices=[*map(str, PolicyName)],
+            default=PolicyName.REC.value,
+            help="default: rec, the present client's",
+        )
         parser.add_argument("--quirks", choices=["boinc"], help="do as BOINC's own emulator where it differs")
         parser.add_argument("--days", type=float, default=10.0, help="simulated days; default: 10")
         parser.add_argument("--seed", type=int, default=1, help="of all random numbers; default: 1")

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from emulator.engine.policies.registry import NAMES, make_policy
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.registry import make_policy
 from emulator.engine.run import run
 from emulator.engine.scenario import Availability
 from emulator.files.presets import preset
 
 
-@pytest.mark.parametrize("policy", NAMES)
+@pytest.mark.parametrize("policy", PolicyName)
 @pytest.mark.parametrize(("on", "active"), [(0.5, 1), (1, 0.5), (0.7, 0.7)])
 def test_with_work_in_the_buffer_no_processor_idles_after_an_interruption(
     policy: str, on: float, active: float

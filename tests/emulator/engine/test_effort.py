@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.engine.policies.registry import NAMES, make_policy
+from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.registry import make_policy
 from emulator.engine.run import Run
 from emulator.engine.scenario import (
     CPU,
@@ -67,7 +68,7 @@ def emulated(scenario: Scenario, policy: str) -> tuple[Run, Result]:
     return run, run.result()
 
 
-@pytest.mark.parametrize("policy", NAMES)
+@pytest.mark.parametrize("policy", PolicyName)
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(scenario=scenarios())
 def test_events_and_steps_are_bounded_whatever_the_computer(policy: str, scenario: Scenario) -> None:

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.engine.scenario import Availability, Normal, Processor, ScenarioError, StartJob, Version
-from emulator.files.client_state import GPU_EFFICIENCY
+from emulator.engine.scenario import (
+    GPU_EFFICIENCY,
+    Availability,
+    Normal,
+    Processor,
+    ScenarioError,
+    StartJob,
+    Version,
+)
 from emulator.files.presets import FOLDER
 from emulator.files.scenario import read_folder, read_upload, url_folder
 from emulator.files.sections import STATE_BYTES_MAX, ScenarioFileError

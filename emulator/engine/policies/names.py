@@ -1,0 +1,14 @@
+"""The names of the policies: in tables, in files, and for `manage.py emulate`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class PolicyName(StrEnum):
+    """A policy by its name."""
+
+    REC = "rec"
+    LTD = "ltd"
+    LTD_SINGLE = "ltd-single"
+    DEBT = "debt"
