@@ -1,1 +1,1 @@
-"""The client emulator: scheduling policies of three generations, drawn."""
+"""The client emulator: what a BOINC client would do on a computer, under scheduling policies of three generations."""

@@ -1,4 +1,4 @@
-"""The client emulator: scheduling policies of three generations, drawn."""
+"""The app's configuration."""
 
 from django.apps import AppConfig
 

@@ -1,7 +1,7 @@
-"""The emulator's tables: experiments, their runs, and what came of each.
+"""The emulator's tables: experiments, their runs, and the result of each.
 
-An experiment is a scenario and what was tried with it: one run, several policies or values side by side, each with
-one seed or more. It belongs to one volunteer, and to nobody else unless its owner shares it by an unguessable link.
+An experiment is a scenario and what was tried with it: one run, or several policies or values side by side, each with
+one seed or more. It belongs to one volunteer. Nobody else can see it unless its owner shares it by an unguessable link.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RunState(models.TextChoices):
 
 
 class Run(models.Model):
-    """One policy, one set of parameters, one seed. What came of it is in columns of JSON; the timeline apart."""
+    """One policy, one set of parameters, one seed. Its results are columns of JSON; its timeline has a table."""
 
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs", db_index=False)
     number = models.PositiveSmallIntegerField("place in the experiment, from 1")

@@ -20,6 +20,6 @@ def read_upload(experiment_id: int) -> None:
 
 @shared_task
 def look_after_runs() -> None:
-    """Runs whose worker, or whose message, was lost."""
+    """Send again runs whose worker, or whose message, was lost."""
     for run_id in worker.requeue_lost(timezone.now()):
         carry_out.delay(run_id)

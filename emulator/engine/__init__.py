@@ -1,1 +1,1 @@
-"""The emulator itself: scenario, policy and seed in, what happened out; no Django, no clock."""
+"""The emulation itself, as pure code: scenario, policy and seed in, what happened out. No Django, no clock."""

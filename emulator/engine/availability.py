@@ -36,7 +36,7 @@ class UpDown:
         return self.up
 
     def sample_once(self, now: float) -> bool:
-        """As BOINC's emulator looks at a project: at most one change since the last look, however long ago."""
+        """The state as BOINC's emulator samples it: at most one change since the last sample, however long ago."""
         if self.until_secs <= now:
             self.up = not self.up
             self.until_secs = now + self._stay()

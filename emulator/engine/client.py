@@ -27,7 +27,7 @@ MIN_UP_FRACTION: Final = 0.01
 MIN_HEAP: Final = 1000
 BY_DEADLINE: Final = (Reason.GPU_DEADLINE, Reason.CPU_DEADLINE)
 _index = attrgetter("index")
-# Members that each job needs: looking one up in its class takes as long as a function call.
+# Members that each job needs: to look one up in its class takes as long as a function call.
 NO_REASON: Final = Reason.NONE
 IN_TIME: Final = Reason.JOB_MET
 STARTED: Final = Kind.RUN
@@ -123,7 +123,7 @@ class Client:
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
         self.with_jobs: list[list[ProjectState]] = [[] for _ in processors]  # per kind: who has unfinished jobs
-        self.contested = False  # for some kind two projects have, so they take turns
+        self.contested = False  # two projects have jobs for the same kind, so they take turns
         self.running: list[Job] = []  # in order of their starts
         self.busy_projects: list[ProjectState] = []  # those with running jobs
         self.cpu_rate = 1.0  # below 1 while the CPUs are overcommitted

@@ -1,4 +1,4 @@
-"""RPCs of the emulated client: when finished jobs are reported, whom it can reach, and the back-offs that follow.
+"""RPCs of the emulated client: when it reports finished jobs, which servers answer, and the back-offs that follow.
 
 Emulator document, sections 4 to 6 and 8. A project is contacted to report its finished jobs when the oldest has
 waited two hours (docs/emulator.md says why not one), when a deadline is near, or when many wait; a work request is
@@ -72,7 +72,7 @@ class Contact:
         self._plan()
 
     def report(self, now: float) -> bool:
-        """Makes the one report that is due, if any is; says whether it contacted a server."""
+        """Makes one report that is due, if there is one; returns whether it contacted a server."""
         due = None
         for project in self._client.projects:
             if project.report_at_secs <= now and project.rpc_allowed_secs <= now:
@@ -136,7 +136,7 @@ class Contact:
     def _receive(
         self, project: ProjectState, request: WorkRequest, jobs: list[Job], refused: set[int], now: float
     ) -> None:
-        """Takes the jobs in and sets the back-offs of what was asked for in vain (section 5, reply handling)."""
+        """Adds the jobs, and sets the back-offs of what was asked for in vain (section 5, reply handling)."""
         client = self._client
         got = [0] * len(client.kinds)
         for job in jobs:

@@ -16,7 +16,7 @@ from emulator.engine.timeline.results import Figures, ProjectResult
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """What a run has to say besides what its projects know. `able_secs` per kind."""
+    """The totals of a run that its projects do not hold. `able_secs` per kind."""
 
     client: Client
     duration_secs: float

@@ -1,4 +1,4 @@
-"""What BOINC's own emulator does beyond or against the documents, each switchable; all off by default.
+"""What BOINC's own emulator does beyond or against the documents. Each is a switch of its own, off by default.
 
 docs/emulator.md describes each. `BOINC` is all of them together, for comparison with its figures.
 """

@@ -1,8 +1,8 @@
 """Running a scenario: time jumps from event to event.
 
-An event is a job's end, the end of a time slice, a moment at which the policy wants to look at its work buffer,
-a report that is due, a change of what the computer can do, or a change the scenario brings. Between two events
-nothing changes but amounts that grow in straight lines (REC: a known curve), so nothing is lost by the jump.
+An event is a job's end, the end of a time slice, a moment at which the policy wants to check its work buffer, a
+report that is due, a change of what the computer can do, or an event of the scenario. Between two events only amounts
+that grow linearly change (and REC, which follows a known curve), so the jump loses nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from emulator.engine.timeline.recorder import DecisionLog, Recorder
 from emulator.engine.timeline.results import HostState, Result
 
 NO_QUIRKS: Final = Quirks()
-MIN_RECHECK_SECS: Final = 1.0  # a policy that wants to look again sooner is called after this
+MIN_RECHECK_SECS: Final = 1.0  # a policy that wants to check again sooner is called after this
 
 
 def run(
@@ -229,7 +229,7 @@ class Run:
         return any_ended
 
     def _choose(self, now: float) -> float:
-        """Asks the policy what runs and makes it so; returns when to ask again."""
+        """Asks the policy which jobs run and applies its choice; returns when to ask again."""
         choice = self._policy.choose(now)
         client = self._client
         if choice.jobs is not client.running or choice.added is not None:
@@ -239,7 +239,7 @@ class Run:
         return again if again > soonest else soonest
 
     def _fetch(self, now: float) -> float:
-        """Asks the policy whom to ask and does so; returns when to look again."""
+        """Asks the policy for a work request and makes it; returns when to check again."""
         fetch = self._policy.fetch(now)
         if fetch.request is None:
             again = fetch.recheck_secs
@@ -263,7 +263,7 @@ class Run:
         active = self._active.advance(now) and on
         gpu = self._gpu_active.advance(now) and active
         if self._client.quirks.computes_while_off:
-            # Its CPU jobs go on; nothing is chosen or asked.
+            # Its CPU jobs go on; no job is chosen and no project asked.
             active = True
         state = HostState.COMPUTING
         if not active:
@@ -276,7 +276,7 @@ class Run:
                 self._recorder.state(now, state)
         client = self._client
         client.kind_active = [active] + [gpu] * (len(client.kinds) - 1)
-        # Whoever was full or empty until now may not be any more: no choice made before counts.
+        # A kind that was full or empty may not be any more, so no earlier choice counts.
         client.moves += 1
         for job in client.running:
             if not client.kind_active[job.kind]:
@@ -291,10 +291,10 @@ class Run:
                 self._able_secs[kind] += now - self._able_since
         self._able_since = now
 
-    # What the scenario brings.
+    # Events of the scenario.
 
     def _apply_due_events(self, now: float) -> float:
-        """Brings the events of now; returns when the next comes."""
+        """Applies the events that are due; returns when the next one is."""
         events = self._events
         while events and events[-1].at_secs <= now:
             self._apply_event(events.pop(), now)

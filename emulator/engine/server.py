@@ -55,15 +55,15 @@ class Server:
         load = _Workload(present(), self._instances[0]) if project.project.workload_check else None
         needed: list[bool] = []
         able: list[tuple[float, Offer]] = []
-        look = True  # `able` is to be found again
+        stale = True  # `able` must be found again
         up_fraction, all_instances = self._up_fraction, self._instances
         while len(sent) < MAX_JOBS_PER_RPC:
-            if look:
+            if stale:
                 needed = [s > 0 or n > 0 for s, n in zip(secs, instances, strict=True)]
                 able = _able(project, needed, refused)
                 if not able:
                     break
-                look = False
+                stale = False
             offer = able[0][1] if len(able) == 1 else _any_by_weight(project, able)
             job = self._draw(offer, now)
             kind = offer.kind
@@ -73,7 +73,7 @@ class Server:
                 fits = delays[kind] + job.estimate_secs <= offer.app.app.latency_bound_secs
             if not fits:
                 refused.add(offer)
-                look = True
+                stale = True
                 self._next_id -= 1  # it was never sent
                 continue
             sent.append(job)
@@ -81,12 +81,12 @@ class Server:
             secs[kind] -= expected_secs * offer.usage
             instances[kind] -= offer.usage
             if secs[kind] <= 0 and needed[kind] and instances[kind] <= 0:
-                look = True
+                stale = True
             if kind:
                 secs[0] -= expected_secs * offer.cpus
                 instances[0] -= offer.cpus
                 if secs[0] <= 0 and needed[0] and instances[0] <= 0:
-                    look = True
+                    stale = True
             delays[kind] += expected_secs * offer.usage / all_instances[kind]
         return sent, {offer.kind for offer in refused}
 

@@ -1,0 +1,1 @@
+"""The emulator's pages: experiments, runs, forms, drawings, downloads."""

@@ -1,4 +1,4 @@
-"""Scenarios of a form, of one of a volunteer's computers, and changed ones. Pure: facts in, scenarios out."""
+"""Makes scenarios from a form or from a volunteer's computer, and changes them. Pure: facts in, scenarios out."""
 
 from __future__ import annotations
 

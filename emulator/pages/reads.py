@@ -65,7 +65,7 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True)
 class RunFault:
-    """Runs that came to nothing for the same reason: which, in words, and why."""
+    """Runs that failed or were cancelled for the same reason: which, in words, and why."""
 
     title: str
     reason: str
@@ -73,7 +73,7 @@ class RunFault:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFraction:
-    """A project's aim and what it got, for the bars."""
+    """A project's share and what it got, for the bars."""
 
     name: str
     colour: int
@@ -120,7 +120,7 @@ def variants(runs: Sequence[Run]) -> list[VariantRow]:
 
 
 def faults(runs: Sequence[Run]) -> list[RunFault]:
-    """Why some runs have no figures, each reason once."""
+    """Why some runs have no figures; each reason once."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if run.state in (RunState.FAILED, RunState.CANCELLED):
@@ -172,7 +172,7 @@ def colours(names: Sequence[str]) -> list[int]:
 
 
 def project_fractions(run: Run, palette: Sequence[int]) -> list[ProjectFraction]:
-    """Aim and outcome by project."""
+    """Share and outcome by project."""
     return [
         ProjectFraction(row["name"], colour, row["share"], row["got_fraction"], row)
         for row, colour in zip(run.projects, palette, strict=True)

@@ -1,4 +1,4 @@
-"""What a window of the timeline looks like at a given width: exact blocks if they are few, else parts of columns. Pure.
+"""The part of a timeline between two times, at a given width: exact blocks if they are few, else per column. Pure.
 
 The browser draws what it is given, so its work depends on the width of the screen, not on the length of the run.
 """

@@ -1,5 +1,5 @@
-"""Make, change, start, stop, share and delete experiments. Each function is one transaction and locks the owner's row,
-so that quotas hold however many requests come at once.
+"""Make, start, cancel, share and delete experiments. What counts against a quota is one transaction that locks the
+owner's row first, then the experiment's, so that quotas hold however many requests come at once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def start(
     parameter: str,
     now: dt.datetime,
 ) -> list[Run]:
-    """Fix what is tried and queue a run for each variant and seed; the first seed of each keeps its timeline.
+    """Store what is tried and queue a run for each variant and seed; the first seed of each keeps its timeline.
 
     Raises ExperimentRefusedError when it was started before, or for too many runs.
     """
@@ -130,7 +130,7 @@ def copy(experiment: Experiment) -> Experiment:
 
 
 def cancel(experiment: Experiment, now: dt.datetime) -> int:
-    """Cancel what is not finished: queued runs at once, running ones as soon as their worker looks. How many."""
+    """Cancel what is not finished: queued runs at once, running ones at their worker's next report. Returns how many."""
     with transaction.atomic():
         runs = Run.objects.filter(experiment=experiment)
         queued = runs.filter(state=RunState.QUEUED).update(state=RunState.CANCELLED, finished_at=now)
@@ -138,7 +138,7 @@ def cancel(experiment: Experiment, now: dt.datetime) -> int:
 
 
 def share(experiment: Experiment) -> str:
-    """An unguessable token by which anybody who has it may look."""
+    """Returns an unguessable token: whoever has it may read the experiment."""
     with transaction.atomic():
         fresh = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if fresh.share_token is None:
@@ -153,7 +153,7 @@ def unshare(experiment: Experiment) -> None:
 
 
 def delete(experiment: Experiment) -> None:
-    """With all its runs; a worker that is at one of them stops when it looks."""
+    """Delete it with all its runs; a worker that executes one of them stops when it next reports."""
     experiment.delete()
 
 

@@ -1,7 +1,7 @@
-"""A process of its own for one job: to read uploaded files, or to run a scenario. No Django, no database.
+"""A separate process that reads uploaded files or runs a scenario. No Django, no database.
 
-What is uploaded is not trusted, and a scenario may need more time or memory than there is: so the process limits
-itself before it looks at its input, and whoever started it may kill it at any time.
+Uploads are not trusted, and a scenario may need more time or memory than there is. So the process limits itself
+before it reads its input, and whoever started it may kill it at any time.
 
 Standard input: one line of JSON, then, to read files, a zip of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.

@@ -1,7 +1,7 @@
-"""Carry out runs and read uploads: start a process for each, hear of its progress, stop it, keep what comes of it.
+"""Execute runs and read uploads: start a process for each, follow its progress, stop it, store its result.
 
-A run is taken by setting its state from queued to running in one statement, so that a task that is handed out twice
-runs it once. The worker's last sign is kept: a run whose worker was lost is queued again.
+A run is taken by setting its state from queued to running in one statement, so a task that is delivered twice runs
+it once. The time of the worker's last report is stored: a run whose worker was lost is queued again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the process said: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
+    """The process's answer: ``ok`` and the bytes that came with it, or ``fault``, a sentence."""
 
     ok: Any
     data: bytes
@@ -59,7 +59,7 @@ def store_upload(experiment: Experiment, files: Mapping[str, bytes]) -> None:
 
 
 def read_upload(experiment_id: int) -> None:
-    """Make the scenario of an experiment of the files that were sent for it, or keep what is wrong with them."""
+    """Make an experiment's scenario from the files that were sent for it, or store what is wrong with them."""
     upload = Upload.objects.filter(experiment=experiment_id).first()
     if upload is None:
         return
@@ -70,7 +70,7 @@ def read_upload(experiment_id: int) -> None:
             return
         experiment.scenario = answer.ok if not answer.fault else None
         experiment.fault = answer.fault[:500]
-        # Until here it had the name of all uploads; now it is the computer's.
+        # Until now it had the title of every upload; now it gets the computer's name.
         if experiment.scenario is not None:
             experiment.title = (experiment.scenario["host"]["name"] or experiment.title)[:100]
         experiment.save(update_fields=["scenario", "fault", "title"])
@@ -113,7 +113,7 @@ def _order(run: Run) -> dict[str, Any]:
 
 
 def _report_progress(run_id: int, progress: float) -> None:
-    """Tell how far it is; raises RunCancelledError if it is not wanted any more."""
+    """Store how far it is; raises RunCancelledError if it was cancelled or deleted."""
     wanted = Run.objects.filter(pk=run_id, state=RunState.RUNNING, cancel_asked=False)
     if not wanted.update(progress=min(max(progress, 0.0), 1.0), heard_of_at=timezone.now()):
         raise RunCancelledError
@@ -138,7 +138,7 @@ def _keep(run_id: int, answer: Answer) -> None:
 
 
 def requeue_lost(now: dt.datetime) -> list[int]:
-    """Runs whose worker has given no sign for minutes wait again; their ids, and those of runs that wait long."""
+    """Requeue runs whose worker has not reported for minutes. Returns their ids, and those of runs that wait long."""
     lost = Run.objects.filter(state=RunState.RUNNING, heard_of_at__lt=now - LOST_AFTER)
     lost.filter(cancel_asked=True).update(state=RunState.CANCELLED, finished_at=now)
     lost.update(state=RunState.QUEUED)
@@ -147,7 +147,7 @@ def requeue_lost(now: dt.datetime) -> list[int]:
 
 
 def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:
-    """Start the process, hand it the order, and wait for its answer; ``report`` is called every second or so."""
+    """Start the process, send it the order, and wait for its answer; ``report`` is called about every second."""
     order = {**order, "secs_max": secs_max, "bytes_max": settings.EMULATOR_RUN_BYTES_MAX}
     process = subprocess.Popen(
         [sys.executable, "-m", "emulator.runs.process"],
@@ -176,7 +176,7 @@ def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Call
 
 
 def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> Answer:
-    """Everything that it writes until it ends; wall-clock time is limited to twice its processor time."""
+    """Reads what it writes until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
     progress, ends_at, report_at = 0.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS
@@ -200,7 +200,7 @@ def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callab
 
 
 def _take_progress(out: bytearray, progress: float) -> float:
-    """The newest fraction told; its lines are taken out."""
+    """The latest fraction reported; removes those lines."""
     while out.startswith(b"progress "):
         line, found, _ = out.partition(b"\n")
         if not found:

@@ -1,1 +1,1 @@
-"""Template tags of the emulator."""
+"""Template filters of the emulator's pages."""

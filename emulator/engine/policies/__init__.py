@@ -1,1 +1,1 @@
-"""The scheduling policies; each module cites its document section by section."""
+"""The scheduling policies: which jobs run and who is asked for work. Each module cites the document it follows."""

@@ -67,7 +67,7 @@ class Rec:
         self._accrued_secs = now
         growth = self._growth
         if 0.0 < exponent < 0.01 and growth < RESCALE:
-            # As below; the usual case in one step.
+            # The usual case: what the loop below does, in one step.
             grown = growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
             rec = self._rec
             for project in self._busy_projects:
@@ -93,7 +93,7 @@ class Rec:
         """REC in credit per day."""
         return self._rec[project.index] / self._growth * CREDIT_PER_FLOPS_DAY
 
-    # Priorities. Only their order matters, so nothing is normalised but where a queue is subtracted.
+    # Priorities. Only their order matters, so they are normalised only where a queue is subtracted.
 
     def _rank(self, project: ProjectState) -> float:
         index = project.index
@@ -112,7 +112,7 @@ class Rec:
         return self._decay * self._growth * inverse * job.counted_flops * client.period_secs
 
     def _height(self, project: ProjectState, count: int) -> float:
-        """`_rank` and `count` times `_step_cost` of its first begun job, without calls: this is asked most often."""
+        """`_rank` and `count` times `_step_cost` of its first begun job, without calls: this is called most often."""
         index = project.index
         inverse = self._inverse[index]
         rank = self._rec[index] * inverse + self._offset[index]
@@ -120,7 +120,7 @@ class Rec:
             return rank
         flops = project.begun[0][0].counted_flops
         cost = total = self._decay * self._growth * inverse * flops * self._client.period_secs
-        for _ in range(count - 1):  # to the last bit as they are added up where jobs are chosen one by one
+        for _ in range(count - 1):  # added one by one, so that rounding is the same as where jobs are chosen one by one
             total += cost
         return rank + total
 
@@ -171,9 +171,9 @@ class Rec:
     def _order(self, simulated: SimulationResult, now: float) -> list[ProjectState]:
         """Projects that may be asked, highest priority first, less for work in their queues.
 
-        REC is taken as it will be when half of what is now asked for is done. A project of a small share is asked
-        seldom, and its REC then rises far above its share for a while: taken as it is at the moment of asking, its
-        lowest, it would get more than its share for ever (docs/emulator.md).
+        REC is taken as it will be when half of the request is done. A project with a small share is asked seldom, and
+        its REC then rises far above its share for a while. At the moment of asking it is at its lowest: ranked by that,
+        the project would always get more than its share (docs/emulator.md).
         """
         client = self._client
         asked = [project for project in client.projects if client.can_ask(project, now)]
@@ -219,8 +219,8 @@ class Rec:
     def _request(
         self, order: list[ProjectState], place: int, chosen: int, simulated: SimulationResult, now: float
     ) -> WorkRequest:
-        """Asks for the kind it was chosen for, and for all others that are short and that nobody before it could
-        give; its own back-off does not count for these."""
+        """Asks for the kind it was chosen for, and for all others that are short and that no project before it could
+        supply. The project's own back-off does not count for these."""
         project = order[place]
         request = self._empty(project, Reason.FETCH_SATURATION, now)
         for kind in range(len(self._client.kinds)):

@@ -1,4 +1,4 @@
-"""Policies by the names that people use for them."""
+"""Makes a policy by its name."""
 
 from __future__ import annotations
 

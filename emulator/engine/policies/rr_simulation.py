@@ -5,11 +5,11 @@ It tells per kind of processor the idle instances now, the time up to which all 
 shortfall up to the end of the buffer; and which jobs would miss their deadline. A second simulation of those, by
 earliest deadline, tells how long all instances are busy with them ("busy time").
 
-The first results need no time slices: jobs are dealt to the instances in the order in which round-robin picks them,
-a sort and a heap operation per job. A job of several instances (or of a part of one) is dealt as that many equal
-pieces (one piece, as much shorter). Only for jobs that may miss their deadline the slices are gone through, as far
-as needed. Most often danger is excluded by a bound that holds for every order in which no instance idles while a
-job waits for it: all jobs are done after (work / instances + longest job).
+The first results need no time slices: jobs are assigned to the instances in the order in which round-robin picks
+them, with a sort and one heap operation per job. A job that uses several instances is assigned as that many equal
+pieces, a job that uses part of one as one shorter piece. Time slices are simulated only if a job may miss its
+deadline, and only as far as needed. Usually a bound rules that out: whatever the order, as long as no instance idles
+while a job waits for it, all jobs are done after (work / instances + longest job).
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ class RoundRobinSimulation:
         self._rank = rank
         self._unit = unit
         self._kinds = range(len(client.kinds))
-        self._looked: tuple[float, int, float] | None = None
+        self._simulated_at: tuple[float, int, float] | None = None
         self._result = SimulationResult([], [], [])
-        self._judged: tuple[float, int] | None = None
+        self._judged_at: tuple[float, int] | None = None
         self._missed: list[list[Job]] = []
         self._ends: dict[int, float] = {}  # when jobs end in the last simulation
-        self.margins: list[tuple[float, Job]] = []  # jobs in danger but not late, and by how much they make it
+        self.margins: list[tuple[float, Job]] = []  # jobs that may miss their deadline but do not, and their slack
 
     # Bounds, in constant time.
 
     def min_saturated_secs(self, kind: int, now: float) -> float:
-        """A time up to which all instances of that kind are busy for certain, or 0: dealt to n instances, no two of
-        them differ by more than the longest job."""
+        """A time up to which all instances of that kind are certainly busy, or 0. With jobs assigned to n instances, no
+        two of these differ by more than the longest job."""
         client = self._client
         if client.any_suspended:
             return 0.0
@@ -74,8 +74,8 @@ class RoundRobinSimulation:
     def may_miss_deadlines(self, now: float) -> bool:
         """Whether any job might miss its deadline; False is certain.
 
-        What was found holds on: the bound does not move to later times unless a job arrives, and then the client
-        forgets `safe_until_secs`.
+        The answer stays valid: the bound moves to a later time only when a job arrives, and then the client
+        resets `safe_until_secs`.
         """
         client = self._client
         if now < client.safe_until_secs:
@@ -100,7 +100,7 @@ class RoundRobinSimulation:
         return False
 
     def _all_done_secs(self, kind: int, now: float) -> float:
-        """A time after which all jobs of that kind are done for certain, in whatever order they run."""
+        """A time after which all jobs of that kind are certainly done, in whatever order they run."""
         client = self._client
         n = client.instances[kind]
         longest = client.longest_secs[kind]
@@ -122,16 +122,16 @@ class RoundRobinSimulation:
     def result(self, now: float, horizon_secs: float) -> SimulationResult:
         """Idle instances, saturated times, and shortfalls up to the horizon."""
         key = (now, self._client.version, horizon_secs)
-        if self._looked != key:
-            self._looked = key
+        if self._simulated_at != key:
+            self._simulated_at = key
             self._result = self._assigned(now, horizon_secs)
         return self._result
 
     def missed(self, now: float) -> list[list[Job]]:
         """Per kind, the jobs that would miss their deadline, by deadline."""
         key = (now, self._client.version)
-        if self._judged != key:
-            self._judged = key
+        if self._judged_at != key:
+            self._judged_at = key
             self._missed = self._judge(now)
             self._follow_quirks(self._missed)
         return self._missed
@@ -230,8 +230,8 @@ class RoundRobinSimulation:
         return SimulationResult(idle[::-1], saturated[::-1], shortfall[::-1])
 
     def _assign_pieces(self, kind: int, now: float, loads: list[float], horizon: float) -> tuple[float, float]:
-        """Deals jobs that do not all occupy one instance; returns how many instances they want in all, and how many
-        CPUs those take that run first."""
+        """Assigns jobs that do not all use one whole instance. Returns how many instances all of them want, and how
+        many CPUs those take that run first."""
         wanted = cpus = 0.0
         n = self._client.instances[kind]
         for _, secs, job in self._in_order(kind, now):
@@ -250,7 +250,7 @@ class RoundRobinSimulation:
         return wanted, cpus
 
     def _alike_in_order(self, kind: int, now: float) -> list[tuple[float, float]]:
-        """As `_in_order`, without the jobs, where all count for the same."""
+        """As `_in_order`, without the jobs, if all count for the same FLOPS."""
         picks: list[tuple[float, float]] = []
         projects = 0
         for project in self._client.with_jobs[kind]:
@@ -302,9 +302,9 @@ class RoundRobinSimulation:
 
 
 def _assign(picks: list[tuple[float, float]], loads: list[float], horizon: float, work_secs: float) -> None:
-    """Gives each job to the instance that is free first, until all are busy up to the horizon. `work_secs` is the sum,
-    but for rounding."""
-    if work_secs + SLACK_SECS < horizon * len(loads):  # then they never are
+    """Assigns each job to the instance that is free first, until all are busy up to the horizon. `work_secs` is the
+    sum, except for rounding."""
+    if work_secs + SLACK_SECS < horizon * len(loads):  # then they will not all be busy up to it
         for _, secs in picks:
             heapreplace(loads, loads[0] + secs)
         return

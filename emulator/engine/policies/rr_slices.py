@@ -4,9 +4,9 @@ At each step every kind of processor, GPUs first, is filled with jobs in order o
 priority; the step lasts to the next end, or one slice. Where no project waits for another's turn it lasts to the
 next end in any case.
 
-There may be hundreds of steps to a choice of jobs. So a kind for which only one project has jobs is filled again
-only when one of them has ended or GPU jobs leave it other CPUs than before; and ranks are kept up only if for some
-kind two projects have jobs.
+One choice of jobs may take hundreds of steps. So a kind for which only one project has jobs is filled again only
+when one of them has ended, or when GPU jobs leave it another number of CPUs. Ranks are updated only if two projects
+have jobs for the same kind.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class RoundRobinSlices:
                     left[job.id] = (job.left - (now - job.settled_secs) * job.rate) * job.bias / up
 
     def go_on(self, watched: list[Job], *, to_last_deadline: bool) -> None:
-        """Simulates until it is known of all watched jobs whether they are in time: each has ended, or its deadline
-        is over. With `to_last_deadline` up to the last deadline unless all have ended before."""
+        """Simulates until it is known for all watched jobs whether they are in time: each has ended, or its deadline
+        has passed. With `to_last_deadline`, up to the last deadline unless all have ended before."""
         now, early = self._now, self._early_secs
         pending = sorted(watched, key=_deadline)
         last = pending[-1].deadline_secs
@@ -101,7 +101,7 @@ class RoundRobinSlices:
                 if step > LONGEST_STEP_PARTS * period:
                     step /= LONGEST_STEP_PARTS
                     if short_steps:
-                        # Not past the end of a short job that waits for its turn: it would seem to wait for days.
+                        # Stop at the end of a short job that waits for its turn, or it would seem to wait for days.
                         short_steps -= 1
                         step = max(period, min(step, min(left.values())))
                 elif step > period:

@@ -1,4 +1,4 @@
-"""Which jobs run: the four steps of the client scheduling document, for any order of projects.
+"""Which jobs run (BOINC's run list): the four steps of the client scheduling document, for any order of projects.
 
 1. for each kind of GPU, jobs that would miss their deadline, earliest deadline first, until all instances are used;
 2. the same for the CPU;
@@ -105,7 +105,7 @@ class RunList:
 
     def _goes_on(self, now: float) -> bool:
         """Where all CPUs are busy and one time slice ends: gives that job another one if its project still comes
-        first. A short way to what the four steps would find."""
+        first. The four steps would find the same, but take longer."""
         client = self._client
         running = client.running
         over = None
@@ -141,13 +141,13 @@ class RunList:
         if not count:
             return self._rank(project)
         cost = total = self._step_cost(project.begun[0][0])
-        for _ in range(count - 1):  # to the last bit as they are added up where jobs are chosen one by one
+        for _ in range(count - 1):  # added one by one, so that rounding is the same as where jobs are chosen one by one
             total += cost
         return self._rank(project) + total
 
     def _next_one(self) -> Job | None:
         """Where all CPUs were busy, one job has stopped since and no time slice is over: the job that the four steps
-        would add. None where it is not as simple: with limits, suspended projects, or jobs of other than one CPU."""
+        would add. None if it is not that simple: with limits, suspended projects, or jobs not of exactly one CPU."""
         client = self._client
         running = client.running
         if (
@@ -173,7 +173,7 @@ class RunList:
         return None if job.app.app.max_concurrent else job
 
     def _with(self, job: Job, now: float) -> Choice:
-        """What runs, and that job beside."""
+        """What runs now, and that job in addition."""
         client = self._client
         running = client.running
         job.slice_end_secs = end = now + client.period_secs
@@ -185,8 +185,7 @@ class RunList:
         return Choice(running, _FIRST_IN_RANK, self._slice_end(), job)
 
     def _slice_end(self) -> float:
-        """When the first time slice ends, if two projects have jobs for the same kind of processor: else it does not
-        matter."""
+        """When the first time slice ends. It matters only if two projects have jobs for the same kind of processor."""
         return self._first_end if self._client.contested else NEVER
 
     def _end_slices(self, now: float) -> float:
@@ -248,7 +247,7 @@ class RunList:
                 if not project.suspended
             ]
             heapify(heap)
-        else:  # no other's rank to compare with
+        else:  # there is no other rank to compare with
             heap = [(0.0, project.index, project) for project in projects if not project.suspended]
         offers: dict[int, Iterator[Job]] = {}
         while heap and free[kind] > 1e-9:
@@ -286,7 +285,7 @@ class RunList:
         return job.id not in self._taken and self._fits(job)
 
     def _offers(self, project: ProjectState, kind: int, now: float) -> Iterator[Job]:
-        """A project's jobs that were not kept, the one to prefer first."""
+        """A project's jobs that were not kept, the preferred one first."""
         taken = self._taken
         begun = project.begun[kind]
         if begun:

@@ -1,0 +1,1 @@
+"""What is recorded of a run: stretches of running, RPCs, decisions with their reasons, and the figures."""
