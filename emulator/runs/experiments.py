@@ -130,7 +130,7 @@ def copy(experiment: Experiment) -> Experiment:
 
 
 def cancel(experiment: Experiment, now: dt.datetime) -> int:
-    """Cancel what is not finished: queued runs at once, running ones at their worker's next report. Returns how many."""
+    """Cancel what is not finished: queued runs at once, running ones at their worker's next report. Returns a count."""
     with transaction.atomic():
         runs = Run.objects.filter(experiment=experiment)
         queued = runs.filter(state=RunState.QUEUED).update(state=RunState.CANCELLED, finished_at=now)

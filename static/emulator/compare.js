@@ -1,4 +1,4 @@
-// Draws the comparison of variants from the numbers in the page (emulator/pages.py): bars, or lines over a sweep.
+// Draws the comparison of variants from the numbers in the page (emulator/pages/reads.py): bars, or lines over a sweep.
 (() => {
   const charts = [];
   const { token } = window.cobblestone;

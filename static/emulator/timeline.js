@@ -1,5 +1,5 @@
 // The timeline of a run: lanes with what ran, marks, and the lines beneath. The server sends what fits the width of
-// the screen (emulator/window.py), so a year is as quick as an hour. Wheel, drag, buttons and keys move and zoom.
+// the screen (emulator/pages/window.py), so a year is as quick as an hour. Wheel, drag, buttons and keys move and zoom.
 (() => {
   const LANE = 22;
   const GAP = 4;
