@@ -6,11 +6,11 @@ Source: "BOINC client result computation scheduling" of 2005 (the 2005 text). Se
 * "Debt computation": `settle_debts` and the expected future debts;
 * "Scheduler RPC policy" and "need_to_get_work()": `need_to_get_work`, `fetch`.
 
-Errors of its pseudocode are corrected: `found` begins false for each CPU; a task started in mid-period joins the running
-ones; a project is out of consideration for one CPU's choice only; a period without work leaves the debts alone (and
-expects whole periods of the next); the work of a started result is what remains. It does not say
-which project is asked: here the one that lacks most of its cap, of equal ones the one with the largest debt, for up to
-its share of the whole buffer. It knows CPUs only: GPU jobs are neither asked for nor run. docs/emulator-policies.md has
+Errors of its pseudocode are corrected: `found` begins false for each CPU; a task started in mid-period joins the
+running ones; a project is out of consideration for one CPU's choice only; a period without work leaves the debts
+alone (and expects whole periods of the next); the work of a started result is what remains. It does not say which
+project is asked: here the one that lacks most of its cap, of equal ones the one with the largest debt, for up to its
+share of the whole buffer. It knows CPUs only: GPU jobs are neither asked for nor run. docs/emulator-policies.md has
 the details.
 """
 
