@@ -2,75 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from emulator.engine.scenario import CPU, Preferences, Processor, Scenario, ScenarioError
+from emulator.engine.scenario import CPU, Preferences, Processor, Scenario
 from emulator.files.presets import FOLDER, preset
-from emulator.files.scenario_json import from_json, to_json
+from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
-from emulator.pages import downloads
-from emulator.pages.drafts import Change, ProjectFacts, changed, draft
-from emulator.pages.reads import colours, read_timeline
-from emulator.runs import experiments, worker
-from emulator.runs.packed_timeline import Packed
+from emulator.pages.drafts import ProjectFacts, draft
 from portal.models import Host, User
-from tests.support.accounting_factories import make_project
+from tests.support.emulator_experiments import begin, carry_out, trial
 from tests.support.page_text import text_of
-
-
-@pytest.fixture
-def signed_in(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture(autouse=True)
-def queue(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """What workers would be told; tests carry it out themselves, so that they see each state."""
-    told: list[tuple[str, int]] = []
-    monkeypatch.setattr("emulator.tasks.carry_out.delay", lambda pk: told.append(("run", pk)))
-    monkeypatch.setattr("emulator.tasks.read_upload.delay", lambda pk: told.append(("read", pk)))
-    read_timeline.cache_clear()
-    return told
-
-
-def begin(client: Client, key: str = "s1_two_equal_cpu") -> Experiment:
-    answer = client.post(reverse("emulate_preset", args=[key]))
-    assert answer.status_code == 302
-    return Experiment.objects.latest("pk")
-
-
-def trial(experiment: Experiment, **changes: Any) -> dict[str, Any]:
-    """The set-up form as it is offered, with changes."""
-    scenario = from_json(experiment.scenario)
-    fields: dict[str, Any] = {
-        "title": experiment.title,
-        "days": "2",
-        "policies": ["rec"],
-        "seed": "1",
-        "nseeds": "1",
-        "work_buf_min_days": "0.1",
-        "work_buf_additional_days": "0.5",
-    }
-    for number, processor in enumerate(scenario.host.processors):
-        fields |= {f"instances{number}": processor.instances, f"gflops{number}": processor.peak_flops / 1e9}
-    for number, project in enumerate(scenario.projects):
-        fields[f"share{number}"] = project.share
-    return {**fields, **changes}
-
-
-def carry_out(queue: list[tuple[str, int]]) -> None:
-    for what, pk in queue:
-        (worker.execute_run if what == "run" else worker.read_upload)(pk)
 
 
 def test_a_run_from_an_example_to_its_timeline(signed_in: Client, queue: list[tuple[str, int]]) -> None:
@@ -175,53 +123,6 @@ def test_an_experiment_is_started_once(signed_in: Client, queue: list[tuple[str,
     for _ in range(2):
         signed_in.post(page, trial(experiment))
     assert len(queue) == Run.objects.count() == 1
-
-
-def test_a_message_that_comes_twice_runs_once(signed_in: Client, queue: list[tuple[str, int]]) -> None:
-    experiment = begin(signed_in)
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    carry_out(queue)
-    finished_at = Run.objects.get().finished_at
-    carry_out(queue)
-    assert Run.objects.get().finished_at == finished_at
-
-
-def test_a_run_that_takes_too_long_is_ended(
-    signed_in: Client, queue: list[tuple[str, int]], settings: Settings
-) -> None:
-    settings.EMULATOR_RUN_SECS_MAX = 1
-    experiment = begin(signed_in, "n50_projects")
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="36000"))
-    carry_out(queue)
-    run = Run.objects.get()
-    assert run.state == RunState.FAILED
-    assert "more than 1 s of processor time" in run.fault
-
-
-def test_a_cancelled_run_stops(
-    signed_in: Client, queue: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "POLL_SECS", 0.05)
-    experiment = begin(signed_in, "n50_projects")
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="36000"))
-    # As if the owner cancelled while it runs: it looks after a moment.
-    report = worker._report_progress
-
-    def cancel_and_report(run_id: int, progress: float) -> None:
-        signed_in.post(reverse("experiment_cancel", args=[experiment.pk]))
-        report(run_id, progress)
-
-    monkeypatch.setattr(worker, "_report_progress", cancel_and_report)
-    carry_out(queue)
-    assert Run.objects.get().state == RunState.CANCELLED
-
-
-def test_a_queued_run_is_cancelled_at_once(signed_in: Client, queue: list[tuple[str, int]]) -> None:
-    experiment = begin(signed_in)
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    signed_in.post(reverse("experiment_cancel", args=[experiment.pk]))
-    carry_out(queue)
-    assert Run.objects.get().state == RunState.CANCELLED
 
 
 def test_uploaded_files_become_a_scenario(signed_in: Client, queue: list[tuple[str, int]]) -> None:
@@ -347,77 +248,9 @@ def test_cancelled_runs_are_told_of_once(signed_in: Client, queue: list[tuple[st
     assert "In numbers" not in text
 
 
-def test_the_tables_of_a_run_are_pages_too(signed_in: Client, queue: list[tuple[str, int]]) -> None:
-    experiment = begin(signed_in)
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="20"))
-    carry_out(queue)
-    address = f"{reverse('emulator_table', args=[experiment.pk, 1, 'blocks'])}?row=100"
-    page = signed_in.get(address).content.decode()
-    assert page.count("<h1") == 1 and page.count("<tr") > 2
-    rows = signed_in.get(address, headers={"HX-Request": "true", "HX-Target": "more-blocks"}).content.decode()
-    assert rows.lstrip().startswith("<tr") and "<h1" not in rows
-
-
 def test_a_computers_page_leads_to_its_emulation(signed_in: Client, studio: Host) -> None:
     page = signed_in.get(reverse("host", args=[studio.pk])).content.decode()
     assert f'action="{reverse("emulate_computer", args=[studio.pk])}"' in page
-
-
-def test_downloads_have_what_the_page_shows(signed_in: Client, queue: list[tuple[str, int]]) -> None:
-    experiment = begin(signed_in)
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    carry_out(queue)
-    run = Run.objects.get()
-    saved = json.loads(signed_in.get(reverse("emulator_json", args=[experiment.pk, 1])).content)
-    assert saved["figures_of_merit"] == run.figures
-    assert from_json(saved["scenario"]) == from_json(Experiment.objects.get().scenario)
-    for what, header in (("blocks", "start_secs,"), ("rpcs", "at_secs,"), ("decisions", "at_secs,")):
-        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
-        lines = b"".join(answer).decode().splitlines()
-        assert lines[0].startswith(header)
-        assert len(lines) > 5
-    for what, said in (("decisions", "is asked"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: job")):
-        address = reverse("emulator_table", args=[experiment.pk, 1, what])
-        rows = text_of(signed_in.get(address, {"from": 43_200}, headers={"HX-Target": f"more-{what}"}))
-        assert said in rows
-        assert what == "blocks" or rows.startswith(("day 0, 1", "day 1"))
-    assert signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "odd"])).status_code == 404
-
-
-def test_buffer_standing_and_availability_are_downloads_and_tables_too(
-    signed_in: Client, queue: list[tuple[str, int]]
-) -> None:
-    experiment = begin(signed_in)
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, policies=["ltd"]))
-    carry_out(queue)
-
-    def lines_of(what: str) -> list[str]:
-        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
-        return b"".join(answer).decode().splitlines()
-
-    header, *levels = lines_of("levels")
-    assert header == "at_secs,buffer_secs CPU,standing A,standing B"
-    # One project's debt is another's credit; a number below zero stays a number.
-    rows = [[float(word) for word in line.split(",")] for line in levels]
-    assert any(standing < 0 for row in rows for standing in row[2:])
-    assert lines_of("states") == ["from_secs,state", "0.0,may compute"]
-    assert lines_of("misses") == ["at_secs,project,job,late_secs"]
-    text = text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
-    assert "in the buffer: CPU" in text and "Late jobs 0" in text
-
-
-def test_a_late_job_is_told_with_its_lateness() -> None:
-    columns = {
-        "misses.at_secs": np.array([90_000.0]),
-        "misses.project": np.array([0]),
-        "misses.job": np.array([7]),
-        "misses.late_secs": np.array([5_400.0]),
-    }
-    packed = Packed(columns, {"projects": ["=A"]})
-    # 5,400 s are an hour and a half.
-    assert downloads.miss(packed, 0)["why"] == "job 7 is finished 1.50 h after its deadline"
-    # A spreadsheet must not take a name for a formula.
-    assert list(downloads.misses_csv(packed))[1].strip() == "90000.0,'=A,7,5400.0"
 
 
 def test_a_copy_can_be_changed_and_the_first_deleted(signed_in: Client, queue: list[tuple[str, int]]) -> None:
@@ -441,60 +274,6 @@ def test_there_is_a_limit_to_what_one_keeps(signed_in: Client, settings: Setting
     assert Experiment.objects.count() == 1
 
 
-def test_lost_runs_are_queued_again(signed_in: Client, queue: list[tuple[str, int]]) -> None:
-    from datetime import timedelta
-
-    from django.utils import timezone
-
-    experiment = begin(signed_in)
-    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    long_ago = timezone.now() - timedelta(hours=1)
-    Experiment.objects.update(started_at=long_ago)
-    Run.objects.update(state=RunState.RUNNING, heard_of_at=long_ago)
-    assert worker.requeue_lost(timezone.now()) == [Run.objects.get().pk]
-    assert Run.objects.get().state == RunState.QUEUED
-
-
 def example() -> Scenario:
     facts = [ProjectFacts("A", 75, {CPU: 1.0}), ProjectFacts("B", 25, {CPU: 2.0})]
     return draft([Processor(CPU, 2, 4e9)], facts, Preferences())
-
-
-def test_a_faster_computer_runs_its_jobs_faster() -> None:
-    faster = changed(example(), Change([2], [8e9], [1, 1], 0.2, 1.0))
-    assert faster.projects[0].apps[0].versions[0].flops == 8e9
-    assert [project.share for project in faster.projects] == [1, 1]
-    assert faster.preferences.work_buf_min_days == 0.2
-
-
-@pytest.mark.parametrize("speed", [0, -1, float("nan"), float("inf"), 1e304])
-def test_an_impossible_speed_is_refused(speed: float) -> None:
-    with pytest.raises(ScenarioError, match="CPU"):
-        changed(example(), Change([2], [speed], [1, 1], 0.2, 1.0))
-
-
-def test_parameters_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(ScenarioError, match="turbo"):
-        experiments.with_parameters(example(), {"turbo": 1})
-
-
-def test_a_scenario_survives_its_json() -> None:
-    for key in ("s1_two_equal_cpu", "s2_gpu_example1"):
-        scenario = preset(key).scenario
-        assert from_json(json.loads(json.dumps(to_json(scenario)))) == scenario
-
-
-@pytest.mark.parametrize("data", [None, [], {}, {"host": 1}, {"projects": "x"}])
-def test_json_that_is_no_scenario_is_refused(data: Any) -> None:
-    with pytest.raises(ScenarioError):
-        from_json(data)
-
-
-@pytest.mark.django_db
-def test_a_project_of_the_site_has_its_colour_in_a_timeline_too() -> None:
-    make_project("Alpha", colour=1)
-    make_project("Beta", colour=9)
-    # Beta's ninth colour is the second, which Alpha has: it takes the first free one, as do those nobody knows.
-    assert colours(["Alpha", "Beta", "x", "y"]) == [1, 0, 2, 3]
-    assert colours(["x", "Beta"]) == [0, 1]
-    assert sorted(colours([str(number) for number in range(10)])) == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]

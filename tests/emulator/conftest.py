@@ -1,0 +1,25 @@
+"""Fixtures of the emulator's pages and runs."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from emulator.pages.reads import read_timeline
+from portal.models import User
+
+
+@pytest.fixture
+def signed_in(client: Client, alice: User, queue: list[tuple[str, int]]) -> Client:
+    client.force_login(alice)
+    return client
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """What workers would be told; tests carry it out themselves, so that they see each state."""
+    told: list[tuple[str, int]] = []
+    monkeypatch.setattr("emulator.tasks.carry_out.delay", lambda pk: told.append(("run", pk)))
+    monkeypatch.setattr("emulator.tasks.read_upload.delay", lambda pk: told.append(("read", pk)))
+    read_timeline.cache_clear()
+    return told

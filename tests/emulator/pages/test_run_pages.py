@@ -1,0 +1,97 @@
+"""A run's page: its tables, downloads and colours."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from emulator.files.scenario_json import from_json
+from emulator.models import Experiment, Run
+from emulator.pages import downloads
+from emulator.pages.reads import colours
+from emulator.runs.packed_timeline import Packed
+from tests.support.accounting_factories import make_project
+from tests.support.emulator_experiments import begin, carry_out, trial
+from tests.support.page_text import text_of
+
+
+def test_the_tables_of_a_run_are_pages_too(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="20"))
+    carry_out(queue)
+    address = f"{reverse('emulator_table', args=[experiment.pk, 1, 'blocks'])}?row=100"
+    page = signed_in.get(address).content.decode()
+    assert page.count("<h1") == 1 and page.count("<tr") > 2
+    rows = signed_in.get(address, headers={"HX-Request": "true", "HX-Target": "more-blocks"}).content.decode()
+    assert rows.lstrip().startswith("<tr") and "<h1" not in rows
+
+
+def test_downloads_have_what_the_page_shows(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
+    carry_out(queue)
+    run = Run.objects.get()
+    saved = json.loads(signed_in.get(reverse("emulator_json", args=[experiment.pk, 1])).content)
+    assert saved["figures_of_merit"] == run.figures
+    assert from_json(saved["scenario"]) == from_json(Experiment.objects.get().scenario)
+    for what, header in (("blocks", "start_secs,"), ("rpcs", "at_secs,"), ("decisions", "at_secs,")):
+        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
+        lines = b"".join(answer).decode().splitlines()
+        assert lines[0].startswith(header)
+        assert len(lines) > 5
+    for what, said in (("decisions", "is asked"), ("rpcs", "s of work and got"), ("blocks", "CPU 0: job")):
+        address = reverse("emulator_table", args=[experiment.pk, 1, what])
+        rows = text_of(signed_in.get(address, {"from": 43_200}, headers={"HX-Target": f"more-{what}"}))
+        assert said in rows
+        assert what == "blocks" or rows.startswith(("day 0, 1", "day 1"))
+    assert signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "odd"])).status_code == 404
+
+
+def test_buffer_standing_and_availability_are_downloads_and_tables_too(
+    signed_in: Client, queue: list[tuple[str, int]]
+) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, policies=["ltd"]))
+    carry_out(queue)
+
+    def lines_of(what: str) -> list[str]:
+        answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))
+        return b"".join(answer).decode().splitlines()
+
+    header, *levels = lines_of("levels")
+    assert header == "at_secs,buffer_secs CPU,standing A,standing B"
+    # One project's debt is another's credit; a number below zero stays a number.
+    rows = [[float(word) for word in line.split(",")] for line in levels]
+    assert any(standing < 0 for row in rows for standing in row[2:])
+    assert lines_of("states") == ["from_secs,state", "0.0,may compute"]
+    assert lines_of("misses") == ["at_secs,project,job,late_secs"]
+    text = text_of(signed_in.get(reverse("experiment", args=[experiment.pk])))
+    assert "in the buffer: CPU" in text and "Late jobs 0" in text
+
+
+def test_a_late_job_is_told_with_its_lateness() -> None:
+    columns = {
+        "misses.at_secs": np.array([90_000.0]),
+        "misses.project": np.array([0]),
+        "misses.job": np.array([7]),
+        "misses.late_secs": np.array([5_400.0]),
+    }
+    packed = Packed(columns, {"projects": ["=A"]})
+    # 5,400 s are an hour and a half.
+    assert downloads.miss(packed, 0)["why"] == "job 7 is finished 1.50 h after its deadline"
+    # A spreadsheet must not take a name for a formula.
+    assert list(downloads.misses_csv(packed))[1].strip() == "90000.0,'=A,7,5400.0"
+
+
+@pytest.mark.django_db
+def test_a_project_of_the_site_has_its_colour_in_a_timeline_too() -> None:
+    make_project("Alpha", colour=1)
+    make_project("Beta", colour=9)
+    # Beta's ninth colour is the second, which Alpha has: it takes the first free one, as do those nobody knows.
+    assert colours(["Alpha", "Beta", "x", "y"]) == [1, 0, 2, 3]
+    assert colours(["x", "Beta"]) == [0, 1]
+    assert sorted(colours([str(number) for number in range(10)])) == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]

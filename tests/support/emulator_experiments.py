@@ -1,0 +1,49 @@
+"""Experiments by the pages: begin one, fill in its form, do the workers' part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+from django.urls import reverse
+
+from emulator.engine.scenario import CPU, Preferences, Processor, Scenario
+from emulator.files.scenario_json import from_json
+from emulator.models import Experiment
+from emulator.pages.drafts import ProjectFacts, draft
+from emulator.runs import worker
+
+
+def begin(client: Client, key: str = "s1_two_equal_cpu") -> Experiment:
+    answer = client.post(reverse("emulate_preset", args=[key]))
+    assert answer.status_code == 302
+    return Experiment.objects.latest("pk")
+
+
+def trial(experiment: Experiment, **changes: Any) -> dict[str, Any]:
+    """The set-up form as it is offered, with changes."""
+    scenario = from_json(experiment.scenario)
+    fields: dict[str, Any] = {
+        "title": experiment.title,
+        "days": "2",
+        "policies": ["rec"],
+        "seed": "1",
+        "nseeds": "1",
+        "work_buf_min_days": "0.1",
+        "work_buf_additional_days": "0.5",
+    }
+    for number, processor in enumerate(scenario.host.processors):
+        fields |= {f"instances{number}": processor.instances, f"gflops{number}": processor.peak_flops / 1e9}
+    for number, project in enumerate(scenario.projects):
+        fields[f"share{number}"] = project.share
+    return {**fields, **changes}
+
+
+def carry_out(queue: list[tuple[str, int]]) -> None:
+    for what, pk in queue:
+        (worker.execute_run if what == "run" else worker.read_upload)(pk)
+
+
+def example() -> Scenario:
+    facts = [ProjectFacts("A", 75, {CPU: 1.0}), ProjectFacts("B", 25, {CPU: 2.0})]
+    return draft([Processor(CPU, 2, 4e9)], facts, Preferences())
