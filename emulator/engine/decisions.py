@@ -32,7 +32,7 @@ class Choice:
 class WorkRequest:
     """What a project is asked for: per kind, instance-seconds and instances to fill. Both 0: not asked for.
 
-    `delays_secs` per kind: how long new jobs surely wait before they can start. The server adds it to a job's
+    `delays_secs` per kind: how long new jobs certainly wait before they can start. The server adds it to a job's
     run time when it checks the deadline. Only the modern policy sends it (its busy time).
     """
 

@@ -1,4 +1,4 @@
-"""Random numbers that are the same on every machine, and the exponential function likewise.
+"""Random numbers, logarithm and exponential function that are the same on every machine.
 
 Python's Mersenne Twister gives the same bits everywhere, but the C library's log, exp and cos differ in their last
 bit between machines, and one bit can turn a choice between two equal projects. So only exact operations are used

@@ -1,9 +1,9 @@
-"""What a client's `client_state.xml` says of the computer, its projects, applications and jobs, with where it says it.
+"""Reads a client's `client_state.xml`: the computer, its projects, applications and jobs, each with its position.
 
 The file is a list: a project, then its applications, versions, workunits and results, then the next project. Tags
-that only an emulator knows (distributions, availability) are read too; the rest is passed over
-(docs/emulator-policies.md has the table). What is read here is as it stands in the file; emulator.files.scenario
-makes the scenario of it. Pure: bytes in, dataclasses out.
+that only an emulator knows (distributions, availability) are read too; the rest is ignored
+(docs/emulator-policies.md has the table). This module reads what the file says; emulator.files.scenario
+makes a scenario from it. Pure: bytes in, dataclasses out.
 """
 
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,7 @@
-"""The scenarios that the pages offer: the documents' own examples, and a folder of small computers.
+"""The examples that the pages offer: those of the documents, and a folder of small computers.
 
-Each says what it shows, and with which policy and for how many days it shows it. The examples of the documents are
-made here as emulator document, section 15 ("The 6.6 examples as scenarios") gives them; the others are files as a
+Each has a sentence on what it shows, the policy and the number of days to show it. The documents' examples are made
+here as the emulator document gives them in section 15 ("The 6.6 examples as scenarios"). The others are files as a
 client writes them, in emulator/data/scenarios. No Django, no clock.
 """
 

@@ -1,9 +1,9 @@
-"""Make a scenario of a folder of a client's files, or of files that somebody sent.
+"""Make a scenario from a folder of a client's files, or from uploaded files.
 
-`client_state.xml` says what there is; preferences, cc_config.xml and app_config.xml what its owner set. The rules by
-which a state file becomes a scenario are those of BOINC's own emulator: jobs begin anew with their whole time limit
-before them, back-offs are cleared, applications that this computer cannot run are left out. What is left out or
-assumed is said in `Scenario.notes`. No Django, no clock; `read_folder` is all that reads files.
+`client_state.xml` describes the computer and its projects; preferences, cc_config.xml and app_config.xml have what the
+owner set. A state file becomes a scenario by the rules of BOINC's own emulator: jobs start again with their whole time
+limit, back-offs are cleared, and applications that this computer cannot run are left out. `Scenario.notes` says what
+was left out or assumed. No Django, no clock; only `read_folder` reads files.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A scenario as JSON and back, for keeping and for handing to another process. Pure.
+"""A scenario as JSON and back, to store it and to send it to another process. Pure.
 
 Events carry their class's name under ``event``; everything else is the dataclasses' own fields.
 """

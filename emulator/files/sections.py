@@ -1,8 +1,8 @@
 """Read a BOINC client's files section by section, so that an error can name the file, the tag and the line.
 
-The client writes tags that look like XML and often are not ("Fish & chips" as a project's name), so this stands on
-`portal.wire.scanner`, which reads as the client does, in time that grows linearly with the file. No entity is ever
-expanded and a document type is refused. What is entered is named by a schema; everything else is passed over.
+The client's files look like XML but often are not well-formed ("Fish & chips" as a project's name). So this module uses
+`portal.wire.scanner`, which reads as the client does, in time that grows linearly with the file. Entities are never
+expanded, and a document type is refused. A schema names the sections to read; all others are skipped.
 Pure: bytes in, sections out.
 """
 
@@ -26,7 +26,7 @@ _ATTRIBUTES_BYTES: Final = 300
 
 
 class ScenarioFileError(ScenarioError):
-    """A file that makes no scenario. `line` counts from 1, and is 0 when it is about the file as a whole."""
+    """A file from which no scenario can be made. `line` counts from 1; it is 0 if the whole file is wrong."""
 
     def __init__(self, file: str, tag: str, line: int, why: str) -> None:
         place = f", line {line}" if line else ""

@@ -1,4 +1,4 @@
-"""A run as JSON and CSV, for other programs. Pure but for the row that it is given."""
+"""A run as JSON and CSV for other programs, and its rows in words for the pages."""
 
 from __future__ import annotations
 

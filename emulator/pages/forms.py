@@ -39,7 +39,7 @@ class PlainForm(forms.Form):
         super().__init__(*args, **kwargs)
 
     def full_clean(self) -> None:
-        """Django's own check; limits are told in a few words, as there is little room beside a number."""
+        """Django's own check, with a short message, because there is little room beside a number."""
         for field in self.fields.values():
             field.error_messages |= _LIMITS
         super().full_clean()
@@ -111,7 +111,7 @@ def _optional(label: str, low: float, high: float, initial: float | None) -> for
 
 
 class UploadForm(PlainForm):
-    """A client's files. They are read by a worker, so here only their sizes are looked at."""
+    """A client's files. A worker reads them; here only their sizes are checked."""
 
     client_state = forms.FileField(label="client_state.xml", help_text="Up to 16 MiB.")
     global_prefs = forms.FileField(label="global_prefs.xml", required=False)

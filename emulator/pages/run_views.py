@@ -85,7 +85,7 @@ def run_window(request: HttpRequest, key: str, number: int) -> HttpResponse:
     return response
 
 
-# What the page has as tables: title, times of the rows, and how a row is told.
+# The page's tables: title, column of the rows' times, and the function that puts a row in words.
 _TABLES: Final[dict[str, tuple[str, str, Callable[[Packed, int], dict[str, Any]]]]] = {
     "decisions": ("Why each thing was done", "decisions.at_secs", downloads.decision),
     "blocks": ("What ran", "blocks.start_secs", downloads.block),
@@ -115,7 +115,7 @@ def run_table(request: HttpRequest, key: str, number: int, what: str) -> HttpRes
 
 
 def _table(packed: Packed, what: str, from_secs: float, row: str, palette: list[int]) -> dict[str, Any]:
-    _, times, tell = _TABLES[what]
+    _, times, describe = _TABLES[what]
     at = packed[times]
     # Blocks are in the order in which they ended: only the other tables can be looked up by time.
     found = 0 if what == "blocks" else int(at.searchsorted(from_secs))
@@ -123,8 +123,8 @@ def _table(packed: Packed, what: str, from_secs: float, row: str, palette: list[
     last = min(first + ROWS_A_PAGE, len(at))
     return {
         "rows": [
-            told | {"colour": palette[told["project_number"]]}
-            for told in (tell(packed, number) for number in range(first, last))
+            row_words | {"colour": palette[row_words["project_number"]]}
+            for row_words in (describe(packed, number) for number in range(first, last))
         ],
         "next": last if last < len(at) else None,
         "total": len(at),

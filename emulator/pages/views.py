@@ -172,7 +172,7 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
 
 @require_safe
 def shared(request: HttpRequest, key: str) -> HttpResponse:
-    """What came of an experiment that somebody shared."""
+    """The results of an experiment that its owner shared."""
     found = readable_experiment(request, key)
     return _results(request, found, key)
 

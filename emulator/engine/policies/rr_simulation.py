@@ -1,9 +1,9 @@
-"""What the present jobs would do if the client went on by weighted round-robin: the simulation that all later
-policies start from (client scheduling document; emulator document, section 7).
+"""The round-robin simulation: what the present jobs would do if the client ran them by weighted round-robin. All later
+policies start from it (client scheduling document; emulator document, section 7).
 
-It tells per kind of processor the idle instances now, the time up to which all are busy ("saturated"), and the
+Its results are, per kind of processor, the idle instances now, the time up to which all are busy ("saturated"), and the
 shortfall up to the end of the buffer; and which jobs would miss their deadline. A second simulation of those, by
-earliest deadline, tells how long all instances are busy with them ("busy time").
+earliest deadline, gives the time for which all instances are busy with them ("busy time").
 
 The first results need no time slices: jobs are assigned to the instances in the order in which round-robin picks
 them, with a sort and one heap operation per job. A job that uses several instances is assigned as that many equal
@@ -42,7 +42,7 @@ class SimulationResult:
 class RoundRobinSimulation:
     """Simulates for one policy.
 
-    `rank` tells a project's priority (smaller is first) and `unit` by how much it grows per counted FLOP done for
+    `rank` is a project's priority (smaller is first), and `unit` by how much it grows per counted FLOP done for
     the project.
     """
 

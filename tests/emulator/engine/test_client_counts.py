@@ -1,4 +1,4 @@
-"""What the client keeps beside its projects' lists, to look at less, agrees with the lists."""
+"""The sums and counts that the client keeps, to avoid going through its projects' lists, agree with the lists."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_safety_is_remembered_until_a_job_comes_or_the_buffer_changes() -> None:
     simulation = RoundRobinSimulation(client, lambda p: 0.0, lambda p: 0.0)
     give(client, 0, 24.0)
     assert not simulation.may_miss_deadlines(0.0)
-    # Due in 10 days. Dealt to one CPU, 24 hours of work are done 24 hours (the longest job) and a second later at
+    # Due in 10 days. Assigned to one CPU, 24 hours of work are done 24 hours (the longest job) and a second later at
     # most; another second is kept off for rounding.
     assert client.safe_until_secs == 10 * DAY_SECS - 48 * HOUR_SECS - 2.0
     assert not simulation.may_miss_deadlines(client.safe_until_secs - 1.0)

@@ -43,7 +43,7 @@ def test_exponential_draws_have_their_mean() -> None:
 
 
 def test_a_process_is_up_for_its_fraction() -> None:
-    # Mean up time an hour, 30 % up, so mean down time 2.33 hours; looked at each 10 minutes for 5 years: 13,000
+    # Mean up time an hour, 30 % up, so mean down time 2.33 hours; sampled every 10 minutes for 5 years: 13,000
     # ups and downs, so 1 % off is 1.6 standard errors or so.
     process = UpDown(Availability(0.3, 3600.0), random_stream(2, "test"))
     looks = [process.advance(600.0 * i) for i in range(5 * 365 * 144)]

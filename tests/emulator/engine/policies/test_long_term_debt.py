@@ -162,7 +162,7 @@ def test_who_is_backed_off_for_the_kind_is_passed_over() -> None:
     client.projects[0].backoff_until_secs[1] = 100.0
     assert request_of(policy).project.name == "B"
     client.projects[1].backoff_until_secs[1] = 100.0
-    # Nobody for the GPU: then the CPU.
+    # No project for the GPU: then the CPU.
     request = request_of(policy)
     assert (request.project.name, request.secs) == ("A", [BUFFER_SECS, 0])
 

@@ -174,7 +174,7 @@ def test_too_few_jobs_leave_instances_idle_now() -> None:
 
 
 def test_busy_time_is_that_of_the_missed_jobs_by_deadline() -> None:
-    # 2 CPUs; three jobs of 4 hours, all due in 3: all are missed. Dealt by deadline: 8 and 4 hours; all instances
+    # 2 CPUs; three jobs of 4 hours, all due in 3: all are missed. Assigned by deadline: 8 and 4 hours; all instances
     # are busy with them for 4 hours.
     jobs = start_jobs("A", "a", 3, hours=4.0, deadline_hours=3.0)
     scenario = Scenario(Host((Processor(CPU, 2, 1e9),)), (Project("A", 1, (app("a"),)),), jobs=jobs)
