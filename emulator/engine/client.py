@@ -20,7 +20,7 @@ from emulator.engine.server import Server
 from emulator.engine.state import NEVER, AppState, Job, Offer, ProjectState
 from emulator.engine.timeline.reasons import Reason
 from emulator.engine.timeline.recorder import DecisionLog, Lanes, Recorder
-from emulator.engine.timeline.results import Kind
+from emulator.engine.timeline.results import DecisionKind
 
 MIN_BUFFER_SECS: Final = 180.0
 MIN_UP_FRACTION: Final = 0.01
@@ -30,8 +30,8 @@ _index = attrgetter("index")
 # Members that each job needs: to look one up in its class takes as long as a function call.
 NO_REASON: Final = Reason.NONE
 IN_TIME: Final = Reason.JOB_MET
-STARTED: Final = Kind.RUN
-ENDED: Final = Kind.END
+STARTED: Final = DecisionKind.RUN
+ENDED: Final = DecisionKind.END
 
 
 class Client:
@@ -365,7 +365,7 @@ class Client:
             project.busy = [0.0] * len(project.busy)  # no rounding is carried on
             project.busy_flops = 0.0
         if reason is not NO_REASON:
-            self.log.add(now, Kind.STOP, reason, project.index, job.id, job.kind)
+            self.log.add(now, DecisionKind.STOP, reason, project.index, job.id, job.kind)
 
     def finish(self, job: Job, now: float) -> None:
         """A running job is done: it leaves the lists and waits to be reported."""

@@ -16,7 +16,7 @@ from emulator.engine.random_numbers import random_stream
 from emulator.engine.scenario import DAY_SECS
 from emulator.engine.state import NEVER, Job, ProjectState
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.results import Kind
+from emulator.engine.timeline.results import DecisionKind
 
 POLL_SECS: Final = 5.0  # least time between two RPCs
 REPORT_DELAY_SECS: Final = 2 * 3600.0
@@ -91,7 +91,7 @@ class Contact:
             reason = Reason.REPORT_MANY
         elif now < due.ready[0].end_secs + self._report_delay_secs:
             reason = Reason.REPORT_DEADLINE
-        self._client.log.add(now, Kind.ASK, reason, due.index)
+        self._client.log.add(now, DecisionKind.ASK, reason, due.index)
         self.rpc(due, request, now)
         self._plan()
         return True
@@ -101,7 +101,9 @@ class Contact:
         client = self._client
         self.free_secs = now + POLL_SECS
         if request is not None:
-            client.log.add(now, Kind.ASK, request.reason, project.index, -1, _first_asked(request), sum(request.secs))
+            client.log.add(
+                now, DecisionKind.ASK, request.reason, project.index, -1, _first_asked(request), sum(request.secs)
+            )
         if not self._answers(project, now):
             self._failed(project, request, now)
             return []
@@ -145,7 +147,7 @@ class Contact:
         project.sent += len(jobs)
         self.sent += len(jobs)
         for kind in refused:
-            client.log.add(now, Kind.SERVER, Reason.SERVER_DEADLINE, project.index, -1, kind)
+            client.log.add(now, DecisionKind.SERVER, Reason.SERVER_DEADLINE, project.index, -1, kind)
         if self._policy.uses_backoffs:
             for kind, number in enumerate(got):
                 if number:
@@ -156,7 +158,9 @@ class Contact:
                     self._back_off(project, kind, now)
         elif not jobs:
             self._delay(project, now)
-            client.log.add(now, Kind.SERVER, Reason.SERVER_DRY, project.index, -1, 0, project.rpc_allowed_secs - now)
+            client.log.add(
+                now, DecisionKind.SERVER, Reason.SERVER_DRY, project.index, -1, 0, project.rpc_allowed_secs - now
+            )
         else:
             project.backoff_interval_secs[0] = 0.0
 
@@ -167,7 +171,7 @@ class Contact:
         project.backoff_interval_secs[kind] = interval
         wait = (0.5 + self._waits.random()) * interval
         project.backoff_until_secs[kind] = now + wait
-        self._client.log.add(now, Kind.SERVER, Reason.SERVER_DRY, project.index, -1, kind, wait)
+        self._client.log.add(now, DecisionKind.SERVER, Reason.SERVER_DRY, project.index, -1, kind, wait)
 
     def _delay(self, project: ProjectState, now: float) -> None:
         """Asked in vain under a policy without back-offs per kind: an RPC delay that doubles likewise."""
@@ -196,7 +200,7 @@ class Contact:
             if project.master_fetches >= MASTER_FETCHES:
                 wait = DAY_SECS
         project.rpc_allowed_secs = now + wait
-        client.log.add(now, Kind.SERVER, Reason.SERVER_DOWN, project.index, -1, 0, wait)
+        client.log.add(now, DecisionKind.SERVER, Reason.SERVER_DOWN, project.index, -1, 0, wait)
         if client.recorder is not None:
             asked = sum(request.secs) if request is not None else 0.0
             client.recorder.rpc(now, project.index, asked, 0, 0, False)

@@ -125,7 +125,7 @@ class Timeline:
     states: array[int]
 
 
-class Kind(IntEnum):
+class DecisionKind(IntEnum):
     """What a decision was about."""
 
     RUN = 0

@@ -28,7 +28,7 @@ from emulator.engine.scenario import (
     Scenario,
     Version,
 )
-from emulator.engine.timeline.results import NO_LANE, Kind, Result, Timeline
+from emulator.engine.timeline.results import NO_LANE, DecisionKind, Result, Timeline
 
 HOUR_FLOP = 3600e9
 
@@ -126,7 +126,7 @@ def test_every_finished_job_ran_as_long_as_it_is() -> None:
     for start, end, job in zip(blocks.start_secs, blocks.end_secs, blocks.job, strict=True):
         ran[job].append(end - start)
     decisions = result.decisions
-    ended = [job for kind, job in zip(decisions.kind, decisions.job, strict=True) if kind == Kind.END]
+    ended = [job for kind, job in zip(decisions.kind, decisions.job, strict=True) if kind == DecisionKind.END]
     assert len(ended) == sum(project.jobs for project in result.projects) > 180
     assert max(len(ran[job]) for job in ended) > 1
     for job in ended:

@@ -8,7 +8,7 @@ from emulator.engine.policies.debt_2005 import Debt2005, need_to_get_work, settl
 from emulator.engine.run import run
 from emulator.engine.scenario import DAY_SECS, Attach, Detach, Project, Scenario
 from emulator.engine.timeline.reasons import Reason
-from emulator.engine.timeline.results import Kind, Result
+from emulator.engine.timeline.results import DecisionKind, Result
 from emulator.files.presets import preset
 from tests.support.emulated_client import HOUR_SECS, client_of, cpu_app, give, project, scenario, with_jobs
 
@@ -24,7 +24,7 @@ def starts(result: Result) -> list[tuple[float, int, Reason]]:
         for at, of, kind, reason in zip(
             decisions.at_secs, decisions.project, decisions.kind, decisions.reason, strict=True
         )
-        if kind == Kind.RUN
+        if kind == DecisionKind.RUN
     ]
 
 
