@@ -12,7 +12,7 @@ class SchedulerConfig(AppConfig):
         from portal.computers.host_changes import merge_followers
         from portal.ops.metrics import app_collectors
         from scheduler.lifecycle import host_merge
-        from scheduler.lifecycle.metrics import BackgroundCollector
+        from scheduler.lifecycle.metrics import Background
 
         # What was granted for tasks that the purge has moved
         archives.append(
@@ -20,4 +20,4 @@ class SchedulerConfig(AppConfig):
             " (facts->>'partial_credit')::float8 AS partial_credit FROM scheduler_archivedtask"
         )
         merge_followers.append(host_merge.follow)
-        app_collectors.append(BackgroundCollector())
+        app_collectors.append(Background())

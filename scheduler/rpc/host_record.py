@@ -77,7 +77,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
 
 
 def _cuts(hardware: Hardware) -> Iterator[str]:
-    """Claims of the computer that are cut when a job's peak FLOPS is computed (`credit.engine.peak_flops`)."""
+    """What counts as less than the computer says when a job's peak FLOPS is reckoned (`credit.engine.peak_flops`)."""
     gpus = [coproc for coproc in hardware.coprocs if coproc.type != CPU]
     claims = [
         ("p_ncpus", hardware.ncpus, settings.AM_MAX_NCPUS),

@@ -41,7 +41,7 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
-def identify(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
+def find_account(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
     """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError and UnknownHost."""
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
