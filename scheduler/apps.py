@@ -13,8 +13,8 @@ class SchedulerConfig(AppConfig):
         from portal.ops.metrics import app_collectors
         from scheduler.lifecycle import host_merge
         from scheduler.lifecycle.archived_credit import archived_credit
-        from scheduler.lifecycle.metrics import BackgroundCollector
+        from scheduler.lifecycle.metrics import Background
 
         archives.append(archived_credit)
         merge_hooks.append(host_merge.follow)
-        app_collectors.append(BackgroundCollector())
+        app_collectors.append(Background())

@@ -13,7 +13,7 @@ from credit.models import App, Workunit
 from scheduler.models import RetryEntry, Step, Trickle
 
 
-class BackgroundCollector(Collector):
+class Background(Collector):
     """What waits for the background tasks, and what is in their retry queue."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

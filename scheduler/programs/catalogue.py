@@ -19,7 +19,7 @@ from portal.clients.wants import Steps, in_thread
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.files import addresses
 from scheduler.models import PlanClass as PlanClassRow
-from scheduler.programs import code_signing as keys
+from scheduler.programs import code_signing
 from scheduler.programs.sql import READ_QUEUES
 from scheduler.wire.replies import (
     VersionFile,
@@ -63,7 +63,7 @@ class Catalogue:
     version_files: dict[int, VersionRefs] = field(default_factory=dict)
     version_xml: dict[int, str] = field(default_factory=dict)
     heads: dict[int, tuple[int, int]] = field(default_factory=dict)
-    code_keys: keys.KeyChain = field(default_factory=keys.KeyChain)
+    code_keys: code_signing.KeyChain = field(default_factory=code_signing.KeyChain)
     gui_urls_xml: str = ""
     about_project_xml: str = ""
     read_at: float = field(default_factory=time.monotonic)
@@ -85,7 +85,7 @@ def suiting(held_key: str) -> Steps[Catalogue]:
     Another process may have told the client; here it would be sent away as one with a stranger's key.
     """
     kept = yield from fresh()
-    if not kept.code_keys.knows(held_key) and (yield from in_thread(keys.was_changed_to, held_key)):
+    if not kept.code_keys.knows(held_key) and (yield from in_thread(code_signing.was_changed_to, held_key)):
         forget()
         kept = yield from fresh()
     return kept
@@ -95,12 +95,12 @@ def _load() -> Catalogue:
     while True:
         found = _read()
         # Signatures are those of the key in force: if it was changed meanwhile, they are read once more.
-        if found.code_keys.current == keys.code_signing_key_text():
+        if found.code_keys.current == code_signing.code_signing_key_text():
             return found
 
 
 def _read() -> Catalogue:
-    catalogue = Catalogue(code_keys=keys.chain(), gui_urls_xml=render_gui_urls(addresses.gui_urls()))
+    catalogue = Catalogue(code_keys=code_signing.chain(), gui_urls_xml=render_gui_urls(addresses.gui_urls()))
     with connection.cursor() as cursor:
         cursor.execute(READ_QUEUES, [LOOKED_AT])
         queues = {row[0]: row[1:] for row in cursor.fetchall()}

@@ -99,7 +99,7 @@ def _steps(
     locks: bool,
 ) -> Steps[tuple[Account, SchedulerReply]]:
     """Who asks, and what is answered."""
-    account = yield from identify.identify(request, host_id, locks=locks)
+    account = yield from identify.find_account(request, host_id, locks=locks)
     answered = yield from _answer(request, account, known, taken, now, draw, is_locked=locks)
     return account, answered
 
@@ -115,7 +115,7 @@ def _answer(
     is_locked: bool,
 ) -> Steps[SchedulerReply]:
     host = account.host
-    assert host is not None  # identify.identify sees to that
+    assert host is not None  # identify.find_account sees to that
     reported = reports.judge(account, host.id, request, now)
     lost = reports.lost(account, host.id, request)
     gone = {report.known.id for report in reported} | {each.id for each in lost}

@@ -16,8 +16,7 @@ from django.conf import settings
 from django.db import transaction
 
 from portal.clients.wants import Steps
-from portal.computers import identify as computers
-from portal.computers.identify import HostDescription, new_host
+from portal.computers.identify import HostDescription, identify, new_host
 from portal.models import Host, User
 from portal.people.accounts import ClientAuthError, weak_key_pepper
 from portal.wire import credentials
@@ -42,7 +41,7 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
-def identify(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
+def find_account(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
     """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError and UnknownHost."""
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
@@ -81,7 +80,7 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
                 return merged
             appearance = HostDescription(None, host.host_cpid, name, host.os_name, host.p_vendor, host.p_model)
             try:
-                found, created = computers.identify(unknown.user_id, appearance, now)
+                found, created = identify(unknown.user_id, appearance, now)
             except User.DoesNotExist:
                 raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
     log.info("computer attached" if created else "computer recognised", host=found.pk, user=unknown.user_id)

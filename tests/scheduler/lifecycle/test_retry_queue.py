@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
+from django.contrib.auth.models import Permission
 from django.db import OperationalError, connection, transaction
+from django.db.migrations import RunSQL
 from django.test import Client
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
@@ -22,7 +25,7 @@ from portal.models import Host, User
 from scheduler import tasks
 from scheduler.lifecycle import assimilator, purge, retry_queue, transitioner
 from scheduler.lifecycle.assimilator import Finished
-from scheduler.lifecycle.metrics import BackgroundCollector
+from scheduler.lifecycle.metrics import Background
 from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import ArchivedWorkunit, KeptOutput, RetryEntry, Step
 from tests.support.credit_factories import NOON, make_app, make_result, make_success, make_workunit
@@ -263,11 +266,27 @@ def test_operators_see_them_in_the_admin_and_in_the_metrics_and_can_have_them_tr
     retry_queue.enqueue(Step.TRANSITION, {workunit.pk: "<b>unlucky</b>"}, NOON + 1000 * HOUR)
     client.force_login(operator)
     page = client.get("/admin/scheduler/retryentry/").content.decode()
+    assert "Retry queue" in page
     assert "state transition" in page
     assert "&lt;b&gt;unlucky&lt;/b&gt;" in page
     chosen = {"action": "try_now", "_selected_action": [str(RetryEntry.objects.get().pk)]}
     assert client.post("/admin/scheduler/retryentry/", chosen, follow=True).status_code == 200
     assert RetryEntry.objects.get().retry_at < NOON + 1000 * HOUR
     registry = CollectorRegistry()
-    registry.register(BackgroundCollector())
+    registry.register(Background())
     assert b'cobblestone_workunits_set_aside{step="transition"} 1.0\n' in generate_latest(registry)
+
+
+def test_operators_keep_their_permission_when_the_table_is_renamed(app: App) -> None:
+    migration = importlib.import_module("scheduler.migrations.0011_job_leases_and_retry_entries").Migration
+    permission = Permission.objects.get(codename="change_retryentry")
+    renamings = [operation for operation in migration.operations if isinstance(operation, RunSQL)]
+    for statements, codename in (
+        ([each.reverse_sql for each in renamings], "change_setaside"),
+        ([each.sql for each in renamings], "change_retryentry"),
+    ):
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(str(statement))
+        permission.refresh_from_db()
+        assert permission.codename == codename
