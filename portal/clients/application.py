@@ -23,7 +23,7 @@ from portal.clients.messages import (
     ClientReply,
     ClientRequest,
     cut_off,
-    failure,
+    refusal,
     refused_by_head,
     too_slow,
 )
@@ -138,7 +138,7 @@ class ClientApplication:
             except CutOff:
                 return cut_off(route)
             except TooMuch:
-                reply = failure(route.root, ERR_GENERIC, BUSY)
+                reply = refusal(route.root, ERR_GENERIC, BUSY)
             else:
                 request = ClientRequest(method, route.path, query, content, head.length, head.address)
                 reply = await self._answer(route, request, body)
@@ -152,13 +152,13 @@ class ClientApplication:
             # Each part of the body has its own time limit. Most of the time is waiting, so any number may be under way.
             return await self._batcher.run(steps, body.next_part)
         if self._nunder_way >= MAX_REQUESTS:
-            return failure(route.root, ERR_GENERIC, BUSY)
+            return refusal(route.root, ERR_GENERIC, BUSY)
         self._nunder_way += 1
         try:
             async with asyncio.timeout(self._answer_secs):
                 return await self._batcher.run(steps)
         except TimeoutError:
-            return failure(route.root, ERR_GENERIC, TRY_LATER)
+            return refusal(route.root, ERR_GENERIC, TRY_LATER)
         finally:
             self._nunder_way -= 1
 

@@ -51,20 +51,18 @@ def xml_reply(text: bytes | str, error_num: int = 0) -> ClientReply:
     return ClientReply(text if isinstance(text, bytes) else text.encode(), error_num)
 
 
-def refusal(root: str, error_num: int, message: str) -> ClientReply:
-    """How the use cases say no: BOINC's error number, and a sentence that clients show."""
-    return xml_reply(document(root, {"error_num": error_num, "error_msg": message}), error_num)
-
-
-def failure(root: str, error_num: int, message: str, status: int = 200, **headers: str) -> ClientReply:
-    """How the server says that it could not take or answer a request, in the element that the protocol expects."""
-    body = f"<error_num>{error_num}</error_num>\n<error_msg>{escape(message)}</error_msg>\n"
+def refusal(root: str, error_num: int, message: str, status: int = 200, **headers: str) -> ClientReply:
+    """How the site says no, or that it failed, in the element that the protocol expects: BOINC's error number, and a
+    sentence that clients show.
+    """
+    words = _text(message)
+    body = f"<error_num>{error_num}</error_num>\n<error_msg>{words}</error_msg>\n"
     if root == "scheduler_reply":
         # Here clients know no error numbers; this makes them back off, longer each time.
-        body = f'<project_is_down/>\n<message priority="low">{escape(message)}</message>\n'
+        body = f'<project_is_down/>\n<message priority="low">{words}</message>\n'
     elif root == "data_server_reply":
-        body = f"<status>{1 if status == 200 else -1}</status>\n<message>{escape(message)}</message>\n"
-    return ClientReply(f"<{root}>\n{body}</{root}>\n".encode(), error_num, status, "text/xml", tuple(headers.items()))
+        body = f"<status>{1 if status == 200 else -1}</status>\n<message>{words}</message>\n"
+    return ClientReply(f"<{root}>\n{body}</{root}>\n".encode(), error_num, status, headers=tuple(headers.items()))
 
 
 def refused_by_head(route: ClientPath, method: str, length: int, *, is_chunked: bool) -> ClientReply | None:
@@ -74,9 +72,9 @@ def refused_by_head(route: ClientPath, method: str, length: int, *, is_chunked: 
     if method != "POST":
         methods = "POST" if route.is_stream else "GET, POST"
         words = methods.replace(", ", " or ")
-        return failure(route.root, ERR_GENERIC, f"Use {words}.", 405, Allow=methods)
+        return refusal(route.root, ERR_GENERIC, f"Use {words}.", 405, Allow=methods)
     if is_chunked:
-        return failure(route.root, ERR_GENERIC, "Send the request with a Content-Length, not in chunks.", 411)
+        return refusal(route.root, ERR_GENERIC, "Send the request with a Content-Length, not in chunks.", 411)
     if not route.is_stream and length > max(route.body_bytes, route.longest_bytes):
         return too_long(route)
     return None
@@ -84,16 +82,16 @@ def refused_by_head(route: ClientPath, method: str, length: int, *, is_chunked: 
 
 def too_long(route: ClientPath) -> ClientReply:
     limit = max(route.body_bytes, route.longest_bytes)
-    return failure(route.root, ERR_XML_PARSE, f"The request is longer than the limit of {limit} bytes.")
+    return refusal(route.root, ERR_XML_PARSE, f"The request is longer than the limit of {limit} bytes.")
 
 
 def cut_off(route: ClientPath) -> ClientReply:
     message = "The request ended before its Content-Length. Please send it again."
-    return failure(route.root, ERR_GENERIC, message, 400)
+    return refusal(route.root, ERR_GENERIC, message, 400)
 
 
 def too_slow(route: ClientPath) -> ClientReply:
-    return failure(route.root, ERR_GENERIC, "The request came too slowly. Please send it again.", 408)
+    return refusal(route.root, ERR_GENERIC, "The request came too slowly. Please send it again.", 408)
 
 
 def document(root: str, elements: Mapping[str, str | int | bool | None]) -> str:
@@ -105,4 +103,8 @@ def document(root: str, elements: Mapping[str, str | int | bool | None]) -> str:
 def _element(name: str, value: str | int | bool) -> str:
     if value is True:
         return f"    <{name}/>\n"
-    return f"    <{name}>{escape(_NOT_XML.sub('', str(value)))}</{name}>\n"
+    return f"    <{name}>{_text(str(value))}</{name}>\n"
+
+
+def _text(text: str) -> str:
+    return escape(_NOT_XML.sub("", text))

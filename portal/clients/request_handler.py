@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 from django.core.signals import got_request_exception
 
-from portal.clients.messages import BUSY, TRY_LATER, ClientReply, ClientRequest, failure, refusal
+from portal.clients.messages import BUSY, TRY_LATER, ClientReply, ClientRequest, refusal
 from portal.clients.paths import ClientPath
 from portal.clients.wants import Busy, Steps
 from portal.ops import metrics
@@ -50,7 +50,7 @@ def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
 def busy(route: ClientPath) -> ClientReply:
     """The reply when there is too much to do."""
     log.warning("protocol.busy", path=route.path)
-    return failure(route.root, ERR_GENERIC, BUSY)
+    return refusal(route.root, ERR_GENERIC, BUSY)
 
 
 def best_effort(steps: Steps[Any]) -> Steps[None]:
@@ -67,7 +67,7 @@ def failed(route: ClientPath) -> ClientReply:
     log.exception("protocol.failed", path=route.path)
     # For programs that watch for faults of Django's views.
     got_request_exception.send(sender=ClientPath, request=None)
-    return failure(route.root, ERR_GENERIC, TRY_LATER)
+    return refusal(route.root, ERR_GENERIC, TRY_LATER)
 
 
 def request_id(given: str | None) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 from django.conf import settings
 
-from portal.clients.messages import failure
+from portal.clients.messages import refusal
 from portal.models import Host
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN, ERR_XML_PARSE
 from scheduler.models import StoredFile, Upload
@@ -182,7 +182,7 @@ def test_a_request_over_the_limit_is_refused_in_boincs_words(
 
 
 def test_a_request_far_over_the_limit_is_refused_before_it_is_sent(deployment: Deployment) -> None:
-    told = failure("scheduler_reply", ERR_XML_PARSE, words("too_long")).body
+    told = refusal("scheduler_reply", ERR_XML_PARSE, words("too_long")).body
     assert send(deployment, head("/project/scheduler", 2 * 1024**3)) == (200, told)
 
 
@@ -237,7 +237,7 @@ def trickling(slow: dict[socket.socket, str]) -> Iterator[tuple[socket.socket, s
 
 
 def test_an_address_has_a_limit_and_is_told_so_in_boincs_words(deployment: Deployment) -> None:
-    told = failure("data_server_reply", ERR_PROJECT_DOWN, words("try_later")).body
+    told = refusal("data_server_reply", ERR_PROJECT_DOWN, words("try_later")).body
     with ExitStack() as stack:
         for number in range(PER_CUSTOMER):
             connection = stack.enter_context(connect(deployment))
@@ -254,7 +254,7 @@ def test_an_address_has_a_limit_and_is_told_so_in_boincs_words(deployment: Deplo
 
 
 def test_an_address_has_few_large_requests_at_once(deployment: Deployment) -> None:
-    told = failure("scheduler_reply", ERR_PROJECT_DOWN, words("try_later")).body
+    told = refusal("scheduler_reply", ERR_PROJECT_DOWN, words("try_later")).body
     with ExitStack() as stack:
         for _ in range(8):
             stack.enter_context(connect(deployment, "127.0.0.10")).sendall(head("/project/scheduler", 10_000_000))
@@ -267,7 +267,7 @@ def test_an_address_has_few_large_requests_at_once(deployment: Deployment) -> No
 def test_while_the_event_loop_is_down_clients_are_told_in_their_own_words(deployment: Deployment) -> None:
     with stopped(deployment.clients):
         for path, route in settings.CLIENT_PATHS.items():
-            told = failure(route.root, ERR_PROJECT_DOWN, words("try_later")).body
+            told = refusal(route.root, ERR_PROJECT_DOWN, words("try_later")).body
             assert ask(deployment, path, b"<x/>") == (200, told), path
             assert ask(deployment, path) == (200, told), path
         assert ask(deployment, "/account/login/")[0] == 200
