@@ -8,10 +8,10 @@ class CreditConfig(AppConfig):
     verbose_name = "Validated credit"
 
     def ready(self) -> None:
-        from credit.statistics import merge
+        from credit.statistics import host_merge
         from credit.validator.metrics import Passes
         from portal.computers.host_changes import merge_hooks
         from portal.ops.metrics import app_collectors
 
         app_collectors.append(Passes())
-        merge_hooks.append(merge.merge_host)
+        merge_hooks.append(host_merge.merge_host)

@@ -6,12 +6,12 @@ from django.views.generic import RedirectView
 
 from scheduler.files.views import download
 from scheduler.lifecycle import views as lifecycle_views
-from scheduler.rpc import views
+from scheduler.rpc import master_page
 from scheduler.submission import rest
 from scheduler.submission import views as submission_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("project/", views.master_page, name="project_page"),
+    path("project/", master_page.master_page, name="project_page"),
     path("project/download/<str:name>", download, name="download"),
     path("project/batches/", submission_views.batch_list, name="batches"),
     path("project/batches/<int:pk>/", submission_views.batch_page, name="batch"),
@@ -28,6 +28,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
 ]
 if "account_manager" not in settings.ROOMS:
     urlpatterns += [
-        path("", views.master_page, name="landing"),
+        path("", master_page.master_page, name="landing"),
         path("home/", RedirectView.as_view(pattern_name="project_page"), name="home"),
     ]

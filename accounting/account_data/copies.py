@@ -22,7 +22,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
 from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, read_names, read_pages
-from accounting.exchange.exports import as_csv
+from accounting.exchange.downloads import as_csv
 from accounting.models import (
     AccountSettings,
     Answer,

@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounting.engine.paging import further, page_after
-from accounting.exchange import exports
+from accounting.exchange import downloads
 from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.charts import address, chart_data
 from accounting.history.day import read_day, read_notes
@@ -164,7 +164,7 @@ def download(request: HttpRequest, kind: str) -> HttpResponseBase:
     wanted = DayRange(period.first, period.last)
     names = read_names(user)
     pages = read_pages(user, wanted)
-    body: Iterator[bytes] = exports.as_csv(pages, names) if kind == "csv" else exports.as_json(pages, names, wanted)
+    body: Iterator[bytes] = downloads.as_csv(pages, names) if kind == "csv" else downloads.as_json(pages, names, wanted)
     name = f"history-{period.first}-to-{period.last}.{kind}"
     return StreamingHttpResponse(
         body,

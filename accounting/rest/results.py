@@ -13,7 +13,7 @@ from rest_framework import serializers
 from accounting.engine.amounts import format_micro
 from accounting.engine.states import DayFlag
 from accounting.exchange.day_rows import DayRow, Names
-from accounting.exchange.exports import row_values
+from accounting.exchange.downloads import row_values
 from accounting.ledger.texts import explain
 from accounting.models import Note, Project, UserProject
 from portal.models import Host

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from accounting.engine.amounts import NO_WORK
 from accounting.exchange.day_rows import DayRange, Place, flag_names, read_names, read_page
-from accounting.exchange.exports import amount_values
+from accounting.exchange.downloads import amount_values
 from accounting.history.periods import MAX_YEARS, Period, Step, next_start
 from accounting.history.reads import By, Cell, read_cells
 from accounting.models import Note, Project, UserProject

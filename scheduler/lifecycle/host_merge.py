@@ -1,7 +1,7 @@
 """Two records of one computer become one: archived tasks and the jobs of the day follow to the record that stays.
 
-Runs inside the transaction that joins them, after `credit.statistics.merge`, which has locked both computers. So no
-scheduler RPC of either is writing. An RPC that has read what is joined here must notice it before it writes.
+Runs inside the transaction that joins them, after `credit.statistics.host_merge`, which has locked both computers. So
+no scheduler RPC of either is writing. An RPC that has read what is joined here must notice it before it writes.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounting.engine.states import DayFlag
-from accounting.exchange import day_rows, exports
+from accounting.exchange import day_rows, downloads
 from portal.models import Host, User
 from tests.support.accounting_factories import credit, make_host, make_project
 from tests.support.page_reader import Page
@@ -57,8 +57,8 @@ def rows_of(text: bytes) -> list[dict[str, str]]:
 
 def micro_sums(rows: list[dict[str, Any]]) -> list[int]:
     """The six sums in 1e-6 and jobs, without any float on the way."""
-    credits_and_secs = [int(sum(Decimal(row[name]) for row in rows) * 1_000_000) for name in exports.AMOUNTS[:4]]
-    return credits_and_secs + [sum(int(row[name]) for row in rows) for name in exports.AMOUNTS[4:]]
+    credits_and_secs = [int(sum(Decimal(row[name]) for row in rows) * 1_000_000) for name in downloads.AMOUNTS[:4]]
+    return credits_and_secs + [sum(int(row[name]) for row in rows) for name in downloads.AMOUNTS[4:]]
 
 
 def page_sums(browser: Client) -> list[int]:
@@ -88,7 +88,7 @@ def test_a_row_is_a_day_of_a_computer_at_a_project(browser: Client, worked: Host
         ("2026-03-01", "Beta", "studio"),
         ("2026-03-10", "Alpha", "attic"),
     ]
-    assert tuple(rows[0]) == exports.COLUMNS
+    assert tuple(rows[0]) == downloads.COLUMNS
     assert (rows[0]["cpu_secs"], rows[0]["flags"], rows[0]["host_id"]) == ("259.346744", "capped", str(worked.pk))
     data = json.loads(body(browser, f"/history/history.json?{RANGE}"))
     assert (data["first"], data["last"]) == ("2026-03-01", "2026-03-10")
