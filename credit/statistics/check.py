@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from django.db import connection
+from django.db import connection, transaction
 
 from credit.engine.explanation import DEFAULT_RULES
 from credit.statistics import sql
@@ -35,8 +35,20 @@ archives: list[Callable[[Owner], Iterable[ArchivedCredit]]] = []
 """Functions of other apps that archive results; each app adds its own when it is ready."""
 
 
-def differences() -> Iterator[str]:
-    """A sentence for each invariant that does not hold (docs/explanation/validator.md, "Checks")."""
+def differences() -> list[str]:
+    """A sentence for each invariant that does not hold (docs/explanation/validator.md, "Checks").
+
+    All statements see the same snapshot: else what is archived between two of them would be in neither. A caller's own
+    transaction stays as it is.
+    """
+    begins = not connection.in_atomic_block
+    with transaction.atomic(), connection.cursor() as cursor:
+        if begins:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        return list(_differences())
+
+
+def _differences() -> Iterator[str]:
     with connection.cursor() as cursor:
         for kind, owner, statement in (
             ("user", Owner.USER, sql.WRONG_USER_TOTALS),

@@ -34,6 +34,7 @@ class TimedCache(Generic[Value]):
         self._being_renewed: _Kept[Value] | None = None
         self._nforgotten = 0
         self._reading: Final = threading.Lock()
+        self._changing: Final = threading.Lock()
 
     def fresh(self) -> Steps[Value]:
         """The value, for the use cases of clients: only who has to read it again yields."""
@@ -55,8 +56,9 @@ class TimedCache(Generic[Value]):
 
     def forget(self) -> None:
         """Have it read again at the next request: what it is made from has changed."""
-        self._nforgotten += 1
-        self._kept = None
+        with self._changing:
+            self._nforgotten += 1
+            self._kept = None
 
     def _may_be_used(self, kept: _Kept[Value]) -> bool:
         age_secs = time.monotonic() - kept.read_at
@@ -71,10 +73,15 @@ class TimedCache(Generic[Value]):
                 if kept is not None and kept is not before:
                     return kept.value
                 read = _Kept(read_at=time.monotonic(), value=self._load())
-                # What was changed in the meantime may not be in it.
-                if nforgotten == self._nforgotten:
-                    self._kept = read
-                    return read.value
+                with self._changing:
+                    # What was changed in the meantime may not be in it; and who waited too long may have read it later.
+                    is_newest = self._kept is None or self._kept.read_at <= read.read_at
+                    if nforgotten == self._nforgotten and is_newest:
+                        self._kept = read
+                        return read.value
+        except BaseException:
+            self._being_renewed = None  # the next request tries again
+            raise
         finally:
             if is_ours:
                 self._reading.release()

@@ -16,7 +16,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = list(check.differences())
+        found = check.differences()
         for line in found:
             self.stdout.write(line)
         if found:

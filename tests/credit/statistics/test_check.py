@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from io import StringIO
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db.models import F
 
 from credit.models import App, AppVersion, HostCredit, Result, UserCredit, Workunit
 from credit.statistics import check
+from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.credit_factories import make_app, make_version
 from tests.support.validator_runs import differences, done, validate, volunteers
@@ -87,3 +89,22 @@ def test_archived_results_count(app: App, monkeypatch: pytest.MonkeyPatch) -> No
     owners = {check.Owner.USER: host.owner_id, check.Owner.HOST: host.pk, check.Owner.VERSION: version.pk}
     monkeypatch.setattr(check, "archives", [lambda owner: [check.ArchivedCredit(owners[owner], 1, 5.0)]])
     assert differences() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_archived_during_the_check_is_not_missed(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = Result.objects.order_by("pk")[0]
+
+    def archived(owner: check.Owner) -> list[check.ArchivedCredit]:
+        assert Result.objects.count() == 4  # the first look into the database, as an archive's is
+        # The purge moves a result, after the archive was read.
+        with psycopg.connect(**psycopg_params(), autocommit=True) as purge:
+            purge.execute(
+                "UPDATE credit_result SET granted_credit = NULL, partial_credit = 0 WHERE id = %s", [result.pk]
+            )
+        return []
+
+    monkeypatch.setattr(check, "archives", [archived])
+    assert differences() == []
+    monkeypatch.setattr(check, "archives", [])
+    assert differences() != []
