@@ -35,7 +35,7 @@ from portal.wire import signing
 _KEEP_KEY = "Stored encrypted and never shown again; leave empty to keep the present one."
 
 
-class AccountKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+class AccountKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
     """A form with an account key that is written, never read."""
 
     new_account_key = forms.CharField(
@@ -192,7 +192,7 @@ class UserProjectAdmin(ModelAdmin):
         return bool(choice.account_key)
 
 
-class AccountSettingsForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+class AccountSettingsForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
     class Meta:
         model = AccountSettings
         fields = ("user", "preferences", "preferences_at", "keywords_yes", "keywords_no")

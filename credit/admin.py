@@ -55,7 +55,7 @@ class SettingsAdmin(ModelAdmin):
             obj.save(update_fields=form.changed_data)
 
 
-class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
     """An app's settings; what belongs together is checked together."""
 
     class Meta:
@@ -87,7 +87,7 @@ class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the typ
             self.add_error(field, "This names something that cannot be called.")
 
 
-class VersionForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+class VersionForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
     """What of a version may be corrected; its processor type is not in the form, but its use of GPUs has to fit it."""
 
     class Meta:

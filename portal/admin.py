@@ -59,7 +59,7 @@ class NewPersonForm(LowerCaseEmail, UserCreationForm):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker only
+class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes no type argument at run time
     """People. After a change of address BOINC clients cannot log in until the person has logged in on the web once."""
 
     form = PersonForm

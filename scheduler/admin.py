@@ -18,7 +18,7 @@ from scheduler.models import KeyChange, PlanClass, RetryEntry, StoredFile, Trick
 MAX_GPU_RAM_BYTES = 2**50
 
 
-class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
     """A plan class; what belongs together is checked together."""
 
     class Meta:
@@ -39,7 +39,7 @@ class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for t
         labels = {"needs_opencl": "Needs OpenCL"}
         help_texts = {
             "processor_type": "The kind of processor that the versions of this class are for.",
-            "avg_ncpus": "For one job. Its peak FLOPS, which credit is reckoned from, follows from this.",
+            "avg_ncpus": "For one job. Its peak FLOPS, and so its credit, follows from this.",
             "max_ncpus": "More than 1: a job takes as many processors as there are, up to this number.",
             "min_ncpus": "A computer with fewer gets none of these versions.",
             "cpu_features": "As BOINC names them, divided by blanks: sse4_2 avx2.",

@@ -94,6 +94,7 @@ def make_copy(copy_id: int, site: str) -> None:
             _write(copy, file, site)
             _store(copy, file)
     except Exception:
+        # Of whatever kind: the owner is told that it failed, and the error goes on to the task's log.
         DataCopy.objects.filter(pk=copy_id).update(state=DataCopy.State.FAILED, finished_at=timezone.now())
         raise
 

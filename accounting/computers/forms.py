@@ -36,7 +36,7 @@ class HostForm(forms.Form):
 
 
 class WishForm(forms.Form):
-    """What one computer shall do with one project."""
+    """What one computer should do with one project."""
 
     excluded = forms.BooleanField(label="Not on this computer", required=False)
     suspended = forms.BooleanField(label="Suspend", required=False)

@@ -98,7 +98,7 @@ def host_settings(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def host_wishes(request: HttpRequest, pk: int) -> HttpResponse:
-    """Say what a computer shall do with its projects."""
+    """Save what a computer should do with its projects."""
     found = _in_use(request, pk)
     page = reads.read_host_page(signed_in(request), found, timezone.now())
     forms = wish_forms(page, request.POST)

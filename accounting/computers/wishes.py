@@ -1,4 +1,4 @@
-"""The owner says what one computer shall do with its projects."""
+"""Save what the owner wants one computer to do with its projects."""
 
 from __future__ import annotations
 

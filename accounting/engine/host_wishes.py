@@ -9,7 +9,7 @@ class HostWishes(NamedTuple):
     """The owner's wishes for one computer at one project; all are sent with the next reply.
 
     ``no_rsc``: resources that it must not use, by BOINC's names ("CPU", "NVIDIA", …). ``update_asked``: the
-    client shall contact the project at once. ``drop_waiting``: jobs that have not begun are dropped, once no new ones
+    client should contact the project at once. ``drop_waiting``: jobs that have not begun are dropped, once no new ones
     are wanted. ``told_suspended`` is no wish: it says that the client was told of a suspension, and is set by the RPC.
     """
 

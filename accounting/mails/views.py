@@ -23,7 +23,7 @@ _WORDS = {
 }
 
 
-class MailChoiceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+class MailChoiceForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
     """The mails that can be chosen."""
 
     class Meta:

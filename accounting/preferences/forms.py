@@ -177,7 +177,7 @@ class PreferenceForms:
         return all([self.values.is_valid(), self.days.is_valid()])
 
 
-class ClientDisplayForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker only
+class ClientDisplayForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
     """What BOINC shows on the volunteer's computers."""
 
     class Meta:

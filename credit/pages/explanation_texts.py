@@ -28,7 +28,7 @@ DEFAULT_REASONS: Final = {
         "The run time or the speed that was reported is none that a computer can have. It moves no average, and the "
         "computer has to prove itself again."
     ),
-    ClaimRule.ZERO_ELAPSED: "A run time of zero was reported, so there is nothing to reckon with.",
+    ClaimRule.ZERO_ELAPSED: "A run time of zero was reported, so there is nothing to compute credit from.",
     ClaimRule.ANONYMOUS_DEFAULT: (
         "The computer uses a program of its own, and too little is known yet to compare it with the app's versions."
     ),
@@ -105,7 +105,7 @@ def claim_steps(
         return [Step("Claim", None, "The version is not known any more: this result claims nothing of its own.")]
     steps = []
     if claim.elapsed_secs is not None and rule < ClaimRule.PEAK_FLOPS:
-        sentence = "The run time that was reckoned with."
+        sentence = "The run time that credit is computed from."
         if reported_secs is not None and reported_secs > claim.elapsed_secs:
             sentence = f"The time that the job was out: the {reported_secs:.6g} s reported are more than that."
         steps.append(Step("Run time (s)", claim.elapsed_secs, sentence))
@@ -157,7 +157,7 @@ def _scale_steps(claim: Explanation) -> list[Step]:
         sentence = "The computer has still to show that it does not pick its jobs. Until then its factor is at most 1."
         steps.append(Step("On probation", None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
-        steps.append(Step("Claim (FLOPs)", claim.claimed_pfc, "What the steps above come to."))
+        steps.append(Step("Claim (FLOPs)", claim.claimed_pfc, "The result of the steps above."))
     return steps
 
 

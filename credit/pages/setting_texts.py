@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 APP_TEXTS: Final = {
-    "credit_system": "How a job's credit is reckoned. Statistics are kept whatever you choose, so you can change it.",
+    "credit_system": "How a job's credit is computed. Statistics are kept whatever you choose, so you can change it.",
     "rule_set": "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit.",
     "version_average": (
         "What stands for a version when computers are compared. The median keeps a few computers that cheat from "
@@ -51,7 +51,7 @@ APP_TEXTS: Final = {
 }
 VERSION_TEXTS: Final = {
     "is_deprecated": "It is sent no more, loses its factor, and counts no more when versions are compared.",
-    "avg_ncpus": "Processors that a job keeps busy on average; credit is reckoned with it. From 0 to 1,024.",
+    "avg_ncpus": "Processors that a job keeps busy on average. Credit is computed from it. From 0 to 1,024.",
     "gpu_usage": "GPUs that a job keeps busy; may be a fraction. 0 for a CPU version, else above 0 and at most 64.",
     "min_gpu_ram_bytes": "Computers whose GPU has less memory do not get it. 0: any.",
     "cross_project_scale": (

@@ -100,6 +100,7 @@ class _ErrorTolerantCollector(Collector):
         try:
             yield from list(self._collector.collect())
         except Exception:
+            # An app may fail in any way; the other metrics must still be read.
             log.warning("metrics.part_unreadable", part=type(self._collector).__name__, exc_info=True)
 
 

@@ -68,7 +68,7 @@ class _Place:
     upload: Upload | None
 
 
-class _ReceivedFile(File):  # type: ignore[type-arg]  # generic in the stubs only
+class _ReceivedFile(File):  # type: ignore[type-arg]  # takes no type argument at run time
     """A whole file: the storage takes it as it lies on the disk, without a copy where it can."""
 
     def __init__(self, file: FileIO, path: Path) -> None:

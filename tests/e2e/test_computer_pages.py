@@ -45,7 +45,7 @@ def test_a_computer_is_renamed_steered_merged_and_shut_out(
     page.get_by_role("region", name="Name and place").get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Studio tower")
 
-    page.get_by_text("What this computer shall do").click()
+    page.get_by_text("What this computer should do").click()
     alpha = page.get_by_role("group", name="Alpha")
     alpha.get_by_label("No new jobs").check()
     alpha.get_by_label("use NVIDIA GPU").check()

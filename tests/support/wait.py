@@ -17,7 +17,7 @@ def wait_until(ask: Callable[[], Answer], what: str, timeout_secs: float, poll_s
     while not (answer := ask()):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout_secs:g} s in vain for {what}")
-        # Another process, or a thread within a library: nothing could wake this one.
+        # It happens in another process or in a library's thread, and sends no signal: ask again later.
         time.sleep(poll_secs)
     return answer
 

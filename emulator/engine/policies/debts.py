@@ -148,8 +148,8 @@ class DebtPolicy(ABC):
     def projects_changed(self, now: float) -> None:
         self._accounts.projects_changed()
 
-    def job_ended(self, job: Job, now: float) -> None:  # noqa: B027 - nothing depends on it here
-        pass
+    def job_ended(self, job: Job, now: float) -> None:  # noqa: B027 - Policy asks for it; it is no hook for subclasses
+        """Debts follow the work that is done, so the end of a job changes none."""
 
     def choose(self, now: float) -> Choice:
         return self._run_list.choose(now)

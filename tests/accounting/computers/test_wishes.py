@@ -1,4 +1,4 @@
-"""The owner of a computer says what it shall do with each project, and which processors no project may use."""
+"""The owner of a computer says what it should do with each project, and which processors no project may use."""
 
 from __future__ import annotations
 

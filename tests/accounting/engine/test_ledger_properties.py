@@ -135,7 +135,7 @@ class Client:
         if line.how == "fault":
             return None, f"total {line.index} is not a number"
         if line.how == "work":
-            # Credit as the client reckons it, with an error in the last digit.
+            # Credit as the client computes it, with an error in the last digit.
             cpu_ec = a[2] * line.flops // 432_000_000_000 + line.index
             gpu_ec = a[3] * 2_000 * line.flops // 2_160_000_000_000 + line.index
             now = tuple(x + y for x, y in zip(last, (cpu_ec, gpu_ec, *a[2:]), strict=True))

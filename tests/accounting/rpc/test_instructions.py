@@ -14,7 +14,7 @@ from accounting.choosing import choices
 from accounting.computers.wishes import save_wishes
 from accounting.engine import preferences
 from accounting.engine.amounts import KINDS, MICRO
-from accounting.engine.host_wishes import HostWishes
+from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.ledger import rollup
 from accounting.models import AccountSettings, Announcement, Project, UserProject
 from accounting.projects import signing_key
@@ -54,8 +54,8 @@ def ask(computer: SimulatedComputer, hours: int) -> Reply:
     return call(computer, START + hours * HOUR)
 
 
-def wish(computer: SimulatedComputer, project: Project, **wishes: object) -> None:
-    save_wishes(host_of(computer), {project.pk: HostWishes(**wishes)})  # type: ignore[arg-type]  # keywords of HostWishes
+def wish(computer: SimulatedComputer, project: Project, wishes: HostWishes = NO_WISHES) -> None:
+    save_wishes(host_of(computer), {project.pk: wishes})
 
 
 def tags(account: ElementTree.Element) -> set[str]:
@@ -206,7 +206,7 @@ class TestWishes:
         self, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
         alpha = projects[0]
-        wish(computer, alpha, excluded=True)
+        wish(computer, alpha, HostWishes(excluded=True))
         assert tags(ask(computer, 2).account(alpha)) == {"url", "detach_when_done"}
         reply = ask(computer, 3)
         assert alpha.master_url not in reply.accounts
@@ -216,7 +216,7 @@ class TestWishes:
     def test_of_one_computer_do_not_concern_another(
         self, alice: User, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
-        wish(computer, projects[0], excluded=True, suspended=True)
+        wish(computer, projects[0], HostWishes(excluded=True, suspended=True))
         other = make_computer(alice, "laptop", p_model="Another CPU")
         assert call(other, START).account(projects[0]).find("suspend") is None
 
@@ -229,7 +229,7 @@ class TestWishes:
             return ask(computer, hours).account(alpha).findtext("suspend")
 
         assert told(2) is None
-        wish(computer, alpha, suspended=True)
+        wish(computer, alpha, HostWishes(suspended=True))
         assert [told(3), told(4)] == ["1", "1"]
         wish(computer, alpha)
         # Then it is the computer's own affair again.
@@ -239,7 +239,7 @@ class TestWishes:
         self, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
         alpha = projects[0]
-        wish(computer, alpha, suspended=True)
+        wish(computer, alpha, HostWishes(suspended=True))
         ask(computer, 2)
         wish(computer, alpha)
 
@@ -258,7 +258,7 @@ class TestWishes:
         self, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
         alpha, beta, _ = projects
-        wish(computer, alpha, no_new_work=True, no_rsc=("NVIDIA", "CPU"))
+        wish(computer, alpha, HostWishes(no_new_work=True, no_rsc=("NVIDIA", "CPU")))
         account = ask(computer, 2).account(alpha)
         assert account.find("dont_request_more_work") is not None
         assert [element.text for element in account.findall("no_rsc")] == ["NVIDIA", "CPU"]
@@ -268,7 +268,7 @@ class TestWishes:
 
     def test_an_update_is_asked_for_once(self, computer: SimulatedComputer, projects: list[Project]) -> None:
         alpha = projects[0]
-        wish(computer, alpha, update_asked=True)
+        wish(computer, alpha, HostWishes(update_asked=True))
         asked = [ask(computer, hours).account(alpha).find("update") is not None for hours in (2, 3, 4)]
         assert asked == [True, False, False]
 

@@ -130,6 +130,7 @@ def test_four_validators_killed_at_random_decide_everything_once() -> None:
             if kills < KILLS:
                 assert victim.stdout is not None
                 victim.stdout.readline()  # until it is at work, or has ended
+                # At a random moment of its pass, which says nothing of where it is.
                 time.sleep(rng.uniform(0, 0.1))
                 killed_at_work += is_waiting()
                 finish(victim)

@@ -285,7 +285,7 @@ def test_opencl_may_be_needed() -> None:
     assert usage_of(GPU_VERSION, plan_class, PC, Ceilings()) is None
 
 
-def test_claims_are_cut_to_the_ceilings_before_the_peak_is_reckoned() -> None:
+def test_claims_are_cut_to_the_ceilings_before_the_peak_is_computed() -> None:
     cheat = replace(PC, ncpus=4, p_fpops=1e18)
     usage = usage_of(CPU_VERSION, None, cheat, Ceilings(max_cpu_flops=200e9))
     assert usage is not None
