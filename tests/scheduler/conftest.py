@@ -8,6 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from scheduler.programs import code_signing
+from scheduler.ready_jobs import job_cache
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +25,9 @@ def project_folders(tmp_path: Path, code_key_folder: Path, settings: Settings) -
     settings.CODE_SIGNING_KEY = code_key_folder / "private"
     settings.CODE_SIGNING_KEY_PUBLIC = code_key_folder / "public"
     code_signing.make_if_missing()
+
+
+@pytest.fixture
+def filled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the queue's end the job cache is not filled again, however slow the machine."""
+    monkeypatch.setattr(job_cache, "PAUSE_SECS", 6000.0)

@@ -11,6 +11,7 @@ from tests.support.scheduler_clients import computer_of, known_apps
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.usefixtures("filled_once")
 def test_the_head_moves_with_what_is_sent_and_goes_back_when_too_little_is_left(alice: User) -> None:
     app = make_app(max_jobs_per_day_init=1000)
     make_version(app)
@@ -18,7 +19,7 @@ def test_the_head_moves_with_what_is_sent_and_goes_back_when_too_little_is_left(
     computer = computer_of(alice, ncpus=16)
     computer.ask(0, 1)
     assert computer.jobs == [first.name]
-    # Nothing more is added: the job cache is not filled again within a second from the end of the queue.
+    # The job cache is at the queue's end, and finds none of the jobs that follow.
     computer.ask(0, 1)
     second, third = (make_result(make_workunit(app, output_files=[])) for _ in range(2))
     computer.ask(0, 1)

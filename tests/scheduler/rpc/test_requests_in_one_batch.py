@@ -16,7 +16,6 @@ from portal.clients import batching
 from portal.clients.wants import Query, Step, Steps
 from portal.models import Host, User
 from scheduler.programs import catalogue
-from scheduler.ready_jobs import job_cache
 from scheduler.rpc import store
 from scheduler.rpc.store import ReadQuery, WriteQuery
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
@@ -29,11 +28,12 @@ FLEET = 5
 
 
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch) -> list[Computer]:
-    """Known computers of different people, and enough ready jobs for all."""
+def fleet(filled_once: None, monkeypatch: pytest.MonkeyPatch) -> list[Computer]:
+    """Known computers of different people, and enough ready jobs for all.
+
+    The first request to come must not fill the job cache, or it would be written after the others.
+    """
     monkeypatch.setattr(catalogue.cache, "kept_secs", 600.0)
-    # The first request to come would fill the cache again, and be written after the others.
-    monkeypatch.setattr(job_cache, "PAUSE_SECS", 6000.0)
     app = make_app(max_jobs_per_day_init=1000)
     make_version(app)
     for _ in range(4 * FLEET):

@@ -11,7 +11,7 @@ from tests.support.credit_factories import make_app, make_result, make_version, 
 from tests.support.scheduler_clients import Computer, computer_of, result_xml
 
 # Outside a test's own transaction, BEGIN and COMMIT are sent as on the site.
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("filled_once")]
 
 
 @pytest.fixture
