@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.conf import settings
+from django.core.paginator import Page, Paginator
 from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Cast
 
@@ -24,7 +25,6 @@ from accounting.computers.texts import ClientFact, client_facts
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
-from accounting.engine.paging import Page, Place, page_after
 from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostLedger, HostProject, Note, Project
 from portal.models import Host, User
@@ -67,11 +67,6 @@ class HostLine:
             for device in self.host.coprocs
         ]
 
-    @property
-    def place(self) -> Place:
-        """The latest contact comes first."""
-        return -int(self.host.last_contact_at.timestamp() * 1e6), self.host.pk
-
 
 @dataclass(frozen=True, slots=True)
 class HostList:
@@ -79,14 +74,13 @@ class HostList:
 
     active: Page[HostLine]
     retired: Page[HostLine]
-    nretired: int
     today_ec: int
     total_ec: int
 
     @property
     def several(self) -> bool:
         """More than one computer in use."""
-        return len(self.active.rows) > 1 or not self.active.is_first
+        return self.active.paginator.count > 1
 
 
 def is_in_contact(host: Host, now: dt.datetime) -> bool:
@@ -95,8 +89,8 @@ def is_in_contact(host: Host, now: dt.datetime) -> bool:
     return now - host.last_contact_at <= interval
 
 
-def read_hosts(user: User, now: dt.datetime, after: str = "", retired_after: str = "") -> HostList:
-    """The user's computers after a place (`paging`), the latest contact first; ten statements."""
+def read_hosts(user: User, now: dt.datetime, page: str = "1", retired_page: str = "1") -> HostList:
+    """A page of the user's computers, the latest contact first; ten statements."""
     hosts = list(own_hosts(user).order_by("-last_contact_at", "pk"))
     totals = dict(
         HostProject.objects.filter(host__owner=user, host__merged_into=None)
@@ -123,9 +117,8 @@ def read_hosts(user: User, now: dt.datetime, after: str = "", retired_after: str
     active = [line for line in lines if line.host.retired_at is None]
     retired = [line for line in lines if line.host.retired_at is not None]
     return HostList(
-        active=page_after(active, lambda line: line.place, after, HOSTS_A_PAGE),
-        retired=page_after(retired, lambda line: line.place, retired_after, HOSTS_A_PAGE),
-        nretired=len(retired),
+        active=Paginator(active, HOSTS_A_PAGE).get_page(page),
+        retired=Paginator(retired, HOSTS_A_PAGE).get_page(retired_page),
         today_ec=sum(line.today_ec for line in lines),
         total_ec=sum(line.total_ec for line in lines),
     )

@@ -15,7 +15,6 @@ from accounting.computers import reads
 from accounting.computers.forms import HostForm, TypesForm, WishForm, wish_forms
 from accounting.computers.merge import Candidate, MergeRefused, candidates, merge, preview
 from accounting.computers.wishes import exclude_types, save_wishes
-from accounting.engine.paging import further
 from credit.statistics.exports import granted_to_host
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
 from portal.models import Host
@@ -26,14 +25,14 @@ from portal.people.access import get_own_host, signed_in
 @login_required
 def computers(request: HttpRequest) -> HttpResponse:
     """Which computers do I have, and what did each of them do?"""
-    after, retired_after = request.GET.get("after", ""), request.GET.get("retired_after", "")
-    hosts = reads.read_hosts(signed_in(request), timezone.now(), after, retired_after)
+    page, retired_page = request.GET.get("page", "1"), request.GET.get("retired_page", "1")
+    hosts = reads.read_hosts(signed_in(request), timezone.now(), page, retired_page)
     asked = request.headers.get("HX-Target", "")
-    more = {"more-after": hosts.active, "more-retired_after": hosts.retired}.get(asked)
+    more = {"more-page": hosts.active, "more-retired_page": hosts.retired}.get(asked)
     if more is None:
         response = render(request, "accounting/computers.html", {"hosts": hosts})
     else:
-        rows = {"lines": further(more), "param": asked.removeprefix("more-")}
+        rows = {"lines": more, "param": asked.removeprefix("more-")}
         response = render(request, "accounting/_computers_rows.html", rows)
     response.headers["Vary"] = "Cookie, HX-Target"
     return response

@@ -6,8 +6,9 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Final
 
+from django.core.paginator import Page, Paginator
+
 from accounting.engine.amounts import NO_WORK, Totals
-from accounting.engine.paging import Page, Place, page_after
 from accounting.ledger.texts import NoteLine, explain, flag_words
 from accounting.models import Day, Note, Project
 from portal.models import Host, User
@@ -19,13 +20,12 @@ MAX_NOTES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One computer at one project on the day; a computer or project may be gone. ``place``: the largest comes first."""
+    """One computer at one project on the day; a computer or project may be gone."""
 
     host: Host | None
     project: Project | None
     amounts: Totals
     flags: int
-    place: Place
 
     @property
     def credit(self) -> int:
@@ -62,9 +62,9 @@ class DayPage:
         return self.day + dt.timedelta(days=1)
 
 
-def read_day(user: User, day: dt.date, after: str = "") -> DayPage:
-    """One of the user's days, its parts after a place (`paging`); four statements. The largest credit comes first."""
-    rows = list(Day.objects.filter(user=user, day=day))
+def read_day(user: User, day: dt.date, page: str = "1") -> DayPage:
+    """One of the user's days, a page of its parts, the largest credit first; four statements."""
+    rows = list(Day.objects.filter(user=user, day=day).order_by("project_id", "host_id"))
     projects = {project.pk: project for project in Project.objects.all()}
     hosts = {host.pk: host for host in own_hosts(user)}
     totals = NO_WORK
@@ -72,10 +72,9 @@ def read_day(user: User, day: dt.date, after: str = "") -> DayPage:
     for row in rows:
         amounts = row.amounts
         totals = totals.plus(amounts)
-        place = (-amounts.credit, -amounts.run_time, row.project_id, row.host_id)
-        parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags, place))
-    parts.sort(key=lambda part: part.place)
-    shown = page_after(parts, lambda part: part.place, after, ROWS_A_PAGE)
+        parts.append(Part(hosts.get(row.host_id), projects.get(row.project_id), amounts, row.flags))
+    parts.sort(key=lambda part: (-part.credit, -part.amounts.run_time))
+    shown = Paginator(parts, ROWS_A_PAGE).get_page(page)
     return DayPage(day, shown, totals, read_notes(user, day, day))
 
 

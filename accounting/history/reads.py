@@ -18,7 +18,6 @@ from django.db.models import BigIntegerField, Case, DateField, F, QuerySet, Sum,
 from django.db.models.functions import Cast, Trunc
 
 from accounting.engine.amounts import KINDS, NO_WORK, Totals
-from accounting.engine.paging import Place
 from accounting.engine.states import DayFlag
 from accounting.history.periods import Period, Step, earliest_for, next_start
 from accounting.history.processor_types import UNKNOWN, GpuKinds, read_gpu_kinds
@@ -98,11 +97,6 @@ class Group:
         """CPU and GPU credit together."""
         return quantity(self.amounts, Show.CREDIT)
 
-    @property
-    def place(self) -> Place:
-        """The largest comes first."""
-        return -self.total, self.key
-
 
 @dataclass(slots=True)
 class Line:
@@ -129,11 +123,6 @@ class Line:
     def notes(self) -> list[str]:
         """In words, what the owner should know of these days."""
         return flag_words(self.flags)
-
-    @property
-    def place(self) -> Place:
-        """The latest comes first."""
-        return (-self.start.toordinal(),)
 
 
 @dataclass(slots=True)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
+from django.core.paginator import Page, Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from accounting.engine.paging import further, page_after
 from accounting.exchange import downloads
 from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.charts import address, chart_data
@@ -44,8 +43,7 @@ def history(request: HttpRequest) -> HttpResponse:
     by = _choice(params, "by", By.PROJECT, period)
     shown = read_history(user, period, show, by, today)
     template = _MORE_ROWS.get(request.headers.get("HX-Target", ""))
-    tables = _history_tables(shown, params, is_more=template is not None)
-    context: dict[str, object] = {"history": shown, "today": today, **tables}
+    context: dict[str, object] = {"history": shown, "today": today, **_history_tables(shown, params)}
     if template is None:
         context |= {
             "chart": chart_data(shown),
@@ -67,27 +65,30 @@ _MORE_ROWS = {
 }
 
 
-def _history_tables(shown: History, params: Mapping[str, str], *, is_more: bool) -> dict[str, object]:
-    """A page of each table, and the addresses of the next ones. ``is_more``: to be added below what is shown."""
+def _history_tables(shown: History, params: Mapping[str, str]) -> dict[str, object]:
+    """A page of each table, and the addresses of the next ones."""
     period = shown.period
-    lines = page_after(shown.lines[::-1], lambda line: line.place, params.get("days_after", ""), ROWS_A_PAGE)
+    lines = Paginator(shown.lines[::-1], ROWS_A_PAGE).get_page(params.get("days_page", "1"))
     # If each has a colour of its own, the legend shows the sums.
     found = shown.groups if len(shown.groups) > MAX_SERIES else []
-    groups = page_after(found, lambda group: group.place, params.get("groups_after", ""), ROWS_A_PAGE)
-    if is_more:
-        lines, groups = further(lines), further(groups)
+    groups = Paginator(found, ROWS_A_PAGE).get_page(params.get("groups_page", "1"))
     # The days themselves: "the last 30 days" would be different ones tomorrow.
     here = {"from": period.first, "to": period.last, "step": period.step, "show": shown.show, "by": shown.by}
     name = {By.PROJECT: "project", By.COMPUTER: "host"}.get(shown.by, "")
     return {
         "lines": lines,
-        "rows": [(line, address(shown, line)) for line in lines.rows],
+        "rows": [(line, address(shown, line)) for line in lines],
         "groups": groups,
-        "group_rows": [(group, reverse(name, args=[group.key])) for group in groups.rows],
+        "group_rows": [(group, reverse(name, args=[group.key])) for group in groups],
         "first_rows_url": "?" + urlencode(here),
-        "more_days_url": "?" + urlencode(here | {"days_after": lines.after}) if lines.after else "",
-        "more_groups_url": "?" + urlencode(here | {"groups_after": groups.after}) if groups.after else "",
+        "more_days_url": _next_url(here, "days_page", lines),
+        "more_groups_url": _next_url(here, "groups_page", groups),
     }
+
+
+def _next_url(here: Mapping[str, object], param: str, page: Page[Any]) -> str:
+    """The address of the page after this one, "" after the last."""
+    return "?" + urlencode({**here, param: page.next_page_number()}) if page.has_next() else ""
 
 
 def _choice(params: Mapping[str, str], name: str, default: _Choice, period: Period) -> _Choice:
@@ -140,11 +141,9 @@ def day(request: HttpRequest, text: str) -> HttpResponse:
         raise Http404 from None
     if date > today:
         raise Http404
-    page = read_day(user, date, request.GET.get("after", ""))
+    page = read_day(user, date, request.GET.get("page", "1"))
     is_more = request.headers.get("HX-Target") == "more-parts"
-    template = "accounting/history_day.html"
-    if is_more:
-        template, page = "accounting/_history_day_rows.html", replace(page, parts=further(page.parts))
+    template = "accounting/_history_day_rows.html" if is_more else "accounting/history_day.html"
     response = render(request, template, {"page": page, "today": today})
     response.headers["Vary"] = "Cookie, HX-Target"
     return response

@@ -1,4 +1,4 @@
-"""The history's, a day's and the computers' tables, a page at a time (accounting/engine/paging.py)."""
+"""The history's, a day's and the computers' tables, a page at a time."""
 
 from __future__ import annotations
 
@@ -114,10 +114,10 @@ def test_computers_come_a_page_at_a_time(browser: Client, alice: User, monkeypat
     more, page = "", shown(browser, "/computers/")
     while True:
         seen += [link.text for link in page.all("a") if link.text.startswith("node")]
-        if not (more := more_of(page, "more-after")):
+        if not (more := more_of(page, "more-page")):
             break
-        page = shown(browser, more, "more-after")
+        page = shown(browser, more, "more-page")
     assert seen == ["node-4", "node-3", "node-2", "node-1", "node-0"]
     # By a plain link, too; and back.
-    plain = shown(browser, more_of(shown(browser, "/computers/"), "more-after"))
+    plain = shown(browser, more_of(shown(browser, "/computers/"), "more-page"))
     assert "from the latest on" in plain.words and "node-2" in plain.words
