@@ -36,10 +36,11 @@ PAGE_TIMEOUT_SECS = 15
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in this folder."""
+    """Mark what is in this folder, and run it first: these tests are the longest, and others run while they wait."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.e2e)
+    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 
 def _need(*programs: str) -> None:

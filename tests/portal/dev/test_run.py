@@ -201,6 +201,7 @@ class WholeSite:
         return found
 
 
+@pytest.mark.e2e
 def test_the_whole_site_starts_twice_and_leaves_nothing_when_killed_or_stopped(tmp_path: Path) -> None:
     var_dir = tmp_path / "data folder"
     site = WholeSite(var_dir)

@@ -68,9 +68,9 @@ def test_what_is_copied_is_as_django_would_write_it(app: App) -> None:
     assert different == {"id", "name", "batch"}
 
 
-def test_ten_thousand_jobs_take_as_many_statements_as_one(app: App) -> None:
+def test_two_thousand_jobs_take_as_many_statements_as_one(app: App) -> None:
     counts = []
-    for count in (1, 10_000):
+    for count in (1, 2_000):
         with CaptureQueriesContext(connection) as captured:
             batch = send(app, [{"command_line": str(n)} for n in range(count)])
         counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
