@@ -32,6 +32,7 @@ from portal.admin import ReadOnlyAdmin
 from portal.templatetags.display import significant
 
 FUNCTION_FIELDS = ("comparison_function", "assimilation_function", "trickle_function")
+VERSION_STATISTICS = ("pfc_n", "average", "factor", "credit", "ngranted", "daily", "as_of")
 
 
 def rounded(column: str, label: str) -> Any:
@@ -246,13 +247,7 @@ class AppVersionAdmin(SettingsAdmin):
         "processor_type",
         "api_version",
         "cmdline",
-        "pfc_n",
-        "average",
-        "factor",
-        "credit",
-        "ngranted",
-        "daily",
-        "as_of",
+        *VERSION_STATISTICS,
         "created_at",
     )
     fieldsets = (
@@ -264,13 +259,7 @@ class AppVersionAdmin(SettingsAdmin):
             {
                 "fields": (
                     "cross_project_scale",
-                    "pfc_n",
-                    "average",
-                    "factor",
-                    "credit",
-                    "ngranted",
-                    "daily",
-                    "as_of",
+                    *VERSION_STATISTICS,
                 ),
                 "description": "Samples, average (of PFC by the FLOPs estimated), credit and the number of results "
                 "granted come from validators, the factor from the feeder. Credit a day is the recent average, with "

@@ -11,19 +11,11 @@ from django.db import models
 from django.db.models import CheckConstraint, Q
 from django.utils import timezone
 
-from emulator.engine.policies.names import PolicyName
+from emulator.engine.policies.names import LABELS
 from portal.models import User
 
 DAYS_MAX = 36_525.0
-
-
-class Policy(models.TextChoices):
-    """The policies, with what people read."""
-
-    REC = PolicyName.REC.value, "Recent estimated credit (today’s clients)"
-    LTD = PolicyName.LTD.value, "Long-term debt per processor type (client 6.6)"
-    LTD_SINGLE = PolicyName.LTD_SINGLE.value, "One long-term debt, CPU time only (before 6.6)"
-    DEBT = PolicyName.DEBT.value, "Debt with preemption (2005)"
+POLICIES = [(name.value, label) for name, label in LABELS.items()]
 
 
 class Experiment(models.Model):
@@ -74,7 +66,7 @@ class Run(models.Model):
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs", db_index=False)
     number = models.PositiveSmallIntegerField("place in the experiment, from 1")
     variant = models.CharField("what it is called in comparisons", max_length=100)
-    policy = models.CharField(max_length=16, choices=Policy)
+    policy = models.CharField(max_length=16, choices=POLICIES)
     has_quirks = models.BooleanField("as BOINC's code deviates", default=False)
     # What differs from the defaults: {"half_life_days": …, "work_buf_min_days": …, …}
     parameters = models.JSONField(default=dict, blank=True)

@@ -12,6 +12,7 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+from django.test import Client
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
@@ -46,6 +47,13 @@ def _empty_cache() -> Iterator[None]:
 def alice(db: None) -> User:
     """A volunteer, the owner in most tests; her password is "alice's secret"."""
     return User.objects.create_user("alice@example.org", "alice's secret", name="Alice")
+
+
+@pytest.fixture
+def signed_in(client: Client, alice: User) -> Client:
+    """Alice's browser."""
+    client.force_login(alice)
+    return client
 
 
 @pytest.fixture

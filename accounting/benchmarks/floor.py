@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Final
 
 import psycopg
-from django.conf import settings
 from django.db import connection
 
 from accounting.benchmarks.fleet import HOSTS, PROJECTS
 from portal.benchmarks import load
+from portal.clients.factory import psycopg_params
 
 _TABLES: Final = """
 CREATE TABLE floor_user (id bigint PRIMARY KEY, key text UNIQUE);
@@ -60,15 +60,7 @@ def measure(concurrency: int, secs: float) -> load.Measured:
 
 def _prepare(number: int) -> Callable[[], None]:
     """A connection of this thread's own; the hosts in turn, each thread its own ones, so that none waits."""
-    database = settings.DATABASES["default"]
-    connected = psycopg.connect(
-        dbname=database["NAME"],
-        user=database["USER"],
-        password=database["PASSWORD"] or None,
-        host=database["HOST"] or database["OPTIONS"].get("host"),
-        port=database["PORT"] or None,
-        prepare_threshold=0,
-    )
+    connected = psycopg.connect(**psycopg_params(), prepare_threshold=0)
     hosts = itertools.cycle(range(1 + number, HOSTS + 1, 16))
     day = dt.datetime.now(dt.UTC).date()
     projects = list(range(PROJECTS))

@@ -18,7 +18,7 @@ from typing import Final, cast
 
 from accounting.engine.amounts import JOB_KINDS, KINDS, Totals, parse_amount, parse_count
 from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_hardware
-from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_float, as_int, as_text, clip, row_of
+from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_int, as_text, clip, flag, float_or_none, row_of
 
 MAX_PROJECTS: Final = 200
 """Projects that are read; more are passed over and counted in `projects_left_out`."""
@@ -162,7 +162,7 @@ class AccountManagerRequest:
         """
         return {
             "run_mode": self.run_mode,
-            "d_free": _float(free_disk(self.host_info), 0, 1e18),
+            "d_free": float_or_none(free_disk(self.host_info), 0, 1e18),
             "time_stats": _numbers(_TIME_STATS, self.time_stats, _MAX_SECS),
             "net_stats": _numbers(_NET_STATS, self.net_stats, _MAX_BYTES_PER_SEC),
         }
@@ -236,7 +236,7 @@ def _request(
         projects_left_out=left_out,
         opaque=clip(opaque[: 4 * MAX_OPAQUE], MAX_OPAQUE),
         host_token=token[1].decode() if token else None,
-        client_now=_float(now[1], 0, _MAX_SECS) if now else None,
+        client_now=float_or_none(now[1], 0, _MAX_SECS) if now else None,
         hardware_digest=hardware_digest(raw(b"host_info")),
         host_info=raw(b"host_info"),
         time_stats=raw(b"time_stats"),
@@ -271,14 +271,14 @@ def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work:
         url=clip(url or b"", 2 * MAX_URL),
         project_name=clip(name or b"", 255),
         hostid=_int(hostid, 0, 2**31 - 1),
-        resource_share=_float(share, 0, 1e12),
-        attached_via_acct_mgr=_flag(managed),
-        suspended_via_gui=_flag(suspended),
-        dont_request_more_work=_flag(no_new),
-        detach_when_done=_flag(detach),
-        ended=_flag(ended),
-        not_started_dur=_float(not_started, 0, _MAX_SECS) or 0.0,
-        in_progress_dur=_float(in_progress, 0, _MAX_SECS) or 0.0,
+        resource_share=float_or_none(share, 0, 1e12),
+        attached_via_acct_mgr=flag(managed),
+        suspended_via_gui=flag(suspended),
+        dont_request_more_work=flag(no_new),
+        detach_when_done=flag(detach),
+        ended=flag(ended),
+        not_started_dur=float_or_none(not_started, 0, _MAX_SECS) or 0.0,
+        in_progress_dur=float_or_none(in_progress, 0, _MAX_SECS) or 0.0,
         nrpc_failures=_int(failures, 0, 2**31 - 1),
         account_key=clip(account_key or b"", 255),
         no_work=_no_work(no_work) if no_work else (),
@@ -325,13 +325,6 @@ def _no_work(texts: Sequence[bytes]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, [clip(text, 64) for text in texts])))[:MAX_NO_WORK]
 
 
-def _flag(raw: bytes | None) -> bool:
-    """A boolean; anything that is none counts as false."""
-    if raw is None or raw == b"0":
-        return False
-    return raw.strip() in (b"", b"1")
-
-
 def _int(raw: bytes | None, low: int, high: int) -> int:
     """An integer, 0 if it is absent or out of range."""
     if not raw or raw == b"0":
@@ -340,16 +333,6 @@ def _int(raw: bytes | None, low: int, high: int) -> int:
         return as_int("", raw, low, high)
     except ProtocolError:
         return 0
-
-
-def _float(raw: bytes | None, low: float, high: float) -> float | None:
-    """A number, None if it is absent or out of range."""
-    if not raw:
-        return None
-    try:
-        return as_float("", raw, low, high)
-    except ProtocolError:
-        return None
 
 
 def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, float]:

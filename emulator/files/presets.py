@@ -161,37 +161,24 @@ _DOCUMENTS: Final = (
     ),
 )
 
-# Folder, title, what it shows, policy, days.
+# Folder, title, what it shows, days; all with today's policy.
 _FOLDERS: Final = (
-    (
-        "s1_two_equal_cpu",
-        "Two equal projects, four CPUs",
-        "The plain case: equal shares, no deadline in danger.",
-        "rec",
-        100,
-    ),
-    ("s2_gpu_example1", "One CPU and one GPU", "A has only GPU jobs, B both; sizes vary a little.", "rec", 100),
-    ("s3_tight_deadlines", "Tight deadlines, small buffer", "A's jobs have to begin soon after they come.", "rec", 100),
+    ("s1_two_equal_cpu", "Two equal projects, four CPUs", "The plain case: equal shares, no deadline in danger.", 100),
+    ("s2_gpu_example1", "One CPU and one GPU", "A has only GPU jobs, B both; sizes vary a little.", 100),
+    ("s3_tight_deadlines", "Tight deadlines, small buffer", "A's jobs have to begin soon after they come.", 100),
     (
         "s3b_tight_deadlines_big_buffer",
         "Tight deadlines, large buffer",
         "The same jobs with a buffer of half a day: what is fetched early may be late, and shares suffer.",
-        "rec",
         100,
     ),
-    ("s4_shares_60_30_10", "Shares of 60, 30 and 10", "How near each project comes to its share.", "rec", 100),
-    ("s5_sporadic_project", "A project that is often down", "B's server is up 30 % of the time.", "rec", 100),
-    (
-        "s6_long_job_no_slack",
-        "A job of 40 days without slack",
-        "What B gets while A's job must run, and after.",
-        "rec",
-        100,
-    ),
-    ("n10_projects", "Ten projects, eight CPUs", "How the projects take turns.", "rec", 100),
-    ("n50_projects", "Fifty projects, eight CPUs", "Many small shares, and how long the rarest waits.", "rec", 100),
-    ("q060_min_jobs", "A queue of jobs of an hour", "A buffer of two days with jobs of an hour.", "rec", 10),
-    ("q010_min_jobs", "A long queue of short jobs", "A buffer of two days with jobs of ten minutes.", "rec", 10),
+    ("s4_shares_60_30_10", "Shares of 60, 30 and 10", "How near each project comes to its share.", 100),
+    ("s5_sporadic_project", "A project that is often down", "B's server is up 30 % of the time.", 100),
+    ("s6_long_job_no_slack", "A job of 40 days without slack", "What B gets while A's job must run, and after.", 100),
+    ("n10_projects", "Ten projects, eight CPUs", "How the projects take turns.", 100),
+    ("n50_projects", "Fifty projects, eight CPUs", "Many small shares, and how long the rarest waits.", 100),
+    ("q060_min_jobs", "A queue of jobs of an hour", "A buffer of two days with jobs of an hour.", 10),
+    ("q010_min_jobs", "A long queue of short jobs", "A buffer of two days with jobs of ten minutes.", 10),
 )
 
 
@@ -202,10 +189,7 @@ def _folder(name: str) -> Scenario:
 
 PRESETS: Final[tuple[Preset, ...]] = (
     *_DOCUMENTS,
-    *(
-        Preset(name, title, shows, policy, days, partial(_folder, name))
-        for name, title, shows, policy, days in _FOLDERS
-    ),
+    *(Preset(name, title, shows, "rec", days, partial(_folder, name)) for name, title, shows, days in _FOLDERS),
 )
 """All presets, the documents' first."""
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 
+from emulator.engine.policies.names import LABELS, PolicyName
 from emulator.engine.scenario import CPU, GPU_EFFICIENCY, MAX_INSTANCES, Preferences, Processor, Scenario, ScenarioError
 from emulator.files.sections import SETTINGS_BYTES_MAX, STATE_BYTES_MAX
-from emulator.models import DAYS_MAX, Policy
+from emulator.models import DAYS_MAX, POLICIES
 from emulator.pages.drafts import Change, ProjectFacts, draft
 from emulator.runs.experiments import PARAMETERS, SEEDS_MAX, VARIANTS_MAX, Variant
 
@@ -138,7 +139,7 @@ class TrialForm(PlainForm):
     title = forms.CharField(label="Name", max_length=100)
     days = _number("Days", 0.01, DAYS_MAX, 30, "Up to 100 years; long runs take longer.")
     policies = forms.MultipleChoiceField(
-        label="Policies", choices=Policy, widget=forms.CheckboxSelectMultiple, initial=[Policy.REC]
+        label="Policies", choices=POLICIES, widget=forms.CheckboxSelectMultiple, initial=[PolicyName.REC.value]
     )
     quirks = forms.BooleanField(
         label="Also today’s policy as BOINC’s own code deviates from its design", required=False
@@ -239,11 +240,11 @@ class TrialForm(PlainForm):
     def variants(self) -> list[Variant]:
         """Each policy, or each policy at each value."""
         data = self.cleaned_data
-        chosen = [(Policy(name).label.split(" (")[0], name, False) for name in data["policies"]]
+        chosen = [(LABELS[PolicyName(name)].split(" (")[0], name, False) for name in data["policies"]]
         if data["quirks"]:
-            chosen.append(("As BOINC’s code", str(Policy.REC), True))
+            chosen.append(("As BOINC’s code", PolicyName.REC.value, True))
         if data["no_rule"]:
-            chosen.append((NO_RULE, str(Policy.LTD), False))
+            chosen.append((NO_RULE, PolicyName.LTD.value, False))
         parameter = data["parameter"]
         if not parameter:
             return [Variant(label, policy, quirks, _more(label)) for label, policy, quirks in chosen]

@@ -339,6 +339,23 @@ def as_float(field: str, raw: bytes, low: float, high: float) -> float:
     raise ProtocolError(field, f"not a decimal number from {low:g} to {high:g}")
 
 
+def float_or_none(raw: bytes | None, low: float, high: float) -> float | None:
+    """Return a decimal number, None if it is absent or out of range."""
+    if not raw:
+        return None
+    try:
+        return as_float("", raw, low, high)
+    except ProtocolError:
+        return None
+
+
+def flag(raw: bytes | None) -> bool:
+    """Return a boolean; anything that is none counts as false."""
+    if raw is None or raw == b"0":
+        return False
+    return raw.strip() in (b"", b"1")
+
+
 def as_bool(field: str, raw: bytes) -> bool:
     """Return True for nothing (`<x/>`) or a nonzero integer, False for 0, or raise ProtocolError."""
     raw = raw.strip()

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Final
 
 import psycopg
-from django.conf import settings
 from django.db import connection
 
 from portal.benchmarks import load
+from portal.clients.factory import psycopg_params
 from scheduler.benchmarks import queue
 from scheduler.benchmarks.queue import HOSTS, JOBS_PER_RPC
 
@@ -71,15 +71,7 @@ def _add(njobs: int) -> None:
 
 def _prepare(nsent: list[int], number: int) -> Callable[[], None]:
     """A connection of this thread's own; the computers in turn, each thread its own ones, so that none waits."""
-    database = settings.DATABASES["default"]
-    connected = psycopg.connect(
-        dbname=database["NAME"],
-        user=database["USER"],
-        password=database["PASSWORD"] or None,
-        host=database["HOST"] or database["OPTIONS"].get("host"),
-        port=database["PORT"] or None,
-        prepare_threshold=0,
-    )
+    connected = psycopg.connect(**psycopg_params(), prepare_threshold=0)
     hosts = itertools.cycle(range(1 + number, HOSTS + 1, len(nsent)))
 
     def step() -> None:

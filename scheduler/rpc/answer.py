@@ -43,7 +43,8 @@ from scheduler.ready_jobs.job_cache import TakenJobs
 from scheduler.rpc import dispatch, host_record, identify, preferences, queue, reply, reports, store, trickles
 from scheduler.rpc.dispatch import Dispatch
 from scheduler.rpc.queue import DiagnosisQuery, Waiting
-from scheduler.rpc.store import Account, Changes, JobsOfDay
+from scheduler.rpc.reports import Report
+from scheduler.rpc.store import Account, Changes, JobsOfDay, KnownHost, KnownResult, StoredRecords
 from scheduler.wire.replies import SchedulerReply, render_reply
 
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
@@ -114,51 +115,23 @@ def _answer(
     *,
     is_locked: bool,
 ) -> Steps[SchedulerReply]:
+    """What is answered, once what was reported, and what is sent, is stored."""
     host = account.host
     assert host is not None  # identify.find_account sees to that
     reported = reports.judge(account, host.id, request, now)
-    lost = reports.lost(account, host.id, request)
-    gone = {report.known.id for report in reported} | {each.id for each in lost}
-    stays = [
-        each
-        for each in account.results.values()
-        if each.host_id == host.id and each.server_state == ServerState.IN_PROGRESS and each.id not in gone
-    ]
     key_step = known.code_keys.step(request.code_sign_key)
     if not (key_step.reaches_current or request.is_anonymous):
         # It would refuse all programs: they are signed with the key in force.
         request.sends_no_work = True
-    work = dispatch.begin(request, account, known, stays, now.date())
-    if host.id == request.hostid:
-        dispatch.send_again(work, request, lost, now)
-    else:
-        work.lost = lost
+    work, stays = _begin(request, account, host, known, reported, now)
     changes = Changes(trickles=trickles.rows(request, account, host.id))
-    rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
-    if rows and not is_locked:
-        raise store.Outdated
-    counted, records = set[int](), account.records
-    if rows:
-        counted, locked = yield from store.report(host.id, rows, account.jobs_of_day, now)
-        records = locked if counted else records
-    for each, choice in work.again:
-        assert each.job is not None  # send_again sees to that
-        work.selection.count(each.job, choice)
-    queries = dispatch.job_queries(work, draw)
+    counted, records = yield from _store_reports(account, host, work, reported, now, is_locked=is_locked)
+    queries = _queries(work, draw)
     jobs, waiting = yield from _jobs(account.user_id, queries, work, taken, draw, is_locked=is_locked)
-    changed: set[RecordKey] = set()
-    if counted:
-        dispatch.renew_records(work, records.records)
-        changed = reports.count(
-            [r for r in reported if r.known.id in counted], known.apps, work.selection.records, work.computer, now
-        )
-    for job in jobs:
-        work.selection.offer(job)
-    began = _send(work, changes, account.jobs_of_day, now)
-    _add_records(work, changes, records.ids, changed, began)
-    if queries and not work.selection.sent and not work.again:
-        waiting = waiting or (yield DiagnosisQuery(queries))
-    reasons_given = [] if work.selection.sent or work.again else _reasons(request, key_step, work, waiting)
+    judged = _count_reports(work, reported, counted, records, now)
+    began = _send(work, jobs, changes, account.jobs_of_day, now)
+    _add_records(work, changes, records.ids, judged, began)
+    reasons_given = yield from _reasons(request, key_step, work, queries, waiting)
     host_record.fill_host_record(request, host, reasons_given, changes)
     changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
     ready = taken.keep({each.job.id for each in work.selection.sent})
@@ -172,13 +145,60 @@ def _answer(
     return answered
 
 
-def _reasons(request: SchedulerRequest, key_step: KeyStep, work: Dispatch, waiting: Waiting | None) -> list[str]:
-    """Why nothing is sent. To a client whose key is no key of ours a notice says it."""
-    if request.is_cut:
-        return [TOO_LONG]
-    if request.is_anonymous or key_step.reaches_current:
-        return dispatch.messages(work.selection, waiting)
-    return [KEY_FOLLOWS] if key_step.xml else []
+def _begin(
+    request: SchedulerRequest,
+    account: Account,
+    host: KnownHost,
+    known: Catalogue,
+    reported: list[Report],
+    now: dt.datetime,
+) -> tuple[Dispatch, list[KnownResult]]:
+    """What fits the computer, and which lost jobs go out again; the jobs that stay on the computer."""
+    lost = reports.lost(account, host.id, request)
+    gone = {report.known.id for report in reported} | {each.id for each in lost}
+    stays = [
+        each
+        for each in account.results.values()
+        if each.host_id == host.id and each.server_state == ServerState.IN_PROGRESS and each.id not in gone
+    ]
+    work = dispatch.begin(request, account, known, stays, now.date())
+    if host.id == request.hostid:
+        dispatch.send_again(work, request, lost, now)
+    else:
+        work.lost = lost
+    return work, stays
+
+
+def _store_reports(
+    account: Account, host: KnownHost, work: Dispatch, reported: list[Report], now: dt.datetime, *, is_locked: bool
+) -> Steps[tuple[set[int], StoredRecords]]:
+    """Which of the results that were reported or lost count; the (host, version) records, locked if any does."""
+    rows = [report.row for report in reported] + [reports.lost_row(each) for each in work.lost]
+    if not rows:
+        return set(), account.records
+    if not is_locked:
+        raise store.Outdated
+    counted, locked = yield from store.report(host.id, rows, account.jobs_of_day, now)
+    return counted, locked if counted else account.records
+
+
+def _count_reports(
+    work: Dispatch, reported: list[Report], counted: set[int], records: StoredRecords, now: dt.datetime
+) -> set[RecordKey]:
+    """Continue with the locked records, in which reports are counted; the keys of those that changed."""
+    if not counted:
+        return set()
+    dispatch.renew_records(work, records.records)
+    counting = [report for report in reported if report.known.id in counted]
+    return reports.count(counting, work.catalogue.apps, work.selection.records, work.computer, now)
+
+
+def _queries(work: Dispatch, draw: random.Random) -> list[JobQuery]:
+    """What to look for besides the jobs that are sent again."""
+    for each, choice in work.again:
+        assert each.job is not None  # send_again sees to that
+        work.selection.count(each.job, choice)
+    return dispatch.job_queries(work, draw)
 
 
 def _jobs(
@@ -216,12 +236,16 @@ def _picked(
     return jobs, waiting
 
 
-def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -> set[RecordKey]:
-    """What is stored of the jobs that go out; the records that begin a spell of probation with them, or get a quota."""
+def _send(
+    work: Dispatch, jobs: list[Job], changes: Changes, jobs_of_day: JobsOfDay, now: dt.datetime
+) -> set[RecordKey]:
+    """Which jobs go out, and what is stored of them; the records that begin a spell of probation, or get a quota."""
     selection = work.selection
+    for job in jobs:
+        selection.offer(job)
     began = set()
-    if selection.sent and not probation.counts_for(jobs.day, selection.today):
-        jobs.day, jobs.counts = selection.today, {}
+    if selection.sent and not probation.counts_for(jobs_of_day.day, selection.today):
+        jobs_of_day.day, jobs_of_day.counts = selection.today, {}
     for each in selection.sent:
         key = each.choice.key
         record = selection.records.get(key) or selection.records.setdefault(key, HostVersionFacts())
@@ -231,7 +255,7 @@ def _send(work: Dispatch, changes: Changes, jobs: JobsOfDay, now: dt.datetime) -
             record.max_jobs_per_day = versions.most_a_day(selection.apps[key.app_id], work.computer, key.processor_type)
             began.add(key)
         probation.count_sent(record, now.timestamp(), each.job.delay_bound_secs, selection.today)
-        jobs.counts[key] = record.n_jobs_today
+        jobs_of_day.counts[key] = record.n_jobs_today
         if record.host_scale_time != since:
             began.add(key)
         changes.jobs.append(
@@ -256,6 +280,21 @@ def _add_records(
     for key in sorted(judged | began | new, key=lambda key: ids.get(key, 0)):
         row = store.record_row(key, selection.records[key], ids.get(key), work.inherited.get(key, 0))
         (changes.added if key not in ids else changes.judged if key in judged else changes.begun).append(row)
+
+
+def _reasons(
+    request: SchedulerRequest, key_step: KeyStep, work: Dispatch, queries: list[JobQuery], waiting: Waiting | None
+) -> Steps[list[str]]:
+    """Why nothing is sent, if so. To a client whose key is no key of ours a notice says it."""
+    if work.selection.sent or work.again:
+        return []
+    if queries and not waiting:
+        waiting = yield DiagnosisQuery(queries)
+    if request.is_cut:
+        return [TOO_LONG]
+    if request.is_anonymous or key_step.reaches_current:
+        return dispatch.messages(work.selection, waiting)
+    return [KEY_FOLLOWS] if key_step.xml else []
 
 
 def _note_key_use(account: Account, host_id: int, now: dt.datetime) -> Steps[None]:

@@ -12,7 +12,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from portal.wire.scanner import Fields, Limits, ProtocolError, TagScanner, as_float, as_int, as_text, clip
+from portal.wire.scanner import (
+    Fields,
+    Limits,
+    ProtocolError,
+    TagScanner,
+    as_float,
+    as_int,
+    as_text,
+    clip,
+    flag,
+    float_or_none,
+)
 from scheduler.engine.request import (
     CPU,
     ClientVersion,
@@ -155,18 +166,20 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
         str(_int(raw(tag), 0, 999_999) or 0)
         for tag in (b"core_client_major_version", b"core_client_minor_version", b"core_client_release")
     )
-    request.allows_multiple_clients = _flag(found.get(b"allow_multiple_clients"))
-    request.sends_no_work = _flag(found.get(b"dont_send_work"))
+    request.allows_multiple_clients = flag(found.get(b"allow_multiple_clients"))
+    request.sends_no_work = flag(found.get(b"dont_send_work"))
     request.platform_name = clip(raw(b"platform_name"), 64)
     request.code_sign_key = clip(raw(b"code_sign_key")[:4096], 4096)
     request.cross_project_id = clip(raw(b"cross_project_id"), 32)
-    request.duration_correction_factor = _number(raw(b"duration_correction_factor"), 1e-6, 1e6) or 1.0
+    request.duration_correction_factor = float_or_none(raw(b"duration_correction_factor"), 1e-6, 1e6) or 1.0
     _take_work_request(request, found)
     _take_preferences(request, raw(b"global_preferences"), raw(b"global_prefs_source_email_hash"))
     preferences = raw(b"working_global_preferences") + raw(b"global_preferences") + raw(b"project_preferences")
     request.refused_types = _refused_types(preferences, [gpu.type for gpu in request.gpus])
     limits = [
-        percent for text in _RAM_LIMIT.findall(raw(b"working_global_preferences")) if (percent := _number(text, 0, 100))
+        percent
+        for text in _RAM_LIMIT.findall(raw(b"working_global_preferences"))
+        if (percent := float_or_none(text, 0, 100))
     ]
     request.ram_fraction = max(limits) / 100 if limits else 1.0
     request.time_stats = _numbers(raw(b"time_stats"), _MAX_SECS)
@@ -189,7 +202,7 @@ def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> S
 def _take_preferences(request: SchedulerRequest, raw: bytes, email_hash: bytes) -> None:
     """The client's general preferences and when they were saved, by the site where they were."""
     if (found := _MOD_TIME.search(raw)) is not None:
-        request.preferences_at = _number(found[1], 0, _MAX_SECS) or 0.0
+        request.preferences_at = float_or_none(found[1], 0, _MAX_SECS) or 0.0
         request.preferences_raw = raw if len(raw) <= MAX_PREFERENCES else b""
         request.preferences_email_hash = clip(email_hash, 32)
 
@@ -216,12 +229,12 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
 
     New-style if any of the tags is there, even with 0 (work fetch document, scheduler changes).
     """
-    request.work_req_secs = _number(found.get(b"work_req_seconds"), 0, _MAX_SECS) or 0.0
-    delay_secs = _number(found.get(b"estimated_delay"), 0, _MAX_SECS) or 0.0
+    request.work_req_secs = float_or_none(found.get(b"work_req_seconds"), 0, _MAX_SECS) or 0.0
+    delay_secs = float_or_none(found.get(b"estimated_delay"), 0, _MAX_SECS) or 0.0
     request.is_new_style = b"cpu_req_secs" in found or b"cpu_req_instances" in found
     request.work_requests[CPU] = WorkRequest(
-        _number(found.get(b"cpu_req_secs"), 0, _MAX_SECS) or 0.0,
-        _number(found.get(b"cpu_req_instances"), 0, 1e6) or 0.0,
+        float_or_none(found.get(b"cpu_req_secs"), 0, _MAX_SECS) or 0.0,
+        float_or_none(found.get(b"cpu_req_instances"), 0, 1e6) or 0.0,
         delay_secs,
     )
     request.coprocs_raw = found.get(b"coprocs") or b""
@@ -239,9 +252,9 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
             continue
         gpus[kind] = _gpu(kind, count, fields)
         request.work_requests[kind] = WorkRequest(
-            _number(fields.get(b"req_secs"), 0, _MAX_SECS) or 0.0,
-            _number(fields.get(b"req_instances"), 0, 1e6) or 0.0,
-            _number(fields.get(b"estimated_delay"), 0, _MAX_SECS) or 0.0,
+            float_or_none(fields.get(b"req_secs"), 0, _MAX_SECS) or 0.0,
+            float_or_none(fields.get(b"req_instances"), 0, 1e6) or 0.0,
+            float_or_none(fields.get(b"estimated_delay"), 0, _MAX_SECS) or 0.0,
         )
     request.gpus = tuple(gpus.values())
     if not request.is_new_style:
@@ -251,19 +264,19 @@ def _take_work_request(request: SchedulerRequest, found: dict[bytes, bytes | Non
 def _gpu(kind: str, count: int, fields: dict[bytes, bytes]) -> Gpu:
     opencl = fields.get(b"coproc_opencl", b"")
     found = _OPENCL_RAM.search(opencl)
-    ram = _number(fields.get(b"totalGlobalMem"), 0, _MAX_BYTES)
-    if not ram and (megabytes := _number(fields.get(b"localRAM"), 0, _MAX_BYTES / (1 << 20))):
+    ram = float_or_none(fields.get(b"totalGlobalMem"), 0, _MAX_BYTES)
+    if not ram and (megabytes := float_or_none(fields.get(b"localRAM"), 0, _MAX_BYTES / (1 << 20))):
         ram = megabytes * (1 << 20)
     if not ram and found:
-        ram = _number(found[1], 0, _MAX_BYTES)
+        ram = float_or_none(found[1], 0, _MAX_BYTES)
     return Gpu(
         type=kind,
         count=count,
-        peak_flops=_number(fields.get(b"peak_flops"), 0, _MAX_FLOPS) or 0.0,
+        peak_flops=float_or_none(fields.get(b"peak_flops"), 0, _MAX_FLOPS) or 0.0,
         ram_bytes=int(ram or 0),
         driver=_int(fields.get(b"drvVersion"), 0, _INT) or 0,
         capability=100 * (_int(fields.get(b"major"), 0, 1000) or 0) + (_int(fields.get(b"minor"), 0, 99) or 0),
-        has_opencl=_flag(fields.get(b"have_opencl")) or bool(opencl),
+        has_opencl=flag(fields.get(b"have_opencl")) or bool(opencl),
     )
 
 
@@ -289,9 +302,9 @@ def _host(raw: bytes) -> HostInfo:
         p_model=text_of(b"p_model", 256),
         p_features=_features(values.get(b"p_features", b"")[:MAX_FEATURES]),
         ncpus=_int(values.get(b"p_ncpus"), 1, 65_535) or 1,
-        p_fpops=_number(values.get(b"p_fpops"), 0, _MAX_FLOPS) or 0.0,
-        m_nbytes=_number(values.get(b"m_nbytes"), 1, _MAX_BYTES),
-        d_free=_number(values.get(b"d_free"), 0, _MAX_BYTES),
+        p_fpops=float_or_none(values.get(b"p_fpops"), 0, _MAX_FLOPS) or 0.0,
+        m_nbytes=float_or_none(values.get(b"m_nbytes"), 1, _MAX_BYTES),
+        d_free=float_or_none(values.get(b"d_free"), 0, _MAX_BYTES),
         raw=raw,
     )
 
@@ -376,7 +389,7 @@ def _noted(result: ReportedResult, name: str, values: dict[bytes, bytes], high: 
 
 
 def _file(fields: dict[bytes, bytes]) -> ReportedFile:
-    nbytes = _number(fields.get(b"nbytes"), 0, _MAX_BYTES)
+    nbytes = float_or_none(fields.get(b"nbytes"), 0, _MAX_BYTES)
     return ReportedFile(
         clip(fields.get(b"name", b""), MAX_NAME),
         None if nbytes is None else int(nbytes),
@@ -405,7 +418,7 @@ def _add_message(request: SchedulerRequest, scan: TagScanner) -> None:
         request.trickles.append(
             TrickleUp(
                 clip(values.get(b"result_name", b""), MAX_NAME),
-                _number(values.get(b"time"), 0, 1e10) or 0.0,
+                float_or_none(values.get(b"time"), 0, 1e10) or 0.0,
                 clip(values.get(b"variety", b""), 64),
                 clip(values.get(b"text", b"")[: 4 * MAX_TRICKLE], MAX_TRICKLE),
             )
@@ -427,16 +440,11 @@ def _client_version(fields: Fields) -> ClientVersion:
         version_num=_int(values.get(b"version_num"), 0, _INT) or 0,
         platform=clip(values.get(b"platform", b""), 64),
         plan_class=clip(values.get(b"plan_class", b""), 64),
-        avg_ncpus=_number(values.get(b"avg_ncpus"), 0, 1024) or 0.0,
-        flops=_number(values.get(b"flops"), 0, _MAX_FLOPS) or 0.0,
+        avg_ncpus=float_or_none(values.get(b"avg_ncpus"), 0, 1024) or 0.0,
+        flops=float_or_none(values.get(b"flops"), 0, _MAX_FLOPS) or 0.0,
         gpu_type=_TYPE_NAMES.get(type_, type_),
-        gpu_count=(_number(count[1], 0, 64) or 0.0) if count else 0.0,
+        gpu_count=(float_or_none(count[1], 0, 64) or 0.0) if count else 0.0,
     )
-
-
-def _flag(raw: bytes | None) -> bool:
-    """A boolean; anything that is none counts as false."""
-    return raw is not None and raw.strip() in (b"", b"1")
 
 
 def _int(raw: bytes | None, low: int, high: int) -> int | None:
@@ -448,21 +456,11 @@ def _int(raw: bytes | None, low: int, high: int) -> int | None:
         return None
 
 
-def _number(raw: bytes | None, low: float, high: float) -> float | None:
-    """A finite number, None if it is absent or out of range."""
-    if not raw:
-        return None
-    try:
-        return as_float("", raw, low, high)
-    except ProtocolError:
-        return None
-
-
 def _numbers(raw: bytes, high: float) -> dict[str, float]:
     """The plain numbers of a section by name; -1 is what clients send for "unknown"."""
     numbers = {}
     for name, text in _NUMBERS.findall(raw, 0, 1 << 14):
-        number = _number(text, -1, high)
+        number = float_or_none(text, -1, high)
         if number is not None:
             numbers[name.decode("ascii", "replace")] = number
     return numbers

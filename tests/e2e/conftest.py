@@ -5,8 +5,6 @@ REQUIRE_E2E=1 they fail instead.
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,6 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from accounting.models import Project
-from tests.support import process_guard
 from tests.support import site_process as site_module
 from tests.support.boinc_client import BOINC, BOINCCMD, BoincClient
 from tests.support.keyword_projects import make_four_projects
@@ -76,20 +73,8 @@ def four_projects(site: Site) -> dict[str, Project]:
 @pytest.fixture
 def worker(site: Site, site_var_dir: Path, tmp_path: Path) -> Iterator[None]:
     """A Celery worker on the site's database and queue."""
-    command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal", "worker", "--pool", "solo"]
-    with (tmp_path / "worker.log").open("wb") as log:
-        process = subprocess.Popen(
-            process_guard.command([*command, "--without-gossip", "--without-mingle"]),
-            cwd=site_module.CHECKOUT,
-            env=site_module.environment(site_var_dir),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    yield
-    process.terminate()
-    process.wait(timeout=process_guard.STOP_SECS + 10)
+    with site_module.celery_worker(site_module.environment(site_var_dir), tmp_path / "worker.log"):
+        yield
 
 
 @pytest.fixture

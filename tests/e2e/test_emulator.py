@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from emulator.files.presets import FOLDER
 from portal.models import User
-from tests.support.browser_visitor import sign_in
+from tests.support.browser_visitor import colours, sign_in
 from tests.support.site_process import Site
 
 RUN_MILLISECS = 60_000
@@ -27,19 +27,6 @@ def drawn(page: Page) -> str:
     return timeline.get_attribute("data-drawn") or ""
 
 
-def colours(page: Page) -> int:
-    """How many different colours the timeline has."""
-    return int(
-        page.evaluate(
-            """() => {
-              const canvas = document.querySelector("[data-timeline] canvas");
-              const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-              return new Set(new Uint32Array(data.buffer)).size;
-            }"""
-        )
-    )
-
-
 def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     page = emulator
     page.get_by_label("client_state.xml").set_input_files(FOLDER / "s4_shares_60_30_10" / "client_state.xml")
@@ -49,7 +36,7 @@ def test_upload_run_zoom_compare_and_share(emulator: Page) -> None:
     page.get_by_role("button", name="Run", exact=True).click()
     # Five days, all of them at first.
     assert drawn(page) == f"0 {5 * 86_400}"
-    assert colours(page) > 5
+    assert colours(page, "[data-timeline] canvas") > 5
     page.get_by_role("button", name="Zoom in").click()
     expect(page.locator("[data-timeline]")).to_have_attribute("data-drawn", f"{5 * 21_600} {5 * 64_800}")
     page.locator("[data-timeline] canvas").focus()

@@ -19,10 +19,9 @@ from accounting.models import Project
 from credit.models import App, Result, ServerState, UserCredit, ValidateState
 from portal.models import User
 from scheduler.models import StoredFile
-from tests.support import process_guard
 from tests.support.boinc_client import BoincClient
 from tests.support.browser_visitor import sign_in
-from tests.support.site_process import CHECKOUT, Site
+from tests.support.site_process import CHECKOUT, Site, celery_worker
 from tests.support.wait import wait_until
 
 PASSWORDS = {"alice@example.org": "alice's secret", "bob@example.org": "bob's secret"}
@@ -86,21 +85,9 @@ def manage(site: Site) -> Manage:
 @pytest.fixture
 def background(site: Site, manage: Manage, tmp_path: Path) -> Iterator[None]:
     """A Celery worker with its clock, on the site's database and queue."""
-    command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal", "worker", "--pool", "solo"]
-    options = ["--without-gossip", "--without-mingle", "--beat", "--schedule", str(tmp_path / "beat")]
-    with (tmp_path / "worker.log").open("wb") as log:
-        process = subprocess.Popen(
-            process_guard.command([*command, *options]),
-            cwd=CHECKOUT,
-            env=site.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    yield
-    process.terminate()
-    process.wait(timeout=process_guard.STOP_SECS + 10)
+    clock = ("--beat", "--schedule", str(tmp_path / "beat"))
+    with celery_worker(site.environment, tmp_path / "worker.log", *clock):
+        yield
 
 
 @pytest.fixture

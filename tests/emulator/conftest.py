@@ -6,13 +6,11 @@ import pytest
 from django.test import Client
 
 from emulator.pages.reads import read_timeline
-from portal.models import User
 
 
 @pytest.fixture
-def signed_in(client: Client, alice: User, queue: list[tuple[str, int]]) -> Client:
-    client.force_login(alice)
-    return client
+def signed_in(signed_in: Client, queue: list[tuple[str, int]]) -> Client:
+    return signed_in
 
 
 @pytest.fixture

@@ -8,12 +8,10 @@ import re
 import secrets
 import subprocess
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from portal.benchmarks.server import free_port
-from tests.support import process_guard
-from tests.support.wait import wait_until
+from tests.support.guarded_program import GuardedProgram
 
 BOINC = "/usr/bin/boinc"
 BOINCCMD = "/usr/bin/boinccmd"
@@ -54,16 +52,18 @@ GLOBAL_PREFERENCES = """\
 """
 
 
-class BoincClient:
+class BoincClient(GuardedProgram):
     """A running client; use it as a context manager. `directory` must be empty or not exist."""
+
+    answer_secs = 30.0
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._port = free_port()
         self._password = secrets.token_hex(8)
-        self._environment = BASE_ENVIRONMENT | {"HOME": str(directory)}
-        self._log_file = directory / "client.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        command = [BOINC, "--dir", str(directory), "--gui_rpc_port", str(self._port), *OPTIONS]
+        environment = BASE_ENVIRONMENT | {"HOME": str(directory)}
+        super().__init__("the BOINC client", command, directory / "client.log", environment, directory)
 
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -74,41 +74,7 @@ class BoincClient:
             "gui_rpc_auth.cfg": self._password,
         }.items():
             (self.directory / name).write_text(text)
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Start the client, again if it was stopped, and wait until it answers."""
-        with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                process_guard.command(
-                    [BOINC, "--dir", str(self.directory), "--gui_rpc_port", str(self._port), *OPTIONS]
-                ),
-                cwd=self.directory,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the test, which then stops the client
-            )
-        try:
-            wait_until(self._answers, "the BOINC client to answer", 30)
-        except BaseException:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        """End the client and its jobs; by its guard's process id, so that no other client is touched."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        self._process.wait(timeout=process_guard.STOP_SECS + 10)
-        self._process = None
+        return super().__enter__()
 
     def command(self, *arguments: str, timeout_secs: float = 30) -> str:
         """Run `boinccmd` and return what it printed; AssertionError if it has not ended in time.
@@ -119,7 +85,7 @@ class BoincClient:
             run = subprocess.run(
                 [BOINCCMD, "--host", f"127.0.0.1:{self._port}", "--passwd", self._password, *arguments],
                 cwd=self.directory,
-                env=self._environment,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -150,15 +116,9 @@ class BoincClient:
         found = re.findall(r"^\s*master URL: (\S+)$.*?^\s*resource share: (\S+)$", status, re.MULTILINE | re.DOTALL)
         return {url: float(share) for url, share in found}
 
-    def log(self) -> str:
-        """Return everything that the client has logged."""
-        return self._log_file.read_text(errors="replace")
-
     def manager_request(self) -> str:
         """Return the newest request to the account manager, as the client keeps it in its directory."""
         return (self.directory / "acct_mgr_request.xml").read_text(errors="replace")
 
-    def _answers(self) -> bool:
-        if self._process is not None and self._process.poll() is not None:
-            raise AssertionError(f"the BOINC client ended at once\n{self.log()}")
+    def answers(self) -> bool:
         return "domain name" in self.command("--get_host_info")

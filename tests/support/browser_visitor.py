@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
-from playwright.sync_api import BrowserContext
+from playwright.sync_api import BrowserContext, Page
 
 from portal.models import User
 from tests.support.accounting_factories import credit, make_host, make_note, make_project
@@ -39,3 +39,15 @@ def give_work(user: User) -> None:
         credit(studio, alpha, day, (10 * CREDIT, 0, 3600 * SEC, 0, 1, 0))
         credit(attic, beta, day, (0, 20 * CREDIT, 3600 * SEC, 0, 0, 1), flags=1 if back == 3 else 0)
     make_note(attic, "dropped", str(now.date()), detail="cpu_ec", amount=5 * CREDIT)
+
+
+def colours(page: Page, canvas: str) -> int:
+    """How many different colours the canvas of this selector has: one where nothing is drawn."""
+    return int(
+        page.locator(canvas).evaluate(
+            """canvas => {
+              const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+              return new Set(new Uint32Array(data.buffer)).size;
+            }"""
+        )
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Mapping
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from portal.benchmarks.server import free_port
-from tests.support import process_guard
+from tests.support.guarded_program import GuardedProgram
 from tests.support.site_process import CHECKOUT, environment
-from tests.support.wait import wait_until
 
 NGINX: Final = "/usr/sbin/nginx"
 DEPLOY: Final = CHECKOUT / "deploy"
@@ -45,55 +43,16 @@ http {{
 """
 
 
-class Program:
-    """A program that serves on a loopback port of its own, and may be stopped and started again."""
+class Program(GuardedProgram):
+    """A program that serves on a loopback port of its own."""
+
+    poll_secs = 0.1
 
     def __init__(self, command: list[str], url: str, log_file: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(url, command, log_file, environment, CHECKOUT)
         self.url = url
-        self._command = command
-        self._environment = environment
-        self._log_file = log_file
-        self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_raised: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-        with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                process_guard.command(self._command),
-                cwd=CHECKOUT,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the test, which then stops it
-            )
-        try:
-            wait_until(self._answers, f"{self.url} to answer", 60, poll_secs=0.1)
-        except BaseException:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        """End it as systemd does, by SIGTERM."""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(timeout=process_guard.STOP_SECS + 10)
-            self._process = None
-
-    def log(self) -> str:
-        """Everything that it has logged since its first start."""
-        return self._log_file.read_text(errors="replace")
-
-    def _answers(self) -> bool:
-        if self._process is not None and self._process.poll() is not None:
-            raise AssertionError(f"it ended at once: {self._command}\n{self.log()}")
+    def answers(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}healthz", timeout=10) as reply:
                 return bool(reply.status == 200)

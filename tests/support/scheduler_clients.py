@@ -7,6 +7,8 @@ import datetime as dt
 import itertools
 import random
 import re
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -228,3 +230,17 @@ def known_apps() -> catalogue.Catalogue:
 
 def fill_ready_jobs() -> None:
     plain.run(job_cache.fill(known_apps()))
+
+
+def elsewhere(work: Callable[[], object]) -> None:
+    """In a thread with a connection, and so a transaction, of its own."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(20)

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
 from django.conf import settings
@@ -21,8 +20,7 @@ from django.db import connection
 
 from portal.benchmarks.server import free_port
 from portal.wire import signing
-from tests.support import process_guard
-from tests.support.wait import wait_until
+from tests.support.guarded_program import GuardedProgram
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # As in the Procfile.
@@ -71,46 +69,26 @@ def prepare(var_dir: Path) -> None:
     )
 
 
-class Site:
+def celery_worker(variables: Mapping[str, str], log_file: Path, *options: str) -> GuardedProgram:
+    """A Celery worker in the environment of a site."""
+    command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "--app", "portal", "worker", "--pool", "solo"]
+    command += ["--without-gossip", "--without-mingle", *options]
+    return GuardedProgram("the worker", command, log_file, variables, CHECKOUT)
+
+
+class Site(GuardedProgram):
     """A running site; use it as a context manager. `var_dir` must have been prepared."""
 
     def __init__(self, var_dir: Path, log_file: Path, **settings_by_name: str) -> None:
         # Processes that answer requests; granian reads them from its environment.
         settings_by_name.setdefault("GRANIAN_WORKERS", "1")
-        self._port = free_port()
-        self.url = f"http://127.0.0.1:{self._port}/"
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}/"
         self.signing_key = signing.parse_private_key((var_dir / "am_signing_private").read_text())
         self._mail_dir = var_dir / "mail"
-        self._log_file = log_file
-        self.environment = environment(var_dir, SITE_URL=self.url, **settings_by_name)
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        with self._log_file.open("wb") as log:
-            self._process = subprocess.Popen(
-                process_guard.command([*WEB_SERVER, "--port", str(self._port), "portal.asgi:application"]),
-                cwd=CHECKOUT,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the test, which then stops the site
-            )
-        try:
-            wait_until(self._answers, "the site to answer", 60)
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def log(self) -> str:
-        """Return everything that the site has logged."""
-        return self._log_file.read_text(errors="replace")
+        command = [*WEB_SERVER, "--port", str(port), "portal.asgi:application"]
+        variables = environment(var_dir, SITE_URL=self.url, **settings_by_name)
+        super().__init__("the site", command, log_file, variables, CHECKOUT)
 
     def mails_to(self, address: str) -> list[Message]:
         """Return the e-mails that the site has sent to that address, oldest first."""
@@ -129,15 +107,7 @@ class Site:
         assert self._process is not None
         return [pid for server in _children(self._process.pid) for pid in _children(server)]
 
-    def _stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(timeout=process_guard.STOP_SECS + 10)
-            self._process = None
-
-    def _answers(self) -> bool:
-        if self._process is not None and self._process.poll() is not None:
-            raise AssertionError(f"the site ended at once\n{self.log()}")
+    def answers(self) -> bool:
         try:
             with urllib.request.urlopen(self.url, timeout=10) as reply:
                 return bool(reply.status == 200)

@@ -24,12 +24,6 @@ TIMES = "\u00d7"
 
 
 @pytest.fixture
-def signed_in(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def glaciers(db: None) -> Project:
     return make_project("Glaciers", shared_account_key=account_keys.encrypt("k" * 32))
 

@@ -27,12 +27,6 @@ RANGE = "from=2026-03-01&to=2026-03-10"
 
 
 @pytest.fixture
-def browser(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def worked(studio: Host) -> Host:
     """Rows with amounts that no rounding survives, one of them capped, and one a day after the range."""
     alpha, beta = make_project("Alpha"), make_project("Beta")
@@ -44,8 +38,8 @@ def worked(studio: Host) -> Host:
     return studio
 
 
-def body(browser: Client, address: str) -> bytes:
-    reply = browser.get(address)
+def body(signed_in: Client, address: str) -> bytes:
+    reply = signed_in.get(address)
     assert reply.status_code == 200
     assert reply.streaming
     return b"".join(reply)
@@ -61,9 +55,9 @@ def micro_sums(rows: list[dict[str, Any]]) -> list[int]:
     return credits_and_secs + [sum(int(row[name]) for row in rows) for name in downloads.AMOUNTS[4:]]
 
 
-def page_sums(browser: Client) -> list[int]:
+def page_sums(signed_in: Client) -> list[int]:
     """Credit and the other four sums, as the history page has them in its cells."""
-    shown = Page(browser.get(f"/history/?{RANGE}").content.decode())
+    shown = Page(signed_in.get(f"/history/?{RANGE}").content.decode())
 
     def cell(kind: str, attribute: str) -> int:
         return int(shown.one("td", within="tfoot", data_kind=kind).attributes[attribute])
@@ -72,17 +66,17 @@ def page_sums(browser: Client) -> list[int]:
     return micro + [cell(kind, "data-count") for kind in ("njobs_success", "njobs_error")]
 
 
-def test_both_formats_have_the_sums_of_the_page(browser: Client, worked: Host) -> None:
-    rows = rows_of(body(browser, f"/history/history.csv?{RANGE}"))
-    data = json.loads(body(browser, f"/history/history.json?{RANGE}"))
+def test_both_formats_have_the_sums_of_the_page(signed_in: Client, worked: Host) -> None:
+    rows = rows_of(body(signed_in, f"/history/history.csv?{RANGE}"))
+    data = json.loads(body(signed_in, f"/history/history.json?{RANGE}"))
     # cpu_ec 1,000,001 + 2**53 + 1; gpu_ec 2 + 333,333; cpu 259,346,744 + 2**53 + 3; gpu 1 + 999,999.
     exact = [2**53 + 1_000_002, 333_335, 2**53 + 259_346_747, 1_000_000, 11, 3]
     assert micro_sums(rows) == micro_sums(data["rows"]) == micro_sums([data["sums"]]) == exact
-    assert page_sums(browser) == [exact[0] + exact[1], *exact[2:]]
+    assert page_sums(signed_in) == [exact[0] + exact[1], *exact[2:]]
 
 
-def test_a_row_is_a_day_of_a_computer_at_a_project(browser: Client, worked: Host) -> None:
-    rows = rows_of(body(browser, f"/history/history.csv?{RANGE}"))
+def test_a_row_is_a_day_of_a_computer_at_a_project(signed_in: Client, worked: Host) -> None:
+    rows = rows_of(body(signed_in, f"/history/history.csv?{RANGE}"))
     assert [(row["day"], row["project"], row["host"]) for row in rows] == [
         ("2026-03-01", "Alpha", "studio"),
         ("2026-03-01", "Beta", "studio"),
@@ -90,15 +84,15 @@ def test_a_row_is_a_day_of_a_computer_at_a_project(browser: Client, worked: Host
     ]
     assert tuple(rows[0]) == downloads.COLUMNS
     assert (rows[0]["cpu_secs"], rows[0]["flags"], rows[0]["host_id"]) == ("259.346744", "capped", str(worked.pk))
-    data = json.loads(body(browser, f"/history/history.json?{RANGE}"))
+    data = json.loads(body(signed_in, f"/history/history.json?{RANGE}"))
     assert (data["first"], data["last"]) == ("2026-03-01", "2026-03-10")
     assert data["rows"][0]["flags"] == ["capped"] and data["rows"][1]["flags"] == []
     assert [row["project_url"] for row in data["rows"]] == [row["project_url"] for row in rows]
 
 
-def test_an_empty_range_is_an_empty_file_of_the_same_form(browser: Client, worked: Host) -> None:
-    assert rows_of(body(browser, "/history/history.csv?from=2020-01-01&to=2020-02-01")) == []
-    data = json.loads(body(browser, "/history/history.json?from=2020-01-01&to=2020-02-01"))
+def test_an_empty_range_is_an_empty_file_of_the_same_form(signed_in: Client, worked: Host) -> None:
+    assert rows_of(body(signed_in, "/history/history.csv?from=2020-01-01&to=2020-02-01")) == []
+    data = json.loads(body(signed_in, "/history/history.json?from=2020-01-01&to=2020-02-01"))
     assert data["rows"] == [] and micro_sums([data["sums"]]) == [0] * 6
 
 
@@ -126,27 +120,27 @@ def test_a_page_is_one_statement_on_the_months_that_are_left(
     assert "accounting_day_2026_03" in plan and "accounting_day_2026_01" not in plan
 
 
-def test_a_name_is_no_formula(browser: Client, alice: User) -> None:
+def test_a_name_is_no_formula(signed_in: Client, alice: User) -> None:
     credit(make_host(alice, "=1+1"), make_project('@"evil",\n'), "2026-03-02", (1, 0, 0, 0, 0, 0))
-    (row,) = rows_of(body(browser, f"/history/history.csv?{RANGE}"))
+    (row,) = rows_of(body(signed_in, f"/history/history.csv?{RANGE}"))
     assert (row["host"], row["project"]) == ("'=1+1", '\'@"evil",\n')
-    (kept,) = json.loads(body(browser, f"/history/history.json?{RANGE}"))["rows"]
+    (kept,) = json.loads(body(signed_in, f"/history/history.json?{RANGE}"))["rows"]
     assert kept["host"] == "=1+1"
 
 
-def test_the_page_links_to_the_days_that_it_shows(browser: Client, worked: Host) -> None:
+def test_the_page_links_to_the_days_that_it_shows(signed_in: Client, worked: Host) -> None:
     credit(worked, make_project("Gamma"), str(timezone.now().date()), (7, 0, 0, 0, 0, 0))
-    shown = Page(browser.get("/history/?range=7").content.decode())
+    shown = Page(signed_in.get("/history/?range=7").content.decode())
     links = [a.attributes["href"] for a in shown.all("a") if "/history/history." in a.attributes.get("href", "")]
     assert len(links) == 2
     today = timezone.now().date()
     assert all(link.endswith(f"?from={today - dt.timedelta(days=6)}&to={today}") for link in links)
-    assert len(rows_of(body(browser, links[0]))) == 1
+    assert len(rows_of(body(signed_in, links[0]))) == 1
 
 
-def test_a_wrong_range_is_refused_and_not_replaced(browser: Client, worked: Host) -> None:
+def test_a_wrong_range_is_refused_and_not_replaced(signed_in: Client, worked: Host) -> None:
     for query in ("from=2026-99-99", "range=fame", "from=2026-03-10&to=2026-03-01"):
-        reply = browser.get(f"/history/history.csv?{query}")
+        reply = signed_in.get(f"/history/history.csv?{query}")
         assert reply.status_code == 400 and reply.content
 
 
@@ -159,7 +153,7 @@ def test_somebody_elses_rows_are_in_no_file(client: Client, worked: Host, bob: U
         assert b"studio" not in body(client, address) and b"Alpha" not in body(client, address)
 
 
-def test_a_file_is_named_by_its_days_and_kept_by_no_cache(browser: Client, worked: Host) -> None:
-    reply = browser.get(f"/history/history.csv?{RANGE}")
+def test_a_file_is_named_by_its_days_and_kept_by_no_cache(signed_in: Client, worked: Host) -> None:
+    reply = signed_in.get(f"/history/history.csv?{RANGE}")
     assert reply.headers["Content-Disposition"] == 'attachment; filename="history-2026-03-01-to-2026-03-10.csv"'
     assert "no-store" in reply.headers["Cache-Control"]

@@ -21,12 +21,6 @@ DAY = "/history/days/2026-03-02/"
 
 
 @pytest.fixture
-def browser(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def worked(studio: Host) -> Host:
     alpha = make_project("Alpha")
     credit(studio, alpha, "2026-03-02", (1_000_000, 0, 3_600_000_000, 0, 4, 1), flags=DayFlag.CAPPED)
@@ -36,14 +30,14 @@ def worked(studio: Host) -> Host:
     return studio
 
 
-def page(browser: Client, address: str = DAY) -> Page:
-    reply = browser.get(address)
+def page(signed_in: Client, address: str = DAY) -> Page:
+    reply = signed_in.get(address)
     assert reply.status_code == 200
     return Page(reply.content.decode())
 
 
-def test_a_day_has_its_computers_projects_and_sums(browser: Client, worked: Host) -> None:
-    shown = page(browser)
+def test_a_day_has_its_computers_projects_and_sums(signed_in: Client, worked: Host) -> None:
+    shown = page(signed_in)
     cells = [cell.attributes["data-micro"] for cell in shown.all("td", within="tbody", data_kind="ec")]
     assert cells == ["2000000", "1000000"]
     assert shown.one("td", within="tfoot", data_kind="ec").attributes["data-micro"] == "3000000"
@@ -51,49 +45,49 @@ def test_a_day_has_its_computers_projects_and_sums(browser: Client, worked: Host
     assert "attic" in shown.words and "studio" in shown.words and "Alpha" in shown.words
 
 
-def test_a_day_has_its_notes_in_full_and_no_others(browser: Client, worked: Host) -> None:
-    words = page(browser).words
+def test_a_day_has_its_notes_in_full_and_no_others(signed_in: Client, worked: Host) -> None:
+    words = page(signed_in).words
     assert "more was reported than the computer can do; the rest waits" in words
     assert "reported 5 credits of processor work more than it can have done" in words
     assert "What exceeds the possible by more than a day of work does not count" in words
     assert "began anew" not in words
-    assert "began anew" in page(browser, "/history/days/2026-03-03/").words
+    assert "began anew" in page(signed_in, "/history/days/2026-03-03/").words
 
 
-def test_the_history_has_the_notes_of_its_days_in_full(browser: Client, worked: Host) -> None:
-    words = page(browser, "/history/?from=2026-03-01&to=2026-03-03").words
+def test_the_history_has_the_notes_of_its_days_in_full(signed_in: Client, worked: Host) -> None:
+    words = page(signed_in, "/history/?from=2026-03-01&to=2026-03-03").words
     assert words.index("The totals of Alpha began anew") < words.index("reported 5 credits of processor work more")
-    assert "began anew" not in page(browser, "/history/?from=2026-03-01&to=2026-03-02").words
+    assert "began anew" not in page(signed_in, "/history/?from=2026-03-01&to=2026-03-02").words
 
 
-def test_every_line_and_bar_of_the_history_leads_to_its_day(browser: Client, worked: Host) -> None:
-    shown = page(browser, "/history/?from=2026-03-01&to=2026-03-03")
+def test_every_line_and_bar_of_the_history_leads_to_its_day(signed_in: Client, worked: Host) -> None:
+    shown = page(signed_in, "/history/?from=2026-03-01&to=2026-03-03")
     links = [a.attributes["href"] for a in shown.all("a", within="tbody")]
     assert links == [f"/history/days/2026-03-0{day}/" for day in (3, 2, 1)]
     data = json.loads(shown.one("script", id="history-data").text)
     assert data["addresses"] == list(reversed(links))
 
 
-def test_a_week_leads_to_its_days_within_the_range(browser: Client, worked: Host) -> None:
-    shown = page(browser, "/history/?from=2026-03-01&to=2026-03-10&step=week&show=time&by=computer")
+def test_a_week_leads_to_its_days_within_the_range(signed_in: Client, worked: Host) -> None:
+    shown = page(signed_in, "/history/?from=2026-03-01&to=2026-03-10&step=week&show=time&by=computer")
     links = [a.attributes["href"] for a in shown.all("a", within="tbody")]
     assert links[1] == "/history/?from=2026-03-02&to=2026-03-08&step=day&show=time&by=computer"
     sums = [c.attributes["data-micro"] for c in shown.all("td", within="tbody", data_kind="cpu_time")]
-    days = page(browser, links[1])
+    days = page(signed_in, links[1])
     assert days.one("td", within="tfoot", data_kind="cpu_time").attributes["data-micro"] == sums[1] == "3600000000"
 
 
 @pytest.mark.parametrize("text", ["2026-13-01", "tomorrow", "9999-12-31", "0000-00-00", "%00"])
-def test_a_day_that_is_none_or_still_to_come_is_not_found(browser: Client, text: str) -> None:
-    assert browser.get(f"/history/days/{text}/").status_code == 404
+def test_a_day_that_is_none_or_still_to_come_is_not_found(signed_in: Client, text: str) -> None:
+    assert signed_in.get(f"/history/days/{text}/").status_code == 404
 
 
-def test_the_first_and_the_present_day_have_no_further_neighbour(browser: Client) -> None:
+def test_the_first_and_the_present_day_have_no_further_neighbour(signed_in: Client) -> None:
     today = timezone.now().date()
-    links = [a.attributes["href"] for a in page(browser, f"/history/days/{today}/").all("a")]
+    links = [a.attributes["href"] for a in page(signed_in, f"/history/days/{today}/").all("a")]
     assert f"/history/days/{today - dt.timedelta(days=1)}/" in links
     assert f"/history/days/{today + dt.timedelta(days=1)}/" not in links
-    assert "No work on this day" in page(browser, "/history/days/0001-01-01/").words
+    assert "No work on this day" in page(signed_in, "/history/days/0001-01-01/").words
 
 
 @pytest.mark.parametrize("who", ["bob", "operator"])
@@ -107,12 +101,12 @@ def test_nobody_else_sees_anything_of_it(
 
 
 def test_the_cost_does_not_grow_with_computers(
-    browser: Client, worked: Host, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
+    signed_in: Client, worked: Host, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     # Session, user, whether the address is confirmed; rows, projects, computers, notes with their projects.
     for _ in range(2):
         with django_assert_max_num_queries(7):
-            page(browser)
+            page(signed_in)
         for number in range(20):
             host = make_host(alice, f"node-{number}")
             credit(host, make_project(), "2026-03-02", (1, 1, 1, 1, 1, 1))

@@ -20,12 +20,6 @@ SEC = 1_000_000
 
 
 @pytest.fixture
-def browser(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def worked(studio: Host) -> dt.date:
     """Alice's computer worked today: 259.346744 s of CPU, 1.5 credits, one job."""
     today = timezone.now().date()
@@ -33,8 +27,8 @@ def worked(studio: Host) -> dt.date:
     return today
 
 
-def page(browser: Client, address: str = "") -> Page:
-    reply = browser.get(f"/history/{address}")
+def page(signed_in: Client, address: str = "") -> Page:
+    reply = signed_in.get(f"/history/{address}")
     assert reply.status_code == 200
     return Page(reply.content.decode())
 
@@ -43,8 +37,8 @@ def cell(shown: Page, kind: str, part: str = "tfoot") -> Element:
     return shown.one("td", within=part, data_kind=kind)
 
 
-def test_the_table_has_run_time_to_the_microsecond(browser: Client, worked: dt.date) -> None:
-    tree = page(browser, f"?from={worked}&to={worked}")
+def test_the_table_has_run_time_to_the_microsecond(signed_in: Client, worked: dt.date) -> None:
+    tree = page(signed_in, f"?from={worked}&to={worked}")
     for part in ("tbody", "tfoot"):
         assert cell(tree, "cpu_time", part).attributes["data-micro"] == "259346744"
         assert cell(tree, "ec", part).attributes["data-micro"] == "1500000"
@@ -54,8 +48,8 @@ def test_the_table_has_run_time_to_the_microsecond(browser: Client, worked: dt.d
     assert cell(tree, "cpu_time").attributes["title"] == "259.346744 s"
 
 
-def test_the_chart_gets_the_numbers_of_the_table(browser: Client, worked: dt.date) -> None:
-    tree = page(browser, "?range=7&show=time")
+def test_the_chart_gets_the_numbers_of_the_table(signed_in: Client, worked: dt.date) -> None:
+    tree = page(signed_in, "?range=7&show=time")
     data = json.loads(tree.one("script", id="history-data").text)
     assert data["unit"] == "hours"
     assert data["series"][0]["name"] == "Alpha"
@@ -64,17 +58,17 @@ def test_the_chart_gets_the_numbers_of_the_table(browser: Client, worked: dt.dat
     assert data["partial"] == [6]
 
 
-def test_the_page_works_without_scripts(browser: Client, worked: dt.date) -> None:
-    tree = page(browser)
+def test_the_page_works_without_scripts(signed_in: Client, worked: dt.date) -> None:
+    tree = page(signed_in)
     assert "open" in tree.one("details", id="history-numbers").attributes
     links = [link.attributes["href"] for link in tree.all("a") if link.attributes.get("id", "").startswith("range-")]
     assert links[0] == "?range=7&show=credit&by=project"
     for link in links:
-        page(browser, link)
+        page(signed_in, link)
 
 
-def test_htmx_gets_the_part_that_changes(browser: Client, worked: dt.date) -> None:
-    reply = browser.get("/history/?by=computer", headers={"HX-Request": "true"})
+def test_htmx_gets_the_part_that_changes(signed_in: Client, worked: dt.date) -> None:
+    reply = signed_in.get("/history/?by=computer", headers={"HX-Request": "true"})
     text = reply.content.decode()
     assert text.strip().startswith('<div id="history"')
     assert "studio" in text and "<html" not in text
@@ -84,8 +78,8 @@ def test_htmx_gets_the_part_that_changes(browser: Client, worked: dt.date) -> No
 @pytest.mark.parametrize("show", ["credit", "time", "jobs"])
 @pytest.mark.parametrize("by", ["project", "computer", "processor"])
 @pytest.mark.parametrize("step", ["day", "week", "month"])
-def test_every_view_adds_up(browser: Client, worked: dt.date, show: str, by: str, step: str) -> None:
-    tree = page(browser, f"?range=7&show={show}&by={by}&step={step}")
+def test_every_view_adds_up(signed_in: Client, worked: dt.date, show: str, by: str, step: str) -> None:
+    tree = page(signed_in, f"?range=7&show={show}&by={by}&step={step}")
     times = [int(found.attributes["data-micro"]) for found in tree.all("td", within="tbody", data_kind="cpu_time")]
     assert sum(times) == int(cell(tree, "cpu_time").attributes["data-micro"]) == 259_346_744
 
@@ -102,19 +96,19 @@ def test_every_view_adds_up(browser: Client, worked: dt.date, show: str, by: str
         ("?range=<script>", "That range is not known"),
     ],
 )
-def test_a_wrong_address_gets_a_clear_message(browser: Client, worked: dt.date, address: str, words: str) -> None:
-    tree = page(browser, address)
+def test_a_wrong_address_gets_a_clear_message(signed_in: Client, worked: dt.date, address: str, words: str) -> None:
+    tree = page(signed_in, address)
     assert words in tree.words
 
 
-def test_what_an_address_says_is_never_markup(browser: Client, worked: dt.date) -> None:
-    text = browser.get("/history/?from=<b>x</b>&show=<b>y</b>").content.decode()
+def test_what_an_address_says_is_never_markup(signed_in: Client, worked: dt.date) -> None:
+    text = signed_in.get("/history/?from=<b>x</b>&show=<b>y</b>").content.decode()
     assert "<b>" not in text and "&lt;b&gt;x" in text
 
 
-def test_a_project_name_is_never_markup_in_the_chart_data(browser: Client, studio: Host) -> None:
+def test_a_project_name_is_never_markup_in_the_chart_data(signed_in: Client, studio: Host) -> None:
     credit(studio, make_project("</script><b>x"), str(timezone.now().date()), (1, 0, 0, 0, 0, 0))
-    text = browser.get("/history/").content.decode()
+    text = signed_in.get("/history/").content.decode()
     assert "</script><b>" not in text
 
 
@@ -133,15 +127,15 @@ def test_strangers_are_sent_to_sign_in(client: Client) -> None:
 
 @pytest.mark.parametrize("by", ["project", "computer", "processor"])
 def test_the_cost_does_not_grow_with_computers_and_projects(
-    browser: Client, worked: dt.date, alice: User, by: str, django_assert_max_num_queries: DjangoAssertNumQueries
+    signed_in: Client, worked: dt.date, alice: User, by: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     # Session, user, whether the address is confirmed; days, names, notes.
     with django_assert_max_num_queries(6):
-        page(browser, f"?by={by}")
+        page(signed_in, f"?by={by}")
     projects = [make_project() for _ in range(10)]
     for number in range(40):
         credit(make_host(alice, f"node-{number}"), projects[number % 10], str(worked), (1, 1, 1, 1, 1, 1))
     with django_assert_max_num_queries(6):
-        page(browser, f"?by={by}")
+        page(signed_in, f"?by={by}")
     with django_assert_max_num_queries(7):  # and the first day
-        page(browser, f"?by={by}&range=all")
+        page(signed_in, f"?by={by}&range=all")

@@ -23,12 +23,6 @@ CREDIT, SEC = 1_000_000, 1_000_000
 THIN, NBSP = "\u202f", "\u00a0"
 
 
-@pytest.fixture
-def browser(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def words(client: Client, address: str) -> str:
     reply = client.get(address)
     assert reply.status_code == 200
@@ -51,8 +45,8 @@ def test_the_front_door_is_open_to_anybody_and_any_client(client: Client, settin
     assert "boinccmd --acct_mgr attach https://stones.example.org/ EMAIL PASSWORD" in text
 
 
-def test_whoever_is_signed_in_goes_home(browser: Client) -> None:
-    assert browser.get("/").headers["Location"] == "/home/"
+def test_whoever_is_signed_in_goes_home(signed_in: Client) -> None:
+    assert signed_in.get("/").headers["Location"] == "/home/"
 
 
 def test_a_closed_site_does_not_offer_an_account(client: Client, settings: Settings) -> None:
@@ -64,33 +58,33 @@ def test_a_closed_site_does_not_offer_an_account(client: Client, settings: Setti
 # --- connect --------------------------------------------------------------------------------------------
 
 
-def test_the_steps_have_the_visitors_address_filled_in(browser: Client) -> None:
-    assert "alice@example.org PASSWORD" in words(browser, "/connect/")
+def test_the_steps_have_the_visitors_address_filled_in(signed_in: Client) -> None:
+    assert "alice@example.org PASSWORD" in words(signed_in, "/connect/")
 
 
-def test_the_wait_goes_on_until_a_computer_reports(browser: Client, studio: Host) -> None:
+def test_the_wait_goes_on_until_a_computer_reports(signed_in: Client, studio: Host) -> None:
     now = timezone.now()
     seen(studio, dt.timedelta(hours=1), now)
     address = f"/connect/status/?since={quote(now.isoformat())}"
-    waiting = browser.get(address).content.decode()
+    waiting = signed_in.get(address).content.decode()
     assert "Waiting for the first contact" in waiting and "hx-get" in waiting
     seen(studio, dt.timedelta(seconds=-1), now)
-    over = browser.get(address).content.decode()
+    over = signed_in.get(address).content.decode()
     assert "studio" in over and "hx-get" not in over
 
 
-def test_another_users_computer_does_not_end_the_wait(browser: Client, bob: User) -> None:
+def test_another_users_computer_does_not_end_the_wait(signed_in: Client, bob: User) -> None:
     since = timezone.now() - dt.timedelta(minutes=1)
     seen(make_host(bob, "bobs"), dt.timedelta(0), timezone.now())
-    text = browser.get(f"/connect/status/?since={quote(since.isoformat())}").content.decode()
+    text = signed_in.get(f"/connect/status/?since={quote(since.isoformat())}").content.decode()
     assert "Waiting" in text and "bobs" not in text
 
 
 @pytest.mark.parametrize(
     "since", ["", "x", "9999-99-99T00:00:00Z", "2026-03-10", "2999-01-01T00:00:00+00:00", "0001-01-01T00:00:00+23:59"]
 )
-def test_any_since_is_survived(browser: Client, since: str) -> None:
-    assert browser.get("/connect/status/", {"since": since}).status_code == 200
+def test_any_since_is_survived(signed_in: Client, since: str) -> None:
+    assert signed_in.get("/connect/status/", {"since": since}).status_code == 200
 
 
 def test_a_poll_after_signing_out_never_swaps_in_the_sign_in_page(client: Client) -> None:
@@ -101,8 +95,8 @@ def test_a_poll_after_signing_out_never_swaps_in_the_sign_in_page(client: Client
 # --- home -----------------------------------------------------------------------------------------------
 
 
-def test_an_empty_account_is_told_what_to_do(browser: Client) -> None:
-    text = words(browser, "/home/")
+def test_an_empty_account_is_told_what_to_do(signed_in: Client) -> None:
+    text = words(signed_in, "/home/")
     assert "No computer is connected yet" in text and "Connect a computer" in text
 
 
@@ -171,9 +165,9 @@ def test_retired_and_merged_computers_are_left_out_but_their_credit_stays(studio
     assert overview.today.ec == overview.total_ec == 5 * CREDIT
 
 
-def test_home_shows_the_computers_and_where_it_went(browser: Client, studio: Host) -> None:
+def test_home_shows_the_computers_and_where_it_went(signed_in: Client, studio: Host) -> None:
     credit(studio, make_project("Alpha"), str(timezone.now().date()), (1234 * CREDIT, 0, 7200 * SEC, 0, 1, 0))
-    text = words(browser, "/home/")
+    text = words(signed_in, "/home/")
     assert f"Contributing now · 1 of 1{NBSP}computer" in text
     assert f"1{THIN}234 credits today" in text
     assert f"2{NBSP}h CPU" in text
@@ -181,7 +175,7 @@ def test_home_shows_the_computers_and_where_it_went(browser: Client, studio: Hos
 
 
 def test_home_costs_the_same_for_40_computers(
-    browser: Client, studio: Host, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
+    signed_in: Client, studio: Host, alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     today = str(timezone.now().date())
     credit(studio, make_project(), today, (1, 0, 0, 0, 0, 0))
@@ -189,14 +183,14 @@ def test_home_costs_the_same_for_40_computers(
     # computer is silent, programs, types, what computers said of projects, failed jobs, capped, granted credit
     # days, notes.
     with django_assert_max_num_queries(15):
-        browser.get("/home/")
+        signed_in.get("/home/")
     projects = [make_project() for _ in range(10)]
     for number in range(40):
         host = make_host(alice, f"node-{number}")
         credit(host, projects[number % 10], today, (1, 1, 1, 1, 1, 1))
         make_note(host, "dropped", today)
     with django_assert_max_num_queries(15):
-        browser.get("/home/")
+        signed_in.get("/home/")
 
 
 @pytest.mark.parametrize("address", ["/home/", "/connect/"])
@@ -205,15 +199,15 @@ def test_strangers_are_sent_to_sign_in(client: Client, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["/", "/home/", "/history/", "/connect/", "/connect/status/"])
-def test_pages_only_answer_reads(browser: Client, address: str) -> None:
-    assert browser.post(address).status_code == 405
+def test_pages_only_answer_reads(signed_in: Client, address: str) -> None:
+    assert signed_in.post(address).status_code == 405
 
 
 # --- pages about mishaps --------------------------------------------------------------------------------
 
 
-def test_an_unknown_address_gets_a_page_that_says_so(browser: Client) -> None:
-    reply = browser.get("/no/such/page/")
+def test_an_unknown_address_gets_a_page_that_says_so(signed_in: Client) -> None:
+    reply = signed_in.get("/no/such/page/")
     assert reply.status_code == 404
     assert "There is no such page" in reply.content.decode()
 

@@ -19,12 +19,6 @@ from tests.support.page_reader import Page
 PAGE = "/account/preferences/"
 
 
-@pytest.fixture
-def browser(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def days_told(element: ElementTree.Element) -> dict[int, dict[str, float]]:
     """The days that a set in a reply has, as a client reads them."""
     return {
@@ -70,12 +64,12 @@ def test_faults_of_days_name_the_day() -> None:
 # --- the page -----------------------------------------------------------------------------------------------
 
 
-def test_days_go_from_the_page_to_the_client(browser: Client, alice: User, projects: list[Project]) -> None:
+def test_days_go_from_the_page_to_the_client(signed_in: Client, alice: User, projects: list[Project]) -> None:
     studio = attach(alice)
     sunday = {"d0_cpu": "all", "d0_net": "never"}
     monday = {"d1_cpu": "between", "d1_cpu_from": "22.5", "d1_cpu_until": "6"}
-    browser.post(PAGE, form_data(start_hour=8.0, end_hour=17.0) | sunday | monday)
-    browser.post(f"{PAGE}?place=home", form_data() | {"d6_cpu": "never"})
+    signed_in.post(PAGE, form_data(start_hour=8.0, end_hour=17.0) | sunday | monday)
+    signed_in.post(f"{PAGE}?place=home", form_data() | {"d6_cpu": "never"})
     told = sync(studio).root.find("global_preferences")
     assert told is not None
     assert days_told(told) == {
@@ -86,11 +80,11 @@ def test_days_go_from_the_page_to_the_client(browser: Client, alice: User, proje
     assert home is not None and days_told(home) == {6: {"start_hour": 24, "end_hour": 0}}
     assert told.findtext("start_hour") == "8"
     # Saved again for everywhere, without days, the place keeps its own.
-    browser.post(PAGE, form_data())
+    signed_in.post(PAGE, form_data())
     assert [each.days for each in read_saved(alice).values()] == [{}, {6: {"start_hour": 24, "end_hour": 0}}]
 
 
-def test_the_form_shows_what_is_saved_and_saves_it_again(browser: Client, alice: User) -> None:
+def test_the_form_shows_what_is_saved_and_saves_it_again(signed_in: Client, alice: User) -> None:
     days: dict[int, dict[str, float]] = {
         5: {"start_hour": 9.5, "end_hour": 17, "net_start_hour": 0, "net_end_hour": 24},
         0: {"net_start_hour": 24, "net_end_hour": 0},
@@ -105,7 +99,7 @@ def test_the_form_shows_what_is_saved_and_saves_it_again(browser: Client, alice:
         "d5_net": "all",
         "d0_net": "never",
     }
-    browser.post(PAGE, form_data() | again)
+    signed_in.post(PAGE, form_data() | again)
     assert read_saved(alice)[""].days == days
 
 
@@ -123,21 +117,21 @@ def test_the_form_shows_what_is_saved_and_saves_it_again(browser: Client, alice:
         ("5", "5"),
     ],
 )
-def test_hours_that_cannot_be_save_nothing(browser: Client, hours: tuple[str, str]) -> None:
+def test_hours_that_cannot_be_save_nothing(signed_in: Client, hours: tuple[str, str]) -> None:
     start, end = hours
     given = {"d3_net": "between", "d3_net_from": start, "d3_net_until": end}
-    shown = Page(browser.post(PAGE, form_data() | given).content.decode())
+    shown = Page(signed_in.post(PAGE, form_data() | given).content.decode())
     assert "Nothing was saved" in shown.words and "Wednesday" in shown.words
     assert shown.all("ul", **{"class": "errorlist"})
     assert not AccountSettings.objects.exists()
 
 
-def test_a_mode_that_there_is_not_saves_nothing(browser: Client) -> None:
-    assert "Nothing was saved" in Page(browser.post(PAGE, form_data() | {"d3_cpu": "often"}).content.decode()).words
+def test_a_mode_that_there_is_not_saves_nothing(signed_in: Client) -> None:
+    assert "Nothing was saved" in Page(signed_in.post(PAGE, form_data() | {"d3_cpu": "often"}).content.decode()).words
 
 
-def test_every_day_is_on_the_page_monday_first(browser: Client) -> None:
-    words = Page(browser.get(PAGE).content.decode()).words
+def test_every_day_is_on_the_page_monday_first(signed_in: Client) -> None:
+    words = Page(signed_in.get(PAGE).content.decode()).words
     assert list(DAYS) == [1, 2, 3, 4, 5, 6, 0]
     assert sorted(words.index(f"{name}: ") for name in DAYS.values()) == [words.index(f"{n}: ") for n in DAYS.values()]
 
@@ -145,24 +139,24 @@ def test_every_day_is_on_the_page_monday_first(browser: Client) -> None:
 # --- what BOINC shows -----------------------------------------------------------------------------------------
 
 
-def test_a_team_and_no_notices_go_to_the_client(browser: Client, alice: User, projects: list[Project]) -> None:
+def test_a_team_and_no_notices_go_to_the_client(signed_in: Client, alice: User, projects: list[Project]) -> None:
     studio = attach(alice)
     before = sync(studio)
     assert (before.text("team_name"), before.root.find("no_project_notices")) == ("", None)
-    browser.post(f"{PAGE}shown/", {"team_name": "Glaciers & <friends>", "no_project_notices": "on"})
+    signed_in.post(f"{PAGE}shown/", {"team_name": "Glaciers & <friends>", "no_project_notices": "on"})
     reply = sync(studio)
     assert reply.text("team_name") == "Glaciers & <friends>"
     assert reply.root.find("no_project_notices") is not None
-    browser.post(f"{PAGE}shown/", {"team_name": ""})
+    signed_in.post(f"{PAGE}shown/", {"team_name": ""})
     assert (sync(studio).text("team_name"), sync(studio).root.find("no_project_notices")) == ("", None)
 
 
-def test_what_boinc_shows_is_kept_beside_preferences_and_subjects(browser: Client, alice: User) -> None:
+def test_what_boinc_shows_is_kept_beside_preferences_and_subjects(signed_in: Client, alice: User) -> None:
     AccountSettings.objects.create(user=alice, keywords_yes=[1])
     save_set(alice, "", {})
-    browser.post(f"{PAGE}shown/", {"team_name": "x" * 101})
+    signed_in.post(f"{PAGE}shown/", {"team_name": "x" * 101})
     assert AccountSettings.objects.get().team_name == ""
-    browser.post(f"{PAGE}shown/", {"team_name": "x" * 100})
+    signed_in.post(f"{PAGE}shown/", {"team_name": "x" * 100})
     saved = AccountSettings.objects.get()
     assert (saved.team_name, saved.keywords_yes, saved.preferences != {}) == ("x" * 100, [1], True)
 
@@ -175,19 +169,19 @@ def drops(reply: Reply, project: Project) -> bool:
 
 
 def test_waiting_jobs_are_dropped_only_where_no_new_ones_are_wanted(
-    browser: Client, alice: User, projects: list[Project]
+    signed_in: Client, alice: User, projects: list[Project]
 ) -> None:
     studio = attach(alice)
     hours_pass(studio, 10)
     sync(studio)
     alpha = projects[0]
     page = f"/computers/{host_of(studio).pk}/projects/"
-    browser.post(page, {f"p{alpha.pk}-drop_waiting": "on"})
+    signed_in.post(page, {f"p{alpha.pk}-drop_waiting": "on"})
     assert not drops(sync(studio), alpha)
-    browser.post(page, {f"p{alpha.pk}-drop_waiting": "on", f"p{alpha.pk}-no_new_work": "on"})
+    signed_in.post(page, {f"p{alpha.pk}-drop_waiting": "on", f"p{alpha.pk}-no_new_work": "on"})
     assert drops(sync(studio), alpha)
-    browser.post(page, {f"p{alpha.pk}-drop_waiting": "on", f"p{alpha.pk}-excluded": "on"})
+    signed_in.post(page, {f"p{alpha.pk}-drop_waiting": "on", f"p{alpha.pk}-excluded": "on"})
     leaving = sync(studio)
     assert drops(leaving, alpha) and leaving.account(alpha).find("detach_when_done") is not None
-    words = Page(browser.get(f"/computers/{host_of(studio).pk}/").content.decode()).words
+    words = Page(signed_in.get(f"/computers/{host_of(studio).pk}/").content.decode()).words
     assert "Drop the jobs of Alpha that have not begun" in words

@@ -20,12 +20,6 @@ from tests.support.page_reader import Page
 PAGE = "/account/preferences/"
 
 
-@pytest.fixture
-def browser(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def sent_set(element: ElementTree.Element) -> dict[str, float]:
     """A set as the reply has it, without time and places."""
     return {child.tag: float(child.text or "") for child in element if child.tag in PREFERENCES}
@@ -65,11 +59,11 @@ def test_places_are_checked_like_everywhere() -> None:
     assert own_venues({"venues": 3}) == {} and list(own_venues(wrong)) == ["home", "school"]
 
 
-def test_the_next_reply_carries_complete_sets(browser: Client, alice: User, projects: list[Project]) -> None:
+def test_the_next_reply_carries_complete_sets(signed_in: Client, alice: User, projects: list[Project]) -> None:
     studio = attach(alice)
     assert sync(studio).root.find("global_preferences") is None
-    browser.post(PAGE, form_data(max_ncpus_pct=75.0, run_on_batteries=1))
-    browser.post(f"{PAGE}?place=work", {"preset": "gentle"})
+    signed_in.post(PAGE, form_data(max_ncpus_pct=75.0, run_on_batteries=1))
+    signed_in.post(f"{PAGE}?place=work", {"preset": "gentle"})
     Host.objects.filter(pk=host_of(studio).pk).update(venue="work")
     reply = sync(studio)
     told = reply.root.find("global_preferences")
@@ -82,21 +76,21 @@ def test_the_next_reply_carries_complete_sets(browser: Client, alice: User, proj
     assert saved_at is not None and told.findtext("mod_time") == str(int(saved_at.timestamp()))
 
 
-def test_what_is_forgotten_is_sent_no_more(browser: Client, alice: User, projects: list[Project]) -> None:
+def test_what_is_forgotten_is_sent_no_more(signed_in: Client, alice: User, projects: list[Project]) -> None:
     studio = attach(alice)
-    browser.post(PAGE, {"preset": "everything"})
-    browser.post(f"{PAGE}?place=home", {"preset": "gentle"})
-    browser.post(f"{PAGE}?place=home", {"forget": "1"})
+    signed_in.post(PAGE, {"preset": "everything"})
+    signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
+    signed_in.post(f"{PAGE}?place=home", {"forget": "1"})
     told = sync(studio).root.find("global_preferences")
     assert told is not None and told.find("venue") is None
     assert sent_set(told) == complete(PRESETS["everything"])
-    browser.post(PAGE, {"forget": "1"})
+    signed_in.post(PAGE, {"forget": "1"})
     assert sync(studio).root.find("global_preferences") is None
 
 
-def test_the_form_shows_what_is_saved(browser: Client) -> None:
-    browser.post(PAGE, form_data(work_buf_min_days=0.25, max_bytes_sec_up=250, run_if_user_active=0))
-    shown = Page(browser.get(PAGE).content.decode())
+def test_the_form_shows_what_is_saved(signed_in: Client) -> None:
+    signed_in.post(PAGE, form_data(work_buf_min_days=0.25, max_bytes_sec_up=250, run_if_user_active=0))
+    shown = Page(signed_in.get(PAGE).content.decode())
     fields = {e.attributes["name"]: e.attributes for e in shown.all("input") if e.attributes.get("name") in PREFERENCES}
     assert set(fields) == set(PREFERENCES)
     assert fields["work_buf_min_days"]["value"] == "0.25"
@@ -106,22 +100,22 @@ def test_the_form_shows_what_is_saved(browser: Client) -> None:
     again = {name: field.get("value", "") for name, field in fields.items() if field["type"] == "number"}
     again |= {name: "on" for name, field in fields.items() if "checked" in field}
     before = AccountSettings.objects.get().preferences
-    browser.post(PAGE, again)
+    signed_in.post(PAGE, again)
     assert before["max_bytes_sec_up"] == 250_000
     assert AccountSettings.objects.get().preferences == before
 
 
-def test_a_place_follows_everywhere_until_it_has_its_own(browser: Client, alice: User) -> None:
-    assert "Nothing to differ from yet" in Page(browser.get(f"{PAGE}?place=home").content.decode()).words
-    assert browser.post(f"{PAGE}?place=home", {"preset": "gentle"}).status_code == 404
+def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alice: User) -> None:
+    assert "Nothing to differ from yet" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
+    assert signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"}).status_code == 404
     with pytest.raises(NothingForEverywhere):
         save_set(alice, "home", {})
-    browser.post(PAGE, {"preset": "usual"})
-    assert "no preferences of its own" in Page(browser.get(f"{PAGE}?place=home").content.decode()).words
-    browser.post(f"{PAGE}?place=home", {"preset": "gentle"})
+    signed_in.post(PAGE, {"preset": "usual"})
+    assert "no preferences of its own" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
+    signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
     assert read_sets(alice) == {"": complete({}), "home": complete(PRESETS["gentle"])}
     # Saving for everywhere leaves the place as it is.
-    browser.post(PAGE, {"preset": "everything"})
+    signed_in.post(PAGE, {"preset": "everything"})
     assert read_sets(alice) == {"": complete(PRESETS["everything"]), "home": complete(PRESETS["gentle"])}
 
 
@@ -138,8 +132,8 @@ def test_a_place_follows_everywhere_until_it_has_its_own(browser: Client, alice:
         ("idle_time_to_run", "ten"),
     ],
 )
-def test_a_number_that_cannot_be_saves_nothing(browser: Client, name: str, text: str) -> None:
-    reply = browser.post(PAGE, form_data() | {name: text})
+def test_a_number_that_cannot_be_saves_nothing(signed_in: Client, name: str, text: str) -> None:
+    reply = signed_in.post(PAGE, form_data() | {name: text})
     shown = Page(reply.content.decode())
     assert "Nothing was saved" in shown.words
     assert [e.attributes["id"] for e in shown.all("ul", **{"class": "errorlist"})] == [f"id_{name}_error"]
@@ -154,35 +148,35 @@ def test_saving_keeps_the_keywords(alice: User) -> None:
     assert (saved.keywords_yes, saved.keywords_no, saved.preferences) == ([1, 2], [3], {})
 
 
-def test_a_place_that_nobody_knows_is_not_found(browser: Client, alice: User) -> None:
-    assert browser.get(f"{PAGE}?place=moon").status_code == 404
+def test_a_place_that_nobody_knows_is_not_found(signed_in: Client, alice: User) -> None:
+    assert signed_in.get(f"{PAGE}?place=moon").status_code == 404
     with pytest.raises(ValueError, match="moon"):
         save_set(alice, "moon", {})
 
 
-def test_preferences_are_ones_own(browser: Client, alice: User, bob: User, operator: User) -> None:
-    browser.post(PAGE, {"preset": "gentle"})
+def test_preferences_are_ones_own(signed_in: Client, alice: User, bob: User, operator: User) -> None:
+    signed_in.post(PAGE, {"preset": "gentle"})
     for visitor in (bob, operator):
         assert read_sets(visitor) == {}
-        browser.force_login(visitor)
-        assert "Nothing is saved here" in Page(browser.get(PAGE).content.decode()).words
-        browser.post(PAGE, {"forget": "1"})
+        signed_in.force_login(visitor)
+        assert "Nothing is saved here" in Page(signed_in.get(PAGE).content.decode()).words
+        signed_in.post(PAGE, {"forget": "1"})
     assert read_sets(alice) == {"": complete(PRESETS["gentle"])}
     assert Client().get(PAGE).status_code == 302
     assert Client(enforce_csrf_checks=True).post(PAGE, {"preset": "usual"}).status_code == 403
 
 
 def test_the_page_counts_the_computers_of_a_place_at_no_cost(
-    browser: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries
+    signed_in: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     # Session, user; preferences, what BOINC shows, computers by place; whether the address is confirmed.
     for _ in range(2):
         with django_assert_num_queries(6):
-            browser.get(PAGE)
+            signed_in.get(PAGE)
         for number in range(3):
             make_host(alice, f"node-{number}", venue="home")
-    browser.post(PAGE, {"preset": "usual"})
-    browser.post(f"{PAGE}?place=home", {"preset": "usual"})
-    words = Page(browser.get(f"{PAGE}?place=home").content.decode()).words
+    signed_in.post(PAGE, {"preset": "usual"})
+    signed_in.post(f"{PAGE}?place=home", {"preset": "usual"})
+    words = Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     assert "6 computers follow these" in words.replace("\u00a0", " ")
-    assert "0 computers follow these" in Page(browser.get(PAGE).content.decode()).words.replace("\u00a0", " ")
+    assert "0 computers follow these" in Page(signed_in.get(PAGE).content.decode()).words.replace("\u00a0", " ")

@@ -23,12 +23,6 @@ CREDIT, HOUR = 1_000_000, 3_600_000_000
 
 
 @pytest.fixture
-def signed_in(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def three(db: None) -> list[Project]:
     """Pulsars from Germany, cancer research for GPUs too, and something that nobody has described."""
     key = account_keys.encrypt("k" * 32)

@@ -20,12 +20,6 @@ CREDIT, HOUR = 1_000_000, 3_600_000_000
 
 
 @pytest.fixture
-def signed_in(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def three(db: None) -> list[Project]:
     key = account_keys.encrypt("k" * 32)
     return [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -15,7 +14,7 @@ from urllib.request import Request, urlopen
 import psycopg
 import pytest
 from django.conf import settings
-from django.db import connection, connections
+from django.db import connection
 from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
@@ -25,6 +24,7 @@ from accounting.simulation.client import SimulatedComputer
 from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.am_rpc import Reply, attach, host_of, hours_credited, hours_pass, post, sync, work
+from tests.support.site_process import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -121,7 +121,12 @@ def test_a_request_whose_process_is_killed_happened_whole_or_not_at_all(
     before = books(host)
     message = computer.request(time.time())
     with held(table, host) as other:
-        worker = subprocess.Popen([sys.executable, "-c", WORKER], stdin=subprocess.PIPE, env=_environment())
+        variables = environment(
+            settings.VAR_DIR,
+            AM_SIGNING_KEY=str(settings.AM_SIGNING_KEY),
+            AM_SIGNING_KEY_PUBLIC=str(settings.AM_SIGNING_KEY_PUBLIC),
+        )
+        worker = subprocess.Popen([sys.executable, "-c", WORKER], stdin=subprocess.PIPE, env=variables)
         assert worker.stdin is not None
         worker.stdin.write(message)
         worker.stdin.close()
@@ -135,22 +140,6 @@ def test_a_request_whose_process_is_killed_happened_whole_or_not_at_all(
     assert list(check.differences()) == []
     sync(computer)
     assert hours_credited(computer, projects[0]) == 4
-
-
-def _environment() -> dict[str, str]:
-    """For a process that works on the test's database and cache."""
-    at = connections["default"].settings_dict
-    return {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "portal.settings",
-        "DATABASE_URL": f"postgresql://{at['USER']}:{at['PASSWORD']}@/{at['NAME']}?host={at['HOST'] or 'localhost'}"
-        + (f"&port={at['PORT']}" if at["PORT"] else ""),
-        "CACHE_URL": str(settings.CACHES["default"]["LOCATION"]),
-        "BROKER_URL": str(settings.BROKER_URL),
-        "AM_SIGNING_KEY": str(settings.AM_SIGNING_KEY),
-        "AM_SIGNING_KEY_PUBLIC": str(settings.AM_SIGNING_KEY_PUBLIC),
-        "VAR_DIR": str(settings.VAR_DIR),
-    }
 
 
 def _until_gone(pid: int) -> None:

@@ -19,12 +19,6 @@ from tests.support.page_text import text_of
 
 
 @pytest.fixture
-def signed_in(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def app(db: None) -> App:
     return make_app("alpine", user_friendly_name="Alpine glaciers")
 

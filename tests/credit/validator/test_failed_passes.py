@@ -30,25 +30,10 @@ from credit.models import (
 from credit.statistics.feeder import feed
 from credit.validator import passes
 from portal.models import Host
-from tests.support.credit_factories import NOON, make_app, make_version
-from tests.support.validator_runs import LATER, differences, done, record, report, validate, volunteers
+from tests.support.credit_factories import NOON, make_version
+from tests.support.validator_runs import LATER, differences, done, record, report, validate
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def app() -> App:
-    return make_app()
-
-
-@pytest.fixture
-def version(app: App) -> AppVersion:
-    return make_version(app)
-
-
-@pytest.fixture
-def hosts(db: None) -> list[Host]:
-    return volunteers(4)
 
 
 def long_winded(first: object, second: object) -> bool:

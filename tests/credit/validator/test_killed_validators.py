@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import random
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection, connections
+from django.db import connection
 from django.db.models import Count, Sum
 
 from credit.engine.states import AssimilateState, ValidateState
@@ -22,6 +21,7 @@ from credit.models import App, AppVersion, HostAppVersion, HostCredit, Result, U
 from credit.statistics import check as statistics_check
 from credit.validator.passes import run_pass
 from tests.support.credit_factories import NOON, make_app
+from tests.support.site_process import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,23 +52,9 @@ def project(app: App) -> SimulatedProject:
     return made
 
 
-def environment() -> dict[str, str]:
-    """For processes that work on the test's database."""
-    at = connections["default"].settings_dict
-    return {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "portal.settings",
-        "DATABASE_URL": f"postgresql://{at['USER']}:{at['PASSWORD']}@/{at['NAME']}?host={at['HOST'] or 'localhost'}"
-        + (f"&port={at['PORT']}" if at["PORT"] else ""),
-        "CACHE_URL": str(settings.CACHES["default"]["LOCATION"]),
-        "BROKER_URL": str(settings.BROKER_URL),
-        "VAR_DIR": str(settings.VAR_DIR),
-    }
-
-
 def start(app: App) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", VALIDATOR, str(app.pk), NOON.isoformat()]
-    return subprocess.Popen(command, env=environment(), cwd=settings.BASE_DIR, stdout=subprocess.PIPE)
+    return subprocess.Popen(command, env=environment(settings.VAR_DIR), cwd=settings.BASE_DIR, stdout=subprocess.PIPE)
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:

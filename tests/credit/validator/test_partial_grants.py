@@ -26,23 +26,13 @@ from credit.statistics.facts import workunit_facts
 from credit.validator.partial_grants import grant_part
 from portal.models import Host
 from tests.support.credit_engine_facts import recomputed_credit
-from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
+from tests.support.credit_factories import NOON, make_result, make_version, make_workunit
 from tests.support.validator_runs import LATER, RIGHT, differences, record, validate, volunteers
 
 pytestmark = pytest.mark.django_db
 
 CREDIT_PER_SEC = 4e9 * 200 / 86400e9
 """At the 4 GFLOPS of the tests' jobs."""
-
-
-@pytest.fixture
-def app() -> App:
-    return make_app()
-
-
-@pytest.fixture
-def version(app: App) -> AppVersion:
-    return make_version(app)
 
 
 @pytest.fixture

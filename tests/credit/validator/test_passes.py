@@ -29,27 +29,12 @@ from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_engine_facts import recomputed_credit
 from tests.support.credit_factories import make_app, make_version
-from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate, volunteers
+from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate
 
 pytestmark = pytest.mark.django_db
 
 # 1e13 FLOPs are 1e13 * 200 / 86400e9 = 23.148… credits: the default, without least average.
 DEFAULT = EST * 200 / 86400e9
-
-
-@pytest.fixture
-def app() -> App:
-    return make_app()
-
-
-@pytest.fixture
-def version(app: App) -> AppVersion:
-    return make_version(app)
-
-
-@pytest.fixture
-def hosts(db: None) -> list[Host]:
-    return volunteers(4)
 
 
 def states(workunit: Workunit) -> list[int]:

@@ -23,12 +23,6 @@ def issue(user: User, *scopes: str, lifetime: dt.timedelta | None = YEAR) -> str
     return api_tokens.issue_token(user, name="sheet", scopes=scopes or ["read:hosts"], lifetime=lifetime)
 
 
-@pytest.fixture
-def signed_in(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def test_a_token_is_recognised_until_it_is_revoked(alice: User) -> None:
     token = issue(alice)
     found = api_tokens.find_valid_token(token)

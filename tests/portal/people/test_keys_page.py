@@ -13,12 +13,6 @@ from portal.people.accounts import issue_client_key
 from portal.wire import credentials
 
 
-@pytest.fixture
-def signed_in(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def valid(user: User) -> int:
     return ClientKey.objects.filter(user=user, revoked_at=None).count()
 

@@ -17,55 +17,49 @@ pytestmark = pytest.mark.django_db
 PAGE = "/account/profile/"
 
 
-@pytest.fixture
-def browser(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-def test_a_name_is_saved_without_blanks_around_it(browser: Client, alice: User) -> None:
-    shown = Page(browser.get(PAGE).content.decode())
+def test_a_name_is_saved_without_blanks_around_it(signed_in: Client, alice: User) -> None:
+    shown = Page(signed_in.get(PAGE).content.decode())
     assert [e.attributes["value"] for e in shown.all("input", name="name")] == ["Alice"]
-    reply = browser.post(PAGE, {"name": "  Alice   of Glasgow "}, follow=True)
+    reply = signed_in.post(PAGE, {"name": "  Alice   of Glasgow "}, follow=True)
     assert "You are called Alice of Glasgow" in Page(reply.content.decode()).words
     alice.refresh_from_db()
     assert alice.name == "Alice of Glasgow"
 
 
-def test_without_a_name_the_address_has_one(browser: Client, alice: User) -> None:
-    browser.post(PAGE, {"name": ""})
+def test_without_a_name_the_address_has_one(signed_in: Client, alice: User) -> None:
+    signed_in.post(PAGE, {"name": ""})
     alice.refresh_from_db()
     assert (alice.name, alice.display_name) == ("", "alice")
 
 
 @pytest.mark.parametrize("name", ["x" * 101, "a\x00b", "\u202eecila"])
-def test_a_name_that_cannot_be_shown_is_refused(browser: Client, alice: User, name: str) -> None:
-    assert browser.post(PAGE, {"name": name}).status_code == 422
+def test_a_name_that_cannot_be_shown_is_refused(signed_in: Client, alice: User, name: str) -> None:
+    assert signed_in.post(PAGE, {"name": name}).status_code == 422
     alice.refresh_from_db()
     assert alice.name == "Alice"
 
 
-def test_nobody_else_is_renamed(browser: Client, bob: User) -> None:
-    browser.post(PAGE, {"name": "Eve", "user": str(bob.pk), "pk": str(bob.pk)})
+def test_nobody_else_is_renamed(signed_in: Client, bob: User) -> None:
+    signed_in.post(PAGE, {"name": "Eve", "user": str(bob.pk), "pk": str(bob.pk)})
     bob.refresh_from_db()
     assert bob.name == "Bob"
 
 
-def test_forms_speak_of_e_mail_addresses_and_repeat_nothing_in_placeholders(client: Client, browser: Client) -> None:
+def test_forms_speak_of_e_mail_addresses_and_repeat_nothing_in_placeholders(client: Client, signed_in: Client) -> None:
     for address in ("/account/login/", "/account/signup/", "/account/password/reset/"):
         shown = Page(Client().get(address).content.decode())
         assert "E-mail address" in shown.words and "Email" not in shown.words, address
         assert [e for e in shown.all("input") if "placeholder" in e.attributes] == [], address
-    words = Page(browser.get("/account/password/change/").content.decode()).words
+    words = Page(signed_in.get("/account/password/change/").content.decode()).words
     assert "Present password" in words and "New password, once more" in words
 
 
-def test_sessions_that_have_ended_are_not_listed(browser: Client, alice: User, bob: User) -> None:
+def test_sessions_that_have_ended_are_not_listed(signed_in: Client, alice: User, bob: User) -> None:
     later, before = (timezone.now() + sign * dt.timedelta(days=1) for sign in (1, -1))
     for owner, name, ends in ((alice, "alive", later), (alice, "ended", before), (bob, "bobs", later)):
         Session.objects.create(session_key=name, session_data="", expire_date=ends)
         UserSession.objects.create(user=owner, session_key=name, ip="192.0.2.1", user_agent=f"browser {name}")
     UserSession.objects.create(user=alice, session_key="gone", ip="192.0.2.1", user_agent="browser gone")
-    words = Page(browser.get("/account/sessions/").content.decode()).words
+    words = Page(signed_in.get("/account/sessions/").content.decode()).words
     assert "browser alive" in words
     assert [name for name in ("ended", "bobs", "gone") if f"browser {name}" in words] == []

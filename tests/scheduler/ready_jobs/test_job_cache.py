@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from credit.models import App, Result, ServerState, Workunit
@@ -33,7 +31,15 @@ from scheduler.rpc.dispatch import NO_LIMIT
 from scheduler.rpc.store import WriteQuery
 from scheduler.wire.requests import parse_request
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
-from tests.support.scheduler_clients import Computer, at_once, computer_of, fill_ready_jobs, key_of, known_apps
+from tests.support.scheduler_clients import (
+    Computer,
+    at_once,
+    computer_of,
+    elsewhere,
+    fill_ready_jobs,
+    key_of,
+    known_apps,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -314,20 +320,6 @@ def test_a_ready_job_that_somebody_else_was_sent_is_not_sent_twice(app: App, ali
     reply = computer.ask(0, 1)
     assert computer.jobs == [results[0].name]
     assert "No jobs sent" in reply
-
-
-def elsewhere(work: Callable[[], object]) -> None:
-    """In a thread with a connection, and so a transaction, of its own."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(10)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 
 from credit.models import HostAppVersion, Result, ServerState
 from portal.clients import batching
@@ -19,7 +18,7 @@ from scheduler.programs import catalogue
 from scheduler.rpc import store
 from scheduler.rpc.store import ReadQuery, WriteQuery
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
-from tests.support.scheduler_clients import Computer, at_once, computer_of, fill_ready_jobs, key_of
+from tests.support.scheduler_clients import Computer, at_once, computer_of, elsewhere, fill_ready_jobs, key_of
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,20 +74,6 @@ def all_ask_at_once(fleet: Sequence[Computer]) -> None:
 def sent(computer: Computer) -> list[str]:
     found = Result.objects.filter(host=computer.hostid, server_state=ServerState.IN_PROGRESS)
     return list(found.order_by("id").values_list("name", flat=True))
-
-
-def elsewhere(work: Callable[[], object]) -> None:
-    """In a thread with a connection of its own."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(PATIENCE_SECS)
 
 
 def test_requests_that_come_at_once_are_written_in_one_go(
