@@ -435,7 +435,7 @@ def _client_version(fields: Fields) -> ClientVersion:
 
 
 def _flag(raw: bytes | None) -> bool:
-    """A boolean; anything that is none counts as false."""
+    """A boolean; any other value counts as false."""
     return raw is not None and raw.strip() in (b"", b"1")
 
 
@@ -469,5 +469,5 @@ def _numbers(raw: bytes, high: float) -> dict[str, float]:
 
 
 def _fraction(number: float | None) -> float:
-    """A fraction of the time; one that is unknown counts as all of it, and 1 % is the least that is believed."""
+    """A fraction of the time; an unknown one counts as 1, and one below 1 % as 1 %."""
     return 1.0 if number is None or number < 0 else min(max(number, 0.01), 1.0)
