@@ -1,4 +1,4 @@
-"""What each setting of an app and of a version does, for the operator who sets it; with its range where it has one.
+"""The effect of each setting of an app and of a version, for operators; with its range if it has one.
 
 Settings that replace a limit of the rules say so in the model itself.
 """
