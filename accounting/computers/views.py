@@ -25,7 +25,7 @@ from portal.people.access import get_own_host, signed_in
 @require_safe
 @login_required
 def computers(request: HttpRequest) -> HttpResponse:
-    """Which computers do I have, and what did each of them do?"""
+    """The list of the user's computers and their work."""
     after, retired_after = request.GET.get("after", ""), request.GET.get("retired_after", "")
     hosts = reads.read_hosts(signed_in(request), timezone.now(), after, retired_after)
     asked = request.headers.get("HX-Target", "")
@@ -42,7 +42,7 @@ def computers(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def host(request: HttpRequest, pk: int) -> HttpResponse:
-    """What is this computer, how does it do, and what shall it do?"""
+    """The page of one computer: its hardware, its state and the owner's wishes."""
     found = get_own_host(signed_in(request), pk)
     if found.merged_into_id is not None:
         return redirect("host", found.merged_into_id)
@@ -80,7 +80,7 @@ def _in_use(request: HttpRequest, pk: int) -> Host:
 @require_POST
 @login_required
 def host_settings(request: HttpRequest, pk: int) -> HttpResponse:
-    """Rename a computer and say where it stands."""
+    """Rename a computer and set its venue."""
     found = _in_use(request, pk)
     form = HostForm(request.POST)
     if form.is_valid():
@@ -139,7 +139,7 @@ def host_unretire(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
-    """Choose another record of the same computer, see what would be joined, and join them."""
+    """Choose another record of the same computer, see a preview, and merge the two."""
     user = signed_in(request)
     found = get_own_host(user, pk)
     chosen = request.POST.get("with") or request.GET.get("with")

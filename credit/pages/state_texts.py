@@ -46,7 +46,7 @@ _OUTCOMES: Final[dict[int, StateText]] = {
     Outcome.NO_REPLY: StateText(
         "no reply", "warn", "Nothing was reported before the deadline, so it was given to another computer."
     ),
-    Outcome.DIDNT_NEED: StateText("not needed", "", "It was not needed any more before it was sent."),
+    Outcome.DIDNT_NEED: StateText("not needed", "", "It was no longer needed when it was about to be sent."),
     Outcome.VALIDATE_ERROR: StateText("not checkable", "error", "Its output files could not be read or compared."),
     Outcome.CLIENT_DETACHED: StateText("abandoned", "warn", "The computer was detached, or lost the job."),
 }
@@ -77,7 +77,7 @@ _EXITS: Final = {
     -224: "a file could not be found on the server",
     -221: "a file did not have its announced size",
     -200: "something did not have the size that it should have",
-    -198: "the computer has too little of what it needs",
+    -198: "the computer has too few of the needed resources",
     -197: "it was aborted by hand",
     -192: "a folder could not be made",
     -187: "an output file could not be uploaded",
@@ -141,7 +141,7 @@ _WINDOWS: Final = {
     0xC0000142: "a library that it needs could not be set up",
     0xC0000374: "it damaged its memory",
     0xC0000409: "it damaged its stack, or gave up",
-    0xE06D7363: "it did not catch an error of its own",
+    0xE06D7363: "it did not catch one of its own errors",
 }
 """Exit codes of Windows, unsigned; the last is Visual C++'s.
 

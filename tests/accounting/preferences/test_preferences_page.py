@@ -117,7 +117,7 @@ def test_a_place_follows_everywhere_until_it_has_its_own(browser: Client, alice:
     with pytest.raises(NothingForEverywhere):
         save_set(alice, "home", {})
     browser.post(PAGE, {"preset": "usual"})
-    assert "no preferences of its own" in Page(browser.get(f"{PAGE}?place=home").content.decode()).words
+    assert "no separate preferences" in Page(browser.get(f"{PAGE}?place=home").content.decode()).words
     browser.post(f"{PAGE}?place=home", {"preset": "gentle"})
     assert read_sets(alice) == {"": complete({}), "home": complete(PRESETS["gentle"])}
     # Saving for everywhere leaves the place as it is.
