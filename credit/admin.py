@@ -1,4 +1,4 @@
-"""Operators' pages of validated credit: apps and versions to edit, and what the site itself keeps, to read."""
+"""Operators' pages of validated credit: apps and versions to edit, and the site's own records to read."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ class WorkunitAdmin(ReadOnlyAdmin):
 
 @admin.register(Result)
 class ResultAdmin(ReadOnlyAdmin):
-    """What the tables have of a result; its page of the site says why it was granted its credit."""
+    """A result's columns; its page on the site explains its credit."""
 
     claimed = rounded("claimed_credit", "claimed credit")
     granted = rounded("granted_credit", "granted credit")

@@ -28,7 +28,7 @@ class Experiment(models.Model):
     scenario = models.JSONField(null=True)
     fault = models.CharField("why it has no scenario", max_length=500, blank=True)
     days = models.FloatField(default=30, validators=[MinValueValidator(0.01), MaxValueValidator(DAYS_MAX)])
-    # What is varied from run to run, for the axis of a chart; empty: policies, or nothing
+    # The value that varies from run to run, for the axis of a chart; empty: policies, or nothing
     parameter = models.CharField(max_length=40, blank=True)
     share_token = models.CharField(max_length=32, null=True, blank=True, unique=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

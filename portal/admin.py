@@ -20,7 +20,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from portal.models import ApiToken, ClientKey, Host, User
 
-# Two-factor login counts here too. Until somebody is signed in there, the admin has no login of its own.
+# Two-factor login counts here too. The admin has no login page of its own; it uses the site's.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 for model in (Group, EmailAddress, Authenticator, UserSession):
@@ -92,7 +92,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
 
 @admin.register(Host)
 class HostAdmin(ModelAdmin):
-    """Computers: what they reported is read only, what their owner chose can be changed."""
+    """Computers: reported values are read only, the owner's choices can be changed."""
 
     list_display = ("name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
     list_filter = ("os_name",)
@@ -118,7 +118,7 @@ class HostAdmin(ModelAdmin):
 
 @admin.register(ClientKey)
 class ClientKeyAdmin(ReadOnlyAdmin):
-    """Keys of BOINC clients, of which the site knows only hashes."""
+    """Keys of BOINC clients; the site stores only their hashes."""
 
     list_display = ("hint", "user", "host", "origin", "created_at", "last_used_at", "revoked_at")
     list_filter = ("origin",)
@@ -139,7 +139,7 @@ class ClientKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
-    """Tokens of the REST API, of which the site knows only hashes."""
+    """Tokens of the REST API; the site stores only their hashes."""
 
     list_display = ("hint", "user", "name", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user",)

@@ -21,7 +21,7 @@ _ = get_resolver().url_patterns
 # Each connection is an open file, and a shell's usual limit of 1,024 is less than a process has connections.
 _few_files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-# What is loaded by now stays: 170,000 objects. A full garbage collection needs 80 ms for them, in which this process
-# answers nobody; frozen, they are passed over.
+# The 170,000 objects loaded by now stay. A full garbage collection needs 80 ms for them, and this process answers
+# nothing meanwhile; frozen objects are skipped.
 gc.collect()
 gc.freeze()

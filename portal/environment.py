@@ -96,7 +96,7 @@ def number(name: str, default: float, *, low: float, high: float) -> float:
 
 
 def secret(name: str) -> str:
-    """The variable ``name``, or what the file that ``name``_FILE names holds."""
+    """The variable ``name``, or the content of the file that ``name``_FILE names."""
     file = text(f"{name}_FILE")
     if not file:
         return text(name)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from portal.wire import credentials
 
 MAX_NAME_CHARS: Final = 100
-"""Of what a volunteer calls themselves or a computer."""
+"""The longest name of a volunteer or a computer."""
 
 
 def new_token() -> str:
@@ -42,7 +42,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     email = models.EmailField("e-mail address", unique=True, max_length=254)
     name = models.CharField("display name", max_length=MAX_NAME_CHARS, blank=True)
-    # A slow hash over md5(password + e-mail), which is what a BOINC client sends; see portal/wire/credentials.py.
+    # A slow hash over md5(password + e-mail), which a BOINC client sends; see portal/wire/credentials.py.
     client_password = models.CharField(max_length=200, blank=True, editable=False)
     # The address that client_password was made with: another one means that the value is stale.
     client_password_email = models.EmailField(max_length=254, blank=True, editable=False)
@@ -79,13 +79,13 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def current_client_password(self) -> str:
-        """The slow hash that a client's login is checked against; empty if there is none for the present address."""
+        """The slow hash against which a client's login is checked; empty if there is none for the present address."""
         if self.client_password_email == self.email:
             return self.client_password
         return self.next_client_password if self.next_client_password_email == self.email else ""
 
     def set_password(self, raw_password: str | None) -> None:
-        """Set the web password and, with it, what the person's BOINC clients log in with."""
+        """Set the web password and, with it, the password value of the person's BOINC clients."""
         super().set_password(raw_password)
         self.remember_client_password(raw_password)
 
@@ -101,7 +101,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         self.expect_email(raw_password, "" if awaited == self.email else awaited)
 
     def expect_email(self, raw_password: str | None, email: str) -> None:
-        """Have the clients' login ready for ``email``, which the person wants to change to; empty: for none."""
+        """Prepare the clients' password value for ``email``, the person's next address; empty: forget it."""
         self.next_client_password, self.next_client_password_email = _client_password(raw_password, email)
 
 
@@ -213,7 +213,7 @@ class ClientKey(models.Model):
 
 
 class ApiToken(models.Model):
-    """A token for the REST API; only its hash is kept. It gives access to what its scopes name, and nothing else."""
+    """A token for the REST API; only its hash is kept. It gives access only to its scopes."""
 
     class Scope(models.TextChoices):
         HISTORY = "read:history", "daily history and its sums"
@@ -241,7 +241,7 @@ class ApiToken(models.Model):
 
     @property
     def scope_names(self) -> list[str]:
-        """What it reads, in words."""
+        """The token's access, in words."""
         return [str(scope.label) for scope in self.Scope if scope in self.scopes]
 
 
@@ -277,7 +277,7 @@ class MailChoice(models.Model):
 
 
 class SentMail(models.Model):
-    """A thing that a volunteer was told of by mail, and is not told again, also when a task runs twice."""
+    """A mail's subject matter that the volunteer was already told, so that a task that runs twice sends one mail."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="sent_mails", db_index=False)
     # The kind and what it was about: "silence", "17 2026-03-01T08:00:00+00:00"; "weekly_summary", "2026-W09"

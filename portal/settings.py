@@ -77,7 +77,7 @@ SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, 
 
 # How often beat looks for results that are late or reported, and, at a third of that rate, for finished workunits.
 TRANSITIONER_EVERY_SECS = env.integer("TRANSITIONER_EVERY_SECS", 5, low=1, high=3600)
-# Workunits that a validator judges in one transaction; fewer where it has to read their output files.
+# Workunits that a validator decides in one transaction; fewer where it has to read their output files.
 VALIDATOR_BATCH = env.integer("VALIDATOR_BATCH", 5000, low=1, high=20_000)
 VALIDATOR_FILES_BATCH = env.integer("VALIDATOR_FILES_BATCH", 100, low=1, high=20_000)
 # How often beat looks for work for validators, and how long a validator runs before it makes room for other tasks.
@@ -85,7 +85,7 @@ VALIDATOR_EVERY_SECS = env.integer("VALIDATOR_EVERY_SECS", 5, low=1, high=3600)
 VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
 # Validators that may work on one app at the same time.
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
-# Apps whose validators have a queue of their own, validator.<short name of the app>: start workers for them.
+# Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
 
 # Requests to the REST API, per volunteer.
@@ -96,7 +96,7 @@ API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 120, low=1, hig
 # Experiments that a volunteer may keep, and runs of theirs that may wait or run at once.
 EMULATOR_EXPERIMENTS_MAX = env.integer("EMULATOR_EXPERIMENTS_MAX", 100, low=1, high=100_000)
 EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
-# A run's limits: processor time and memory. It has a process of its own.
+# A run's limits: processor time and memory. Each run is a separate process.
 EMULATOR_RUN_SECS_MAX = env.integer("EMULATOR_RUN_SECS_MAX", 300, low=1, high=800)
 EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=256 * 1024**2, high=64 * 1024**3)
 
@@ -119,7 +119,7 @@ def _kept_secret(name: str) -> str:
 SECRET_KEY = _kept_secret("SECRET_KEY")
 # Encrypts account keys at projects; changing it makes those unreadable, so it is not SECRET_KEY.
 ACCOUNT_KEY_SECRET = _kept_secret("ACCOUNT_KEY_SECRET")
-# Certifies what may be uploaded; with another value, the outputs of jobs in progress are refused.
+# Certifies uploads; with another value, the outputs of jobs in progress are refused.
 UPLOAD_SECRET = _kept_secret("UPLOAD_SECRET")
 
 # --- PostgreSQL, broker, cache ----------------------------------------------------------------------
@@ -163,7 +163,7 @@ CACHES = {
 
 CELERY_BROKER_URL = BROKER_URL
 CELERY_TASK_IGNORE_RESULT = True
-# A worker may be killed in mid-task: tasks are safe to run twice and are then handed out again.
+# A worker may be killed during a task: tasks are safe to run twice, and are then queued again.
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = 900
@@ -284,7 +284,7 @@ if "account_manager" in ROOMS:
     )
 if "project" in ROOMS:
     CLIENT_PATHS |= by_path(
-        # A client reports all its failed jobs at once, with their stderr. Were the rest of a long message refused, it
+        # A client reports all its failed jobs at once, with their stderr. If a long message were refused, the client
         # would send all of it again, for ever.
         ClientPath(
             "/project/scheduler",
@@ -300,7 +300,7 @@ if "project" in ROOMS:
         ClientPath("/project/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
         ClientPath("/project/create_account.php", "portal.clients.web_rpc.create_account", "error"),
     )
-# The time limits of a client's body, beyond what its length needs, and of its answer.
+# The time limits of a client's body, beyond the time that its length needs, and of its answer.
 CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)
 CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
 REST_FRAMEWORK = {

@@ -17,7 +17,7 @@ django.setup(set_prefix=False)
 application = import_string("django.core.handlers.wsgi.WSGIHandler")()
 # Imports all views now: the first client need not wait for them, and a broken one ends the start.
 _ = get_resolver().url_patterns
-# What is loaded by now stays: 170,000 objects. A full garbage collection needs 80 ms for them, in which this process
-# answers nobody; frozen, they are passed over.
+# The 170,000 objects loaded by now stay. A full garbage collection needs 80 ms for them, and this process answers
+# nothing meanwhile; frozen objects are skipped.
 gc.collect()
 gc.freeze()

@@ -86,7 +86,7 @@ class PlanClassAdmin(ModelAdmin):
         return AppVersion.objects.filter(plan_class=obj.name).exists()
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        # Deleting many at once asks nobody whether they are used.
+        # Deleting many at once does not check whether they are used.
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
 
 

@@ -32,13 +32,13 @@ def finish() -> None:
 
 @shared_task
 def delete_files() -> None:
-    """Delete the files that nobody needs any more."""
+    """Delete the files that are no longer needed."""
     file_deleter.run(timezone.now())
 
 
 @shared_task
 def archive() -> None:
-    """End what can never be sent, and purge what has been finished for long enough."""
+    """End results that can never be sent, and purge workunits that have been finished for long enough."""
     now = timezone.now()
     unsendable.run(now)
     purge.run(now)

@@ -1,6 +1,6 @@
 """Erase accounts whose grace period is over: history, computers, notes, keys and settings, in one transaction each.
 
-Only sums over all volunteers remain, which name nobody: the account's days are added to them before they are deleted.
+Only anonymous sums over all volunteers remain: the account's days are added to them before they are deleted.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _confirm(request: HttpRequest, user: User, due_at: dt.datetime) -> None:
 @require_safe
 @login_required
 def data(request: HttpRequest) -> HttpResponse:
-    """What is held about me? Have a copy of it made, and close the account."""
+    """The data stored about the user: request a copy, and close the account."""
     user = signed_in(request)
     context = {"copy": _copy_of(user), "grace_days": GRACE.days, "kept_days": copies.KEPT.days}
     template = "accounting/_data_copy.html" if request.headers.get("HX-Request") == "true" else "accounting/data.html"

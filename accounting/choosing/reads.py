@@ -130,7 +130,7 @@ def computer_of(host: Host, ledger: HostLedger | None, rows: Mapping[int, HostPr
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the volunteer's computers gave a project: micro-credits, micro-seconds of run time, jobs."""
+    """The work of the volunteer's computers for a project: micro-credits, micro-seconds of run time, jobs."""
 
     credit: int
     run_time: int

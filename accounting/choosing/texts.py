@@ -28,13 +28,13 @@ _TEXTS: Final[dict[Verdict, str]] = {
     Verdict.UNFIT: "It has no program for this computer, or none for the processors that it may use.",
     Verdict.NO_ACCOUNT: "There is no account at the project yet.",
     Verdict.DOWN: "The project is down. {reason}",
-    Verdict.ENDED: "It takes no computers any more.",
+    Verdict.ENDED: "It no longer takes computers.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """How one project came out for a computer. ``part``: of the computer's work, 0 to 1; None if it is not chosen."""
+    """The verdict on one project for a computer. ``part``: of the computer's work, 0 to 1; None if not chosen."""
 
     project: Project
     score: Score
@@ -48,7 +48,7 @@ class Why:
 
     @property
     def has_points(self) -> bool:
-        """Whether points decided: they do not for what is forbidden, impossible or picked by hand."""
+        """Whether points decided: they do not for projects that are forbidden, impossible or picked by hand."""
         return self.score.draw != 0
 
 

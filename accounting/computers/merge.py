@@ -37,7 +37,7 @@ class MergeRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a merge would join.
+    """The data that a merge would combine.
 
     Amounts are micro-credits, micro-seconds and whole jobs of the older record.
     """
@@ -101,7 +101,7 @@ def candidates(host: Host) -> list[Candidate]:
 
 
 def preview(owner_id: int, host_id: int, other_id: int) -> Preview:
-    """What merging the two would join; raises MergeRefused."""
+    """A preview of merging the two; raises MergeRefused."""
     older, newer, older_life, newer_life = _judge(owner_id, host_id, other_id)
     totals = list(HostProject.objects.filter(host=older).values_list("credited", "pending"))
     credited = reduce(Totals.plus, (Totals(*amounts) for amounts, _ in totals), NO_WORK)
@@ -134,9 +134,9 @@ def _judge(owner_id: int, host_id: int, other_id: int) -> tuple[Host, Host, Life
 
 
 def merge(owner_id: int, host_id: int, other_id: int) -> Host:
-    """Join the two computers and return the one that stays; raises MergeRefused.
+    """Merge the two computers and return the one that stays; raises MergeRefused.
 
-    Safe to repeat: two computers that are joined already stay as they are.
+    Safe to repeat: two computers that are already merged stay as they are.
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)

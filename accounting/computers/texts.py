@@ -1,4 +1,4 @@
-"""How a computer's client runs, in words, from what it last said of itself (HostLedger.contact)."""
+"""How a computer's client runs, in words, from its last report about itself (HostLedger.contact)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.templatetags.display import nbytes, percent
 
 @dataclass(frozen=True, slots=True)
 class ClientFact:
-    """A line of the page: what it is, its value, and more on it in small print."""
+    """A line of the page: label, value, and details in small print."""
 
     name: str
     text: str
@@ -26,7 +26,7 @@ _RUN_MODES: Final = {
 
 
 def client_facts(contact: Mapping[str, Any]) -> list[ClientFact]:
-    """What is known of it; a value that the client did not send, or that cannot be, is left out."""
+    """The known values; a value that the client did not send, or that is impossible, is left out."""
     times, net = _mapping(contact, "time_stats"), _mapping(contact, "net_stats")
     found = []
     if mode := _RUN_MODES.get(str(contact.get("run_mode"))):

@@ -24,7 +24,7 @@ from portal.people.access import get_own_host, signed_in
 @require_safe
 @login_required
 def computers(request: HttpRequest) -> HttpResponse:
-    """Which computers do I have, and what did each of them do?"""
+    """The list of the user's computers and their work."""
     page, retired_page = request.GET.get("page", "1"), request.GET.get("retired_page", "1")
     hosts = reads.read_hosts(signed_in(request), timezone.now(), page, retired_page)
     asked = request.headers.get("HX-Target", "")
@@ -41,7 +41,7 @@ def computers(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def host(request: HttpRequest, pk: int) -> HttpResponse:
-    """What is this computer, how does it do, and what shall it do?"""
+    """The page of one computer: its hardware, its state and the owner's wishes."""
     found = get_own_host(signed_in(request), pk)
     if found.merged_into_id is not None:
         return redirect("host", found.merged_into_id)
@@ -79,7 +79,7 @@ def _in_use(request: HttpRequest, pk: int) -> Host:
 @require_POST
 @login_required
 def host_settings(request: HttpRequest, pk: int) -> HttpResponse:
-    """Rename a computer and say where it stands."""
+    """Rename a computer and set its venue."""
     found = _in_use(request, pk)
     form = HostForm(request.POST)
     if form.is_valid():
@@ -138,7 +138,7 @@ def host_unretire(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def host_merge(request: HttpRequest, pk: int) -> HttpResponse:
-    """Choose another record of the same computer, see what would be joined, and join them."""
+    """Choose another record of the same computer, see a preview, and merge the two."""
     user = signed_in(request)
     found = get_own_host(user, pk)
     chosen = request.POST.get("with") or request.GET.get("with")

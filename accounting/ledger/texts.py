@@ -70,7 +70,7 @@ _TEXTS: Final[dict[str, NoteText]] = {
         "This computer reported {amount} more than it can have done since its last reports.",
         "What exceeds the possible by more than a day of work does not count.",
         "Look whether its processors and GPUs are described rightly on this page. If you copied BOINC's folder to "
-        "another computer, attach that one again so that it gets an identity of its own.",
+        "another computer, attach that one again so that it gets a separate identity.",
         is_loss=True,
     ),
 }

@@ -222,7 +222,7 @@ def _rows_after(
 
 
 def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> dict[int, ReportedProject]:
-    """The request's projects that we know, by id. If a project comes twice, the first one counts."""
+    """The request's known projects, by id. If a project comes twice, the first one counts."""
     listed: dict[int, ReportedProject] = {}
     for project in request.projects:
         known = projects.by_url.get(project.url)
@@ -237,7 +237,7 @@ def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> di
 
 
 def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime) -> dict[str, Any]:
-    """What the client said of a project, for the owner's pages and the next choice."""
+    """The client's report about a project, for the owner's pages and the next choice."""
     return {
         "at": int(now.timestamp()),
         "troubles": troubles,

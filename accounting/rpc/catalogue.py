@@ -43,9 +43,9 @@ class Catalogue:
     by_url: dict[str, CatalogueProject]
     # (title, urgent until) of announcements that replies carry
     urgent: tuple[tuple[str, dt.datetime], ...]
-    # What the choice is made from, by id
+    # The candidates of the choice, by id
     facts: tuple[ProjectFacts, ...] = field(init=False)
-    # Projects where each volunteer has a key of their own; and others that have no account to share
+    # Projects where each volunteer has a separate key; and others that have no account to share
     with_own_keys: tuple[CatalogueProject, ...] = field(init=False)
     without_account: frozenset[int] = field(init=False)
 

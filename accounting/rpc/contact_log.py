@@ -77,7 +77,7 @@ def summarise(
 
 
 def _account(entry: AccountEntry, known: Mapping[str, Known], troubles: Mapping[int, StoredTroubles]) -> dict[str, Any]:
-    """What the answer says of one project; ``project`` is its id, or the URL of one that this site does not know."""
+    """The answer about one project; ``project`` is its id, or its URL if this site does not know it."""
     project = known.get(entry.url)
     said: dict[str, Any] = {"project": entry.url if project is None else project.id}
     if entry.detach or entry.detach_when_done:

@@ -33,7 +33,7 @@ _SAME_NAME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The host's columns to write, as JSON has them, and the hardware as the ledger sees it (None: not told)."""
+    """The host's columns to write, as in JSON, and the hardware as the ledger sees it (None: not reported)."""
 
     columns: dict[str, Any]
     machine: Machine | None
@@ -74,7 +74,7 @@ def appearance_of(request: AccountManagerRequest) -> HostDescription:
 
 
 def describe(request: AccountManagerRequest) -> Description:
-    """What to store of the computer; what the request does not say stays as it is."""
+    """The description to store; fields that are not in the request stay as they are."""
     hardware = request.hardware()
     said = {
         "hardware_digest": f"\\x{description_digest(request).hex()}",

@@ -1,4 +1,4 @@
-"""What a client is told: its projects and their shares, its owner's wishes, preferences, and when to call again.
+"""Instructions for a client: its projects and their shares, its owner's wishes, preferences, the next contact.
 
 Source: BOINC protocol, AM RPC reply. A project that is merely left out stays attached. So a project that is not wanted
 any more is named, with an order to detach once its jobs are done.
@@ -27,7 +27,7 @@ from accounting.wire.requests import AccountManagerRequest, ReportedProject, can
 from portal.clients.settings_cache import once
 from portal.people.accounts import weak_key
 
-# Detach orders for projects that we do not know; a client with more gets the rest next time.
+# Detach orders for unknown projects in one reply; a client with more gets the rest next time.
 MAX_UNKNOWN: Final = 50
 NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
@@ -178,7 +178,7 @@ def _entry(
     wishes: HostWishes,
     share: float,
 ) -> AccountEntry:
-    # A client starts its counters from what it is handed at the attach; see the ledger's offer().
+    # A client starts its counters from the totals that it gets at the attach; see the ledger's offer().
     totals = (row.handed or row.credited) if row is not None else NO_WORK
     user_total, user_avg = account.user_totals.get(project.id, (0, 0.0))
     return AccountEntry(
@@ -199,7 +199,7 @@ def _entry(
 
 
 def _unknown(request: AccountManagerRequest, projects: catalogue.Catalogue) -> list[AccountEntry]:
-    """Detach orders for projects that were attached through us and that we do not know (any more)."""
+    """Detach orders for projects that were attached through us and that we do not (or no longer) know."""
     urls = dict.fromkeys(
         url
         for project in request.projects
@@ -221,7 +221,7 @@ def _canonical(url: str) -> str | None:
 def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
     """When to call again: soon after an attach, as clients take shares from the second reply on only.
 
-    A client that does not do as told (a refused signature, say) is asked back at doubling intervals.
+    A client that does not follow them (because it refuses a signature, say) is asked back at doubling intervals.
     """
     site = _site()
     if outcome.first_contact:
@@ -245,7 +245,7 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
 
 
 def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
-    """Messages for the client's log: urgent announcements, and what its owner should act upon."""
+    """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
     projects = outcome.projects
     announcements = [title for title, until in projects.urgent if now < until]
     if not outcome.shares:

@@ -3,7 +3,7 @@
 The write locks the hosts' ledgers and records first. In a batch it does not wait: hosts whose rows another transaction
 holds are left out, and written by a statement of their own, which waits. A host's rows are changed only if its ledger's
 ``contacts`` is what was read. Rows are locked in this order: the host's ledger, the host, its projects by host and id,
-its days by host and project. Whoever else writes these rows, such as merging, locks the host's ledger first.
+its days by host and project. Other code that writes these rows, such as merging, locks the host's ledger first.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ READ_BY_HOST: Final = Statement(
     + " WHERE h.id = %(host_id)s::bigint"
 )
 
-# What each request writes of its ledger (n), of its projects (p), days (d), notes (o), answers (a) and description (e).
+# The columns that a request writes: ledger (n), projects (p), days (d), notes (o), answers (a), description (e).
 _WRITE: Final = """
 WITH ledger AS MATERIALIZED (
   SELECT n.*

@@ -57,7 +57,7 @@ class Account:
     platform: str = ""
     device_types: tuple[str, ...] = ()
     excluded_types: tuple[str, ...] = ()
-    # What it was answered last, and how often (accounting/rpc/contact_log.py)
+    # Its last answer, and how often it was given (accounting/rpc/contact_log.py)
     answered: LastAnswer = NOTHING_ANSWERED
     projects: dict[int, ProjectState] = field(default_factory=dict)
     wishes: dict[int, HostWishes] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Account:
 
 
 class AccountRow(NamedTuple):
-    """What the read returns for one request; JSON as text."""
+    """The row that the read returns for one request; JSON as text."""
 
     n: int
     user_id: int
@@ -240,7 +240,7 @@ class Write(Query):
     ``rows``: the host's project rows to write; ``states``: what the client said of each listed project, for the pages.
     ``answer``: what the client is answered, as `contact_log.summarise` says it; a row only if it is not as before.
     ``described``: the computer's new description, if it has one.
-    The reply is to carry the wishes as they are in ``account``: that they were told is stored here.
+    The reply must carry the wishes as they are in ``account``: they are stored as told here.
     """
 
     account: Account
@@ -293,7 +293,7 @@ class Write(Query):
         return [each.account.host_id in written or APART for each in several]
 
     def suspensions(self) -> set[int]:
-        """Projects whose suspension the client was told of, and whose end it has to be told of.
+        """Suspended projects that the client was told of; it has to be told of the end of each suspension.
 
         A client that still has it suspended may not have got the reply that ended it.
         """

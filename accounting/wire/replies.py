@@ -41,7 +41,7 @@ class PreferenceSet:
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """A complete set of preferences: what is left out goes back to the client's default.
+    """A complete set of preferences: a field that is left out goes back to the client's default.
 
     mod_time in Unix seconds.
     """
@@ -61,7 +61,7 @@ class RssFeed:
 
 @dataclass(slots=True)
 class AccountEntry:
-    """One <account>: a project that the client shall be attached to, and how.
+    """One <account>: a project that the client should be attached to, and how.
 
     resource_share None: the project's own. suspend None: leave it as it is. user_total_ec in credits,
     user_avg_ec in credits a day; totals in KINDS' order and units.
@@ -85,7 +85,7 @@ class AccountEntry:
 
 @dataclass(slots=True)
 class AccountManagerReply:
-    """A reply that grants what was asked.
+    """A reply to a successful request.
 
     signing_key is the public key's text; host_token goes into <opaque>.
     """
@@ -183,7 +183,7 @@ def _verbatim(tag: str, text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _account_head(url: str, url_signature: str) -> str:
-    """What is the same for everybody who is attached to a project."""
+    """The part that is the same for every client attached to a project."""
     if len(url.encode()) > MAX_FIELD:
         raise ValueError(f"url is longer than {MAX_FIELD} bytes")
     head = f"<account>\n<url>{_escape_markup(url)}</url>\n"

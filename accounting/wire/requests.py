@@ -21,7 +21,7 @@ from portal.wire.hardware import Hardware, free_disk, hardware_digest, parse_har
 from portal.wire.scanner import Fields, ProtocolError, TagScanner, as_int, as_text, clip, flag, float_or_none, row_of
 
 MAX_PROJECTS: Final = 200
-"""Projects that are read; more are passed over and counted in `projects_left_out`."""
+"""Projects that are read; more are skipped and counted in `projects_left_out`."""
 MAX_PROJECTS_SENT: Final = 1000
 """More than this is an attack and refused."""
 MAX_NO_WORK: Final = 32
@@ -45,7 +45,7 @@ _SECTIONS: Final = frozenset(
 )  # fmt: skip
 # Tags that cannot be inside a project: they end one that was never closed.
 _NOT_IN_PROJECT: Final = _SECTIONS | {b"/" + _ROOT}
-# Of a project, in the order that clients print them; not all of them print what is behind the share.
+# The tags of a project, in the order in which clients print them; not all clients print those after the share.
 _PRINTED_KINDS: Final = ("cpu_ec", "cpu_time", "gpu_ec", "gpu_time", "njobs_success", "njobs_error")
 _PROJECT_TAGS: Final = (
     b"url", b"project_name", b"suspended_via_gui", b"hostid", b"not_started_dur", b"in_progress_dur",
@@ -263,7 +263,7 @@ def _project(fields: Fields) -> ReportedProject:
 
 
 def _reported(texts: Sequence[bytes | None], account_key: bytes | None, no_work: Sequence[bytes]) -> ReportedProject:
-    """A project of the texts of _PROJECT_TAGS, in that order; None for what was not sent."""
+    """Make a project from the texts of _PROJECT_TAGS, in that order; None for a tag that was not sent."""
     url, name, suspended, hostid, not_started, in_progress, managed, no_new, detach, ended, share, failures = texts[:12]
     totals, fault = _totals(texts[12:])
     return ReportedProject(
@@ -306,7 +306,7 @@ def _totals(six: Sequence[bytes | None]) -> tuple[Totals | None, str | None]:
 
 
 def _fault(totals: Mapping[str, bytes | None]) -> str | None:
-    """The first thing wrong with totals that cannot be used; None if there are none."""
+    """The first fault of totals that cannot be used; None if there are no totals."""
     if all(text is None for text in totals.values()):
         return None
     for kind in KINDS:
@@ -336,7 +336,7 @@ def _int(raw: bytes | None, low: int, high: int) -> int:
 
 
 def _numbers(names: Mapping[bytes, str], raw: bytes, high: float) -> dict[str, float]:
-    """Name -> number for each element of these names, but for what is no number from -1 (unknown) to high."""
+    """Name -> number for each element of these names whose value is a number from -1 (unknown) to high."""
     numbers = {}
     for tag, text in _NUMBER.findall(raw, 0, _MAX_STATS):
         if tag in names:

@@ -1,1 +1,1 @@
-"""Measurements of the validator, run by ``manage.py bench`` in a database of their own."""
+"""Measurements of the validator, run by ``manage.py bench`` in a separate database."""

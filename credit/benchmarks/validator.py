@@ -86,7 +86,7 @@ def _floor_rate() -> float:
 
 
 def _settle() -> None:
-    """What was only just loaded is written out before anything is measured."""
+    """Write freshly loaded data to disk before the measurement."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
         cursor.execute("CHECKPOINT")

@@ -1,7 +1,7 @@
 """Running averages, with and without variance (credit document, "Computing averages").
 
-The first N samples count evenly, later ones with a constant weight A, so that an average follows what it measures. A
-sample after the first counts at most X times the average so far. What was never measured is None, never 0.
+The first N samples count evenly, later ones with a constant weight A, so that an average follows changes. A
+sample after the first counts at most X times the average so far. A value that was never measured is None, never 0.
 """
 
 from __future__ import annotations

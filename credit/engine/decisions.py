@@ -23,7 +23,7 @@ _FAILED_SANITY_CHECK: Final = (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE)
 
 @dataclass(slots=True)
 class Decision:
-    """What a workunit's valid results are granted, and the claim of each, in the order they were given."""
+    """The grant of a workunit's valid results, and the claim of each, in the order of the input."""
 
     grant: Grant
     claims: list[Explanation]

@@ -17,7 +17,7 @@ class ClaimRule(IntEnum):
     Those below 10 claim the default (``LEFT_OUT``: nothing); those up to ``ZERO_ELAPSED`` give no samples either.
     """
 
-    NO_VERSION = 1  # nothing known of what it ran on
+    NO_VERSION = 1  # the program and the devices are unknown
     ABOVE_BOUND = 2  # sanity check
     IMPOSSIBLE = 3  # a run time or speed that no computer has
     ZERO_ELAPSED = 4
@@ -77,12 +77,12 @@ class Grant:
 
     @property
     def code(self) -> int:
-        """What the result's column ``grant_rule`` stores."""
+        """The value for the result's column ``grant_rule``."""
         return self.rule + CUT if self.is_cut else int(self.rule)
 
 
 def grant_rule_of(code: int) -> tuple[GrantRule, bool]:
-    """The rule, and whether the maximum cut the grant, from what is stored; ValueError for an unknown code."""
+    """The rule, and whether the maximum cut the grant, from the stored code; ValueError for an unknown code."""
     return GrantRule(code & ~CUT), bool(code & CUT)
 
 

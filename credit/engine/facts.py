@@ -1,4 +1,4 @@
-"""What the engine is given, and the statistics that it updates.
+"""The engine's input, and the statistics that it updates.
 
 Times are Unix seconds. A number that is not known (a client sent none) is NaN. ``HostVersionFacts`` and
 ``VersionFacts`` are changed in place: the caller loads them, lets the engine decide workunit after workunit, and
@@ -33,7 +33,7 @@ class ReplicaRule(StrEnum):
 
 
 class ProcessorType(StrEnum):
-    """What a version computes on, by BOINC's names; never guessed from a plan class."""
+    """The processors that a version uses, by BOINC's names; never guessed from a plan class."""
 
     CPU = "CPU"
     NVIDIA = "NVIDIA"
@@ -65,7 +65,7 @@ class AppFacts:
 
 @dataclass(slots=True)
 class VersionFacts:
-    """A version's statistics as read at the start of a pass, and what the pass adds to them.
+    """A version's statistics as read at the start of a pass, and the pass's additions to them.
 
     ``pfc`` stays as it is during a pass. ``samples`` (of PFC / fpops_est) and ``grants`` (time the job was sent,
     credit) collect, in order, what has to be added afterwards, under a lock, to the averages as they are then. Where
@@ -92,7 +92,7 @@ class VersionFacts:
 
 @dataclass(slots=True)
 class HostVersionFacts:
-    """What is known of a version on a host, or of a host's own programs (anonymous platform) of a processor type.
+    """The statistics of a version on a host, or of a host's own programs (anonymous platform) of a processor type.
 
     ``pfc``: PFC / fpops_est. ``et``: elapsed seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None
     until the first job of a spell of probation is sent. ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts

@@ -16,7 +16,7 @@ from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.rules import Rules
 
 FAILED_BENCHMARK_FLOPS: Final = 1e9
-"""What a client reports whose benchmark failed or was skipped."""
+"""The value that a client reports if its benchmark failed or was skipped."""
 
 
 @dataclass(frozen=True, slots=True)

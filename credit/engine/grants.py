@@ -1,4 +1,4 @@
-"""What a workunit is granted from its valid results' claims (credit document, "Claimed and granted credit")."""
+"""A workunit's grant from its valid results' claims (credit document, "Claimed and granted credit")."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
 
 
 def late_grant(canonical_credit: float) -> Grant:
-    """What a valid result gets that comes after its workunit was decided: the same as the others."""
+    """The grant of a valid result that comes after its workunit was decided: the same as the others'."""
     return Grant(canonical_credit, GrantRule.LATE_GETS_CANONICAL)
 
 

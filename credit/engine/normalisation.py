@@ -14,7 +14,7 @@ from credit.engine.rules import Rules
 
 @dataclass(slots=True)
 class Normalisation:
-    """What a feeder pass finds: the scale of every version (None: it has none), by version id, and the least average.
+    """The outcome of a feeder pass: the scale of every version (None: it has none), by id, and the least average.
 
     ``min_avg_pfc`` None: not enough is known; the app keeps what it has. A version that is not in ``scales`` keeps its
     scale (deployed rules only).
@@ -58,7 +58,7 @@ def _level(current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> f
 
 
 def _cross_project(found: Normalisation, current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> None:
-    """An app with GPU versions only, some of which have a factor from elsewhere.
+    """An app with GPU versions only, some of which have a factor set from outside.
 
     The factor holds from the first job: it does not depend on samples of our own. Versions without one are scaled to
     those with one.

@@ -19,7 +19,7 @@ from credit.engine.rules import MAX_CREDIT, credit_of
 
 @dataclass(slots=True)
 class PartialClaim:
-    """What a trickle-up message is granted, and how much of the run time is credited with it."""
+    """The grant for a trickle-up message, and how much of the run time is credited with it."""
 
     grant: Grant
     credited_elapsed_secs: float
@@ -29,7 +29,7 @@ class PartialClaim:
 def claim_partial(
     app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, elapsed_secs: float, now: float
 ) -> PartialClaim | None:
-    """What a trickle-up message that names this run time is granted; None for nothing. Changes nothing.
+    """The grant for a trickle-up message that names this run time, or None. Changes nothing.
 
     ``result`` is the job in progress with what was credited already; its run time is not read. Only for the third
     credit system: the others count what is known at the end.

@@ -1,4 +1,4 @@
-"""What a host's successes and failures do to its record: probation, error rate and jobs per day.
+"""The effect of a host's successes and failures on its record: probation, error rate and jobs per day.
 
 Credit document, "Cheat prevention" and "Error rate, host punishment". The scheduler tells of jobs sent and of reports,
 the transitioner of time-outs, the validator of validity. Each changes its own fields of the record only; the

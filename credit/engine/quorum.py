@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from credit.engine.states import ValidateState
 
 Equal = Callable[[int, int], bool]
-"""Whether the outputs of two results, by their places, agree; a result that does not agree with itself is none."""
+"""Whether the outputs of two results, by their places, agree; a result that disagrees with itself is unfit."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """``states``: the validate state of each result, in order. ``canonical``: the place of the one that stands for all.
+    """``states``: the validate state of each result, in order. ``canonical``: the place of the canonical result.
 
     ``unfit``: places of results that failed their own check: their outputs are not there or make no sense.
     """

@@ -45,7 +45,7 @@ class RulesError(ValueError):
         self.high = high
 
 
-# What an app may replace: lowest and highest value. The names are those of the app's columns.
+# The limits that an app may replace: lowest and highest value. The names are those of the app's columns.
 LIMITS: Final[dict[str, tuple[float, float]]] = {
     "host_avg_samples": (1, 10_000),
     "host_avg_weight": (1e-6, 1),
@@ -151,7 +151,7 @@ class Rules:
         return cls.deployed() if RuleSet(rule_set) is RuleSet.DEPLOYED else cls.published()
 
     def with_limits(self, **limits: float | None) -> Rules:
-        """These rules with an app's own limits (the names in ``LIMITS``); None keeps what the set says.
+        """These rules with an app's own limits (the names in ``LIMITS``); None keeps the set's value.
 
         Raises RulesError for a value out of range, TypeError for a name that is no limit.
         """

@@ -31,7 +31,7 @@ class Outcome(IntEnum):
 
 
 class ValidateState(IntEnum):
-    """What the validator said of a result."""
+    """The validator's decision on a result."""
 
     INIT = 0
     VALID = 1

@@ -46,7 +46,7 @@ def make_history(owner: User, now: dt.datetime) -> int:
 
 
 def _computer(host: Host) -> Computer:
-    """As the simulation knows it; a system that the app has no version for counts as Linux."""
+    """The platform in the simulation; a system that the app has no version for counts as Linux."""
     types = {kind.processor_type for kind in KINDS if kind.processor_type != ProcessorType.CPU}
     gpu: dict[str, Any] = next((c for c in host.coprocs if c.get("type") in types), {})
     platform = host.platform_name if host.platform_name == WINDOWS else LINUX

@@ -56,7 +56,7 @@ def drift(outcomes: Sequence[Outcome], per_jobs: int = 1000) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What cheating brought: the mean grant of cheats over that of honest hosts in the same stretch of jobs.
+    """The gain from cheating: the mean grant of cheats / that of honest hosts in the same stretch of jobs.
 
     ``early``: the cheats' first ``until`` results; ``late``: those after; 0 if there are none. ``greatest``: the
     largest grant for an impossible run time, over the default of that moment; 0 if none was reported.
@@ -68,7 +68,7 @@ class Gain:
 
 
 def cheat_gain(outcomes: Sequence[Outcome], cheat: Cheat, until: int = 500) -> Gain:
-    """What this cheat gained, relative to honest hosts. Raises ValueError if there are no cheats or no honest hosts."""
+    """This cheat's gain relative to honest hosts. Raises ValueError if there are no cheats or no honest hosts."""
     cheats = [outcome for outcome in outcomes if outcome.cheat is cheat]
     honest = [outcome for outcome in outcomes if outcome.cheat is Cheat.NONE]
     if not cheats or not honest:

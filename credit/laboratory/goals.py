@@ -25,7 +25,7 @@ JOBS_MAX: Final = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A goal: what was measured (mean over the seeds and the worst of them), its bound, None if it has none."""
+    """A goal: the measured value (mean over the seeds and the worst of them), and its bound, if it has one."""
 
     name: str
     measured: float
@@ -104,7 +104,7 @@ def _goal(
 
 
 def _cheat_goals(rules: Rules, seeds: Sequence[int], replicas: int, check: bool) -> list[Goal]:
-    """What each cheat gains over honest hosts, and the document's two promises about it."""
+    """Each cheat's gain over honest hosts, and the document's two promises about it."""
     way = f"{'two replicas' if replicas == 2 else 'single results'}{', host_scale_check' if check else ''}"
     found = {
         cheat: [

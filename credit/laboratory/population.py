@@ -87,7 +87,7 @@ class Computer:
 
 @dataclass(slots=True)
 class Report:
-    """One result: on which computer, with which program (None: the computer's own), and what was reported."""
+    """One result: its computer, its program (None: the computer's own), and the reported values."""
 
     computer: Computer
     kind: VersionKind
@@ -159,7 +159,7 @@ def make_job(
 
 
 def make_report(rng: Random, computer: Computer, kinds: Sequence[VersionKind], fpops_est: float, size: float) -> Report:
-    """What a computer reports of a job of this ``size`` (1: the usual one)."""
+    """A computer's report of a job of this ``size`` (1: the usual one)."""
     kind_index = rng.choice(computer.kinds(kinds))
     kind = kinds[kind_index]
     peak_flops = kind.avg_ncpus * computer.p_fpops + kind.gpu_usage * computer.gpu_flops

@@ -1,6 +1,6 @@
 """Puts simulated jobs and their reports into the database in bulk, on a clock that is passed in.
 
-For demos, tests and benchmarks. It leaves what the scheduler and the transitioner would have left for the validator:
+For demos, tests and benchmarks. It leaves the same data for the validator as the scheduler and the transitioner:
 workunits, their reported results, and records of the computers that were sent jobs.
 """
 

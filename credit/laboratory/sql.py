@@ -1,4 +1,4 @@
-"""What the simulation writes in place of the scheduler and the transitioner.
+"""The simulation's writes in place of the scheduler and the transitioner.
 
 Only one process simulates, so the order of locks does not matter here.
 """

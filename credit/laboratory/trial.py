@@ -41,7 +41,7 @@ _NO_DAY: Final = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a trial is made of.
+    """The parts of a trial.
 
     ``hosts``: computers, each of a volunteer of its own. ``jobs_per_host_day``: how quickly the stream flows.
     ``pass_jobs``: workunits of a validator pass. ``cheats``: which part of the computers cheats, and how; with

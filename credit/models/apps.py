@@ -1,4 +1,4 @@
-"""Apps with what an operator chooses for them, platforms, and released versions with their statistics."""
+"""Apps with their settings, platforms, and released versions with their statistics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Comparison(models.TextChoices):
 
 
 class VersionAverage(models.TextChoices):
-    """What a version's average of PFC is made of."""
+    """The source of a version's average of PFC."""
 
     MEAN = "mean", "the running average over its jobs"
     MEDIAN = "median", "the median of its computers' averages"
@@ -123,7 +123,7 @@ class Platform(models.Model):
 
 
 class App(models.Model):
-    """An application of this project: what its jobs are, how their outputs are compared, and how credit is granted."""
+    """An application of this project: its jobs, how their outputs are compared, and how credit is granted."""
 
     name = models.CharField("short name", max_length=64, unique=True, validators=[SAFE_NAME])
     user_friendly_name = models.CharField("name", max_length=100)
@@ -260,7 +260,7 @@ class AppVersion(models.Model):
     pfc_n = models.BigIntegerField("samples", default=0, editable=False)
     pfc_avg = models.FloatField("average of PFC / estimate", null=True, blank=True, editable=False)
     pfc_scale = models.FloatField("factor", null=True, blank=True, editable=False)
-    # What its results were granted: credit as volunteers' totals have it, and how many results
+    # The grants of its results: credit as in volunteers' totals, and the number of results
     total_credit = models.FloatField("credit granted in all", default=0, editable=False)
     ngranted = models.BigIntegerField("results granted", default=0, editable=False)
     expavg_credit = models.FloatField("recent average credit per day", default=0, editable=False)

@@ -1,4 +1,4 @@
-"""What was granted: sums and recent averages of volunteers and of computers."""
+"""Granted credit: sums and recent averages of volunteers and of computers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of how a version runs on a computer."""
+"""Statistics of a version on a computer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HIGHEST: Final = {
 
 
 class HostAppVersion(models.Model):
-    """What is known of a version on a host, or of an app on a host's own programs (anonymous platform) of a type.
+    """The statistics of a version on a host, or of an app with a host's own programs (anonymous platform) of a type.
 
     Written by the scheduler (probation at sending, reports), the transitioner (time-outs) and the validator
     (statistics, validity): each its own columns only.

@@ -30,7 +30,7 @@ class Batch(models.Model):
     app = models.ForeignKey(App, models.PROTECT, related_name="batches")
     owner = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="batches")
     name = models.CharField(max_length=100)
-    # What a client of ours gives to make a repeated submission harmless
+    # Sent by the submitter so that a repeated submission has no effect
     request_id = models.CharField(max_length=64, null=True, blank=True, unique=True)
     nworkunits = models.PositiveIntegerField("workunits", default=0)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -223,7 +223,7 @@ class Result(models.Model):
     peak_swap_bytes = models.BigIntegerField(null=True, blank=True)
     peak_disk_bytes = models.BigIntegerField(null=True, blank=True)
     stderr_text = models.TextField(blank=True)
-    # What was cut or missing in its report, each with the field and the limit
+    # Values that were cut or missing in its report, each with the field and the limit
     report_faults = models.JSONField(default=list, blank=True)
     # [{"name", "nbytes", "md5", "path"}, …]: path is that of the default storage
     outputs = models.JSONField(default=list, blank=True)

@@ -14,12 +14,12 @@ from credit.pages import sql
 from credit.pages.task_reads import recent_credit
 
 RECENT_WORKUNITS: Final = 5000
-"""How far back the figures of recent jobs look: a bound on what a visit costs."""
+"""How far back the figures of recent jobs look: a bound on the cost of a visit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """What the newest jobs of a version came to."""
+    """The outcomes of a version's newest jobs."""
 
     ntasks: int
     credit_per_task: float
@@ -51,7 +51,7 @@ def read_apps() -> list[dict[str, Any]]:
 
 
 def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
-    """What the page of an app is filled with; None if there is none of the name. Three statements."""
+    """The data of an app's page; None if there is no app of that name. Three statements."""
     app = App.objects.filter(name=name).first()
     if app is None:
         return None

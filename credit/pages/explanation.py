@@ -21,7 +21,7 @@ class StoredExplanation:
 
 
 def stored_explanation(result: Result) -> Explanation | None:
-    """What the validator kept of the claim; None if none was made."""
+    """The claim as the validator stored it; None if none was made."""
     if result.claim_rule is None:
         return None
     rule = ClaimRule(result.claim_rule)

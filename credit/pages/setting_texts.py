@@ -1,4 +1,4 @@
-"""What each setting of an app and of a version does, for the operator who sets it; with its range where it has one.
+"""The effect of each setting of an app and of a version, for operators; with its range if it has one.
 
 Settings that replace a limit of the rules say so in the model itself.
 """
@@ -11,7 +11,7 @@ APP_TEXTS: Final = {
     "credit_system": "How a job's credit is computed. Statistics are kept whatever you choose, so you can change it.",
     "rule_set": "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit.",
     "version_average": (
-        "What stands for a version when computers are compared. The median keeps a few computers that cheat from "
+        "Represents a version when computers are compared. The median keeps a few computers that cheat from "
         "moving it; it needs computers with enough jobs each."
     ),
     "replica_rule": "What all replicas of a job are granted, if their claims differ.",
@@ -40,12 +40,12 @@ APP_TEXTS: Final = {
         "scheduler.rpc.trickles.grant_partial_credit grants credit while a job runs."
     ),
     "max_jobs_per_day_init": (
-        "Multiplied with a computer's processors of the type. A crash takes one away, a success doubles what is left. "
+        "Multiplied with a computer's processors of the type. A crash takes one away, a success doubles the rest. "
         "From 1 to 100,000."
     ),
-    "one_result_per_user": "So that nobody can agree with themselves. Off only for tests with few computers.",
+    "one_result_per_user": "So no volunteer's results can confirm each other. Off only for tests with few computers.",
     "is_deprecated": (
-        "Computers get no job of it any more, and within an hour those that wait end as “could not be sent”."
+        "Computers get no more jobs of it, and within an hour the waiting ones end as “could not be sent”."
     ),
     "is_non_cpu_intensive": "Its jobs run beside others, one on each computer.",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# What the newest jobs of an app came to, for each version and type of processor.
+# The outcomes of an app's newest jobs, for each version and type of processor.
 RECENT_JOBS: Final = """
 WITH recent AS (SELECT id FROM credit_workunit WHERE app_id = %s ORDER BY id DESC LIMIT %s)
 SELECT r.app_version_id, r.processor_type, count(*),

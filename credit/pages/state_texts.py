@@ -11,7 +11,7 @@ from credit.engine.states import Outcome, ServerState, ValidateState
 
 
 class Stated(Protocol):
-    """What a state is read from: the numbers of ``credit.engine.states``, which are BOINC's."""
+    """The numbers that make up a state, of ``credit.engine.states``, which are BOINC's."""
 
     server_state: int
     outcome: int
@@ -21,7 +21,7 @@ class Stated(Protocol):
 
 
 class Reported(Protocol):
-    """What a failure is read from: ``stderr_text`` begins with the client's message, if it has one."""
+    """The data that explain a failure: ``stderr_text`` begins with the client's message, if it has one."""
 
     client_state: int | None
     exit_status: int | None
@@ -46,7 +46,7 @@ _OUTCOMES: Final[dict[int, StateText]] = {
     Outcome.NO_REPLY: StateText(
         "no reply", "warn", "Nothing was reported before the deadline, so it was given to another computer."
     ),
-    Outcome.DIDNT_NEED: StateText("not needed", "", "It was not needed any more before it was sent."),
+    Outcome.DIDNT_NEED: StateText("not needed", "", "It was no longer needed when it was about to be sent."),
     Outcome.VALIDATE_ERROR: StateText("not checkable", "error", "Its output files could not be read or compared."),
     Outcome.CLIENT_DETACHED: StateText("abandoned", "warn", "The computer was detached, or lost the job."),
 }
@@ -77,7 +77,7 @@ _EXITS: Final = {
     -224: "a file could not be found on the server",
     -221: "a file did not have its announced size",
     -200: "something did not have the size that it should have",
-    -198: "the computer has too little of what it needs",
+    -198: "the computer has too few of the needed resources",
     -197: "it was aborted by hand",
     -192: "a folder could not be made",
     -187: "an output file could not be uploaded",
@@ -127,7 +127,7 @@ _EXITS: Final = {
     208: "one of its sub-tasks failed",
     209: "it still ran too long after its deadline",
 }
-"""What the client gives instead of the program's own code. Source: BOINC's lib/error_numbers.h."""
+"""Codes that the client reports instead of the program's own. Source: BOINC's lib/error_numbers.h."""
 
 _WINDOWS: Final = {
     0x40010004: "it was ended from outside",
@@ -141,7 +141,7 @@ _WINDOWS: Final = {
     0xC0000142: "a library that it needs could not be set up",
     0xC0000374: "it damaged its memory",
     0xC0000409: "it damaged its stack, or gave up",
-    0xE06D7363: "it did not catch an error of its own",
+    0xE06D7363: "it did not catch one of its own errors",
 }
 """Exit codes of Windows, unsigned; the last is Visual C++'s.
 
@@ -172,7 +172,7 @@ def state_text(result: Stated, now: dt.datetime) -> StateText:
 
 
 def reason_text(result: Reported) -> str:
-    """Why it failed, in words: its exit status, and what the client's message adds to it; empty if it did not.
+    """Why it failed, in words: its exit status, and any details from the client's message; empty if it did not.
 
     A file that could not be had has an exit status that says no more, and the message the error of the file. A signal
     has its number as the exit status, as a program's own code has, and only the message tells them apart.
@@ -191,7 +191,7 @@ def reason_text(result: Reported) -> str:
 
 
 def exit_text(status: int | None) -> str:
-    """What an exit status means, in words; empty for 0 and for none. Windows codes may be signed or unsigned."""
+    """The meaning of an exit status, in words; empty for 0 and None. Windows codes may be signed or unsigned."""
     if not status:
         return ""
     if status in _EXITS:

@@ -50,9 +50,9 @@ STATES: Final[dict[str, tuple[str, Callable[[], Q]]]] = {
     ),
     "error": ("Errors", lambda: Q(outcome__in=_FAILED)),
 }
-"""Choices of the list by the name in the address: their label, and what they ask of a result."""
+"""Choices of the list by the name in the address: their label, and their condition on a result."""
 
-# What a row of a list shows; stderr and the like stay in the database.
+# The columns that a row of a list shows; stderr and the like stay in the database.
 _LISTED: Final = (
     "id",
     "name",
@@ -100,7 +100,7 @@ class TaskList:
 
 
 def recent_credit(of: UserCredit | AppVersion | None, now: dt.datetime) -> float:
-    """Recent average credit (a day) as it is now: what is stored is of the time of the last grant."""
+    """Recent average credit (a day) as it is now: the stored value is of the time of the last grant."""
     if of is None or of.expavg_at is None:
         return 0.0
     return decayed(of.expavg_credit, of.expavg_at.timestamp(), now.timestamp(), Rules.published())
@@ -108,7 +108,7 @@ def recent_credit(of: UserCredit | AppVersion | None, now: dt.datetime) -> float
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What the list is headed with: credits granted in all, those a day lately, and jobs that are out."""
+    """The figures above the list: credits granted in all, recent credits a day, and jobs in progress."""
 
     total_credit: float
     recent_credit: float
@@ -116,7 +116,7 @@ class Sums:
 
 
 def read_sums(user: User, now: dt.datetime) -> Sums:
-    """Two statements; only what is in progress is counted (its index knows), so it does not grow with the history."""
+    """Two statements; only jobs in progress are counted (by their index), so its cost does not grow with history."""
     credit = UserCredit.objects.filter(user=user).first()
     total = credit.total_credit if credit is not None else 0.0
     return Sums(
@@ -150,7 +150,7 @@ def _listed(tasks: QuerySet[Result]) -> QuerySet[Result]:
 
 
 def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
-    """What the page of a task is filled with; None if it is not the user's own (operators may see each)."""
+    """The data of a task's page; None if it is not the user's own (operators may see each)."""
     tasks = Result.objects.select_related("workunit", "app", "host", "app_version__platform", "app_version__app")
     if not user.is_staff:
         tasks = tasks.filter(user=user)
@@ -168,7 +168,7 @@ def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | No
 
 
 def read_workunit_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
-    """What the page of a workunit is filled with; None for who has no task of it (operators may see each)."""
+    """The data of a workunit's page; None for a user without a task of it (operators may see each)."""
     workunit = Workunit.objects.select_related("app", "batch").filter(pk=pk).first()
     if workunit is None:
         return None

@@ -1,4 +1,4 @@
-"""Validated credit's pages: a volunteer's tasks, why each was granted what it was, and the project's apps."""
+"""Validated credit's pages: a volunteer's tasks, the reasons for the credit of each, and the project's apps."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ TOLERANCE: Final = 1e-9
 
 @dataclass(slots=True)
 class Tally:
-    """What was compared of one quantity: how often, how often it differed, and by how much at worst (relative)."""
+    """The comparisons of one quantity: how many, how many differed, and by how much at worst (relative)."""
 
     count: int = 0
     ndiffering: int = 0

@@ -51,7 +51,7 @@ Key = tuple[int, int]
 
 @dataclass(slots=True)
 class DatabaseReplay:
-    """What came out. ``nbehind_lost``: values not compared, as an update that BOINC lost is behind them."""
+    """The outcome. ``nbehind_lost``: values not compared, because they depend on an update that BOINC lost."""
 
     comparison: Comparison = field(default_factory=Comparison)
     napps: int = 0

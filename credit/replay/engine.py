@@ -49,7 +49,7 @@ class HostCopy:
 
 @dataclass(slots=True)
 class Replay:
-    """One run of a trace through the engine; ``run`` returns what was compared."""
+    """One run of a trace through the engine; ``run`` returns the comparisons."""
 
     trace: Trace
     rules: Rules
@@ -57,7 +57,7 @@ class Replay:
     apps: dict[int, Row] = field(default_factory=dict)
     versions: dict[int, VersionRow] = field(default_factory=dict)
     hosts: dict[tuple[int, int], HostVersionFacts] = field(default_factory=dict)
-    # What each validator process has read of a version, by (process, app)
+    # The versions as read by each validator process, by (process, app)
     cached: dict[tuple[str, int], dict[int, VersionRow]] = field(default_factory=dict)
     granted: dict[int, float] = field(default_factory=dict)
 
@@ -152,7 +152,7 @@ class Replay:
             self._grant(result, credit if result.state_after == ValidateState.VALID else 0.0)
 
     def _late(self, event: TraceEvent, app: AppFacts, cache: dict[int, VersionRow]) -> None:
-        """Each result by itself; it gets what the canonical one got."""
+        """Each result separately; it gets the same grant as the canonical one."""
         canonical = self.granted.get(event.canonical_before, event.canonical_granted or 0.0)
         for result in event.results:
             host = self._read(event, result)

@@ -36,7 +36,7 @@ TEXT_COLUMNS: Final = ("name", "plan_class")
 
 
 class TraceError(Exception):
-    """A trace that cannot be read: names the file, the line and what is wrong with it."""
+    """A trace that cannot be read: names the file, the line and the fault."""
 
     def __init__(self, path: Path, line: int, fault: str) -> None:
         super().__init__(f"{path}, line {line}: {fault}" if line else f"{path}: {fault}")
@@ -55,7 +55,7 @@ class TracePhase:
 
 @dataclass(frozen=True, slots=True)
 class TraceResult:
-    """A result as the validator saw it, its verdict, and what it claimed and was granted (None: no claim)."""
+    """A result as the validator saw it, its verdict, its claim (None: no claim) and its grant."""
 
     id: int
     host_id: int
@@ -159,7 +159,7 @@ def _state(states: dict[int, TraceState], row: Row) -> TraceState:
 
 @dataclass(slots=True)
 class _Fields:
-    """One JSON object, with where it stands."""
+    """One JSON object, with its position."""
 
     path: Path
     line: int
@@ -278,7 +278,7 @@ def _lines(folder: Path, name: str) -> Iterator[_Fields]:
 
 
 def _csv(folder: Path, name: str) -> Iterator[tuple[Row, dict[str, str]]]:
-    """Each row's numbers by column, and its columns of text; columns that nobody asks for may hold anything."""
+    """Each row's numbers by column, and its columns of text; unused columns may hold anything."""
     path = folder / name
     numeric = [column for column in COLUMNS[name] if column not in TEXT_COLUMNS]
     line = 1

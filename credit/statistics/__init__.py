@@ -1,1 +1,1 @@
-"""What is known of versions and computers: created, renewed by the feeder, merged, checked and exported."""
+"""Statistics of versions and computers: created, renewed by the feeder, merged, checked and exported."""

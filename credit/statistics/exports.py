@@ -1,4 +1,4 @@
-"""What other apps may read of validated credit, as an account manager elsewhere would read it of a project."""
+"""The data of validated credit that other apps may read, as an account manager elsewhere would read a project's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CreditTotals:
 
 
 def granted_to_user(user: User) -> CreditTotals | None:
-    """What this project granted a volunteer; None if nothing yet. One statement."""
+    """The credit that this project granted a volunteer; None if nothing yet. One statement."""
     found = UserCredit.objects.filter(user=user).first()
     return CreditTotals(found.total_credit, found.expavg_credit) if found is not None and found.total_credit else None
 

@@ -28,7 +28,7 @@ _LOCK: Final = 0x6366
 
 @dataclass(slots=True)
 class FeedReport:
-    """What a run did. ``is_skipped``: another one is at work."""
+    """The outcome of a run. ``is_skipped``: another one is at work."""
 
     napps: int = 0
     nscales: int = 0
@@ -37,7 +37,7 @@ class FeedReport:
 
 
 def feed(now: dt.datetime, app: App | None = None) -> FeedReport:
-    """Renew all apps' scales, or this one's, each in a transaction of its own."""
+    """Renew all apps' scales, or this one's, each in a separate transaction."""
     report = FeedReport()
     for id_ in [app.pk] if app else App.objects.order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
@@ -89,7 +89,7 @@ def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:
 
 
 def _take_snapshots(app: App, versions: Sequence[AppVersion], now: dt.datetime) -> int:
-    """A row for each version, and for the app, whose numbers are not those of its latest row."""
+    """Add a row for each version, and for the app, if its numbers differ from its latest row."""
     latest = {
         snapshot.app_version_id: snapshot
         for snapshot in AppVersionSnapshot.objects.filter(app_version__in=versions)

@@ -19,7 +19,7 @@ ATTEMPTS: Final = 10
 
 
 def merge_host(older_id: int, newer_id: int) -> None:
-    """Move what the older record has to the newer one; safe to repeat."""
+    """Move the older record's data to the newer one; safe to repeat."""
     hosts = {"older": older_id, "newer": newer_id}
     with connection.cursor() as cursor:
         for statement in sql.MERGE_RESULTS:

@@ -1,4 +1,4 @@
-"""Creates (host, version) records that are missing, with what an older version of the same program knew of the host.
+"""Creates missing (host, version) records, with the host's statistics for an older version of the same program.
 
 Credit document, "Statistics maintained by the server". The scheduler creates them when it sends a job. The validator
 creates those that are still missing in a transaction of their own, so that no other pass waits long for the inserts.

@@ -21,7 +21,7 @@ from django.db import connection
 from psycopg import pq
 from psycopg.errors import error_from_result
 
-# Type -> its number, that of its array, and the NumPy type of its bytes.
+# Type -> its OID, the OID of its array, and the NumPy type of its bytes.
 _TYPES: Final[dict[str, tuple[int, int, np.dtype[Any]]]] = {
     "bool": (16, 1000, np.dtype("u1")),
     "int2": (21, 1005, np.dtype(">i2")),
@@ -127,7 +127,7 @@ class Statement:
         return [result.get_value(0, column) for column in range(result.nfields)] if result.ntuples else []
 
     def prepare(self) -> psycopg.Connection[Any]:
-        """See that the connection knows it; the connection."""
+        """Prepare the statement on the connection if necessary; return the connection."""
         raw: psycopg.Connection[Any] = connection.connection
         if raw.pgconn.transaction_status != pq.TransactionStatus.INTRANS:
             raise RuntimeError("a statement on columns wants a transaction that has begun")
@@ -138,7 +138,7 @@ class Statement:
         return raw
 
     def send(self, raw: psycopg.Connection[Any], values: Sequence[Any]) -> None:
-        """Send it without waiting, on a connection in pipeline mode that knows it."""
+        """Send it without waiting, on a connection in pipeline mode that has it prepared."""
         raw.pgconn.send_query_prepared(self.name, self._encoded(values), self._formats, pq.Format.BINARY)
         raw.pgconn.flush()
 

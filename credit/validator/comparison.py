@@ -57,7 +57,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What a result delivered, as a project's function sees it."""
+    """A result's outputs, as a project's function sees them."""
 
     result_id: int
     digest: bytes | None
@@ -186,6 +186,6 @@ def _function(path: str) -> Comparer:
 
 
 def _number(file: dict[str, Any], place: int) -> int:
-    """The n of ``<result name>_<n>``: an optional file may be missing, so places do not tell."""
+    """The n of ``<result name>_<n>``: an optional file may be missing, so the place in the list is not enough."""
     tail = str(file.get("name", "")).rpartition("_")[2]
     return int(tail) if tail.isdecimal() and len(tail) < 4 else place

@@ -1,6 +1,6 @@
 """Grants credit for a part of a job that still runs, as a trickle-up message asks (credit document, "Peak FLOP Count").
 
-What was granted stays with the result (``partial_elapsed_secs``, ``partial_credit``); the final report brings the rest.
+The grants stay with the result (``partial_elapsed_secs``, ``partial_credit``); the final report brings the rest.
 It is one transaction. Locks are taken in the project server's order: result, volunteer and computer, version.
 """
 
@@ -69,7 +69,7 @@ def _facts(result: Result, now: dt.datetime) -> ResultFacts:
 
 
 def _credit(result: Result, credit: float, now: dt.datetime, rules: Rules) -> None:
-    """Add it to what the volunteer, the computer and the version were granted."""
+    """Add it to the granted credit of the volunteer, the computer and the version."""
     users = [result.user_id] if result.user_id is not None else []
     hosts = [result.host_id] if result.host_id is not None else []
     versions = [result.app_version_id] if result.app_version_id is not None else []

@@ -66,7 +66,7 @@ _LONGEST_FAULT: Final = 500
 
 @dataclass(slots=True)
 class PassReport:
-    """What a pass did. ``nfaults``: workunits whose outputs could not be compared; they are tried again later."""
+    """The outcome of a pass. ``nfaults``: workunits whose outputs could not be compared; they are tried again later."""
 
     nworkunits: int = 0
     ndecided: int = 0
@@ -93,7 +93,7 @@ class _MissingError(Exception):
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """What a pass makes lives until its end, so the garbage collector finds nothing in it.
+    """The objects of a pass live until its end, so the garbage collector finds nothing in it.
 
     Measured with ``gc.callbacks`` in twelve passes of 5,000 workunits with two results each: 65 collections in each
     took 12 to 23 ms, which is 7 to 10 % of the processor time that Python used.
@@ -153,7 +153,7 @@ def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) 
 
 @dataclass(slots=True)
 class _Changes:
-    """What is written about the results of a chunk: their positions among the results of the batch, and columns."""
+    """The write for the results of a chunk: their positions among the results of the batch, and columns."""
 
     places: list[int] = field(default_factory=list)
     states: list[int] = field(default_factory=list)
@@ -170,7 +170,7 @@ class _Changes:
 
 
 class _Pass:
-    """One pass: what it has read, and what it has decided so far."""
+    """One pass: the data it has read, and its decisions so far."""
 
     def __init__(self, app_id: int, now: dt.datetime) -> None:
         self.app_id = app_id
@@ -227,7 +227,7 @@ class _Pass:
             use_medians(self.versions.values(), self.app_facts.rules)
 
     def check_sets(self, workunits: Workunits, results: Results) -> list[Verdict | None]:
-        """What is valid in each workunit; None: its outputs could not be compared. Before anything is written."""
+        """The verdict on each workunit; None: its outputs could not be compared. Before anything is written."""
         self.begins = np.searchsorted(results.workunit_id, workunits.id, "left").tolist()
         self.ends = np.searchsorted(results.workunit_id, workunits.id, "right").tolist()
         checker = SetChecker(self.app, workunits, results)
@@ -340,7 +340,7 @@ class _Pass:
         results: Results,
         changes: _Changes,
     ) -> None:
-        """Results of a decided workunit; by the deployed rules each by itself."""
+        """Results of a decided workunit; by the deployed rules each separately."""
         news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != _VALID]
         groups = [[n] for n in news] if self.app_facts.rules.is_deployed else [news]
         credit = 0.0 if canonical_credit != canonical_credit else canonical_credit
@@ -371,7 +371,7 @@ class _Pass:
         self.due += [due(decision.grant, self.facts[place]) for place in places]
 
     def write_faults(self, results: Results, verdicts: Sequence[Verdict | None]) -> None:
-        """What is rare: comparisons that failed, and results that failed their own check."""
+        """The rare cases: comparisons that failed, and results that failed their own check."""
         for fault, ids in _by_fault(self.faults).items():
             _queue_for_retry(ids, fault, self.at)
             log.error("validator.comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)

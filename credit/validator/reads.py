@@ -1,4 +1,4 @@
-"""What a validator's pass reads and locks, as columns, and the engine's facts made of them.
+"""The reads and locks of a validator's pass, as columns, and the engine's facts made of them.
 
 The functions that lock stand in the order of their locks (``credit.validator.sql``).
 """

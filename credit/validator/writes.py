@@ -1,4 +1,4 @@
-"""What a validator's pass writes back, a column at a time."""
+"""The writes of a validator's pass, a column at a time."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def send_accounts(
     now: float,
     rules: Rules,
 ) -> None:
-    """Adds what is due to each result's owner, in order. ``sent_at`` in seconds; owners of 0 are nobody."""
+    """Adds the credit due to each result's owner, in order. ``sent_at`` in seconds; owners of 0 are nobody."""
     real = owners != 0
     owners, due, sent_at = owners[real], due[real], sent_at[real]
     places = np.searchsorted(accounts.id, owners)
@@ -110,7 +110,7 @@ def _updated_average(
 
 
 class Grants(NamedTuple):
-    """What is due to the granted results of a version, and how many they are."""
+    """The credit due to the granted results of a version, and their number."""
 
     credit: float = 0.0
     nresults: int = 0

@@ -122,7 +122,7 @@ class Client:
                 self.add_app(state, app)
         self.projects = [state for state in self.all_projects if state.attached]
         self.any_suspended = any(state.suspended for state in self.projects)
-        self.with_jobs: list[list[ProjectState]] = [[] for _ in processors]  # per kind: who has unfinished jobs
+        self.with_jobs: list[list[ProjectState]] = [[] for _ in processors]  # per kind: projects with unfinished jobs
         self.contested = False  # two projects have jobs for the same kind, so they take turns
         self.running: list[Job] = []  # in order of their starts
         self.busy_projects: list[ProjectState] = []  # those with running jobs
@@ -243,7 +243,7 @@ class Client:
         ]
 
     def apply(self, choice: Choice, now: float) -> None:
-        """Runs what the policy chose: preempts what is not in it, starts what does not run, sets the CPUs' speed."""
+        """Runs the policy's choice: preempts other jobs, starts chosen ones that do not run, sets the CPUs' speed."""
         chosen = choice.jobs
         running = self.running
         count = len(running)
@@ -318,7 +318,7 @@ class Client:
             heapify(ends)
 
     def _load(self, job: Job, rate: float, now: float) -> None:
-        """The job runs so much faster from now on (slower, below 0): its project's load and the work to be done."""
+        """Update its project's load and the remaining work: the job is now faster by this much (slower if below 0)."""
         project, kind, usage = job.project, job.kind, job.usage
         project.busy[kind] += usage * rate
         if kind:
@@ -331,7 +331,7 @@ class Client:
         self._work_rate[kind] += rate * usage * job.bias
 
     def settle(self, job: Job, now: float) -> None:
-        """Books what a running job has done since it was last settled."""
+        """Books the work of a running job since it was last settled."""
         start = job.settled_secs
         if now <= start:
             return

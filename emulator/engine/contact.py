@@ -138,7 +138,7 @@ class Contact:
     def _receive(
         self, project: ProjectState, request: WorkRequest, jobs: list[Job], refused: set[int], now: float
     ) -> None:
-        """Adds the jobs, and sets the back-offs of what was asked for in vain (section 5, reply handling)."""
+        """Adds the jobs, and sets the back-offs of kinds that got none (section 5, reply handling)."""
         client = self._client
         got = [0] * len(client.kinds)
         for job in jobs:

@@ -1,4 +1,4 @@
-"""What a policy decides: which jobs run, and what a project is asked for.
+"""The decisions of a policy: the jobs to run, and the work to request.
 
 Kinds of processor are indexes into `Client.kinds`; 0 is the CPU. Times are seconds from the start of the run.
 """
@@ -30,7 +30,7 @@ class Choice:
 
 @dataclass(slots=True)
 class WorkRequest:
-    """What a project is asked for: per kind, instance-seconds and instances to fill. Both 0: not asked for.
+    """A request for work: per kind, instance-seconds and instances to fill. Both 0: not asked for.
 
     `delays_secs` per kind: how long new jobs certainly wait before they can start. The server adds it to a job's
     run time when it checks the deadline. Only the modern policy sends it (its busy time).

@@ -26,7 +26,7 @@ class RunTotals:
 
 
 def figures_of_merit(run: RunTotals) -> tuple[Figures, tuple[ProjectResult, ...]]:
-    """The figures of merit, and what each project got."""
+    """The figures of merit, and the work of each project."""
     client = run.client
     projects = client.all_projects
     total = sum(

@@ -1,4 +1,4 @@
-"""What a scheduling policy is: which jobs run, when which project is asked for how much work.
+"""The interface of a scheduling policy: which jobs run, and when which project is asked for how much work.
 
 The client (emulator.engine.client) owns time, jobs, processors and RPCs; a policy owns its accounts (REC, debts)
 and decides. Three generations of BOINC's policy fit: the debts of 2005 with fixed periods, the long-term debts of

@@ -1,4 +1,4 @@
-"""What BOINC's own emulator does beyond or against the documents. Each is a switch of its own, off by default.
+"""Behaviour of BOINC's own emulator beyond or against the documents. Each is a separate switch, off by default.
 
 docs/explanation/emulator.md describes each. `BOINC` is all of them together, for comparison with its figures.
 """

@@ -250,7 +250,7 @@ class Run:
         self._contact.dropped()
         return now
 
-    # What the computer can do.
+    # The computer's availability.
 
     def _next_state(self) -> float:
         return min(process.until_secs for process in (self._on, self._connected, self._active, self._gpu_active))
@@ -299,7 +299,7 @@ class Run:
         while events and events[-1].at_secs <= now:
             self._apply_event(events.pop(), now)
         self._client.version += 1
-        self._client.moves += 1  # whatever was chosen is chosen anew
+        self._client.moves += 1  # forces a new choice
         self._policy.projects_changed(now)
         return events[-1].at_secs if events else NEVER
 

@@ -1,4 +1,4 @@
-"""What is emulated: a computer, its projects with their applications, its owner's preferences, and what happens.
+"""The input of an emulation: a computer, its projects and their applications, preferences, and events.
 
 Everything here is frozen data. Times are seconds from the start of the run, work is FLOP, speeds are FLOP per
 second ("flops"), shares are the numbers volunteers type. `Scenario` is checked as it is made, so whatever
@@ -31,7 +31,7 @@ MIN_JOB_FLOP: Final = 1.0  # a drawn size or estimate below this, or negative, b
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be run: `field` names what is wrong, the message also says what is allowed."""
+    """A scenario that cannot be run: `field` names the invalid value, the message also says what is allowed."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
@@ -63,7 +63,7 @@ class Processor:
 
     @property
     def counted_flops(self) -> float:
-        """What one instance counts for in accounts and figures of merit."""
+        """The counted FLOPS of one instance in accounts and figures of merit."""
         return self.peak_flops * self.efficiency
 
 
@@ -89,7 +89,7 @@ class Normal:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of an application: what one of its jobs occupies, and how fast it runs there.
+    """A version of an application: the devices that one of its jobs occupies, and its speed there.
 
     `cpus` is the number of CPUs it uses. A GPU version names its `gpu` kind and uses `gpus` instances of it (may
     be a fraction). `flops` is the speed of the job as a whole: size / flops = run time.
@@ -108,7 +108,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An application: its jobs' real sizes, what the server estimates them at, and their time limit.
+    """An application: its jobs' real sizes, the server's estimate of them, and their time limit.
 
     Size and estimate are drawn independently. `weight` is the relative number of jobs of this application among
     the project's; at most `max_concurrent` of its jobs run at once (0: no limit).
@@ -126,7 +126,7 @@ class App:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a project's accounts say at the start; each policy reads its own.
+    """A project's accounts at the start; each policy reads its own.
 
     `rec` in credit per day; `ltd_secs` the long-term debt per kind of processor in instance-seconds, as pairs;
     `debt_secs` the debt of the 2005 policy in CPU-seconds.
@@ -277,7 +277,7 @@ class Scenario:
     jobs: tuple[StartJob, ...] = ()
     events: tuple[Event, ...] = ()
     name: str = ""
-    notes: tuple[str, ...] = field(default=(), compare=False)  # what a reader of files left out or assumed
+    notes: tuple[str, ...] = field(default=(), compare=False)  # omissions and assumptions of a reader of files
 
     def __post_init__(self) -> None:
         _check_host(self.host)
@@ -299,7 +299,7 @@ class Scenario:
             _check_event(event, set(names))
 
     def project(self, name: str) -> Project:
-        """The project of that name; KeyError when there is none."""
+        """The project of that name; KeyError if there is none."""
         for project in self.projects:
             if project.name == name:
                 return project

@@ -44,7 +44,7 @@ class Server:
     ) -> tuple[list[Job], set[int]]:
         """The jobs for a request, and the kinds of which a version was refused for its deadline.
 
-        `present()` is what the client has, asked for only when the workload check needs it.
+        `present()` returns the client's jobs, and is called only when the workload check needs them.
         """
         sent: list[Job] = []
         refused: set[Offer] = set()

@@ -1,4 +1,4 @@
-"""What the client has: jobs and projects, as they are at this moment.
+"""The client's present state: its jobs and projects.
 
 Policies read these objects, too: see emulator.engine.policy.
 """
@@ -58,7 +58,7 @@ class Job:
         self.kind = offer.kind  # of processor
         self.usage = offer.usage  # instances of that kind it occupies (CPUs for a CPU job)
         self.cpus = offer.cpus  # CPUs it occupies; for a GPU job those beside its GPU
-        self.counted_flops = offer.counted_flops  # what it counts for while it runs: peak FLOPS of all it occupies
+        self.counted_flops = offer.counted_flops  # its counted FLOPS while it runs: the peak of all devices it occupies
         self.size_secs = size_secs  # real run time; no policy may read it
         self.estimate_secs = estimate_secs  # estimated run time of the whole job
         self.bias = estimate_secs / size_secs
@@ -81,7 +81,7 @@ class Job:
 
 
 class AppState:
-    """An application as its server sees it: how many of its jobs run, and what it can offer."""
+    """An application as its server sees it: the number of its running jobs, and its offers."""
 
     __slots__ = ("app", "offers", "running")
 
@@ -92,7 +92,7 @@ class AppState:
 
 
 class Offer:
-    """A version that this computer can run: what one of its jobs occupies and counts for."""
+    """A version that this computer can run: the devices that one of its jobs occupies, and its counted FLOPS."""
 
     __slots__ = ("app", "counted_flops", "cpus", "flops", "kind", "number", "project", "usage")
 
@@ -116,7 +116,7 @@ class Offer:
 
 
 class ProjectState:
-    """A project: what the client knows of it, its jobs, and what was got from it."""
+    """A project: the client's record of it, its jobs, and the work done for it."""
 
     __slots__ = (
         "apps",

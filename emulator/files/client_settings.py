@@ -1,4 +1,4 @@
-"""What an owner set: computing preferences, `cc_config.xml` and the projects' `app_config.xml`, with positions.
+"""An owner's settings: computing preferences, `cc_config.xml` and the projects' `app_config.xml`, with positions.
 
 Only what the emulator models is read; docs/explanation/emulator-policies.md has the table of tags. Pure: bytes in,
 dataclasses out.
@@ -60,7 +60,7 @@ class AppConfig:
 
 
 def read_preferences(data: bytes, file: str, venue: str, before: Preferences) -> Preferences:
-    """Return the preferences with what the file sets. A `<venue>` of the computer's name replaces the general ones.
+    """Return the preferences with the file's settings. A `<venue>` of the computer's name replaces the general ones.
 
     Raises ScenarioFileError.
     """
@@ -123,7 +123,7 @@ def _options(section: Section) -> CcConfig:
 
 
 def read_app_config(data: bytes, file: str) -> AppConfig:
-    """Return what a project's app_config.xml sets. Raises ScenarioFileError."""
+    """Return the settings of a project's app_config.xml. Raises ScenarioFileError."""
     source = Source(file, data)
     config = AppConfig(source)
     for section in read_sections(source, "app_config", _APP_CONFIG, SETTINGS_BYTES_MAX):

@@ -67,7 +67,7 @@ class StateVersion:
 
 @dataclass(slots=True)
 class StateApp:
-    """An application. Fields are None where the file does not have the tag that only an emulator knows."""
+    """An application. Fields are None where the file does not have the emulator-only tag."""
 
     section: Section
     name: str
@@ -129,7 +129,7 @@ class ClientState:
 
 
 def read_state(data: bytes, file: str = STATE_FILE) -> ClientState:
-    """Return what the file says. Raises ScenarioFileError (file, line, tag, reason) if it cannot be used."""
+    """Return the content of the file. Raises ScenarioFileError (file, line, tag, reason) if it cannot be used."""
     state = ClientState()
     last: Section | None = None
     for section in read_sections(Source(file, data), "client_state", _SCHEMA, STATE_BYTES_MAX):

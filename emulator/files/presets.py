@@ -37,7 +37,7 @@ _NVIDIA: Final = "NVIDIA"
 
 @dataclass(frozen=True)
 class Preset:
-    """One scenario on offer. `policy` is a name that `manage.py emulate --policy` knows."""
+    """One example scenario. `policy` is a name that `manage.py emulate --policy` accepts."""
 
     key: str
     title: str
@@ -195,7 +195,7 @@ PRESETS: Final[tuple[Preset, ...]] = (
 
 
 def preset(key: str) -> Preset:
-    """The preset of that key; KeyError when there is none."""
+    """The preset of that key; KeyError if there is none."""
     for found in PRESETS:
         if found.key == key:
             return found

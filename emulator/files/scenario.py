@@ -100,7 +100,7 @@ def read_upload(files: Mapping[str, bytes]) -> Scenario:
 
 
 class _Assembly:
-    """The steps from what the files say to a scenario, with the notes that they leave."""
+    """The steps from the content of the files to a scenario, with the notes that they leave."""
 
     def __init__(
         self, state: ClientState, preferences: Preferences, cc_config: CcConfig, app_configs: list[AppConfig]
@@ -142,7 +142,7 @@ class _Assembly:
         )
         try:
             return Scenario(host, tuple(projects), self.preferences, tuple(jobs), notes=tuple(self.notes))
-        except ScenarioError as error:  # what no line alone is to blame for
+        except ScenarioError as error:  # a fault that belongs to no single line
             raise ScenarioFileError(STATE_FILE, error.field, 0, error.why) from None
 
     def _note(self, text: str) -> None:

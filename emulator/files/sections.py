@@ -38,13 +38,13 @@ class ScenarioFileError(ScenarioError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's name and bytes, to say where something stands."""
+    """A file's name and bytes, for the positions in errors."""
 
     file: str
     data: bytes = field(repr=False)
 
     def error(self, tag: str, at: int, why: str) -> ScenarioFileError:
-        """The error for what stands at that byte."""
+        """The error for the text at that byte."""
         return ScenarioFileError(self.file, tag, self.data.count(b"\n", 0, at) + 1, why)
 
 
@@ -52,7 +52,7 @@ class Source:
 class Section:
     """One element: its plain children by tag (the last of a name counts, as in the client) and its sections.
 
-    The readers raise ScenarioFileError, with the child's line, for what is no number or out of range.
+    The readers raise ScenarioFileError, with the child's line, for an invalid number or one out of range.
     """
 
     source: Source
@@ -118,7 +118,7 @@ class Section:
 
 
 def read_sections(source: Source, root: str, schema: Schema, bytes_max: int) -> Iterator[Section]:
-    """Yield the sections of the schema that stand directly in the root element, then the root itself.
+    """Yield the sections of the schema that are direct children of the root element, then the root itself.
 
     The root comes last, with its own plain children and no sections. Raises ScenarioFileError when the file is
     larger than bytes_max, is no such file, or ends early.
@@ -171,7 +171,7 @@ def _section(scanner: TagScanner, source: Source, name: str, schema: Schema) -> 
 
 
 def _next_child(scanner: TagScanner, section: Section, name: str) -> bytes | None:
-    """The next opening tag inside the section; None at its end. Closing tags that close nothing are passed over."""
+    """The next opening tag inside the section; None at its end. Closing tags that close nothing are skipped."""
     while (tag := scanner.next()) is not None:
         if not tag.startswith(b"/"):
             return tag

@@ -1,4 +1,4 @@
-"""Who may see which experiment: its owner by its number, whoever was given its link by the token in it."""
+"""Access to experiments: the owner by the experiment's number, other people by the token in a shared link."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _STATES: Final = {
 
 
 def as_json(run: Run) -> dict[str, Any]:
-    """What was run, and the figures: those of ``manage.py emulate --json``, with all that is known of each project."""
+    """The run and its figures: those of ``manage.py emulate --json``, with all data of each project."""
     return {
         "experiment": run.experiment.title,
         "variant": run.variant,
@@ -156,7 +156,7 @@ def level(packed: Packed, number: int) -> dict[str, Any]:
 
 
 def state(packed: Packed, number: int) -> dict[str, Any]:
-    """What the computer could do from a moment on, in words."""
+    """The computer's availability from a moment on, in words."""
     why = _STATES[HostState(int(packed["states.state"][number]))]
     return {"at_secs": float(packed["states.from_secs"][number]), "project": "", "project_number": 0, "why": why}
 

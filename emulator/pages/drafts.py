@@ -48,7 +48,7 @@ def draft(
     active: Availability = ALWAYS,
     notes: Sequence[str] = (),
 ) -> Scenario:
-    """The scenario of a computer and what its projects' jobs are like there. Raises ScenarioError."""
+    """The scenario of a computer and of its projects' jobs. Raises ScenarioError."""
     host = Host(tuple(processors), on=on, active=active, name=name)
     by_kind = {processor.kind: processor for processor in processors}
     rows = tuple(_project(facts, by_kind) for facts in projects)
@@ -73,7 +73,7 @@ def _project(facts: ProjectFacts, processors: Mapping[str, Processor]) -> Projec
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What may be changed of a scenario before it runs. Lists have one entry per processor or project."""
+    """The values of a scenario that may be changed before it runs. Lists have one entry per processor or project."""
 
     instances: Sequence[int]
     peak_flops: Sequence[float]

@@ -46,7 +46,7 @@ class PlainForm(forms.Form):
         super().full_clean()
 
     def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
-        """What a field begins with: a whole number without a point."""
+        """The initial value of a field: a whole number is shown without a point."""
         value = super().get_initial_for_field(field, field_name)
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -129,7 +129,7 @@ class UploadForm(PlainForm):
         return cleaned
 
     def files_by_name(self) -> dict[str, bytes]:
-        """What was sent, by the names that clients give the files."""
+        """The uploaded files, by the names that clients give them."""
         return {f"{name}.xml": file.read() for name, file in self.cleaned_data.items() if file is not None}
 
 
@@ -217,7 +217,7 @@ class TrialForm(PlainForm):
         return cleaned
 
     def change(self) -> Change:
-        """What was changed of the scenario."""
+        """The changes to the scenario."""
         data = self.cleaned_data
         numbers = range(len(self.scenario.host.processors))
         listed = self._listed()
@@ -260,5 +260,5 @@ class TrialForm(PlainForm):
 
 
 def _more(label: str) -> dict[str, Any]:
-    """What a variant differs in besides its policy."""
+    """The differences of a variant besides its policy."""
     return {"eligibility_rule": False} if label == NO_RULE else {}

@@ -31,7 +31,7 @@ PERIODS_SECS: Final = 6 * 3600.0
 
 
 def scenario_of(user: User, host: Host, now: dt.datetime) -> Scenario:
-    """What the computer would be emulated as; its notes say what was assumed.
+    """The scenario for the computer; its notes list the assumptions.
 
     Raises ScenarioError for a computer that has not described itself or has no project.
     """
@@ -81,7 +81,7 @@ def _processors(host: Host, notes: list[str]) -> list[Processor]:
 
 
 def _job_hours(project: AttachedProject, kinds: list[str]) -> dict[str, float]:
-    """By kind; a project that does not say what it has programs for is taken to have some for all."""
+    """By kind; a project that does not list its processor types is assumed to have programs for all."""
     types = {version.processor_type for version in project.versions.all()} or set(kinds) | {CPU_TYPE}
     found = {kind: CPU_JOB_HOURS if kind == CPU else GPU_JOB_HOURS for kind in kinds if kind in types}
     return found or {CPU: CPU_JOB_HOURS}

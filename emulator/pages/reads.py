@@ -1,4 +1,4 @@
-"""Reads: what the emulator's pages show of experiments and their runs."""
+"""Reads for the emulator's pages about experiments and their runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """All runs of a variant: the finished ones' figures, and each project's part of what was done."""
+    """All runs of a variant: the finished ones' figures, and each project's part of the work."""
 
     label: str
     value: float | None
@@ -73,7 +73,7 @@ class RunFault:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFraction:
-    """A project's share and what it got, for the bars."""
+    """A project's share and its part of the work, for the bars."""
 
     name: str
     colour: int
@@ -216,6 +216,6 @@ def _processor_text(row: Processor) -> str:
 
 @lru_cache(maxsize=8)
 def read_timeline(run_id: int) -> Packed | None:
-    """The columns of a finished run; None if it keeps none. A finished run never changes, so a few are remembered."""
+    """The columns of a finished run; None if it keeps none. A finished run never changes, so a few are cached."""
     found = RunTimeline.objects.filter(run=run_id).values_list("data", flat=True).first()
     return unpack(bytes(found)) if found is not None else None

@@ -32,7 +32,7 @@ def _timeline(request: HttpRequest, key: str, number: int) -> tuple[Run, Packed]
 
 @require_safe
 def run(request: HttpRequest, key: str, number: int) -> HttpResponse:
-    """What did the client do, and who got how much?"""
+    """A run: what the client did, and how much each project got."""
     found, row = readable_run(request, key, number)
     return run_page(request, found, row, key)
 

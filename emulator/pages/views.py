@@ -1,4 +1,4 @@
-"""Pages of experiments: what one has, what to start from, setting one up, and what came of it."""
+"""Pages of experiments: the list, the starting points, the set-up, and the results."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 DEFAULT_DAYS: Final = 30.0
 
 
-# --- what one has, and where one starts --------------------------------------------------------------------
+# --- the list, and the starting points ----------------------------------------------------------------------
 
 
 @require_safe
 @login_required
 def overview(request: HttpRequest) -> HttpResponse:
-    """What did I try, and what can I start from?"""
+    """The user's experiments, and starting points for new ones."""
     return _overview(request)
 
 
@@ -123,7 +123,7 @@ def _create(request: HttpRequest, title: str, origin: str, scenario: Scenario, d
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def experiment(request: HttpRequest, pk: int) -> HttpResponse:
-    """Before it is started: what shall be tried? Afterwards: what came of it?"""
+    """Before the start: the set-up. Afterwards: the results."""
     found = own_experiment(request, pk)
     if found.started_at is not None:
         return _results(request, found, str(pk))

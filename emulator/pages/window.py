@@ -1,6 +1,6 @@
 """The part of a timeline between two times, at a given width: exact blocks if they are few, else per column. Pure.
 
-The browser draws what it is given, so its work depends on the width of the screen, not on the length of the run.
+The browser draws only these, so its work depends on the width of the screen, not on the length of the run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _blocks(packed: Packed, rows: Ints) -> list[list[float]]:
 
 
 def _cells_of_blocks(packed: Packed, rows: Ints, from_secs: float, to_secs: float, width: int) -> list[list[float]]:
-    """Per lane and column of pixels: the project that had most of it, and how much of it was busy at all."""
+    """Per lane and column of pixels: the project that had most of it, and how much of it was busy."""
     lanes, projects = len(packed.texts["lanes"]), len(packed.texts["projects"])
     column_secs = (to_secs - from_secs) / width
     first = np.clip((packed["blocks.start_secs"][rows] - from_secs) / column_secs, 0, width)

@@ -28,18 +28,18 @@ PARAMETERS: Final[dict[str, tuple[str, str, float, float]]] = {
     "half_life_days": ("half-life of recent credit", "days", 0.01, 10_000.0),
     "period_secs": ("time slice", "s", 60.0, 864_000.0),
 }
-"""What a sweep may vary: label, unit, least and most."""
+"""The parameters of a sweep: label, unit, least and most."""
 
 UNFINISHED: Final = (RunState.QUEUED, RunState.RUNNING)
 
 
 class ExperimentRefusedError(Exception):
-    """What was asked for is not possible; the message says why and what to do."""
+    """The request is not possible; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One of what is compared: a policy with what differs from the defaults, and the value of a sweep."""
+    """One variant of a comparison: a policy, its differences from the defaults, and the value of a sweep."""
 
     label: str
     policy: str
@@ -79,7 +79,7 @@ def start(
     parameter: str,
     now: dt.datetime,
 ) -> list[Run]:
-    """Store what is tried and queue a run for each variant and seed; the first seed of each keeps its timeline.
+    """Store the variants and queue a run for each variant and seed; the first seed of each keeps its timeline.
 
     Raises ExperimentRefusedError when it was started before, or for too many runs.
     """
@@ -119,7 +119,7 @@ def start(
 
 @transaction.atomic
 def copy(experiment: Experiment) -> Experiment:
-    """The same scenario, ready to be changed and run anew."""
+    """A copy of the scenario, which can be changed and run again."""
     return create(
         experiment.owner,
         experiment.title,
@@ -130,7 +130,7 @@ def copy(experiment: Experiment) -> Experiment:
 
 
 def cancel(experiment: Experiment, now: dt.datetime) -> int:
-    """Cancel what is not finished: queued runs at once, running ones at their worker's next report. Returns a count."""
+    """Cancel unfinished runs: queued ones at once, running ones at their worker's next report. Returns a count."""
     with transaction.atomic():
         runs = Run.objects.filter(experiment=experiment)
         queued = runs.filter(state=RunState.QUEUED).update(state=RunState.CANCELLED, finished_at=now)
@@ -138,7 +138,7 @@ def cancel(experiment: Experiment, now: dt.datetime) -> int:
 
 
 def share(experiment: Experiment) -> str:
-    """Returns an unguessable token: whoever has it may read the experiment."""
+    """Returns an unguessable token, which gives read access to the experiment."""
     with transaction.atomic():
         fresh = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if fresh.share_token is None:
@@ -148,7 +148,7 @@ def share(experiment: Experiment) -> str:
 
 
 def unshare(experiment: Experiment) -> None:
-    """The link is dead at once; a later one will be another."""
+    """Disable the link at once; a later one will be different."""
     Experiment.objects.filter(pk=experiment.pk).update(share_token=None)
 
 

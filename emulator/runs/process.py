@@ -1,7 +1,7 @@
 """A separate process that reads uploaded files or runs a scenario. No Django, no database.
 
 Uploads are not trusted, and a scenario may need more time or memory than there is. So the process limits itself
-before it reads its input, and whoever started it may kill it at any time.
+before it reads its input, and its parent may kill it at any time.
 
 Standard input: one line of JSON, then, to read files, a zip of them. Standard output: lines ``progress <fraction>``,
 then one line of JSON, ``{"ok": …}`` or ``{"fault": …}``, with ``nbytes`` if a packed timeline follows.
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _read(_: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """The scenario of the files, or what is wrong with them."""
+    """The scenario of the files, or their faults."""
     from emulator.engine.scenario import ScenarioError
     from emulator.files.scenario import read_upload
     from emulator.files.scenario_json import to_json

@@ -59,7 +59,7 @@ def store_upload(experiment: Experiment, files: Mapping[str, bytes]) -> None:
 
 
 def read_upload(experiment_id: int) -> None:
-    """Make an experiment's scenario from the files that were sent for it, or store what is wrong with them."""
+    """Make an experiment's scenario from its uploaded files, or store their faults."""
     upload = Upload.objects.filter(experiment=experiment_id).first()
     if upload is None:
         return
@@ -138,7 +138,7 @@ def _keep(run_id: int, answer: Answer) -> None:
 
 
 def requeue_lost(now: dt.datetime) -> list[int]:
-    """Requeue runs whose worker has not reported for minutes. Returns their ids, and those of runs that wait long."""
+    """Requeue runs whose worker has been silent for minutes. Returns their ids, and those of long-waiting runs."""
     lost = Run.objects.filter(state=RunState.RUNNING, heard_of_at__lt=now - LOST_AFTER)
     lost.filter(cancel_asked=True).update(state=RunState.CANCELLED, finished_at=now)
     lost.update(state=RunState.QUEUED)
@@ -176,7 +176,7 @@ def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Call
 
 
 def _read_answer(process: subprocess.Popen[bytes], secs_max: int, report: Callable[[float], None]) -> Answer:
-    """Reads what it writes until it ends; wall-clock time is limited to twice its processor time."""
+    """Reads its output until it ends; wall-clock time is limited to twice its processor time."""
     assert process.stdout is not None and process.stderr is not None
     out, errors = bytearray(), bytearray()
     progress, ends_at, report_at = 0.0, monotonic() + 2 * secs_max, monotonic() + POLL_SECS

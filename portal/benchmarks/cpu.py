@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-# What a process has in its command line, by the name of its group.
+# The text in a process's command line that puts it into a group, by the group's name.
 GROUPS = {"web": "granian", "database": "postgres", "nginx": "nginx"}
 _SECS_PER_TICK = 1 / os.sysconf("SC_CLK_TCK")
 

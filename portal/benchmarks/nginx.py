@@ -1,4 +1,4 @@
-"""The shipped nginx configuration before a server, for a measurement; where nginx is not installed, there is none."""
+"""The shipped nginx configuration in front of a server, for a measurement; skipped if nginx is not installed."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def _web_command() -> str:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on at the moment."""
+    """A free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

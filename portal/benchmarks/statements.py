@@ -26,7 +26,7 @@ def sent_by(action: Callable[[], object]) -> str:
 
 @contextmanager
 def traced(pgconn: pq.abc.PGconn, sent: list[str]) -> Iterator[None]:
-    """Add what is sent on this connection in the block."""
+    """Add the statements that are sent on this connection in the block."""
     with tempfile.TemporaryFile() as file:
         descriptor = os.dup(file.fileno())
         pgconn.trace(descriptor)

@@ -1,7 +1,7 @@
 """The site on an event loop: one thread answers BOINC clients; pages go to Django.
 
 Nothing here blocks: use cases yield what they need, and `portal.clients.batching` gets it. Every request has
-limits for the time of its body and of its answer; beyond a number of requests, more are refused at once.
+limits for the time of its body and of its answer. Beyond a certain number of requests, more are refused at once.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from portal.clients.paths import ClientPath
 from portal.wire.boinc_errors import ERR_GENERIC
 
 MAX_REQUESTS: Final = 1_000
-"""Requests that are being answered at most, which takes a second or two. More are told to come later."""
+"""The most requests answered at a time, which takes a second or two. More are told to come later."""
 MAX_BODIES_NBYTES: Final = 256 * 1024 * 1024
 """What all bodies in memory may take together, not counting short ones."""
 
 
 class _Head(NamedTuple):
-    """What is used of a request's head."""
+    """The parts of a request's head that are used."""
 
     length: int
     is_chunked: bool
@@ -49,7 +49,7 @@ class _Head(NamedTuple):
 class ClientApplication:
     """An ASGI application. ``pages``: another one, for all but ``paths``.
 
-    ``body_secs``: how long a body may keep us waiting, besides what its length needs; ``answer_secs``: the answer.
+    ``body_secs``: how long we wait for a body beyond the time that its length needs; ``answer_secs``: for an answer.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ _STATEMENT_IS_STALE: Final = (psycopg.errors.FeatureNotSupported, psycopg.errors
 
 
 class _QueryQueue:
-    """Queries that wait, and some connections, each of which carries out a batch of them at a time."""
+    """Waiting queries and some connections. Each connection carries out a batch of queries at a time."""
 
     def __init__(self, size: int, pool: Pool, do_apart: Callable[[Query], Awaitable[Any]]) -> None:
         self._pool = pool
@@ -174,7 +174,7 @@ class _QueryQueue:
         try:
             found = await self._do_apart(query)
         except Exception as error:
-            # Of whatever kind: the request that waits for this future would otherwise wait for ever.
+            # Any kind of exception: otherwise the request that waits for this future would wait for ever.
             if not future.done():
                 future.set_exception(error)
         else:
@@ -190,7 +190,7 @@ class Batcher:
 
     def __init__(self, connection_params: dict[str, Any], thread_ended: Callable[[], None] = lambda: None) -> None:
         self._params = {**connection_params, "autocommit": True}
-        # A pool of its own, so that slow queries cannot take the connections of batches.
+        # A separate pool, so that slow queries cannot take the connections of batches.
         self._batch_pool = self._make_pool(READERS + WRITERS)
         self._pool = self._make_pool(APART_CONNECTIONS)
         self._reads = _QueryQueue(READERS, self._batch_pool, self._do_apart)
@@ -222,7 +222,7 @@ class Batcher:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, steps: Steps[Found], read_part: ReadPart | None = None) -> Found:
-        """What the steps return or raise; ``read_part(n)`` hands out up to n bytes of the request's body."""
+        """Run the steps and return their result; ``read_part(n)`` returns up to n bytes of the request's body."""
         if not self._is_open:
             self._is_open = True
             await self._batch_pool.open()
@@ -263,7 +263,7 @@ class Batcher:
 
     @asynccontextmanager
     async def _apart(self) -> AsyncIterator[Connection]:
-        """A connection for a query or transaction that is done by itself."""
+        """A connection for a query or transaction that is done separately."""
         try:
             async with self._pool.connection() as connection:
                 yield connection
@@ -328,7 +328,7 @@ class Batcher:
 
 
 async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> Found:
-    """What the steps return or raise; ``get`` finds what each of them wants."""
+    """Run the steps and return their result; ``get`` fetches what each of them wants."""
     found: Any = None
     error: Exception | None = None
     try:

@@ -18,7 +18,7 @@ SMALL_BYTES: Final = 64 * 1024
 """So much of each body is always kept. Most clients' requests are shorter, so they are taken whatever others send."""
 
 MAX_DROPPED_NBYTES: Final = 64 * 1024 * 1024
-"""So much of a body that nobody wants is read and dropped: a client that is still sending does not see the reply."""
+"""Up to this much of an unused body is read and dropped: a client that is still sending does not see the reply."""
 
 
 class CutOff(OSError):
@@ -51,7 +51,7 @@ class Body:
     """A request's body; a context manager, which releases its memory at its end.
 
     ``length``: announced; ``grace_secs``: how far it may fall behind LEAST_BYTES_PER_SEC, however much came before.
-    What has come is counted in ``memory``, not what was announced: a client may announce much and send nothing.
+    ``memory`` counts the bytes that have arrived, not the announced ones: a client may announce many and send none.
     Everything that reads raises CutOff, TooSlow and TooMuch.
     """
 
@@ -73,7 +73,7 @@ class Body:
 
     @property
     def is_over(self) -> bool:
-        """Whether all of it has come; else the connection is of no more use."""
+        """Whether the body is complete; if not, the connection cannot be used again."""
         return self._nto_come == 0
 
     async def read(self, nbytes: int) -> bytes:
@@ -89,7 +89,7 @@ class Body:
     async def next_part(self, nbytes: int) -> bytes:
         """At most so many bytes, none at the end. They are not counted any more, as the caller is soon done with them.
 
-        What came before a fault is handed out first. Instead of raising TooMuch it returns shorter parts.
+        Bytes that came before a fault are returned first. Instead of raising TooMuch it returns shorter parts.
         """
         try:
             part = await self.read(nbytes)

@@ -134,7 +134,7 @@ class BatchConnection:
             self._pgconn.consume_input()
 
     async def _wait(self, results: Generator[Any, Any, Found]) -> Found:
-        """What one of psycopg's generators returns; it waits for nothing but the server's answer."""
+        """Run one of psycopg's generators and return its result; it waits only for the server's answer."""
         try:
             next(results)
             while True:

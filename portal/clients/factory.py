@@ -39,9 +39,9 @@ def connection_params() -> dict[str, Any]:
 
 
 def psycopg_params() -> dict[str, Any]:
-    """psycopg's parameters for Django's database, without what is Django's own: pool, cursors and adapters.
+    """psycopg's parameters for Django's database, without Django's own: pool, cursors and adapters.
 
-    Nor its prepare_threshold: it is None, with which psycopg prepares nothing, not even what is asked for.
+    Django's prepare_threshold is left out, too: it is None, so psycopg would prepare no statement, even on request.
     """
     params = connection.get_connection_params()
     for djangos in ("pool", "context", "cursor_factory", "prepare_threshold"):

@@ -19,8 +19,8 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """``body`` is all that is read of it, at most the path's limit, and empty if it comes as a stream; ``length`` is
-    what the request announced. ``query``: the raw query string. ``address``: the client's, as text, or empty.
+    """``body`` is the part that was read, at most the path's limit, and empty if it comes as a stream. ``length`` is
+    the announced length. ``query``: the raw query string. ``address``: the client's, as text, or empty.
     """
 
     method: str
@@ -58,7 +58,7 @@ def refusal(root: str, error_num: int, message: str, status: int = 200, **header
     words = _text(message)
     body = f"<error_num>{error_num}</error_num>\n<error_msg>{words}</error_msg>\n"
     if root == "scheduler_reply":
-        # Here clients know no error numbers; this makes them back off, longer each time.
+        # Clients accept no error numbers here; this makes them back off, longer each time.
         body = f'<project_is_down/>\n<message priority="low">{words}</message>\n'
     elif root == "data_server_reply":
         body = f"<status>{1 if status == 200 else -1}</status>\n<message>{words}</message>\n"
@@ -66,7 +66,7 @@ def refusal(root: str, error_num: int, message: str, status: int = 200, **header
 
 
 def refused_by_head(route: ClientPath, method: str, length: int, *, is_chunked: bool) -> ClientReply | None:
-    """The reply to what no BOINC client sends, before its body is read; None if there is nothing wrong."""
+    """The refusal of a request that no BOINC client sends, before its body is read; None for a proper request."""
     if method == "GET" and not route.is_stream:
         return None
     if method != "POST":

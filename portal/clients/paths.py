@@ -20,7 +20,7 @@ class ClientPath:
 
     ``handler``: "module.function", which is given a `portal.clients.messages.ClientRequest` and returns a ClientReply,
     or the steps of a use case that return one. ``root``: the element that its error replies have at their root.
-    ``body_bytes``: how much of a body is read; of a longer one, up to ``longest_bytes``, the rest is passed over, and a
+    ``body_bytes``: how much of a body is read; the rest of a longer one, up to ``longest_bytes``, is discarded, and a
     still longer one is refused. ``is_stream``: the use case reads the body itself, a part at a time, without these
     limits.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(steps: Steps[Found], read_body: Callable[[int], bytes] | None = None) -> Found:
-    """What the steps return or raise; ``read_body(n)`` hands out up to n bytes of the request's body."""
+    """Run the steps and return their result; ``read_body(n)`` returns up to n bytes of the request's body."""
     found: Any = None
     error: Exception | None = None
     while True:

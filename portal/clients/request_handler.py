@@ -31,7 +31,7 @@ def _handler(route: ClientPath) -> Any:
 
 
 def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
-    """The reply to a request, whatever happens: clients wait for ever after an HTTP error (BOINC protocol)."""
+    """The reply to a request, also after a failure: clients wait for ever after an HTTP error (BOINC protocol)."""
     try:
         answer: ClientReply | Steps[ClientReply] = _handler(route)(request)
         reply = answer if isinstance(answer, ClientReply) else (yield from answer)
@@ -42,7 +42,7 @@ def steps(route: ClientPath, request: ClientRequest) -> Steps[ClientReply]:
     except Busy:
         return busy(route)
     except Exception:
-        # Of whatever kind: without a reply in its own form a client may wait for ever.
+        # Any kind of exception: without a reply in its own protocol a client may wait for ever.
         return failed(route)
     return reply
 
@@ -54,11 +54,11 @@ def busy(route: ClientPath) -> ClientReply:
 
 
 def best_effort(steps: Steps[Any]) -> Steps[None]:
-    """Take these steps after a use case has stored what its answer says: if they fail, the answer is still sent."""
+    """Take these steps after a use case has stored its outcome: if they fail, the answer is still sent."""
     try:
         yield from steps
     except Exception:
-        # Of whatever kind: what the reply says is stored already, and the client must be told.
+        # Any kind of exception: the outcome is stored already, and the client must be told.
         log.exception("protocol.side_step_failed")
 
 

@@ -1,4 +1,4 @@
-"""What is made of settings once: reading a setting through Django costs as much as calling a function."""
+"""Values made from settings once: reading a setting through Django costs as much as calling a function."""
 
 from __future__ import annotations
 

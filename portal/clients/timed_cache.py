@@ -37,17 +37,17 @@ class TimedCache(Generic[Value]):
         self._changing: Final = threading.Lock()
 
     def fresh(self) -> Steps[Value]:
-        """The value, for the use cases of clients: only who has to read it again yields."""
+        """The value, for the use cases of clients: only the request that has to read it again yields."""
         kept = self._kept
         if kept is not None and self._may_be_used(kept):
             return kept.value
         self._being_renewed = kept
-        # By the number, who comes after a change does not get what was read before it.
+        # The number keeps a request that comes after a change from getting a value read before it.
         found: Value = yield Once((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
         return found
 
     def current(self) -> Value:
-        """The value, for whoever may block."""
+        """The value, for callers that may block."""
         kept = self._kept
         if kept is not None and self._may_be_used(kept):
             return kept.value
@@ -55,7 +55,7 @@ class TimedCache(Generic[Value]):
         return self._read_again(kept)
 
     def forget(self) -> None:
-        """Have it read again at the next request: what it is made from has changed."""
+        """Read the value again at the next request, because its source has changed."""
         with self._changing:
             self._nforgotten += 1
             self._kept = None

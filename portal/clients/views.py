@@ -61,7 +61,7 @@ class ClientView(APIView):
     def post(self, request: Request) -> HttpResponse:
         return self.get(request)
 
-    # Both replace DRF's own words, which no BOINC client understands, by what the event loop answers. DRF's return its
+    # Both replace DRF's own words, which no BOINC client understands, by the event loop's answers. DRF's return its
     # own Response; these return Django's, which nothing renders again.
     def options(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
         return self.get(request)

@@ -1,6 +1,6 @@
-"""What a use case for clients can ask for: it yields one of these objects, and is sent the result.
+"""The wants of a use case for clients: it yields one of these objects, and is sent the result.
 
-A use case is a generator, so it knows neither threads nor an event loop. Two drivers run it: `portal.clients.batching`
+A use case is a generator, so it needs neither threads nor a loop. Two drivers run it: `portal.clients.batching`
 on the event loop, which sends the queries of several requests as one statement, and `portal.clients.plain`, which does
 each thing at once. Pure.
 """
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Busy(Exception):
-    """Too many requests wait already: the client is told to try again later."""
+    """Too many requests are waiting: the client is told to try again later."""
 
 
 class _Apart:
@@ -54,12 +54,12 @@ class _Apart:
 
 
 APART: Final = _Apart()
-"""The result of a query that the batch could not do, for instance because others hold its rows: it is done by itself.
+"""The result of a query that the batch could not do, for instance because others hold its rows. It is done apart.
 If that fails too, the use case is sent None."""
 
 
 class Query(ABC):
-    """What one request reads or writes; queries of one kind are carried out together, in one transaction.
+    """One request's read or write; queries of one kind are carried out together, in one transaction.
 
     ``is_write``: whether it goes to the connections for writes.
     """
@@ -78,30 +78,30 @@ class Query(ABC):
 
     @property
     def is_slow(self) -> bool:
-        """Whether it may take long or wait for a lock: then it is done by itself, and no other query waits for it."""
+        """Whether it may take long or wait for a lock: then it is done apart, and no other query waits for it."""
         return False
 
     @staticmethod
     @abstractmethod
     def steps(several: Sequence[Any], *, apart: bool) -> Sequence[Step]:
-        """The statements of a batch, all of one kind. ``apart``: of one query by itself, which may wait for locks."""
+        """The statements of a batch, all of one kind. ``apart``: of a single query, which may wait for locks."""
 
     @staticmethod
     @abstractmethod
     def found(several: Sequence[Any], rows: Sequence[Row]) -> Sequence[Any]:
-        """For each query of the batch, in the same order, what the rows of the last statement say; or `APART`."""
+        """For each query of the batch, in the same order, its result from the last statement's rows, or `APART`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The rows of the last of these statements, which are not batched: within a transaction they are a part of it."""
+    """The rows of the last of these statements, which are not batched. Within a transaction they are part of it."""
 
     steps: Sequence[Step]
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What these steps return; all their statements are one transaction, which is rolled back if they raise.
+    """The result of these steps; all their statements are one transaction, which is rolled back if they raise.
 
     They may yield queries and `Fetch`, and nothing else.
     """
@@ -111,14 +111,14 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a function returns that may block. It runs in a thread, and can use Django's ORM, files and slow hashes."""
+    """The result of a function that may block. It runs in a thread, and can use Django's ORM, files and slow hashes."""
 
     function: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """What these steps return. Requests that ask for the same ``key`` meanwhile wait for the same result."""
+    """The result of these steps. Requests that ask for the same ``key`` meanwhile wait for the same result."""
 
     key: Hashable
     steps: Callable[[], Generator[Any, Any, Any]]
@@ -128,7 +128,7 @@ class Once:
 class Turn:
     """Wait until no other request of this process holds ``key``, and hold it until the request ends.
 
-    Only spares requests that would conflict; the database decides what is right.
+    This only avoids conflicts between requests; correctness is left to the database.
     """
 
     key: Hashable
@@ -142,7 +142,7 @@ class ReadBody:
 
 
 Steps = Generator[Any, Any, Found]
-"""A use case, or a part of one: yields what it wants, is sent what was found, and returns its result."""
+"""A use case, or a part of one: it yields its wants, is sent their results, and returns its own result."""
 
 
 LONG_NBYTES: Final = 128 * 1024

@@ -1,4 +1,4 @@
-"""Web RPCs of BOINC clients: what this site is, look up an account, open one.
+"""Web RPCs of BOINC clients: describe this site, look up an account, open one.
 
 Query strings carry the value that clients log in with: nothing here logs them. Source: BOINC protocol, web RPCs.
 """
@@ -26,12 +26,12 @@ MIN_CLIENT_VERSION: Final = 70701
 
 
 def project_config(_request: ClientRequest) -> ClientReply:
-    """What the BOINC Manager asks when somebody chooses this site. Needs no database."""
+    """Answers the BOINC Manager's question when somebody chooses this site. Needs no database."""
     return xml_reply(document("project_config", site_config() | {"account_manager": True}))
 
 
 def site_config() -> dict[str, str | int | bool | None]:
-    """What is the same whether the site is chosen as an account manager or as a project."""
+    """The part that is the same for the account manager and for the project."""
     return {
         "name": settings.SITE_NAME,
         "master_url": settings.SITE_URL,
@@ -47,7 +47,7 @@ def site_config() -> dict[str, str | int | bool | None]:
 
 
 def look_up_account(request: ClientRequest) -> Steps[ClientReply]:
-    """Hands a fresh client key to who knows an account's password; without a password, tells whether it exists."""
+    """Returns a fresh client key for an account and its password; without a password, whether the account exists."""
     given = _parameters(request)
     email = _email(given)
     if "passwd_hash" not in given:
@@ -61,7 +61,7 @@ def _log_in(email: str, password_hash: str, address: str) -> ClientReply:
 
 
 def create_account(request: ClientRequest) -> Steps[ClientReply]:
-    """Opens an account and hands out its first client key; the same request again gives another key."""
+    """Opens an account and returns its first client key; the same request again returns another key."""
     given = _parameters(request)
     return (yield from in_thread(_open_account, _email(given), given, request.address))
 

@@ -43,7 +43,7 @@ def rename_host(host: Host, name: str) -> str:
 
 
 def set_venue(host: Host, venue: str) -> None:
-    """Say where the computer stands, by which its client picks its preferences; raises HostChangeRefused."""
+    """Set the computer's venue, by which its client picks its preferences; raises HostChangeRefused."""
     if venue not in Venue.values:
         raise HostChangeRefused("venue", "Choose one of: default, home, work, school.")
     Host.objects.filter(pk=host.pk).update(venue=venue)
@@ -51,7 +51,7 @@ def set_venue(host: Host, venue: str) -> None:
 
 
 def retire_host(host: Host, now: dt.datetime) -> bool:
-    """Retire the computer: its history stays, and its next report brings it back. False: it was retired already."""
+    """Retire the computer: its history stays, and its next report brings it back. False: it was already retired."""
     return Host.objects.filter(pk=host.pk, retired_at=None).update(retired_at=now) == 1
 
 

@@ -23,7 +23,7 @@ _NEVER: Final = Q(pk__in=())
 
 @dataclass(frozen=True, slots=True)
 class HostDescription:
-    """What a client reports that tells its computer from others."""
+    """The reported values that distinguish a client's computer from others."""
 
     token: str | None
     host_cpid: str
@@ -34,9 +34,9 @@ class HostDescription:
 
 
 def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tuple[Host, bool]:
-    """The user's host that this is, made if there is none; and whether it was made.
+    """The user's host for these values, created if there is none; and whether it was created.
 
-    Runs inside the caller's transaction and locks the user's row, so that two first requests at once make one host.
+    Runs inside the caller's transaction and locks the user's row, so two simultaneous first requests make one host.
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("identify() needs the caller's transaction")
@@ -48,7 +48,7 @@ def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tupl
 
 
 def new_host(user_id: int, described: HostDescription, now: dt.datetime) -> Host:
-    """A record for a computer that is none of the known ones. Raises ProtocolError beyond MAX_HOSTS."""
+    """Create a record for an unknown computer. Raises ProtocolError beyond MAX_HOSTS."""
     if Host.objects.filter(owner_id=user_id).count() >= MAX_HOSTS:
         # A client that does not describe its computer is a new computer at each login.
         raise ProtocolError("host", f"this account has {MAX_HOSTS} computers, which is the limit", ERR_GENERIC)

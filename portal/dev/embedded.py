@@ -6,7 +6,7 @@ kernel frees a lock when its process ends, however it ends):
 * `users.lock` is *shared* by every process that needs the server, for as long as the process lives. Forked
   children inherit it; programs they start do not. The server's supervisor waits for it *exclusively*, and so
   learns that no user is left.
-* `supervisor.lock` is held by the one supervisor (portal.dev.supervisor), in a session of its own.
+* `supervisor.lock` is held by the one supervisor (portal.dev.supervisor), in a separate session.
 * `server.lock` is held by the server's own processes, so that no second server ever starts on the same data.
 * `start.lock` is held for a moment by a process that looks for a supervisor or starts one.
 

@@ -1,4 +1,4 @@
-"""Runs a program that is told to end when the process that started it ends, in whatever way.
+"""Runs a program that is told to end when the process that started it ends, for any reason.
 
 Run by its path, in place of the program: `python -I -S parent_death.py SIGNAL PARENT PROGRAM [ARGUMENT ...]`, where
 SIGNAL is a number and PARENT the caller's process id. It uses the standard library only and becomes PROGRAM.

@@ -1,6 +1,6 @@
 """`make run`: prepare the site, then run the Procfile's processes until one ends or Ctrl-C.
 
-Every process has a session of its own and is told to end when this one ends, even by kill -9 (portal.dev.parent_death).
+Every process has a separate session and is told to end when this one ends, even by kill -9 (portal.dev.parent_death).
 At a stop each is asked alone, not with its children, so that a Celery worker can finish its tasks. What is left of its
 session after STOP_LIMIT_SECS is killed.
 """
@@ -97,7 +97,7 @@ def manage(*arguments: str) -> None:
 
 
 def start_process(command: list[str], stdout: int | None = None) -> "subprocess.Popen[bytes]":
-    """Start a command of the project in a session of its own; it ends with this process."""
+    """Start a command of the project in a separate session; it ends with this process."""
     return subprocess.Popen(
         ends_with_parent(command),
         cwd=PROJECT_DIR,
@@ -211,7 +211,7 @@ def main() -> NoReturn:
     port = read_port()
     var_dir = Path(os.environ.get("VAR_DIR") or PROJECT_DIR / "var").resolve()
     os.environ.update(PORT=str(port), VAR_DIR=str(var_dir), DJANGO_SETTINGS_MODULE="portal.settings")
-    # The services write into a pipe; what they write is read here.
+    # The services write into a pipe, which is read here.
     os.environ.setdefault("LOG_FORMAT", "console" if sys.stdout.isatty() else "json")
     # The Procfile says "python" and means this one.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

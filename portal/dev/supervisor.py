@@ -94,7 +94,7 @@ class Server:
         return prefix + ends_with_parent(command, self.stop_signal)
 
     def _initdb(self, prefix: list[str], lock: int) -> None:
-        # In a folder of its own, renamed when complete: an initdb that is cut short leaves no broken data folder.
+        # In a separate folder, renamed when complete: an interrupted initdb leaves no broken data folder.
         fresh = self.home / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         command = [str(self.programs / "initdb"), "-D", str(fresh), "-U", "cobblestone", "--auth=trust"]

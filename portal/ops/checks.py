@@ -117,7 +117,7 @@ def check_pool(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckM
 
 @checks.register(deploy=True)
 def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """Settings that are handy on one's own machine and wrong on a public site."""
+    """Settings that are handy on a private machine and wrong on a public site."""
     found: list[CheckMessage] = []
     if not settings.SITE_URL.startswith("https://"):
         found.append(
@@ -157,7 +157,7 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
 
 @checks.register(deploy=True)
 def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """What a public site needs: a mail server, and a key to sign addresses with."""
+    """A public site needs a mail server, and a key to sign addresses with."""
     found: list[CheckMessage] = []
     if settings.EMAIL_BACKEND.endswith(("console.EmailBackend", "dummy.EmailBackend")):
         found.append(

@@ -19,7 +19,7 @@ _migrated = False
 
 
 class NotReady(Exception):
-    """A part of the site cannot be used; the message says what is wrong."""
+    """A part of the site cannot be used; the message says why."""
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:

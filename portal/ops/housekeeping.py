@@ -1,4 +1,4 @@
-"""Removes what has expired: sessions, keys that nobody uses, changes of address that nobody confirmed."""
+"""Removes expired sessions, unused keys and unconfirmed changes of address."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def remove_expired() -> None:
     """One pass; safe to repeat and to interrupt."""
     now = timezone.now()
     sessions = Session.objects.filter(expire_date__lt=now).delete()[0]
-    # The list that people see of their sessions has no expiry of its own.
+    # The rows of people's lists of sessions do not expire with the sessions.
     alive = Session.objects.filter(session_key=OuterRef("session_key"))
     listed = UserSession.objects.filter(~Exists(alive), last_seen_at__lt=now - dt.timedelta(days=1)).delete()[0]
     keys, addresses = _remove_keys(now), _remove_addresses(now)

@@ -61,7 +61,7 @@ def _json_line(event: dict[str, object]) -> str:
 def log_request(fields: dict[str, object]) -> None:
     """Write a request's line. ``fields`` hold no query string, body, cookie or other header than the user agent.
 
-    Straight to standard error: Python's logging would double the price of a line.
+    Straight to standard error: Python's logging would double the cost of a line.
     """
     if _as_json:
         event = {"time": utc_now_text(), "level": "info", "event": "request", **fields}
@@ -72,7 +72,7 @@ def log_request(fields: dict[str, object]) -> None:
 
 
 def loggable_path(request: HttpRequest) -> str:
-    """The path without what may be secret in it: the text that a route captured, or long parts of an unknown path."""
+    """The path without parts that may be secret: text that a route captured, or long parts of an unknown path."""
     # A line feed would begin a forged line.
     path = _UNPRINTABLE.sub("?", request.path)
     match = request.resolver_match
@@ -100,7 +100,7 @@ def _hide_paths(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
 
 
 def _hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Blank what is named like a secret or looks like one, in case a message or an exception quotes it."""
+    """Blank values that are named like a secret or look like one, in case a message or an exception quotes them."""
     for name, value in event.items():
         if name in ("_record", "request_id", "task_id"):
             continue
@@ -126,7 +126,7 @@ _COMMON: list[Processor] = [
 
 
 class _ToStderr(logging.Handler):
-    """Writes to what is standard error now, as ``log_request`` does."""
+    """Writes to the current standard error, as ``log_request`` does."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Which optional mails a volunteer wants, and what each was told already, so that nobody is told twice."""
+"""Which optional mails a volunteer wants, and which were sent already, so that none is sent twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENT_KEPT: Final = dt.timedelta(days=400)
 
 
 def mail_choice(user: User) -> MailChoice:
-    """What the user chose, or the defaults."""
+    """The user's choices, or the defaults."""
     return MailChoice.objects.filter(user=user).first() or MailChoice(user=user)
 
 
@@ -45,7 +45,7 @@ def unsubscribe(user_id: int, kind: Mail) -> bool:
 
 
 def claim(user: User, kind: Mail, keys: Collection[str]) -> list[str]:
-    """Those of the keys that the user was not told of yet; from now on they count as told.
+    """The keys that the user was not told of yet; from now on they count as told.
 
     A task that dies after this sends nothing: no mail is better than the same one every hour.
     """

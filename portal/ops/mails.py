@@ -27,7 +27,7 @@ MAX_TOKEN_CHARS: Final = 200
 
 
 class MailServerDown(Exception):
-    """A mail could not be handed over; what it was about counts as not told."""
+    """The mail server did not accept a mail; its subject counts as not told."""
 
 
 def recipients() -> QuerySet[User]:
@@ -37,9 +37,9 @@ def recipients() -> QuerySet[User]:
 
 
 def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], context: dict[str, Any]) -> bool:
-    """Send a mail about those things that the user was not told of before; False if there are none.
+    """Send a mail about the things that the user was not told of before; False if there are none.
 
-    ``told``: what is told, by the key that it is remembered under; the template gets the new ones as ``lines``.
+    ``told``: the things to tell, by the key that each is stored under; the template gets the new ones as ``lines``.
     Raises MailServerDown.
     """
     keys = claim(user, kind, list(told))
@@ -80,13 +80,13 @@ def _message(user: User, kind: Mail, template: str, context: dict[str, Any]) -> 
 
 
 def unsubscribe_url(user_id: int, kind: Mail) -> str:
-    """The address that ends one kind of mail; whoever has it can do that and nothing else."""
+    """The address that ends one kind of mail. It gives no other access."""
     token = signing.dumps([user_id, kind.value], salt=_SALT)
     return f"{settings.SITE_URL.rstrip('/')}{reverse('unsubscribe', args=[token])}"
 
 
 def read_token(token: str) -> tuple[int, Mail] | None:
-    """Who wants which mail no more; None for an address that is not one of ours. It never expires."""
+    """The user and the kind of mail that an address ends; None for a foreign address. Addresses never expire."""
     if len(token) > MAX_TOKEN_CHARS:
         return None
     try:

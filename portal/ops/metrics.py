@@ -51,7 +51,7 @@ def count_rpc(path: str, error_num: int, elapsed_secs: float) -> None:
     """Count one answered request of a BOINC client; ``path`` is one of settings.CLIENT_PATHS."""
     children = _rpc_children.get((path, error_num))
     if children is None:
-        # Both at once: other threads come here meanwhile.
+        # Both in one step: other threads run this code at the same time.
         children = _rpcs.labels(path, str(error_num)), _rpc_secs.labels(path)
         _rpc_children[path, error_num] = children
     count, secs = children

@@ -14,7 +14,7 @@ from pathlib import Path
 def join(folder: Path) -> None:
     """Count in ``folder`` from now on. The first process to join clears what an earlier run left there.
 
-    Each process holds a shared lock for as long as it lives; who gets it exclusively is alone.
+    Each process holds a shared lock as long as it lives; a process that gets the lock exclusively is alone.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)

@@ -28,10 +28,10 @@ def own_hosts(user: Visitor) -> QuerySet[Host]:
 
 
 def get_own_host(user: Visitor, pk: int) -> Host:
-    """The user's computer, also one that was merged into another; Http404 for anybody else's."""
+    """The user's computer, also one that was merged into another; Http404 for another person's."""
     return get_object_or_404(Host, owner_id=user.pk, pk=pk)
 
 
 def get_own_key(user: Visitor, pk: int) -> ClientKey:
-    """The user's client key; Http404 for anybody else's."""
+    """The user's client key; Http404 for another person's."""
     return get_object_or_404(ClientKey, user_id=user.pk, pk=pk)

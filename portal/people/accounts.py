@@ -86,7 +86,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
     check_password_hash(password_hash)
     email, name = email.strip().lower(), name.strip()
     _check_email(email)
-    # Before looking for the account: a request that cannot open one must not tell, unlimited, whether it exists.
+    # Before looking for the account: requests that cannot open one must not reveal without limit whether it exists.
     _check_name(name)
     if settings.TERMS_OF_USE and not accepts_terms:
         raise ClientAuthError(
@@ -112,7 +112,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
         with transaction.atomic():
             user.save()
     except IntegrityError:
-        # The same request came twice at once.
+        # The same request came twice at the same time.
         return authenticate_client(email, password_hash, address=address)
     return user
 
@@ -192,7 +192,7 @@ def _find(email: str) -> User | None:
 def _check(user: User | None, password_hash: str) -> bool:
     if user is not None and user.current_client_password:
         return check_client_password(password_hash, user.current_client_password)
-    # Takes as long as a wrong password, so the time does not tell whether the account exists.
+    # Takes as long as a wrong password, so the time does not reveal whether the account exists.
     make_password(password_hash)
     return False
 

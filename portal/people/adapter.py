@@ -31,7 +31,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return bool(settings.SIGNUP_OPEN)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
-        """Log in, and use the password in clear to bring a stale value for BOINC clients up to date."""
+        """Log in, and use the password in clear to update a stale value for BOINC clients."""
         user: AbstractBaseUser | None = super().authenticate(request, **credentials)
         if isinstance(user, User) and user.is_active and credentials.get("password"):
             refresh_client_password(user, credentials["password"])

@@ -16,7 +16,7 @@ from portal.wire import credentials
 
 MAX_TOKENS_PER_USER: Final = 50
 USE_NOTED_EVERY: Final = dt.timedelta(hours=1)
-# Programs that look for secrets in published files know a token by how it begins.
+# Programs that look for secrets in published files recognise a token by its prefix.
 PREFIX: Final = "cobble_"
 _HINT_CHARS: Final = 10
 _MAX_CHARS: Final = 100
@@ -35,7 +35,7 @@ def issue_token(user: User, *, name: str, scopes: Iterable[str], lifetime: dt.ti
     """A fresh token in clear, valid at once; ``lifetime`` None: until it is revoked. Raises TooManyTokens."""
     token = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
-        # Two requests at once must not both count, and then both add.
+        # Two simultaneous requests must not both count first and then both add.
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         if valid_tokens().filter(user=user).count() >= MAX_TOKENS_PER_USER:
             raise TooManyTokens
@@ -67,7 +67,7 @@ def find_valid_token(token: str) -> ApiToken | None:
 
 
 def replace_token(user: User, token_id: int) -> str | None:
-    """A fresh token in place of one of the user's, which ends at once: the same name and access, for as long again.
+    """A fresh token in place of one of the user's, which ends at once; with the same name, access and lifetime.
 
     None if the user has no such token that is valid.
     """

@@ -31,7 +31,7 @@ _LABELS: Final = {
 
 
 class SiteLabels:
-    """A mixin: it stands before a form of allauth's, changes its labels and drops placeholders that repeat them."""
+    """A mixin for forms of allauth: it changes their labels and drops placeholders that repeat them."""
 
     fields: dict[str, Any]
 
@@ -117,7 +117,7 @@ class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
     def save(self, request: HttpRequest) -> EmailAddress:
         """Remember the wish, with the clients' value ready for it, and send a confirmation to the new address."""
         with transaction.atomic():
-            # No stronger a lock: a new password's hash takes a while, and who refers to the account need not wait.
+            # No stronger lock: a new password's hash takes a while, and rows that refer to the account need not wait.
             user = User.objects.select_for_update(no_key=True).get(pk=self.user.pk)
             user.expect_email(self.cleaned_data["password"], self.cleaned_data["email"])
             user.awaited_email_at = timezone.now()

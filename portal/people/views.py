@@ -1,4 +1,4 @@
-"""The pages of one's account: the name, the e-mail address, the sessions, and the keys of one's BOINC clients."""
+"""The pages of an account: the name, the e-mail address, the sessions, and the keys of its BOINC clients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAME_HELP: Final = (
 @require_safe
 @login_required
 def keys(request: HttpRequest) -> HttpResponse:
-    """The keys of one's BOINC clients, each with a button that revokes it."""
+    """The keys of the user's BOINC clients, each with a button that revokes it."""
     own = ClientKey.objects.filter(user=signed_in(request)).select_related("host")
     since = timezone.now() - REVOKED_SINCE
     context = {

@@ -1,4 +1,4 @@
-"""The template context that every page has: the site, and who is signed in."""
+"""The template context of every page: the site and the signed-in user."""
 
 from allauth.account.models import EmailAddress
 from django.conf import settings

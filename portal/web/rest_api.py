@@ -59,7 +59,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class HasScope(BasePermission):
-    """Whoever is signed in on the site reads all that is theirs; a token, what its scopes name."""
+    """A signed-in user may read all of their own data; a token, the data that its scopes name."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         if not isinstance(request.user, User):
@@ -105,7 +105,7 @@ class NoQuery(serializers.Serializer[Any]):
 
 
 class ApiView(APIView):
-    """A view of the API. ``scope``: what a token must have; ``query_class``: the parameters there are."""
+    """A view of the API. ``scope``: the scope that a token needs; ``query_class``: the known parameters."""
 
     scope: ClassVar[str]
     query_class: ClassVar[type[serializers.Serializer[Any]]] = NoQuery

@@ -1,4 +1,4 @@
-"""What a BOINC client logs in with: a value derived from the password, and random client keys. Pure.
+"""The credentials of BOINC clients: a value derived from the password, and random client keys. Pure.
 
 Source: BOINC protocol, web RPCs and account-manager request (``password_hash``, ``authenticator``).
 """
@@ -11,22 +11,22 @@ import secrets
 
 
 def client_password_hash(password: str, email: str) -> str:
-    """What a client sends for a password: MD5 of the password followed by the lower-case login, 32 hex digits."""
+    """The value that a client sends for a password: MD5 of password + lower-case login, 32 hex digits."""
     return hashlib.md5((password + email.lower()).encode()).hexdigest()
 
 
 def new_client_key() -> str:
-    """A fresh client key, 32 random hex digits; it has no underscore, so clients take it for a strong one."""
+    """A fresh client key, 32 random hex digits; without an underscore, so clients treat it as a strong key."""
     return secrets.token_hex(16)
 
 
 def key_hash(key: str) -> bytes:
-    """What is stored and looked up: the keys are random, so a fast hash without salt is enough."""
+    """The hash that is stored and looked up. The keys are random, so a fast hash without salt is enough."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def weak_key(user_id: int, hash_of_key: bytes, pepper: str) -> str:
-    """The weak form of a client key, for projects of this very site: it lets a computer work and changes nothing.
+    """The weak form of a client key, for this site's own project: a computer can work with it, but change nothing.
 
     It is made from the stored hash, and is valid as long as the key itself. Its form is ``<user id>_`` and 32 hex
     digits (BOINC protocol, identifiers): clients replace such keys when they are told.
@@ -35,5 +35,5 @@ def weak_key(user_id: int, hash_of_key: bytes, pepper: str) -> str:
 
 
 def weak_key_pepper(secret: str) -> str:
-    """A part of every weak key that is not in the database: who copies the database can make no keys."""
+    """A part of every weak key that is not in the database, so a copy of the database is not enough to make keys."""
     return hmac.new(secret.encode(), b"weak client keys", hashlib.sha256).hexdigest()

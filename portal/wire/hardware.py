@@ -1,4 +1,4 @@
-"""A computer's hardware out of the client's <host_info> (BOINC protocol, host description and coprocessors).
+"""Read a computer's hardware from the client's <host_info> (BOINC protocol, host description and coprocessors).
 
 Every number has a range that holds any real machine. A number outside it is left out and listed as a fault: a strange
 computer is no reason to refuse its report. Pure: bytes in, dataclasses out.
@@ -16,8 +16,8 @@ _MAX_BYTES: Final = 1e18
 _MAX_FLOPS: Final = 1e18
 _MIB: Final = 1 << 20
 
-# What changes by itself while the hardware stays the same. Swap grows and shrinks on some systems, the time of a
-# benchmark matters only when its result changed, and schedulers are told there how much work is wanted.
+# Fields that change while the hardware stays the same. Swap grows and shrinks on some systems, the time of a
+# benchmark matters only when its result changed, and requests to schedulers say there how much work is wanted.
 _VOLATILE = re.compile(
     rb"<(d_free|m_swap|p_calculated|ip_addr|domain_name|available_ram|req_secs|req_instances|estimated_delay)>"
     rb"[^<]*+</\1>"
@@ -54,7 +54,7 @@ class Coproc:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What a computer is made of, as its client reports it. None: absent or out of range (then in `faults`).
+    """A computer's hardware, as its client reports it. None: absent or out of range (then in `faults`).
 
     timezone in seconds east of UTC; p_fpops, p_iops in operations/s of one processor; p_membw in bytes/s;
     p_calculated: Unix time of the benchmark; m_* and d_* in bytes.
@@ -83,7 +83,7 @@ class Hardware:
 
 
 class _Reader:
-    """Takes typed values out of one element's fields and collects what is wrong with them."""
+    """Reads typed values from one element's fields and collects their faults."""
 
     def __init__(self, fields: Fields, faults: list[str], prefix: str = "") -> None:
         self.fields = dict(fields)
@@ -122,7 +122,7 @@ class _Reader:
 
 
 def hardware_digest(host_info: bytes) -> bytes:
-    """Return 16 bytes that are equal as long as the hardware in <host_info> is; b"" for an empty section."""
+    """Return a digest of 16 bytes that changes only with the hardware in <host_info>; b"" for an empty section."""
     if not host_info:
         return b""
     return hashlib.blake2b(_VOLATILE.sub(b"", host_info), digest_size=16).digest()
@@ -137,7 +137,7 @@ def free_disk(host_info: bytes) -> bytes:
 
 
 def parse_hardware(host_info: bytes) -> Hardware:
-    """Return the hardware that the inside of a <host_info> describes; what is wrong with it is in its faults."""
+    """Return the hardware that the inside of a <host_info> describes, with any faults in its `faults`."""
     faults: list[str] = []
     fields, coprocs = _split(host_info, faults)
     read = _Reader(fields, faults)
@@ -187,7 +187,7 @@ def _split(host_info: bytes, faults: list[str]) -> tuple[Fields, tuple[Coproc, .
 
 
 def _coproc(kind: str, fields: Fields, faults: list[str]) -> Coproc | None:
-    """Return the coprocessor, or None for one of which the computer has none (clients list those too)."""
+    """Return the coprocessor, or None if the computer has none of this type (clients list those too)."""
     read = _Reader(fields, faults, prefix="coproc ")
     kind = kind or read.text(b"type", 64)
     if read.fields.get(b"count", b"").strip() == b"0":

@@ -1,4 +1,4 @@
-"""Pairs of signing keys in files, made where there are none."""
+"""Pairs of signing keys in files, made if they are missing."""
 
 from __future__ import annotations
 

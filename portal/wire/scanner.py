@@ -2,17 +2,17 @@
 
 Clients write project names, account keys and opaque text without escaping, copy preference files
 verbatim and send bytes in any encoding (BOINC protocol, conventions). So a strict parser refuses real
-requests and a repairing one changes them. This scanner finds tags by name as the client itself does,
-hands out the bytes between them unaltered, and has hard limits. Pure: bytes in, bytes and numbers out.
+requests, and a repairing parser changes them. This scanner finds tags by name as the client itself does,
+returns the bytes between them unaltered, and has hard limits. Pure: bytes in, bytes and numbers out.
 
-The time it takes grows linearly with the body: no pattern can backtrack, the next closing tag of a name is
-looked up once, and a message with many tags that are never closed is refused.
+Its running time is linear in the length of the body: no pattern can backtrack, the next closing tag of a name is
+searched for once, and a message with many tags that are never closed is refused.
 
 Rules where a message is not well-formed:
 
-* The text of an element goes to its first closing tag. Is there none, or does the same tag open again
-  before it, then the element was never closed: it ends at the end of the line or at the next "<".
-* Closing tags that close nothing, stray text, attributes and comments are passed over.
+* The text of an element goes to its first closing tag. If there is none, or if the same tag opens again
+  before it, the element was never closed: it ends at the end of the line or at the next "<".
+* Closing tags that close nothing, stray text, attributes and comments are skipped.
 * `<x/>` and `<x></x>` are the same, and both are true as booleans.
 """
 
@@ -40,7 +40,7 @@ _SLASH: Final = ord("/")
 
 
 class ProtocolError(Exception):
-    """A message that cannot be taken: which field, what is wrong or which limit, and BOINC's error number."""
+    """A message that cannot be read: the field, the fault or the limit, and BOINC's error number."""
 
     def __init__(self, field: str, limit_or_reason: str, error_num: int = ERR_XML_PARSE) -> None:
         super().__init__(f"{field}: {limit_or_reason}")
@@ -64,7 +64,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 class TagScanner:
-    """A cursor over a message: `next` goes to the next tag, the other methods take or pass over its element.
+    """A cursor over a message: `next` goes to the next tag, the other methods read or skip its element.
 
     After `next`, `text` is the element's text when nothing but text is inside it, and None otherwise.
     """
@@ -119,9 +119,9 @@ class TagScanner:
         self.text = None
 
     def row(self, pattern: re.Pattern[bytes]) -> Fields:
-        """Return the elements that come next as long as the pattern, one of `row_of`, knows them, as (name, text).
+        """Return the next elements as (name, text), as long as the pattern (made by `row_of`) contains their names.
 
-        The same as `next` and `element_text` for each, at a third of the price.
+        The same as `next` and `element_text` for each, in a third of the time.
         """
         match = pattern.match(self.data, self.pos)
         assert match is not None  # the pattern matches an empty row too
@@ -135,7 +135,7 @@ class TagScanner:
         return fields
 
     def take(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Go behind what matches the pattern at the cursor, plain elements in known order; None if nothing does."""
+        """Match plain elements in a known order at the cursor and move behind them; None if they do not match."""
         match = pattern.match(self.data, self.pos)
         if match is None or match.end() - match.start() > self.limits.text_bytes:
             return None
@@ -144,7 +144,7 @@ class TagScanner:
         return match
 
     def element_text(self, name: bytes) -> bytes:
-        """Return the bytes inside the element just opened, tags and all; ProtocolError for too many."""
+        """Return the bytes inside the element just opened, tags included; ProtocolError for too many."""
         if self.text is not None:
             if len(self.text) > self.limits.text_bytes:
                 raise self._too_long(name)
@@ -236,9 +236,9 @@ class TagScanner:
             raise self._too_many()
 
     def _closer(self, name: bytes) -> int:
-        """Where the first closing tag of that name at or after the cursor begins; -1 if there is none.
+        """The position of the first closing tag of that name at or after the cursor; -1 if there is none.
 
-        Remembered, so that a message full of tags that are not closed costs one search per name.
+        It is remembered, so a message full of tags that are not closed costs one search per name.
         """
         at = self._closers.get(name, -2)
         if at == -1 or at >= self.pos:
@@ -270,7 +270,7 @@ class TagScanner:
 
 def row_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
     """A pattern for `TagScanner.row`: elements of these names, one after the other, with nothing but text in them."""
-    # Not "*+": in Python 3.11.2, Debian 12's, what has a group in it and is repeated so matches less than there is.
+    # Not "*+": in Python 3.11.2 (Debian 12), a possessive repeat of a pattern with a group matches too little.
     return re.compile(rb"\s*+((?:<(%b)>[^<]*+</\2>\s*+)*)" % b"|".join(sorted(names)))
 
 
@@ -279,10 +279,10 @@ def _name(tag: bytes) -> str:
 
 
 def decode(raw: bytes, *, entities: bool = False) -> str:
-    """Return bytes as text: UTF-8, or else Latin-1, which knows every byte. Never fails.
+    """Return bytes as text: UTF-8, or else Latin-1, in which every byte is valid. Never fails.
 
-    White space around it is dropped, as the client does. NUL becomes U+FFFD: neither XML nor a database's
-    text can hold it. With `entities`, `&lt; &gt; &amp; &quot; &apos; &#N;` are decoded, once.
+    White space around the text is dropped, as in the client. NUL becomes U+FFFD, because neither XML nor a
+    database's text can contain NUL. With `entities`, `&lt; &gt; &amp; &quot; &apos; &#N;` are decoded, once.
     """
     raw = raw.strip()
     try:
@@ -303,7 +303,7 @@ def _decode_entity(match: re.Match[str]) -> str:
 
 
 def clip(raw: bytes, max_len: int, *, entities: bool = False) -> str:
-    """Return decoded text, cut to max_len characters: for what is only shown or compared."""
+    """Return decoded text, cut to max_len characters: for text that is only shown or compared."""
     return decode(raw, entities=entities)[:max_len]
 
 
@@ -316,7 +316,7 @@ def as_text(field: str, raw: bytes, max_len: int, *, entities: bool = False) -> 
 
 
 def as_int(field: str, raw: bytes, low: int, high: int) -> int:
-    """Return an integer from low to high ("3.000000" is one too), or raise ProtocolError."""
+    """Return an integer from low to high, or raise ProtocolError. "3.000000" is an integer too."""
     if raw.isdigit() and len(raw) < 20:
         number = int(raw)
         if low <= number <= high:
@@ -333,7 +333,7 @@ def as_float(field: str, raw: bytes, low: float, high: float) -> float:
         number = float(raw)
     except ValueError:
         number = nan
-    # nan is in no range; an underscore between digits is Python's own idea of a number.
+    # nan is in no range; underscores between digits are allowed by Python only.
     if low <= number <= high and b"_" not in raw:
         return number
     raise ProtocolError(field, f"not a decimal number from {low:g} to {high:g}")
@@ -357,7 +357,7 @@ def flag(raw: bytes | None) -> bool:
 
 
 def as_bool(field: str, raw: bytes) -> bool:
-    """Return True for nothing (`<x/>`) or a nonzero integer, False for 0, or raise ProtocolError."""
+    """Return True for an empty text (`<x/>`) or a nonzero integer, False for 0, or raise ProtocolError."""
     raw = raw.strip()
     if raw in (b"", b"1"):
         return True

@@ -1,11 +1,11 @@
-"""BOINC's key texts and signatures: what a client checks before it trusts a project's address or program.
+"""BOINC's key texts and signatures, which a client checks before it trusts a project's address or program.
 
 Keys are RSA with exactly 1024 bits (the client has fixed fields of 128 bytes). A signature is the RSA private
 operation, with PKCS#1 v1.5 padding and no DigestInfo header, on the 32 lower-case hexadecimal characters of
 the data's MD5. Source: BOINC protocol, keys and signatures.
 
-Pure: text and bytes in, keys, text or a verdict out. People paste these texts, so reading is tolerant of
-blanks, CRLF and upper case, and every refusal is a SigningError that says what is wrong with the text.
+Pure: text and bytes in, keys, text or a boolean out. People paste these texts, so the parser accepts blanks,
+CRLF and upper case. Every refusal is a SigningError that says what is wrong with the text.
 """
 
 import hashlib
@@ -39,16 +39,16 @@ _PEM_MARK: Final = "-----BEGIN"
 
 
 class SigningError(ValueError):
-    """A key or signature text that cannot be used; the message names the text and what is wrong with it."""
+    """A key or signature text that cannot be used; the message names the text and its fault."""
 
 
 def generate_key() -> PrivateKey:
-    """Return a new random private key of the only size that BOINC clients know."""
+    """Return a new random private key of the only size that BOINC clients accept."""
     return rsa.generate_private_key(public_exponent=PUBLIC_EXPONENT, key_size=KEY_BITS)
 
 
 def public_key_text(key: PrivateKey | PublicKey) -> str:
-    """Return the public key as clients want it: bit count, hexadecimal lines of 64 digits, a dot; LF only.
+    """Return the public key in the clients' format: bit count, hexadecimal lines of 64 digits, a dot; LF only.
 
     Raises SigningError for a key of another size.
     """
@@ -97,7 +97,7 @@ def sign(data: bytes, key: PrivateKey) -> str:
 
 
 def sign_md5(md5: str, key: PrivateKey) -> str:
-    """The same of data whose MD5 is known, as 32 lower-case hexadecimal digits."""
+    """Like `sign`, for data whose MD5 is known, as 32 lower-case hexadecimal digits."""
     _check_size(key.key_size, "private key")
     if not re.fullmatch(r"[0-9a-f]{32}", md5):
         raise SigningError(f"MD5: {md5[:40]!r} is not 32 lower-case hexadecimal digits")
@@ -105,12 +105,12 @@ def sign_md5(md5: str, key: PrivateKey) -> str:
 
 
 def verify(data: bytes, signature_text: str, public_key: PublicKey) -> bool:
-    """Tell whether this is the signature of `data` under the key; SigningError if the text is none."""
+    """Return whether this is the signature of `data` under the key; SigningError if the text is no signature."""
     return verify_md5(_md5_text(data).decode(), signature_text, public_key)
 
 
 def verify_md5(md5: str, signature_text: str, public_key: PublicKey) -> bool:
-    """The same of data whose MD5 is known."""
+    """Like `verify`, for data whose MD5 is known."""
     signature = _signature_bytes(signature_text)
     _check_size(public_key.key_size, "public key")
     try:
@@ -121,7 +121,7 @@ def verify_md5(md5: str, signature_text: str, public_key: PublicKey) -> bool:
 
 
 def clean_signature(signature_text: str) -> str:
-    """Return a pasted signature as clients must get it (flush left, LF only). Raises SigningError."""
+    """Return a pasted signature in the form that clients need (flush left, LF only). Raises SigningError."""
     return _hex_lines(_signature_bytes(signature_text))
 
 
@@ -168,7 +168,7 @@ def _lines(text: str, name: str) -> list[str]:
 
 
 def _hex_bytes(lines: Sequence[str], name: str) -> bytes:
-    """The bytes of the lines' hexadecimal digits; blanks inside a line are harmless."""
+    """The bytes of the lines' hexadecimal digits; blanks inside a line are ignored."""
     digits = re.sub(r"\s", "", "".join(lines))
     stray = re.search(r"[^0-9A-Fa-f]", digits)
     if stray:

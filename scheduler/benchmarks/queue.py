@@ -60,7 +60,7 @@ UPDATE credit_result
 
 @dataclass(slots=True)
 class Member:
-    """A computer of the fleet: what it has, and what it says."""
+    """A computer of the fleet: its state and its messages."""
 
     key: str
     host_id: int
@@ -68,7 +68,7 @@ class Member:
     ncpus: int = 8
     sent: int = 0
     jobs: list[bytes] = field(default_factory=list)
-    # What it says but for the number of its request and its jobs: to say it shall cost the machine little.
+    # Its message without the number of its request and its jobs, made once: sending it should cost little.
     says: tuple[bytes, bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Member:
         return b"%b%d%b%b</other_results>\n</scheduler_request>\n" % (self.says[0], self.sent, self.says[1], others)
 
     def read(self, reply: bytes) -> int:
-        """How many jobs the reply brings."""
+        """The number of jobs in the reply."""
         new = [result[: result.index(b"<")] for result in reply.split(b"<result>\n<name>")[1:]]
         self.jobs += new
         return len(new)
@@ -176,14 +176,14 @@ def fill(app: App, njobs: int) -> None:
     """Let exactly so many jobs wait, and no others be there, nor be kept ready."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE credit_result, credit_workunit CASCADE")
-    # The site's processes cannot be told, but drop their ready jobs when they are so old.
+    # The site's processes cannot be told, but drop their ready jobs at this age.
     time.sleep(KEPT_SECS)
     add(app, njobs)
     _vacuum()
 
 
 def take_back(members: list[Member]) -> None:
-    """What was sent is done and reported."""
+    """Mark the sent jobs as done and reported."""
     with connection.cursor() as cursor:
         cursor.execute(_REPORT)
     for member in members:
@@ -201,7 +201,7 @@ def add(app: App, njobs: int) -> None:
 def held(add: Callable[[int], None], count_sent: Callable[[], int], njobs: int) -> Iterator[None]:
     """As many jobs are added as were sent, at the end, and as often before as a good tenth of ``njobs`` may be gone.
 
-    A thread of its own does it; its error is raised at the end.
+    A separate thread does it; its error is raised at the end.
     """
     over = threading.Event()
     nsent_before = count_sent()

@@ -79,7 +79,7 @@ def _client(port: int, members: list[queue.Member], number: int) -> Callable[[],
 
 
 def _statements(member: queue.Member) -> int:
-    """What one request of a known computer sends to the database, once this process has ready jobs."""
+    """The statements of one request of a known computer, once this process has ready jobs."""
 
     def answer() -> None:
         member.read(plain.run(rpc_answer.answer(parse_request(member.request()), now=timezone.now())))

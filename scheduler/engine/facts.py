@@ -1,4 +1,4 @@
-"""What the rules of sending know of apps, their versions, plan classes, jobs and the computer that asks.
+"""The facts for the rules of sending: apps, their versions, plan classes, jobs and the requesting computer.
 
 Speeds in FLOPS, sizes in bytes, times in seconds.
 """
@@ -64,7 +64,7 @@ class PlanClass:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A released version of an app, as far as sending is concerned."""
+    """A released version of an app: the fields that matter for sending."""
 
     id: int
     app_id: int
@@ -143,7 +143,7 @@ class JobDetails:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A result that may be sent, with what its workunit says."""
+    """A result that may be sent, with the fields of its workunit."""
 
     id: int
     workunit_id: int

@@ -1,4 +1,4 @@
-"""Limits of what the project server takes, beside those that the tables check. Pure."""
+"""The project server's limits on its input, besides those that the tables check. Pure."""
 
 from __future__ import annotations
 

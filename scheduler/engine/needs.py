@@ -15,7 +15,7 @@ from scheduler.engine.request import WorkRequest
 
 @dataclass(slots=True)
 class Need:
-    """What is still wanted of a type.
+    """The work that is still wanted of a type.
 
     ``delay_secs``: for how long the jobs that the computer had before keep it busy. ``added_secs``: for how long those
     that were added since do; a job that goes to an idle instance does not wait for these.
@@ -37,7 +37,7 @@ class Need:
 
 
 class Needs:
-    """What a request wants, reduced by each job that is added to the reply."""
+    """The work that a request wants, reduced by each job that is added to the reply."""
 
     def __init__(self, work_requests: Mapping[str, WorkRequest], computer: Computer) -> None:
         self.computer = computer
@@ -57,7 +57,7 @@ class Needs:
         return job.fpops_est / choice.flops / self.computer.availability(choice.processor_type)
 
     def done_after_secs(self, job: Job, choice: Choice) -> float:
-        """From now until the job can be finished: what is before it, and its own time."""
+        """The time from now until the job can be finished: the wait for a free instance, and its own run time."""
         need = self.by_type.get(choice.processor_type)
         return (need.begins_after_secs if need else 0.0) + self.run_secs(job, choice)
 

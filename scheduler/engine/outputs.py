@@ -15,7 +15,7 @@ _NAME: Final = re.compile(r"(.+)_(0|[1-9][0-9]{0,2})")
 
 
 class Uploaded(Protocol):
-    """What counts of an upload (``scheduler.models.Upload``); ``path`` is that of the default storage."""
+    """The relevant fields of an upload (``scheduler.models.Upload``); ``path`` is that of the default storage."""
 
     name: str
     path: str
@@ -28,7 +28,7 @@ class Uploaded(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What is here of a result's outputs.
+    """The outputs of a result that have arrived.
 
     ``outputs``: one of {"name", "nbytes", "md5", "path"} for each file, in the order of the workunit's output files.
     ``digest``: 16 bytes, equal exactly if all outputs are. ``missing``: names of files that must be here and are not.

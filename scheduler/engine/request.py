@@ -1,4 +1,4 @@
-"""What a scheduler request says, as dataclasses. Pure; scheduler/wire/requests.py reads them out of a message.
+"""A scheduler request as dataclasses. Pure; scheduler/wire/requests.py reads them from a message.
 
 Times in Unix seconds, durations in seconds, sizes in bytes, speeds in FLOPS. Texts are as sent, without surrounding
 white space; absent ones are empty, absent numbers None.
@@ -42,7 +42,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class ReportedFile:
-    """An output as the client speaks of it; ``error`` says why it could not be uploaded."""
+    """An output as the client reports it; ``error`` says why it could not be uploaded."""
 
     name: str
     nbytes: int | None
@@ -52,7 +52,7 @@ class ReportedFile:
 
 @dataclass(slots=True)
 class ReportedResult:
-    """A finished job. ``faults``: what was said of it and could not be used, each with the field and the limit."""
+    """A finished job. ``faults``: reported values that could not be used, each with the field and the limit."""
 
     name: str
     state: int = 0
@@ -99,7 +99,7 @@ class TrickleUp:
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """What the scheduler itself needs of the computer at each request. ``raw`` also has all the rest."""
+    """The fields of the computer that the scheduler needs at each request. ``raw`` has all fields."""
 
     host_cpid: str = ""
     domain_name: str = ""

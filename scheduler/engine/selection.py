@@ -1,6 +1,6 @@
 """Select jobs for a reply: which of the jobs that were found go to this computer, and on which version.
 
-Pure. The limits are those of docs/explanation/scheduler.md. What is left out leaves a reason, which the client shows.
+Pure. The limits are those of docs/explanation/scheduler.md. Each refusal has a reason, which the client shows.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def jobs_by_app_weight(apps: Sequence[AppFacts], njobs: int, draw: random.Random
 def jobs_wanted(selection: Selection, apps: Iterable[AppFacts]) -> dict[str, int]:
     """About how many jobs of each processor type the request can be given, by the size of those that wait.
 
-    At least one of a type that is wanted; of GPUs first, as those want fewer.
+    At least one of each wanted type; GPUs first, because they want fewer.
     """
     wanted: dict[str, float] = {}
     for app in apps:

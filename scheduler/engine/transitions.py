@@ -56,7 +56,7 @@ class WorkunitState:
 
 @dataclass(slots=True)
 class Decision:
-    """What is to be done with a workunit.
+    """The next steps for a workunit.
 
     ``changes``: (server state, outcome, validate state) of results by id; ``nnew``: results to be made.
     ``timed_out``: ids of those that are changed because they were not reported in time.
@@ -143,7 +143,7 @@ def _withdraw(results: Sequence[ResultState], decision: Decision) -> None:
 
 
 def _check(workunit: WorkunitState, results: Sequence[ResultState], decision: Decision) -> None:
-    """Have the validator look at successes, or close them if nobody will."""
+    """Ask the validator to look at successes, or close them if it never will."""
     unchecked = [result for result in results if result.is_unchecked]
     if decision.error_mask and not workunit.has_canonical:
         for result in results:

@@ -22,7 +22,7 @@ Choices = dict[str, Choice]
 
 
 def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer, ceilings: Ceilings) -> Usage | None:
-    """What a job of this version is given on this computer; None if it cannot run there.
+    """The devices that a job of this version gets on this computer; None if it cannot run there.
 
     A plan class says what its versions use; with more than one processor at most, a job takes as many as there are. A
     version without one, or with one that nobody declared, says so itself.

@@ -39,7 +39,7 @@ def release_examples() -> list[str]:
 
 
 def top_up(now: dt.datetime) -> int:
-    """Submit demo jobs when few wait to be sent; how many. Each batch goes on with the numbers after the last one's."""
+    """Submit demo jobs if few wait; return their number. Each batch continues after the last one's numbers."""
     app = App.objects.filter(name="collatz", is_deprecated=False).first()
     if app is None:
         return 0
@@ -51,6 +51,6 @@ def top_up(now: dt.datetime) -> int:
         {"command_line": f"{_FIRST_NUMBER + (done + number) * _NUMBERS_PER_JOB} {_NUMBERS_PER_JOB}"}
         for number in range(JOBS_PER_BATCH)
     ]
-    # Two workers that come here at once ask for the same numbers: they get one batch.
+    # Two workers that run this at the same time ask for the same numbers: they get one batch.
     batch, is_new = submit(app, COLLATZ, jobs, owner=None, name="Demo jobs", request_id=f"demo-{done}", now=now)
     return batch.nworkunits if is_new else 0

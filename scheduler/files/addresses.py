@@ -27,7 +27,7 @@ def _client_url(root: str) -> str:
 
 
 def gui_urls() -> list[tuple[str, str, str]]:
-    """Links that the BOINC Manager shows beside the project: name, what it is for, address."""
+    """Links that the BOINC Manager shows beside the project: name, purpose, address."""
     links = [
         ("Your tasks", "What your computers got, and the credit for it", "tasks/"),
         ("Your account", "Your name, e-mail address and password", "account/profile/"),

@@ -1,4 +1,4 @@
-"""Upload certificates: what a client must show to upload a file.
+"""Upload certificates: a client must send one to upload a file.
 
 Nobody but this site reads them, so they are keyed hashes and no signatures: a microsecond each, in the form that
 clients expect of a signature.

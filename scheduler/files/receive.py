@@ -47,7 +47,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _DISK_FULL: Final = "The disk of this project is full. Your client will try again."
 _NOT_HERE: Final = "This file is not one that this project waits for."
 _NOT_NEEDED: Final = "The task of this file is over: it is not needed any more."
-# Waits for a file deleter that has the workunit, and sees what it has done.
+# Waits for a file deleter that has locked the workunit, and sees its changes.
 _LOCK_WORKUNIT: Final = "SELECT file_delete_state FROM credit_workunit WHERE id = %s FOR SHARE"
 
 
@@ -61,7 +61,7 @@ class UploadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A file that a result delivers: of which result, how large it may be, and the upload if there has been one."""
+    """A file that a result delivers: its result, its largest size, and the upload if there has been one."""
 
     result: Result
     max_nbytes: int
@@ -219,7 +219,7 @@ def _is_wanted(result: Result) -> bool:
 
 
 def discard(name: str) -> bool:
-    """Delete a file that never became whole, and what a server that died may have stored of it.
+    """Delete a file that was never completed, and the part that a server that died may have stored.
 
     False, and nothing is deleted, while it is being uploaded.
     """
@@ -237,7 +237,7 @@ def discard(name: str) -> bool:
 
 
 def _path(name: str) -> Path:
-    """Where an incoming file lies. Its name has no slash, as `_find` knows the result; few files share a folder."""
+    """The path of an incoming file. Its name has no slash, because `_find` checked it; few files share a folder."""
     return Path(settings.UPLOADS_DIR) / _shard(name) / name
 
 

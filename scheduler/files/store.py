@@ -53,7 +53,7 @@ def store_file(
 def save_content(name: str, content: File[bytes]) -> str:
     """The path of ``content`` in the storage, where nothing else is kept under ``name``; the row is the caller's."""
     wanted = f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
-    default_storage.delete(wanted)  # of a run that was cut off: no row knows it
+    default_storage.delete(wanted)  # left by an interrupted run: no row refers to it
     content.seek(0)
     return default_storage.save(wanted, content)
 

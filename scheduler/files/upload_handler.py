@@ -1,4 +1,4 @@
-"""The upload handler: it reads a body chunk by chunk, and answers every failure in a form that clients know."""
+"""The upload handler: it reads a body chunk by chunk, and answers every failure in a form that clients understand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answer(request: ClientRequest) -> Steps[ClientReply]:
     except UploadError as error:
         return _reply(error.status, str(error))
     except OSError as error:
-        # The client is gone or too slow, or the disk is ill: it comes again, and what is here stays.
+        # The client is gone or too slow, or the disk has failed: the client retries, and the arrived part stays.
         log.warning("upload_broken", reason=str(error))
         return _reply(TRY_AGAIN, "The upload was interrupted.")
 

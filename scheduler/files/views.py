@@ -24,7 +24,7 @@ _RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 
 @require_safe
 def download(request: HttpRequest, name: str) -> HttpResponseBase:
-    """A stored file by its name, which never stands for another content."""
+    """A stored file by its name; the content of a name never changes."""
     # A NUL, say, cannot even be asked for.
     file = StoredFile.objects.filter(name=name, deleted_at=None).first() if name.isprintable() else None
     if file is None:
@@ -37,7 +37,7 @@ def send(
 ) -> HttpResponseBase:
     """A file of the default storage, whole or the range asked for; Http404 if the storage has lost it.
 
-    ``path``: where the storage keeps it; ``name``: what it is called in a download folder; ``nbytes``, ``md5``: of the
+    ``path``: where the storage keeps it; ``name``: its name in a download folder; ``nbytes``, ``md5``: of the
     whole file. Answers 206 or 416 to a range of bytes, and the whole file to what it does not understand (RFC 9110).
     """
     headers = {

@@ -1,4 +1,4 @@
 """What happens to a workunit in the background, from the transitioner to the archive.
 
-What makes a step fail waits in the retry queue.
+A workunit that makes a step fail waits in the retry queue.
 """

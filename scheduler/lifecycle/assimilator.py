@@ -1,4 +1,4 @@
-"""The assimilator: hands the results of finished workunits to where the project wants them.
+"""The assimilator: passes the results of finished workunits to the app's function, or keeps their outputs.
 
 An app names a Python function; without one, the canonical result's outputs are kept and offered for download with
 their batch. One batch is one transaction. Locks: workunits by id, SKIP LOCKED. A workunit that cannot be taken goes
@@ -31,7 +31,7 @@ from scheduler.models import RetryEntry, Step
 log = structlog.get_logger(__name__)
 BATCH: Final = 1000
 BEGIN_SECS: Final = 60
-"""A task hands over no further workunit after this: what is interrupted after ten minutes has had nine."""
+"""A task starts no further workunit after this, so a function interrupted after ten minutes has had nine."""
 QUERY_SECS: Final = 200
 """The longest time of one query of an app's function: an interrupted worker leaves its query behind, with its locks."""
 # "as", the first key of advisory locks; the second is the app's.
@@ -75,7 +75,7 @@ class _Pass:
 
 
 def run(now: dt.datetime, until: float = inf) -> int:
-    """Assimilate what waits for it; how many workunits were. None is begun after ``until`` (of `time.monotonic`)."""
+    """Assimilate waiting workunits and return their number. None is begun after ``until`` (of `time.monotonic`)."""
     this = _Pass(now, until)
     # In any order: an app with more to do than a pass can take must not always be the first.
     for app in App.objects.order_by("?"):
@@ -144,7 +144,7 @@ def _hand_over(function: Function, this: _Pass, ids: list[int]) -> list[int]:
         cursor.execute(f"SET LOCAL statement_timeout = '{QUERY_SECS}s'")
     for workunit in Workunit.objects.filter(pk__in=ids).select_related("canonical_result", "batch").order_by("pk"):
         if this.is_over:
-            break  # what was taken is stored, the others come in another pass
+            break  # the workunits taken so far are stored, the others come in another pass
         try:
             with transaction.atomic():
                 function(Finished(workunit, workunit.canonical_result, workunit.batch))

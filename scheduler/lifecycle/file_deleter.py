@@ -1,6 +1,6 @@
 """The file deleter: removes files of workunits that are done, and input files of batches that are.
 
-What the default assimilation keeps stays. A file that cannot be deleted marks its workunit, which is tried again later
+Files of the default assimilation stay. A file that cannot be deleted marks its workunit, which is tried again later
 (`scheduler.lifecycle.retry_queue`). Locks: workunits by id, SKIP LOCKED. Deleting a file twice does no harm, so a pass
 may be cut off anywhere.
 
@@ -28,7 +28,7 @@ BATCH: Final = 1000
 
 
 def run(now: dt.datetime) -> int:
-    """Delete what may go; how many workunits that concerned."""
+    """Delete the files that are no longer needed; return the number of their workunits."""
     after = 0
 
     def run_one(batch: StepBatch) -> int:

@@ -1,7 +1,7 @@
 """Two records of one computer become one: archived tasks and the jobs of the day follow to the record that stays.
 
 Runs inside the transaction that joins them, after `credit.statistics.host_merge`, which has locked both computers. So
-no scheduler RPC of either is writing. An RPC that has read what is joined here must notice it before it writes.
+no scheduler RPC of either is writing. An RPC that has read the merged records must notice the merge before it writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler.models import ArchivedTask, HostRecord
 
 
 def follow(older_id: int, newer_id: int) -> None:
-    """Move what the older record has to the newer one; safe to repeat."""
+    """Move the older record's data to the newer one; safe to repeat."""
     # A scheduler RPC writes only if the computer's row is still the one that it has read (`scheduler.rpc.store.write`).
     Host.objects.filter(pk=newer_id).update(last_contact_at=F("last_contact_at"))
     ArchivedTask.objects.filter(host=older_id).update(host=newer_id)

@@ -14,7 +14,7 @@ from scheduler.models import RetryEntry, Step, Trickle
 
 
 class Background(Collector):
-    """What waits for the background tasks, and what is in their retry queue."""
+    """The workunits that wait for the background tasks, and those in their retry queue."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         queued = GaugeMetricFamily(

@@ -23,7 +23,7 @@ BATCH: Final = 500
 
 
 def run(now: dt.datetime) -> int:
-    """Archive what has been finished for long enough; how many workunits that were."""
+    """Archive workunits that have been finished for long enough; return their number."""
     return run_batches(Step.ARCHIVE, now, BATCH, partial(_move, now))
 
 

@@ -1,6 +1,6 @@
 """The retry queue: background steps go on though one workunit makes them fail.
 
-Smaller batches find the workunit, and it waits in the queue. Its row says what is wrong and when it is tried again.
+Smaller batches find the workunit, and it waits in the queue. Its row gives the error and the time of the next try.
 Operators see such rows in the admin, and can have them tried in the next pass.
 """
 
@@ -38,7 +38,7 @@ class StepBatch:
 
 
 def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBatch], int]) -> int:
-    """Run batch after batch, each in a transaction, until ``run`` returns 0; the sum of what it returned.
+    """Run batch after batch, each in a transaction, until ``run`` returns 0; return the sum of its results.
 
     A batch that fails is tried again in smaller ones; a workunit that fails alone is queued. Raises OperationalError
     and InterfaceError, as then the database is at fault, and SoftTimeLimitExceeded, as then the task's time is up.
@@ -66,9 +66,9 @@ def run_batches(step: Step, now: dt.datetime, limit: int, run: Callable[[StepBat
 
 
 def enqueue(step: Step, faults: Mapping[int, str], now: dt.datetime) -> None:
-    """Put workunits into the queue, each time for longer; ``faults``: what is wrong with each, by its id.
+    """Put workunits into the queue, each time for longer; ``faults``: the error of each, by its id.
 
-    Workunits that the step is not due for any more are passed over.
+    Workunits for which the step is no longer due are skipped.
     """
     if not faults:
         return

@@ -34,7 +34,7 @@ BATCH: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass did: workunits looked at, results timed out, results made."""
+    """The counts of one pass: workunits looked at, results timed out, results made."""
 
     nworkunits: int = 0
     ntimed_out: int = 0
@@ -42,7 +42,7 @@ class Pass:
 
 
 def run(now: dt.datetime) -> Pass:
-    """Passes until nothing is due; each commits by itself."""
+    """Passes until nothing is due; each commits separately."""
     passes: list[Pass] = []
 
     def run_one(batch: StepBatch) -> int:

@@ -1,6 +1,6 @@
 """Jobs that can never be sent: those that still wait when their app gets no more jobs.
 
-Without an end they would keep their batches open for ever. An operator who ticks “no more jobs” by mistake has until
+Otherwise their batches would stay open for ever. An operator who ticks “no more jobs” by mistake has until
 the next hourly pass to untick it. Locks: workunits by id, SKIP LOCKED, then results.
 """
 

@@ -37,7 +37,7 @@ def archived_tasks(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def archived_task(request: HttpRequest, pk: int) -> HttpResponse:
-    """What became of this task, and why was so much granted?"""
+    """How did this task end, and why did it get this credit?"""
     task = purge.read_archived_task(signed_in(request), pk) if pk < 2**63 else None
     if task is None:
         raise Http404("no such task")

@@ -1,1 +1,1 @@
-"""Apps and their versions: release them, change the key that signs them, and know them at each request."""
+"""Apps and their versions: release them, change the key that signs them, and keep them in memory for requests."""

@@ -82,7 +82,7 @@ class Catalogue:
 def suiting(held_key: str) -> Steps[Catalogue]:
     """The catalogue for a client that holds this key: read again if it is the project's since a moment ago.
 
-    Another process may have told the client; here it would be sent away as one with a stranger's key.
+    Another process may have told the client; this one would refuse it as a client with a foreign key.
     """
     kept = yield from fresh()
     if not kept.code_keys.knows(held_key) and (yield from in_thread(code_signing.was_changed_to, held_key)):

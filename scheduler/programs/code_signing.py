@@ -1,4 +1,4 @@
-"""The code-signing key: the pair, what it has signed, and what clients with an older key are sent.
+"""The code-signing key: the pair, its signatures, and the messages for clients with an older key.
 
 Clients keep the key and check every program with it (BOINC protocol, keys and signatures), so its private part may be
 kept on another machine. `scheduler.programs.key_change` changes it. It is not the key that signs addresses of projects:
@@ -55,7 +55,7 @@ def _read(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KeyStep:
-    """What a reply says of the key. ``reaches_current``: the client has the key in force then, and programs suit it."""
+    """A reply's part about the key. ``reaches_current``: the client then has the key in force, and accepts programs."""
 
     xml: str
     reaches_current: bool
@@ -88,7 +88,7 @@ class KeyChain:
         return self.steps.get("".join(same), _STRANGER)
 
     def knows(self, held: str) -> bool:
-        """Whether this key is or was the project's, or there is none yet."""
+        """Whether this key is or was the project's, or the project has no key yet."""
         return self.step(held) is not _STRANGER
 
 

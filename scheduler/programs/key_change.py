@@ -56,7 +56,7 @@ class SignedFile:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the site wants signed: the public key in force, and the program files that computers may still fetch."""
+    """The list to be signed: the public key in force, and the program files that computers may still fetch."""
 
     key_in_force: str
     files: Sequence[SignedFile]
@@ -81,7 +81,7 @@ def wanted_now() -> Wanted:
 
 
 def parse_wanted(text: str) -> Wanted:
-    """What `Wanted.text` made. Raises KeyChangeError with the line that is none of a list."""
+    """Parse the text of `Wanted.text`. Raises KeyChangeError with the first invalid line."""
     first, *rows = [line.split() for line in text.splitlines() if line.strip()] or [[]]
     if len(first) != 2 or first[0] != "key":
         raise KeyChangeError("The list does not begin with the key in force. Make it anew on the site, with --list.")
@@ -127,7 +127,7 @@ def _why_not_in_force(wanted: Wanted) -> str:
 
 
 def _check_signed(file: SignedFile, key: signing.PublicKey) -> None:
-    # The name becomes that of a file on the machine with the key.
+    # The name becomes a file name on the machine with the key.
     if not file.name or "/" in file.name:
         raise KeyChangeError(f"{file.name[:80]!r} is not the name of a program file.")
     try:
@@ -193,7 +193,7 @@ def change_here(now: dt.datetime) -> int:
 
 
 def adopt(wanted: Wanted) -> None:
-    """Put the next key in the old one's place, which is kept under a name with the beginning of its MD5.
+    """Put the next key in the old one's place. The old one is kept under a name with the beginning of its MD5.
 
     Only once the site has taken it: else the next change would be signed with a key that no client has ever had. At no
     moment is there none: killed half-way, it may simply be called again. Raises KeyChangeError if the site has not

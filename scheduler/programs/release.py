@@ -1,6 +1,6 @@
 """Release a version of an app from a folder with its program files and a version.toml (docs/how-to/jobs.md).
 
-A version is what its files are: once released it never changes, and releasing it again does nothing.
+A version's files never change once it is released, and releasing it again does nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ReleaseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFile:
-    """A file of a version. ``name``: what it is called on the site and by clients, for ever."""
+    """A file of a version. ``name``: its permanent name on the site and in clients."""
 
     path: Path
     name: str
@@ -73,7 +73,7 @@ class ReleaseFile:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a folder holds. ``new_app``: fields of the app if it does not exist yet.
+    """The content of a folder. ``new_app``: fields of the app if it does not exist yet.
 
     ``api_version``: of the BOINC interface that the program was built with, ``""``: none; ``cmdline``: arguments that
     clients add to those of each job (BOINC protocol, job description).
@@ -254,7 +254,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
     )
     stored = {file.name: _store(file, signatures[file.name]) for file in release.files}
     for file in stored.values():
-        # Only now: had the key been changed while the files were signed, nobody would sign them anew.
+        # Only now: if the key had changed while the files were signed, they would keep the old key's signatures.
         if not code_signing.is_signed_md5(file.md5, file.signature):
             raise ReleaseError(f"{file.name} is not signed with the project's key. Sign it with the key in force.")
     if is_new:

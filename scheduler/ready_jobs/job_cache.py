@@ -1,7 +1,7 @@
 """The job cache: each process leases some jobs from the heads of the queues, and hands most jobs out from there.
 
-BOINC's feeder has the same purpose. A request then locks jobs that it knows, and need not look for any. Looking is
-dear: PostgreSQL joins all rows that it looks at, and passes over each job that another request is locking.
+BOINC's feeder has the same purpose. A request then locks known jobs, and need not look for any. Looking is
+expensive: PostgreSQL joins all rows that it looks at, and skips each job that another request is locking.
 
 Nothing depends on the cache being right. The transaction that writes a request locks its jobs, and sees whether all of
 them still wait. If not, nothing is written, and the request is answered anew (`scheduler.rpc.answer`).
@@ -35,7 +35,7 @@ others take what is left; with fewer than an eighth they wait for it."""
 FILL_NJOBS_NEAR_END: Final = 64
 """The same for a short queue, if requests want a few jobs each: the other processes want some of it too."""
 REQUESTS_PER_FILL: Final = 25
-"""For so many requests one filling is enough even there, as far as `FILL_NJOBS` allows."""
+"""One filling is enough for this many requests even there, if `FILL_NJOBS` allows it."""
 PAUSE_SECS: Final = 1.0
 """At the end of the queue, until it is read from its head again. A tenth of it if more than a few jobs were new."""
 MAX_MISSES: Final = 3
@@ -49,7 +49,7 @@ Place = tuple[int, int]
 
 @dataclass(slots=True)
 class ReadyJob:
-    """A job that is kept ready. ``users``: who has a copy of its workunit, or is being given one."""
+    """A job that is kept ready. ``users``: people who have a copy of its workunit, or are being given one."""
 
     job: Job
     rank: int
@@ -88,7 +88,7 @@ class JobCache:
         self._jobs: dict[int, ReadyJob] = {}
         self._taken: dict[int, tuple[ReadyJob, int]] = {}
         self._taken_since_fill: dict[int, tuple[ReadyJob, int]] = {}
-        # By a workunit's number: who has copies of it.
+        # By a workunit's number: the people who have copies of it.
         self._users: dict[int, set[int]] = {}
         # When the catalogue was read that the cache was filled with. The jobs are kept no longer than that catalogue.
         self._read_at = float("-inf")
@@ -102,7 +102,7 @@ class JobCache:
             return
         is_urgent = self._read_at < known.read_at or len(self._jobs) < self._fill_njobs // 8
         if is_urgent or not self._is_filling:
-            # Set at once: the filling begins only when the event loop comes to it.
+            # Set now: the filling begins only when the event loop runs it.
             self._is_filling = True
             yield Once(("ready jobs", self.app_id), lambda: self._fill_alone(known))
 
@@ -159,7 +159,7 @@ class JobCache:
     def take(self, query: JobQuery, user_id: int, known: Catalogue) -> list[Job]:
         """As many jobs as are wanted, the first that suit, each of another workunit; none if too few do.
 
-        No copy of a workunit of which another request has taken one: that request has the workunit locked.
+        No copy of a workunit if another request has taken one: that request has the workunit locked.
         """
         with self._lock:
             if self._read_at < known.read_at:
@@ -278,7 +278,7 @@ def _by_app(jobs: Iterable[Job]) -> dict[int, list[Job]]:
 
 
 class TakenJobs:
-    """What one request has taken from the caches and, at last, sends. ``takes`` False: it takes nothing."""
+    """The jobs that one request has taken from the caches and finally sends. ``takes`` False: it takes none."""
 
     def __init__(self, known: Catalogue, *, takes: bool = True) -> None:
         self._known = known
@@ -286,7 +286,7 @@ class TakenJobs:
         self._jobs: list[Job] = []
 
     def take(self, queries: Iterable[JobQuery], user_id: int) -> bool:
-        """Take what is wanted of each app (`JobCache.take`); nothing, and False, if there is too little of one."""
+        """Take the wanted jobs of each app (`JobCache.take`); none, and False, if one app has too few."""
         for query in queries:
             cache = _caches.get(query.app_id) or _caches.setdefault(query.app_id, JobCache(query.app_id))
             found = cache.take(query, user_id, self._known) if self._takes else []

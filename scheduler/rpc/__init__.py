@@ -1,1 +1,1 @@
-"""The scheduler RPC: who asks, what came back, which jobs go out, and the reply."""
+"""The scheduler RPC: identify the client, take reports, send jobs, and reply."""

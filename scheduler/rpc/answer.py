@@ -1,4 +1,4 @@
-"""The scheduler RPC as one use case: who asks, what came back, what goes out.
+"""The scheduler RPC as one use case: identify the client, take reports, send jobs.
 
 Most requests read, are given ready jobs (`scheduler.ready_jobs.job_cache`), and write: three statements in two round
 trips, of which the second is the transaction. Requests that come at the same time may be read, and written, together
@@ -60,7 +60,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
         yield Turn(("scheduler", request.hostid, request.authenticator))
     known = yield from catalogue.suiting(request.code_sign_key)
     host_id, taken = request.hostid, TakenJobs(known)
-    # Who reports jobs writes before all is known, and who finds no ready job looks for some.
+    # A request that reports jobs writes before everything is known. One that finds no ready job searches the queue.
     locks, noutdated = bool(request.results), 0
     if request.wants_work:
         yield from job_cache.fill(known)
@@ -99,7 +99,7 @@ def _steps(
     *,
     locks: bool,
 ) -> Steps[tuple[Account, SchedulerReply]]:
-    """Who asks, and what is answered."""
+    """The requesting client, and the answer to it."""
     account = yield from identify.find_account(request, host_id, locks=locks)
     answered = yield from _answer(request, account, known, taken, now, draw, is_locked=locks)
     return account, answered
@@ -215,7 +215,7 @@ def _jobs(
 def _picked(
     user_id: int, queries: list[JobQuery], work: Dispatch, draw: random.Random
 ) -> Steps[tuple[list[Job], Waiting | None]]:
-    """Jobs from the heads of the queues and, if those have too little, from elsewhere; then also what waits there."""
+    """Jobs from the heads of the queues and, if those have too few, from elsewhere, with counts of waiting jobs."""
     known = work.catalogue
     jobs, heads = yield from queue.pick(user_id, queries)
     found = Counter([job.app_id for job in jobs])
@@ -239,7 +239,7 @@ def _picked(
 def _send(
     work: Dispatch, jobs: list[Job], changes: Changes, jobs_of_day: JobsOfDay, now: dt.datetime
 ) -> set[RecordKey]:
-    """Which jobs go out, and what is stored of them; the records that begin a spell of probation, or get a quota."""
+    """Choose the jobs to send; the records that begin a spell of probation or get a quota."""
     selection = work.selection
     for job in jobs:
         selection.offer(job)
@@ -273,7 +273,7 @@ def _send(
 def _add_records(
     work: Dispatch, changes: Changes, ids: dict[RecordKey, int], judged: set[RecordKey], began: set[RecordKey]
 ) -> None:
-    """What is stored of the records that reports or jobs changed."""
+    """The values to store for the records that reports or jobs changed."""
     selection = work.selection
     new = {each.choice.key for each in selection.sent if each.choice.key not in ids}
     # In the order in which all others lock them.

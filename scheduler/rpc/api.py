@@ -35,12 +35,12 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
         message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
         return xml_reply((yield from rpc_answer.answer(message, now=timezone.now())))
     except (ClientAuthError, ProtocolError) as refused:
-        # Clients know no error numbers here: they are given a notice to show, and a long wait.
+        # Clients accept no error numbers here: they get a notice to show, and a long wait.
         return xml_reply(render_refusal(str(refused), REFUSED_WAIT_SECS), refused.error_num)
 
 
 def project_config(_request: ClientRequest) -> Steps[ClientReply]:
-    """What the BOINC Manager asks when somebody chooses this project."""
+    """Answers the BOINC Manager's question when somebody chooses this project."""
     known = yield from catalogue.fresh()
     elements = site_config() | {
         "master_url": settings.PROJECT_URL,

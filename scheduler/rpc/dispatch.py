@@ -1,4 +1,4 @@
-"""Choose jobs for a computer: what it can run, what it wants, what waits, and what of that suits.
+"""Choose jobs for a computer: waiting jobs that it wants and can run.
 
 The rules are in `scheduler.engine`, and docs/explanation/scheduler.md explains them. However many jobs there are, one
 statement picks them (`scheduler.rpc.queue`) and another sends them (`scheduler.rpc.store`).
@@ -33,7 +33,7 @@ NO_LIMIT: Final = 1e300
 
 @dataclass(slots=True)
 class Dispatch:
-    """A request for work while it is answered: what fits the computer, and what has been found so far.
+    """A request for work while it is answered: the versions for the computer, and the jobs found so far.
 
     ``inherited``: for each missing record, the version whose statistics it takes over. ``lost``: jobs to give up;
     ``again``: jobs to send again.
@@ -87,7 +87,7 @@ def begin(
     in_progress: Iterable[KnownResult],
     today: dt.date,
 ) -> Dispatch:
-    """Choose the versions for what is wanted. ``in_progress``: jobs that stay on the computer."""
+    """Choose the versions for the wanted work. ``in_progress``: jobs that stay on the computer."""
     computer = computer_of(request)
     wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in request.refused_types}
     needs = Needs({} if request.sends_no_work else wanted_types, computer)
@@ -204,7 +204,7 @@ def renew_records(work: Dispatch, records: Records) -> None:
 
 
 def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
-    """What to look for at the heads of which apps' queues: for each processor type, apps that can use it."""
+    """The queries for the heads of the queues: for each processor type, the apps that can use it."""
     selection = dispatch.selection
     apps = [dispatch.catalogue.apps[app_id] for app_id in selection.choices]
     wanted = jobs_wanted(selection, apps)
@@ -257,7 +257,7 @@ def _place(app: AppFacts, rank: int, draw: random.Random) -> tuple[int, int]:
 
 
 def messages(selection: Selection, waiting: Waiting | None) -> list[str]:
-    """Why nothing was sent, most telling first. ``waiting``: what was found in the queues that were looked at."""
+    """Why nothing was sent, the most useful reason first. ``waiting``: the jobs found in the searched queues."""
     if Reason.NOT_WANTED in selection.reasons:
         return []
     reasons = set(selection.reasons)

@@ -1,4 +1,4 @@
-"""What is kept of a computer at each scheduler request: its statistics always, its hardware when it changed."""
+"""Stores a computer's statistics at each scheduler request, and its hardware when it changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks, and for which computer (BOINC protocol, host and user lookup).
+"""Identify the client's account and computer (BOINC protocol, host and user lookup).
 
 A computer has one record on this site, for the account manager and the project alike: the number that the project hands
 out is that of the `portal.Host`.
@@ -30,7 +30,7 @@ _WEAK_KEY: Final = re.compile(r"([1-9]\d{0,17})_([0-9a-f]{32})")
 
 
 class UnknownHost(Exception):
-    """The client's number is none of this account's computers, or another computer has it now.
+    """The client's number belongs to no computer of this account, or to another computer now.
 
     Raised to leave the transaction, and with it the lock on the wrong computer; `enrol` finds or makes the right one.
     """
@@ -63,10 +63,10 @@ def find_account(request: SchedulerRequest, host_id: int, *, locks: bool) -> Ste
 
 
 def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> int:
-    """Find the computer, which the account manager may know, or make a new one; its number.
+    """Find the computer, which the account manager may know, or make a new one; return its number.
 
     Blocks. A transaction of its own, so that the account is locked before the computer, as everywhere. Repeated, it
-    finds the same computer. Clients that share a machine are told apart by their cross-project ids alone.
+    finds the same computer. Clients that share a machine are distinguished by their cross-project ids alone.
     """
     host = request.host
     name = "" if request.allows_multiple_clients else host.domain_name

@@ -54,7 +54,7 @@ class Waiting(NamedTuple):
 def pick_elsewhere(
     user_id: int, short: Sequence[JobQuery], queries: Sequence[JobQuery], found: Sequence[Job]
 ) -> Steps[tuple[list[Job], Waiting]]:
-    """Lock jobs from elsewhere in the queues whose heads have too few, and count what waits for all ``queries``."""
+    """Lock jobs from elsewhere in queues whose heads have too few, and count the waiting jobs for all ``queries``."""
     values = {
         "user_id": str(user_id),
         "short": _as_json(short),

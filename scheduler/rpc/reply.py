@@ -1,4 +1,4 @@
-"""What a scheduler reply says: account and computer, keys, and the jobs that were sent."""
+"""Builds the scheduler reply: account and computer, keys, and the jobs that were sent."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def reply_to(
 def add_key(
     reply: SchedulerReply, step: KeyStep, stays: list[KnownResult], known: Catalogue, is_anonymous: bool
 ) -> None:
-    """The project's key, if the client has none or an older one, and new signatures of what it may be fetching."""
+    """The project's key, if the client has none or an older one, and new signatures of files it may be fetching."""
     reply.code_sign_key_xml = step.xml
     if step.xml:
         versions = {result.version_id: None for result in stays if result.version_id in known.version_xml}

@@ -1,6 +1,6 @@
-"""What a request reports: which results succeeded, what that does to the computer's records, which jobs were lost.
+"""A request's reports: which results succeeded, how the computer's records change, which jobs were lost.
 
-Every reported result is acknowledged, known or not; otherwise its client would send it for ever. It counts once, for
+Every reported result is acknowledged, known or not. Otherwise its client would send it for ever. It counts once, for
 the computer that it was sent to, and while it is open or late. Sources: BOINC protocol, reported result; credit
 document, "Cheat prevention and host punishment".
 """
@@ -146,7 +146,7 @@ def _count_one(report: Report, app: AppFacts, record: HostVersionFacts, computer
 
 
 def lost_row(known: KnownResult) -> dict[str, Any]:
-    """What is stored of a job that its computer does not have any more."""
+    """The values to store for a job that its computer no longer has."""
     return {
         "id": known.id,
         "workunit_id": known.workunit_id,
@@ -171,7 +171,7 @@ def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[Know
 
 
 def unneeded(account: Account, host_id: int, request: SchedulerRequest) -> tuple[list[str], list[str]]:
-    """Names of jobs on the computer to abort at once, and of those to abort unless they run already.
+    """Names of jobs on the computer to abort at once, and of those to abort unless they are already running.
 
     At once: those of a workunit that was cancelled or failed, of others, and unknown ones. Unless begun: those of a
     workunit that is decided, whose result can still get credit if it comes.

@@ -26,7 +26,7 @@ SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), 
 # The planner expects a hundred rows of a list, and would rather read a small table as a whole than look up so many rows
 # by their key. This condition is always true, and makes the planner expect one row.
 _IS_ONE_ROW: Final = "{0} = {0} + 0"
-# What is known for each of several requests, by their numbers among them. Locks nothing.
+# The read for several requests, by their numbers in the batch. Locks nothing.
 # Joins by "= ANY (ARRAY[key])" look each row up by its key when it is wanted. With "=" small tables would be hashed as
 # a whole, and all jobs that are looked at would be joined before the first is picked, which takes 1,000 µs.
 # There are no more joins than needed, each by a key: most of a statement's cost is in starting and ending it.
@@ -217,7 +217,7 @@ SELECT (SELECT {_JOBS}))::text
          CROSS JOIN LATERAL ({_PICKED.format(begin="a.rank, a.begin_id", more=_NOT_FOUND)}) p),
        ({_DIAGNOSIS})
 """)
-"""Where the heads have too little: at a random place; and why that may be, which is told if it finds nothing."""
+"""If the heads have too few: at a random place, with possible reasons for the client if it finds nothing."""
 
 DESCRIBED: Final = (
     "p_vendor", "p_model", "p_features", "p_fpops", "p_iops", "p_membw", "m_nbytes", "m_cache", "m_swap", "d_total",
@@ -273,7 +273,7 @@ _COLUMNS: Final = {
     "first_record": f"host_id bigint, {', '.join(f'{name} {type_}' for name, type_ in _RECORD.items())}",
     "record": f"host_id bigint, {', '.join(f'{name} {type_}' for name, type_ in _RECORD.items())}",
 }
-"""What the rows of each part say."""
+"""The columns of each part."""
 _PARTS: Final = {
     "sent": f"""
   UPDATE credit_result r

@@ -1,4 +1,4 @@
-"""What a scheduler request reads and changes: lock the computer, read, take reports, write.
+"""The reads and writes of a scheduler request: lock the computer, read, take reports, write.
 
 Each statement runs once per request at most. Those that pick jobs are in `scheduler.rpc.queue`.
 
@@ -106,7 +106,7 @@ class JobsOfDay:
 
 @dataclass(slots=True)
 class Account:
-    """All that was read for one request; ``host`` None: the client's number is none of this person's computers.
+    """All data read for one request; ``host`` None: the client's number belongs to no computer of this person.
 
     ``preferences_at``: when the newest general preferences were saved that one of this person's clients sent, 0 if none
     did; ``preferences``: these, if they are newer than the client's own, else empty.
@@ -129,16 +129,16 @@ class Account:
 
     @property
     def email_hash(self) -> str:
-        """As clients know the account's address."""
+        """The account's address in the form that clients use."""
         return hashlib.md5(self.email.lower().encode()).hexdigest()
 
 
 FEW_NAMES: Final = 200
-"""Results that a request reports or names: more are read by themselves."""
+"""The most results that a request may report or name; one with more is read separately."""
 
 
 class ReadRow(NamedTuple):
-    """What was read for one request; JSON as its text, times in Unix seconds. ``number``: its place in the batch."""
+    """The row read for one request; JSON as its text, times in Unix seconds. ``number``: its place in the batch."""
 
     user_id: int
     user_name: str
@@ -183,7 +183,7 @@ class ReadRow(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ReadQuery(Query):
-    """What one request reads; ``asker``: its row of the statement's list. Locks nothing."""
+    """The read of one request; ``asker``: its row of the statement's list. Locks nothing."""
 
     asker: Mapping[str, Any]
     is_write = False
@@ -218,7 +218,7 @@ def read(
     *,
     locks: bool,
 ) -> Steps[Account | None]:
-    """Read what the key's account has to do with the request; None if the key is not valid.
+    """Read the data of the key's account for the request; None if the key is not valid.
 
     With ``locks`` the computer is locked before, so that no other request of it is answered until the transaction ends.
 
@@ -235,7 +235,7 @@ def read(
     )
     row: ReadRow | None
     if locks and host_id:
-        # A statement of its own, so that the other one sees what the request before wrote that held the lock.
+        # A separate statement, so that the next one sees the writes of the previous holder of the lock.
         lock = Step(rpc_sql.LOCK, {"host_id": str(host_id)})
         rows = yield from fetch(lock, *ReadQuery.steps([reading], apart=True))
         (row,) = ReadQuery.found([reading], rows)
@@ -317,7 +317,7 @@ def report(
 
 @dataclass(slots=True)
 class Changes:
-    """What a request changes besides results that were reported; lists of rows as the statement's JSON has them.
+    """A request's changes besides reported results; lists of rows as in the statement's JSON.
 
     Of the (host, version) records: ``begun`` those with the first job of a spell of probation, or their first quota,
     ``judged`` those that reports changed, ``added`` new ones. ``record``: what the scheduler knows of the computer;
@@ -335,12 +335,12 @@ class Changes:
 
 
 class Outdated(Exception):
-    """What was read or is ready is outdated, or the computer must be locked first. Nothing was written."""
+    """The read data or the ready jobs are outdated, or the computer must be locked first. Nothing was written."""
 
 
 @dataclass(slots=True, eq=False)
 class WriteQuery(Query):
-    """What one request writes: of each part of the statement (`scheduler.rpc.sql.write`) the rows.
+    """The write of one request: the rows of each part of the statement (`scheduler.rpc.sql.write`).
 
     ``owner_id``: whose computer it is. ``version``: of the computer's row as it was read; None: the computer is locked.
     ``ready_jobs``: those of its jobs that nobody has locked yet.
@@ -382,7 +382,7 @@ class WriteQuery(Query):
             return [write]
         requests = [{"host_id": each.host_id, "version": each.version, "jobs": each.ready_jobs} for each in by_host]
         reserve = rpc_sql.RESERVE if is_locked else rpc_sql.RESERVE_UNCHANGED
-        # Locks are taken by a statement of their own, so that the next one sees nothing older than the locks.
+        # A separate statement takes the locks, so that the next one sees nothing older than the locks.
         return [Step(reserve, {"requests": orjson.dumps(requests).decode()}), write]
 
     @staticmethod

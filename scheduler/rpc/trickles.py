@@ -41,7 +41,7 @@ TASK_SECS: Final = BEGIN_SECS + FUNCTION_SECS + 20
 MAX_TRIES: Final = 3
 # "tr", the first key of advisory locks; the second is the app's.
 LOCK: Final = 0x7472
-# What is kept as the fault of a message whose function was called so many times and has not come back.
+# The fault stored for a message whose function was called this often and never returned.
 _WITHOUT_END: Final = ("", *(f"Tries that did not end: {number}." for number in range(1, MAX_TRIES + 1)))
 Handler = Callable[[Trickle, dt.datetime], None]
 _ELAPSED: Final = re.compile(r"<elapsed_time>\s*([0-9.eE+]{1,32})\s*</elapsed_time>")
@@ -53,7 +53,7 @@ class TrickleError(ValueError):
 
 
 def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict[str, Any]]:
-    """What is stored of the request's messages: those of jobs that are or were on this computer.
+    """The rows for the request's messages: those of jobs that are or were on this computer.
 
     The others are acknowledged too; otherwise the client would send them for ever.
     """
@@ -167,7 +167,7 @@ def _end(trickle: Trickle, now: dt.datetime, fault: str) -> None:
 
 
 def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
-    """Call the function; what it complains of, else an empty string. SoftTimeLimitExceeded if the task's time is up."""
+    """Call the function; return its error or an empty string. SoftTimeLimitExceeded if the task's time is up."""
     try:
         with transaction.atomic():
             handler: Handler = import_string(path)

@@ -71,7 +71,7 @@ def read_outputs(batch: Batch, *, after: int = 0, limit: int) -> list[KeptOutput
 
 @transaction.atomic
 def cancel(batch: Batch, now: dt.datetime) -> int:
-    """End a batch before its time; how many workunits that ends. What is validated stays. Safe to repeat."""
+    """Cancel a batch and return the number of cancelled workunits. Validated ones stay. Safe to repeat."""
     Batch.objects.filter(pk=batch.pk, cancelled_at=None).update(cancelled_at=now)
     with connection.cursor() as cursor:
         cursor.execute(sql.CANCEL, {"batch": batch.pk, "now": now, "cancelled": int(WorkunitError.CANCELLED)})

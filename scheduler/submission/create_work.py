@@ -60,7 +60,7 @@ def _defaults(model: type[models.Model]) -> dict[str, Any]:
 
 
 def _fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
-    """Those that are written: all but the key and what has a default in the database."""
+    """The written columns: all except the key and those with a default in the database."""
     return [f for f in model._meta.concrete_fields if not f.primary_key and f.db_default is models.NOT_PROVIDED]
 
 

@@ -64,7 +64,7 @@ class OutputResult(serializers.Serializer[Any]):
 
 
 class Submission(serializers.Serializer[Any]):
-    """Jobs to be submitted; docs/how-to/jobs.md lists what a job may say."""
+    """Jobs to be submitted; docs/how-to/jobs.md lists the fields of a job."""
 
     app = serializers.CharField(max_length=64, help_text="The app's short name.")
     name = serializers.CharField(max_length=100, required=False, default="", allow_blank=True)
@@ -86,7 +86,7 @@ class JobsParser(JSONParser):
 
 
 class JobsView(ApiView):
-    """What the views of jobs share: a token with the scope, and the permission to submit."""
+    """The base of the views of jobs: they need a token with the scope, and the permission to submit."""
 
     scope = ApiToken.Scope.JOBS
     http_method_names = ["get", "head", "options", "post"]
@@ -98,7 +98,7 @@ class JobsView(ApiView):
             raise PermissionDenied("Your account may not submit jobs. Ask the operators of this site.")
 
     def batch(self, pk: int) -> Batch:
-        """The visitor's batch; 404 for anybody else's."""
+        """The user's batch; 404 for another person's."""
         return get_object_or_404(batches.visible_batches(self.volunteer), pk=pk)
 
 

@@ -58,7 +58,7 @@ def submit(
 
 
 def _base(app: App) -> dict[str, Any]:
-    """What a job has where nobody says anything: the table's defaults, and single results where the app allows them."""
+    """The values of fields that are not given: the table's defaults, and single results where the app allows them."""
     blank = Workunit()
     base = {field: getattr(blank, field) for field in _BASE_FIELDS}
     return base | {"min_quorum": 1} if app.adaptive_replication else base

@@ -44,7 +44,7 @@ def batch_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def batch_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """How far is this batch, and what did it find?"""
+    """The progress and the outputs of a batch."""
     batch = _batch(request, pk)
     outputs = batches.read_outputs(batch, limit=SHOWN_OUTPUTS)
     context = {"batch": batch, "progress": batches.read_progress([batch])[0], "outputs": outputs}
@@ -54,7 +54,7 @@ def batch_page(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @login_required
 def cancel_batch(request: HttpRequest, pk: int) -> HttpResponse:
-    """Nothing more of it is sent; what runs is aborted."""
+    """Cancel a batch: nothing more of it is sent, and running jobs are aborted."""
     count = batches.cancel(_batch(request, pk), timezone.now())
     messages.success(request, f"{count} workunits were cancelled. What was validated before stays.")
     return redirect("batch", pk)

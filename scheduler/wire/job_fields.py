@@ -1,4 +1,4 @@
-"""What a submission of jobs may say, checked: from JSON to typed values. Pure.
+"""Checks a submission of jobs: from JSON to typed values. Pure.
 
 Each job has the batch's defaults where it says nothing itself. Limits are those of the table of workunits, so that a
 mistake is named by its place (``jobs[17].fpops_bound``) before anything is written.

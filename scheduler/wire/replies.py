@@ -42,7 +42,7 @@ class Person:
 
 @dataclass(slots=True)
 class HostCard:
-    """The computer. ``id`` is named only if the client does not know it yet: another one makes it a new computer."""
+    """The computer. ``id`` is sent only if the client does not have it yet: another id makes it a new computer."""
 
     id: int
     is_new_to_client: bool
@@ -68,7 +68,7 @@ class VersionFile:
 
 @dataclass(frozen=True, slots=True)
 class VersionRefs:
-    """What the <app_version> says to every computer alike, rendered once (`render_version_refs`).
+    """The part of <app_version> that is the same for every computer, rendered once (`render_version_refs`).
 
     ``refs_xml``: its <api_version>, if it has one, and <file_ref> elements; ``cmdline_xml``: its <cmdline>, if any.
     """
@@ -214,7 +214,7 @@ def render_unused_types(types: Iterable[str]) -> str:
 
 
 def render_gui_urls(urls: Iterable[tuple[str, str, str]]) -> str:
-    """Links that the BOINC Manager shows beside the project: name, what it is for, address."""
+    """Links that the BOINC Manager shows beside the project: name, purpose, address."""
     entries = "".join(
         f"<gui_url>\n<name>{escape(name)}</name>\n<description>{escape(text)}</description>\n<url>{escape(url)}</url>\n"
         "</gui_url>\n"

@@ -467,5 +467,5 @@ def _numbers(raw: bytes, high: float) -> dict[str, float]:
 
 
 def _fraction(number: float | None) -> float:
-    """A fraction of the time; one that is unknown counts as all of it, and 1 % is the least that is believed."""
+    """A fraction of the time; an unknown one counts as 1, and one below 1 % as 1 %."""
     return 1.0 if number is None or number < 0 else min(max(number, 0.01), 1.0)

@@ -44,7 +44,7 @@ class FileUpload:
 
 
 class Head(NamedTuple):
-    """``text``: a message's head without its <data> mark; ``nbytes``: with it; ``start``: what was read behind it."""
+    """``text``: a message's head without its <data> mark; ``nbytes``: with it; ``start``: the bytes read after it."""
 
     text: bytes
     nbytes: int
@@ -64,7 +64,7 @@ def read_head() -> Steps[Head]:
 
 
 def parse_head(head: bytes) -> SizeQuery | FileUpload:
-    """What is asked. Raises ProtocolError, which names the field."""
+    """Parse the request. Raises ProtocolError, which names the field."""
     fields: dict[bytes, bytes] = {}
     scanner = TagScanner(head, _LIMITS)
     while (tag := scanner.next()) is not None:

@@ -36,6 +36,6 @@ def listed_states() -> set[State]:
 
 def listed_transitions() -> list[tuple[str, str, str]]:
     """(from, to, who) of the second table."""
-    table = TEXT.partition("### What changes a result")[2].partition("Nothing else does.")[0]
+    table = TEXT.partition("### What changes a result")[2].partition("There are no other changes.")[0]
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)
     return [row for row in rows if row[0] not in ("from", "---")]

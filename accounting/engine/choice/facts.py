@@ -1,4 +1,4 @@
-"""What the choice of projects is made from, and what comes out of it (accounting/engine/choice/rules.py). Pure."""
+"""The facts for the choice of projects, and its outcome (accounting/engine/choice/rules.py). Pure."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class _Candidate:
 
 
 class _Selected(NamedTuple):
-    """What came of the choice: shares by id, the types that each is there for, who competed with whom."""
+    """The outcome of the choice: shares by id, the types that each is there for, the competing projects."""
 
     candidates: Sequence[_Candidate]
     shares: dict[int, float]
@@ -367,7 +367,7 @@ def _share(candidate: _Candidate, chance: float, *, beside_liked: bool) -> float
     liking = candidate.liking
     part = max(FILLS, min(1.0, liking)) if beside_liked else 1.0
     share = min(MAX_SHARE, part * candidate.weight / max(chance, 1e-3))
-    # With three digits, clients are not sent changes that nobody would notice.
+    # With three digits, clients are not sent negligible changes.
     return float(f"{share:.3g}")
 
 

@@ -1,1 +1,1 @@
-"""What a valid result claims: by the published rules, by those of BOINC's server, and in the other credit systems."""
+"""Claims of valid results: by the published rules, by those of BOINC's server, and in the other credit systems."""

@@ -1,4 +1,4 @@
-"""What a valid result claims by the formulas of BOINC's server, and what it adds to the statistics.
+"""A valid result's claim by the formulas of BOINC's server, and its samples for the statistics.
 
 docs/explanation/credit.md, "Published and deployed". An undefined ``min_avg_pfc`` or ``pfc_scale`` is None here, 0
 there.
@@ -16,7 +16,7 @@ from credit.engine.facts import AppFacts, ResultFacts, WorkunitFacts
 from credit.engine.rules import Rules, credit_of
 
 MIN_ELAPSED_SECS: Final = 1e-6
-"""Below this, CPU time stands for run time."""
+"""Below this, CPU time is used instead of run time."""
 
 
 def deployed_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts) -> Explanation:
@@ -99,7 +99,7 @@ def _elapsed(result: ResultFacts) -> float:
 
 
 def effective_peak_flops(result: ResultFacts, rules: Rules) -> tuple[float, bool]:
-    """The speed to compute with, and whether it stands in for one that is not known."""
+    """The speed to compute with, and whether it replaces an unknown one."""
     peak = result.peak_flops
     if rules.substitute_peak_flops is not None and (peak <= 0 or peak == rules.unknown_peak_flops):
         return rules.substitute_peak_flops, True

@@ -1,4 +1,4 @@
-"""What a valid result claims, by the published rules, and what it adds to the statistics.
+"""A valid result's claim by the published rules, and its samples for the statistics.
 
 Credit document, "Peak FLOP Count", "Sanity check", "Host normalization", "Anonymous platform" and "Summary".
 docs/explanation/credit.md says which choices are ours.
@@ -94,7 +94,7 @@ def add_partial_credit(claim: Explanation, result: ResultFacts) -> None:
 def _normalised(
     app: AppFacts, record: HostVersionFacts, version: VersionFacts, raw: float, on_probation: bool
 ) -> Explanation:
-    """Scaled by version and by host, as far as enough is known of them."""
+    """Scaled by version and by host, if enough is known of each."""
     rules = app.rules
     host_n, host_avg = record.pfc.n, record.pfc.avg
     version_n, version_avg = version.pfc.n, version.pfc.avg
@@ -140,7 +140,7 @@ def _anonymous(
     raw: float,
     on_probation: bool,
 ) -> Explanation:
-    """A host's own program: there is no version, so the app's least average stands for it."""
+    """A host's own program: there is no version, so the app's least average is used instead."""
     rules = app.rules
     least, host_avg = app.min_avg_pfc, record.pfc.avg
     if least is None or record.pfc.n < rules.min_host_samples or not host_avg or on_probation:

@@ -1,4 +1,4 @@
-"""What a valid result claims in the other credit systems: benchmark × CPU time, counted FLOPs, a fixed amount.
+"""A valid result's claim in the other credit systems: benchmark × CPU time, counted FLOPs, a fixed amount.
 
 Credit document, "The first credit system" and "The second credit system". The statistics of the third system are kept
 whatever the app uses, so that it can change; its sanity check holds for the first two as well.
@@ -54,7 +54,7 @@ def _benchmark_flops(result: ResultFacts) -> float:
 
 
 def _fixed(app: AppFacts, workunit: WorkunitFacts, claim: Explanation) -> Explanation:
-    """So much per job; else so much per FLOP estimated (neither: nothing)."""
+    """A fixed amount per job, else per FLOP estimated (neither: nothing)."""
     if app.fixed_credit is not None or app.fixed_credit_per_flop is None:
         credit = app.fixed_credit or 0.0
         pfc = pfc_of(credit)

@@ -1,1 +1,1 @@
-"""The scheduling policies: which jobs run and who is asked for work. Each module cites the document it follows."""
+"""The scheduling policies: which jobs run, which project is asked for work. Each module cites its document."""

@@ -10,7 +10,7 @@ Errors of its pseudocode are corrected: `found` begins false for each CPU; a tas
 running ones; a project is out of consideration for one CPU's choice only; a period without work leaves the debts
 alone (and expects whole periods of the next); the work of a started result is what remains. It does not say which
 project is asked: here the one that lacks most of its cap, of equal ones the one with the largest debt, for up to its
-share of the whole buffer. It knows CPUs only: GPU jobs are neither asked for nor run.
+share of the whole buffer. It covers only CPUs: GPU jobs are neither requested nor run.
 docs/explanation/emulator-policies.md has the details.
 """
 
@@ -113,7 +113,7 @@ def need_to_get_work(
 
 @dataclass(slots=True)
 class _Task:
-    """A running task (ACTIVE_TASK): what it did in this period, what it is expected to pay off in it."""
+    """A running task (ACTIVE_TASK): its work in this period, and the debt that it is expected to pay off in it."""
 
     job: Job
     reason: Reason
@@ -137,7 +137,7 @@ class Debt2005:
         self._next_period = 0.0
         self._pay_off_secs = 0.0  # expected of one CPU in a whole period
         self._booked_to = 0.0
-        self._recheck_at = 0.0  # no condition to fetch comes true before, or nobody can be asked
+        self._recheck_at = 0.0  # no condition to fetch becomes true before, or no project can be asked
 
     def begin(self, client: Client) -> None:
         self._client = client
@@ -253,7 +253,7 @@ class Debt2005:
         return Fetch(None, self._recheck_at)
 
     def _next_recheck(self, need: WorkNeed, now: float) -> float:
-        """When to count again: nothing can be needed before, or nobody can be asked.
+        """When to count again: nothing can be needed before, or no project can be asked.
 
         Conditions 1 and 2 take as long as the work to spare lasts, at one second per CPU and second; condition 3 has no
         such bound, so a quarter of the least buffer is the longest.

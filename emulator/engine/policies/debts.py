@@ -1,4 +1,4 @@
-"""Long-term debts, and what the two policies that rank projects by them have in common.
+"""Long-term debts, and the common part of the two policies that rank projects by them.
 
 Source: "Work fetch and GPUs" (the 6.6 document), section "Long-term debt": `settle` and `DebtAccounts`.
 """

@@ -110,7 +110,7 @@ class LongTermDebt(DebtPolicy):
     def _overworked(self, project: ProjectState, kind: int) -> bool:
         """It got a period more of that kind than it was owed.
 
-        Without the eligibility rule debts drift apart kind by kind, for who cannot use the CPU is owed it for ever;
+        Without the eligibility rule debts diverge kind by kind: a project that cannot use the CPU is owed it for ever;
         then a project is overworked only if the same holds over all kinds, in relation to the one owed most.
         """
         client, accounts = self._client, self._accounts

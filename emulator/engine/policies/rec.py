@@ -67,7 +67,7 @@ class Rec:
         self._accrued_secs = now
         growth = self._growth
         if 0.0 < exponent < 0.01 and growth < RESCALE:
-            # The usual case: what the loop below does, in one step.
+            # The usual case: the same as the loop below, in one step.
             grown = growth * (exponent * (1.0 + exponent / 2 * (1.0 + exponent / 3 * (1.0 + exponent / 4))))
             rec = self._rec
             for project in self._busy_projects:
@@ -100,11 +100,11 @@ class Rec:
         return self._rec[index] * self._inverse[index] + self._offset[index]
 
     def _unit(self, project: ProjectState) -> float:
-        """What a FLOP done adds to the rank."""
+        """The amount that a FLOP adds to the rank."""
         return self._decay * self._growth * self._inverse[project.index]
 
     def _step_cost(self, job: Job) -> float:
-        """What a job's choice adds to its project's rank: as if it had run for one scheduling period."""
+        """The amount that a job's choice adds to its project's rank: as if it had run for one scheduling period."""
         client = self._client
         inverse = self._inverse[job.project.index]
         if client.quirks.hour_of_day_bump:

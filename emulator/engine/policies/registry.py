@@ -18,7 +18,7 @@ def make_policy(name: str, scenario: Scenario, parameters: Mapping[str, Any]) ->
     """A policy for one run of the scenario. ``parameters``: ``half_life_days`` of ``rec``; ``eligibility_rule``
     of ``ltd``, False to let a project that is backed off collect debt.
 
-    Raises ScenarioError for a name that is none of PolicyName.
+    Raises ScenarioError for a name that is not in PolicyName.
     """
     if name == PolicyName.REC:
         return Rec(float(parameters.get("half_life_days", HALF_LIFE_DAYS)))

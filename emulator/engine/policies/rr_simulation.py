@@ -1,4 +1,4 @@
-"""The round-robin simulation: what the present jobs would do if the client ran them by weighted round-robin. All later
+"""The round-robin simulation: a forecast for the present jobs if the client ran them by weighted round-robin. All later
 policies start from it (client scheduling document; emulator document, section 7).
 
 Its results are, per kind of processor, the idle instances now, the time up to which all are busy ("saturated"), and the

@@ -52,7 +52,7 @@ class RoundRobinSlices:
         self._order = [*range(1, kinds), 0]
         self._ranks: dict[int, float] = {}
         self._units: dict[int, float] = {}
-        # Per kind and project: jobs to run in order of arrival, and what is left of each, in seconds.
+        # Per kind and project: jobs to run in order of arrival, and the rest of each, in seconds.
         self._queues: list[dict[int, list[Job]]] = [{} for _ in range(kinds)]
         self._left: dict[int, float] = {}
         self._least_usage: dict[tuple[int, int], float] = {}  # of a project's jobs for a kind of GPU

@@ -137,7 +137,7 @@ class RunList:
         return True
 
     def _added_up(self, project: ProjectState, count: int) -> float:
-        """The rank and so many times the cost."""
+        """The rank plus this many times the cost."""
         if not count:
             return self._rank(project)
         cost = total = self._step_cost(project.begun[0][0])

@@ -4,7 +4,7 @@ Source: "Work fetch and GPUs" (the 6.6 document), section "Problems with the old
 problems listed there: without a CPU shortfall nothing is fetched though a GPU idles, and a project that uses GPUs
 only is owed more and more.
 
-What it asks for is the CPU's shortfall, as the one number for jobs of all kinds; for a GPU no more than the GPU's
+It asks for the CPU's shortfall, as the one number for jobs of all kinds; for a GPU no more than the GPU's
 own shortfall, because the emulated server has none of the limits per computer that held back servers of that time.
 There are no back-offs per kind: a project that sends nothing is not asked again for a while.
 """

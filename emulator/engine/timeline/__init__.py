@@ -1,1 +1,1 @@
-"""What is recorded of a run: stretches of running, RPCs, decisions with their reasons, and the figures."""
+"""The recording of a run: stretches of running, RPCs, decisions with their reasons, and the figures."""

@@ -1,4 +1,4 @@
-"""Why a client did what it did: one number per reason for the columns of decisions, one sentence for people.
+"""The reasons for a client's decisions: one number per reason for the columns of decisions, one sentence for people.
 
 A sentence may use {job}, {project}, {kind}, {amount} and {time}; results.Decisions fills them in.
 """

@@ -243,7 +243,7 @@ class Recorder:
         )
 
     def levels(self, now: float, buffer_secs: list[float], standing: list[float]) -> None:
-        """A sample of what is buffered and where the projects stand."""
+        """A sample of the buffer and of the projects' ranks."""
         levels = self._levels
         levels.at_secs.append(now)
         for column, value in zip(levels.buffer_secs, buffer_secs, strict=True):
@@ -252,7 +252,7 @@ class Recorder:
             column.append(value)
 
     def timeline(self) -> Timeline:
-        """All of it, once the run is over."""
+        """The whole recording, once the run is over."""
         self._fold()
         self._book_off(self._duration_secs)
         kinds, projects = len(self._kinds), len(self._projects)

@@ -1,4 +1,4 @@
-"""What comes out of a run: the timeline in columns, the figures of merit, and why each thing was done.
+"""The results of a run: the timeline in columns, the figures of merit, and the reason for each decision.
 
 Columns are arrays of numbers, one entry per row. Two accounts of time are kept: *blocks*, one row per stretch in
 which a job ran unchanged on an instance, exact but only for the first `MAX_BLOCKS` rows; and *bins*, a fixed
@@ -26,7 +26,7 @@ NO_LANE: Final = -1
 
 
 class HostState(IntEnum):
-    """What the computer could do: states of `Timeline.states`."""
+    """The computer's availability: states of `Timeline.states`."""
 
     COMPUTING = 0  # all processors may compute
     NO_GPU = 1  # CPUs only
@@ -78,7 +78,7 @@ class Bins:
 
 @dataclass(slots=True)
 class Rpcs:
-    """RPCs: to whom, what was asked for, how many jobs came and how many were reported. `answered` 0: server down."""
+    """RPCs: project, request, jobs sent and jobs reported. `answered` 0: server down."""
 
     at_secs: array[float] = field(default_factory=_doubles)
     project: array[int] = field(default_factory=_shorts)
@@ -126,7 +126,7 @@ class Timeline:
 
 
 class DecisionKind(IntEnum):
-    """What a decision was about."""
+    """The subject of a decision."""
 
     RUN = 0
     STOP = 1
@@ -184,7 +184,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class ProjectResult:
-    """What one project got. FLOP are counted as peak of what its jobs occupied."""
+    """The work of one project. FLOP are counted at the peak of the devices that its jobs occupied."""
 
     name: str
     share: float  # its part of all shares, at the end

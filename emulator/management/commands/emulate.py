@@ -1,4 +1,4 @@
-"""`manage.py emulate`: run a scenario of files under a policy, and print what comes of it."""
+"""`manage.py emulate`: run a scenario of files under a policy, and print the results."""
 
 from __future__ import annotations
 

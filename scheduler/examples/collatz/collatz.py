@@ -4,7 +4,7 @@
     collatz.py FIRST COUNT
 
 Writes "out": the records of the range, one "number steps" a line, and the sum of all steps. The same range always gives
-the same bytes, so replicas can be compared bit by bit. It ends as BOINC clients want it: with a file
+the same bytes, so replicas can be compared bit by bit. It ends as BOINC clients expect: with a file
 boinc_finish_called; a range that makes no sense ends with exit code 2.
 """
 

@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
 
 def _fetch(batch: Batch, folder: Path) -> int:
-    """Copy what is not there yet; how many files."""
+    """Copy the missing files; return their number."""
     count = after = 0
     while page := batches.read_outputs(batch, after=after, limit=1000):
         after = page[-1].pk

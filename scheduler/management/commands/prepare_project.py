@@ -1,4 +1,4 @@
-"""What the project server needs before it serves: code-signing key and, for a demo, example apps with jobs."""
+"""Prepares the project server: makes the code-signing key and, for a demo, example apps with jobs."""
 
 from __future__ import annotations
 

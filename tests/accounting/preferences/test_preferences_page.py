@@ -111,7 +111,7 @@ def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alic
     with pytest.raises(NothingForEverywhere):
         save_set(alice, "home", {})
     signed_in.post(PAGE, {"preset": "usual"})
-    assert "no preferences of its own" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
+    assert "no separate preferences" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
     assert read_sets(alice) == {"": complete({}), "home": complete(PRESETS["gentle"])}
     # Saving for everywhere leaves the place as it is.

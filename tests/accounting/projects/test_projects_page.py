@@ -131,7 +131,7 @@ def test_a_project_that_ended_keeps_its_totals_and_cannot_be_chosen(
     credit(make_host(alice, "one"), three[0], "2026-01-05", (200 * CREDIT, 0, 0, 0, 0, 0))
     Project.objects.filter(pk=three[0].pk).update(is_active=False)
     answer = save(signed_in, **{f"p{three[0].pk}-chosen": "on", f"p{three[1].pk}-chosen": "on"})
-    assert "Projects that take no computers any more" in text_of(answer) and "Alps 200" in text_of(answer)
+    assert "Projects that no longer take computers" in text_of(answer) and "Alps 200" in text_of(answer)
     assert [row.project.name for row in UserProject.objects.filter(is_chosen=True)] == ["Bees"]
 
 

@@ -178,7 +178,7 @@ def test_the_steps_of_a_normal_claim() -> None:
         ("Claim (credit)", pytest.approx(2.3148148)),
     ]
     assert steps[3].sentence == (
-        "The version's average 2 (500 jobs) over this computer's own average 1 (50 jobs), within limits."
+        "The version's average 2 (500 jobs) divided by this computer's own average 1 (50 jobs), within limits."
     )
 
 
@@ -203,7 +203,7 @@ def test_a_cut_run_time_is_told() -> None:
     step = claim_steps(claim, workunit(), reported_secs=given.elapsed_secs)[0]
     assert (step.number, step.sentence) == (
         700,
-        "The time that the job was out: the 2000 s reported are more than that.",
+        "The time that the job was out. The computer reported more than that: 2000 s.",
     )
 
 
