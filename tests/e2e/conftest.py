@@ -5,7 +5,7 @@ REQUIRE_E2E=1 they fail instead.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,7 @@ CHROMIUM_OPTIONS = [
     "--disable-sync",
 ]
 PAGE_TIMEOUT_SECS = 15
+LOG_NCHARS = 8_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,6 +39,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.e2e)
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that failed shows the end of what the programs it started have logged."""
+    report = yield
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if report.failed and folder is not None:
+        for path in sorted(folder.glob("*log*")):
+            if path.is_file():
+                report.sections.append((str(path.name), path.read_text(errors="replace")[-LOG_NCHARS:]))
+    return report
 
 
 def _need(*programs: str) -> None:
