@@ -147,8 +147,11 @@ _database["OPTIONS"] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
+    # A pool makes one connection at a time: one that hangs would block it long after an outage has ended.
+    "connect_timeout": 5,
     **_database.get("OPTIONS", {}),
-    "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10},
+    # By default the pool waits longer after each attempt, up to minutes after an outage has ended.
+    "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10, "reconnect_timeout": 10},
     "application_name": "cobblestone",
 }
 DATABASES = {"default": _database}
