@@ -46,11 +46,12 @@ def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, r
 
 def count_cheat(record: HostVersionFacts, rules: Rules) -> None:
     """A claim above the workunit's bound, or of numbers that no computer has: a new spell, and suspicion enough to
-    replicate its jobs for a while.
+    replicate its jobs for a while. A worse error rate stays, but for the letter.
     """
     record.scale_probation = True
     record.host_scale_time = None
-    record.error_rate = rules.initial_error_rate
+    least = record.error_rate if rules.cheats_keep_worse_error_rate else 0.0
+    record.error_rate = max(rules.initial_error_rate, least)
 
 
 def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplicated: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The two rule sets: the credit document as published, and the formulas of BOINC's own server.
+"""The rule sets: the credit document with its holes closed, the document to the letter, and BOINC's own formulas.
 
 Every threshold, limit and cap of the engine is a field of ``Rules``. An app chooses a set and may replace the limits
 that the document leaves to projects (``Rules.with_limits``). docs/explanation/credit.md compares the sets.
@@ -31,7 +31,8 @@ def pfc_of(credit: float) -> float:
 
 
 class RuleSet(StrEnum):
-    PUBLISHED = "published"
+    PUBLISHED = "published"  # the credit document, with its holes closed
+    LETTER = "letter"  # the credit document word for word
     DEPLOYED = "deployed"
 
 
@@ -100,6 +101,8 @@ class Rules:
     error_rate_kept_when_valid: float = 0.95
     error_rate_step: float = 0.1
     max_error_rate_for_single: float = 0.05
+    # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
+    cheats_keep_worse_error_rate: bool = True
     daily_result_quota: int | None = None  # deployed: validity moves the quota, down to this
     # Estimates of run time
     cpu_efficiency: float = 0.5
@@ -120,8 +123,16 @@ class Rules:
 
     @classmethod
     def published(cls) -> Rules:
-        """The credit document's rules, with the numbers it suggests."""
+        """The credit document's rules, with the numbers it suggests and its holes closed."""
         return cls()
+
+    @classmethod
+    def letter(cls) -> Rules:
+        """The credit document's rules word for word: what the published set mends is as the document has it."""
+        return cls(
+            rule_set=RuleSet.LETTER,
+            cheats_keep_worse_error_rate=False,
+        )
 
     @classmethod
     def deployed(cls) -> Rules:
@@ -147,8 +158,9 @@ class Rules:
 
     @classmethod
     def of(cls, rule_set: str) -> Rules:
-        """The set of that name, "published" or "deployed"; ValueError for another."""
-        return cls.deployed() if RuleSet(rule_set) is RuleSet.DEPLOYED else cls.published()
+        """The set of that name (``RuleSet``); ValueError for another."""
+        made = {RuleSet.PUBLISHED: cls.published, RuleSet.LETTER: cls.letter, RuleSet.DEPLOYED: cls.deployed}
+        return made[RuleSet(rule_set)]()
 
     def with_limits(self, **limits: float | None) -> Rules:
         """These rules with an app's own limits (the names in ``LIMITS``); None keeps the set's value.

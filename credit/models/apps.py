@@ -49,7 +49,8 @@ CREDIT_SYSTEMS: Final = {
     CreditSystem.FIXED: "a fixed amount",
 }
 RULE_SETS: Final = {
-    RuleSet.PUBLISHED: "as published",
+    RuleSet.PUBLISHED: "as published, with its holes closed",
+    RuleSet.LETTER: "to the letter of the credit document",
     RuleSet.DEPLOYED: "as BOINC's own server computes",
 }
 REPLICA_RULES: Final = {

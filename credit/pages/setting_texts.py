@@ -9,7 +9,10 @@ from typing import Final
 
 APP_TEXTS: Final = {
     "credit_system": "How a job's credit is computed. Statistics are kept whatever you choose, so you can change it.",
-    "rule_set": "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit.",
+    "rule_set": (
+        "The credit document leaves ways to gain credit without work; the first set closes them, the second has them. "
+        "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit."
+    ),
     "version_average": (
         "Represents a version when computers are compared. The median keeps a few computers that cheat from "
         "moving it; it needs computers with enough jobs each."

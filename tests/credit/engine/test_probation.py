@@ -66,6 +66,18 @@ def test_after_a_cheat_the_next_job_sent_dates_the_spell() -> None:
     assert record.host_scale_time == NOW + 2 * DAY + WEEK
 
 
+@pytest.mark.parametrize(
+    ("rules", "before", "after"),
+    [(RULES, 0.0, 0.1), (RULES, 0.8, 0.8), (Rules.letter(), 0.0, 0.1), (Rules.letter(), 0.8, 0.1)],
+)
+def test_an_absurd_claim_never_improves_an_error_rate_but_by_the_letter(
+    rules: Rules, before: float, after: float
+) -> None:
+    record = HostVersionFacts(error_rate=before)
+    count_cheat(record, rules)
+    assert record.error_rate == after
+
+
 def test_the_error_rate_starts_at_a_tenth_and_falls_by_a_twentieth_when_valid() -> None:
     record = HostVersionFacts()
     assert record.error_rate == RULES.initial_error_rate
