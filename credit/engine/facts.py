@@ -80,6 +80,7 @@ class VersionFacts:
     grants: list[tuple[float, float]] = field(default_factory=list)
     # For the feeder only
     is_deprecated: bool = False
+    is_counted: bool = False
     cross_project_scale: float | None = None
     platform_id: int = 0
     plan_class: str = ""

@@ -84,7 +84,11 @@ class Rules:
     max_host_scale: float = 10.0
     caps_anonymous_scale: bool = True
     trusted_after_valid: int = 0  # deployed: consecutive valid results, in place of probation
-    # "Cross-version normalization"
+    # "Cross-version normalization". False: the letter. A version that is withdrawn or new has no scale, and its jobs
+    # claim their whole run time.
+    keeps_scales: bool = True
+    # "Peak FLOP Count". False: the letter. Without a scale a claim is not scaled, even if the app's average is known.
+    prices_unscaled_by_average: bool = True
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
     # "Sanity check"; deployed filters of samples
@@ -131,6 +135,8 @@ class Rules:
         """The credit document's rules word for word: what the published set mends is as the document has it."""
         return cls(
             rule_set=RuleSet.LETTER,
+            keeps_scales=False,
+            prices_unscaled_by_average=False,
             cheats_keep_worse_error_rate=False,
         )
 

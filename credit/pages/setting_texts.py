@@ -53,7 +53,10 @@ APP_TEXTS: Final = {
     "is_non_cpu_intensive": "Its jobs run beside others, one on each computer.",
 }
 VERSION_TEXTS: Final = {
-    "is_deprecated": "It is sent no more, loses its factor, and counts no more when versions are compared.",
+    "is_deprecated": (
+        "It is sent no more. It keeps its factor, for jobs that are still out and for the next version; by the rules "
+        "to the letter it loses it."
+    ),
     "avg_ncpus": "Processors that a job keeps busy on average. Credit is computed from it. From 0 to 1,024.",
     "gpu_usage": "GPUs that a job keeps busy; may be a fraction. 0 for a CPU version, else above 0 and at most 64.",
     "min_gpu_ram_bytes": "Computers whose GPU has less memory do not get it. 0: any.",

@@ -76,6 +76,8 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
         raw = max(0.0, elapsed - result.partial_elapsed_secs) * peak
     if version is None:
         claim = _anonymous(app, workunit, result, record, raw, on_probation)
+    elif version.pfc_scale is None and app.min_avg_pfc is not None and app.rules.prices_unscaled_by_average:
+        claim = default_claim(ClaimRule.UNSCALED_VERSION, app, workunit, result, raw, on_probation)
     else:
         claim = _normalised(app, record, version, raw, on_probation)
     claim.elapsed_secs = elapsed
