@@ -58,6 +58,7 @@ LIMITS: Final[dict[str, tuple[float, float]]] = {
     "min_version_samples": (1, 1_000_000),
     "max_host_scale": (1, 1e6),
     "max_granted_credit": (1e-6, MAX_CREDIT),
+    "min_replication_chance": (0.001, 1),
 }
 
 
@@ -105,6 +106,11 @@ class Rules:
     error_rate_kept_when_valid: float = 0.95
     error_rate_step: float = 0.1
     max_error_rate_for_single: float = 0.05
+    # "Replicate for a while". The letter trusts a host until it fails, which made-up outputs of single results never do.
+    # After so many valid results in a row the chance of a second one falls; 0, 0 and None: the letter.
+    always_replicated_valid: int = 10
+    min_replication_chance: float = 0.05
+    look_again_factor: float | None = 10.0  # a sample this far from the averages is replicated before it is granted
     # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
     cheats_keep_worse_error_rate: bool = True
     daily_result_quota: int | None = None  # deployed: validity moves the quota, down to this
@@ -138,6 +144,9 @@ class Rules:
             keeps_scales=False,
             prices_unscaled_by_average=False,
             cheats_keep_worse_error_rate=False,
+            always_replicated_valid=0,
+            min_replication_chance=0.0,
+            look_again_factor=None,
         )
 
     @classmethod
@@ -160,6 +169,9 @@ class Rules:
             max_granted_credit=200.0 * 1000 * 365,
             peg_width=0.1,
             daily_result_quota=500,
+            always_replicated_valid=0,
+            min_replication_chance=0.0,
+            look_again_factor=None,
         )
 
     @classmethod

@@ -203,6 +203,12 @@ class App(models.Model):
     adaptive_replication = models.BooleanField(
         "single results to reliable computers", default=False, help_text="Others' jobs are replicated all the same."
     )
+    min_replication_chance = _limit(
+        "min_replication_chance",
+        "least chance of a second result",
+        "For single results. 10 valid results in a row and fewer are always replicated; then the chance falls as 10 / "
+        "their number, down to this: nothing else finds a computer that begins to make up outputs. Usually 0.05.",
+    )
     one_result_per_user = models.BooleanField("one result of a workunit per volunteer", default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -123,7 +123,7 @@ def _answer(
     if not (key_step.reaches_current or request.is_anonymous):
         # It would refuse all programs: they are signed with the key in force.
         request.sends_no_work = True
-    work, stays = _begin(request, account, host, known, reported, now)
+    work, stays = _begin(request, account, host, known, reported, now, draw)
     changes = Changes(trickles=trickles.rows(request, account, host.id))
     counted, records = yield from _store_reports(account, host, work, reported, now, is_locked=is_locked)
     queries = _queries(work, draw)
@@ -152,6 +152,7 @@ def _begin(
     known: Catalogue,
     reported: list[Report],
     now: dt.datetime,
+    draw: random.Random,
 ) -> tuple[Dispatch, list[KnownResult]]:
     """What fits the computer, and which lost jobs go out again; the jobs that stay on the computer."""
     lost = reports.lost(account, host.id, request)
@@ -161,7 +162,7 @@ def _begin(
         for each in account.results.values()
         if each.host_id == host.id and each.server_state == ServerState.IN_PROGRESS and each.id not in gone
     ]
-    work = dispatch.begin(request, account, known, stays, now.date())
+    work = dispatch.begin(request, account, known, stays, now.date(), draw)
     if host.id == request.hostid:
         dispatch.send_again(work, request, lost, now)
     else:

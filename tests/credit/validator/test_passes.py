@@ -355,3 +355,26 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_workunits(
     assert counts[0] == counts[1] <= 25
     # A pass that finds nothing: begin, a setting, the look for work, commit.
     assert statements(lambda: validate(app)) == 4
+
+
+@pytest.mark.parametrize(("elapsed_secs", "looks_again"), [(3000.0, False), (150.0, True), (30_000.0, True)])
+def test_an_odd_single_result_of_a_trusted_computer_waits_for_a_second_one(
+    app: App, version: AppVersion, hosts: list[Host], elapsed_secs: float, looks_again: bool
+) -> None:
+    App.objects.update(adaptive_replication=True)
+    # 3,000 s at 4 GFLOPS are 1.2 for each FLOP estimated, 150 s are 0.06, and 30,000 s are 12.
+    record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
+    workunit = done(app, version, hosts[0], elapsed_secs=elapsed_secs, sent_at=LATER - dt.timedelta(days=1))
+    made = validate(app)
+    assert (made.ndecided, made.nodd) == ((0, 1) if looks_again else (1, 0))
+    transitioner.run(LATER)
+    workunit.refresh_from_db()
+    assert workunit.min_quorum == workunit.results.count() == (2 if looks_again else 1)
+    if looks_again:
+        assert states(workunit) == [ValidateState.INIT] * 2
+        # The other's output differs: a third has to decide between them.
+        Result.objects.filter(workunit=workunit, host=None).delete()
+        report(workunit, version, hosts[1], output_digest=WRONG)
+        Workunit.objects.filter(pk=workunit.pk).update(need_validate=True)
+        assert validate(app).ninconclusive == 2
+    assert differences() == []

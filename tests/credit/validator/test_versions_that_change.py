@@ -61,10 +61,12 @@ def test_the_first_jobs_of_a_new_version_are_scaled_like_its_predecessors(hosts:
     new = gpu(app, 101, plan_class="cuda")
     # Before the feeder has seen it, it is priced by the app's least average: 2 for each FLOP estimated.
     first = granted(app, new, hosts[0])
-    assert (first.claim_rule, first.granted_credit) == (ClaimRule.UNSCALED_VERSION, pytest.approx(SCALED))
+    assert first.claim_rule == ClaimRule.UNSCALED_VERSION
+    assert first.granted_credit == pytest.approx(SCALED)
     feed(LATER)
     second = granted(app, new, hosts[1])
-    assert (second.claim_rule, second.granted_credit) == (ClaimRule.VERSION_ONLY, pytest.approx(SCALED))
+    assert second.claim_rule == ClaimRule.VERSION_ONLY
+    assert second.granted_credit == pytest.approx(SCALED)
     newer = gpu(app, 102, plan_class="cuda")
     feed(LATER + dt.timedelta(minutes=10))
     assert granted(app, newer, hosts[2]).granted_credit == pytest.approx(SCALED)
@@ -81,7 +83,8 @@ def test_a_version_without_a_predecessor_is_priced_by_the_least_average_and_give
     assert result.granted_credit == pytest.approx(credit)
     assert result.is_approximate
     new.refresh_from_db()
-    assert (new.pfc_n, new.pfc_avg) == (1, pytest.approx(20))
+    assert new.pfc_n == 1
+    assert new.pfc_avg == pytest.approx(20)
 
 
 def test_withdrawing_the_last_cpu_version_moves_nothing(hosts: list[Host]) -> None:
@@ -91,5 +94,6 @@ def test_withdrawing_the_last_cpu_version_moves_nothing(hosts: list[Host]) -> No
         feed(LATER + dt.timedelta(hours=hours))
     app.refresh_from_db()
     fast.refresh_from_db()
-    assert (app.min_avg_pfc, fast.pfc_scale) == (2, pytest.approx(0.1))
+    assert app.min_avg_pfc == 2
+    assert fast.pfc_scale == pytest.approx(0.1)
     assert granted(app, fast, hosts[0]).granted_credit == pytest.approx(SCALED)
