@@ -106,7 +106,7 @@ class Rules:
     error_rate_kept_when_valid: float = 0.95
     error_rate_step: float = 0.1
     max_error_rate_for_single: float = 0.05
-    # "Replicate for a while". The letter trusts a host until it fails, which made-up outputs of single results never do.
+    # "Replicate for a while". By the letter a host is trusted until it fails, which made-up single results never do.
     # After so many valid results in a row the chance of a second one falls; 0, 0 and None: the letter.
     always_replicated_valid: int = 10
     min_replication_chance: float = 0.05
