@@ -97,7 +97,7 @@ class Rules:
     max_sample: float = inf
     unknown_peak_flops: float | None = None  # a benchmark that failed reports this speed, and gets the next one
     substitute_peak_flops: float | None = None
-    skips_runtime_outliers: bool = False
+    skips_runtime_outliers: bool = True  # of BOINC's server; the document does not know them: False to the letter
     # "Claimed and granted credit"
     max_granted_credit: float | None = None
     peg_width: float | None = None  # deployed: claims are averaged about the estimate, with this relative width
@@ -147,6 +147,7 @@ class Rules:
             always_replicated_valid=0,
             min_replication_chance=0.0,
             look_again_factor=None,
+            skips_runtime_outliers=False,
         )
 
     @classmethod

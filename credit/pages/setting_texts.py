@@ -61,7 +61,8 @@ VERSION_TEXTS: Final = {
     "gpu_usage": "GPUs that a job keeps busy; may be a fraction. 0 for a CPU version, else above 0 and at most 64.",
     "min_gpu_ram_bytes": "Computers whose GPU has less memory do not get it. 0: any.",
     "cross_project_scale": (
-        "S(V), for apps that have GPU versions only: the factor that such versions have at other projects. It wins "
-        "over what is computed here. From 1e-06 to 1e+06; empty: none."
+        "S(V), for apps that have GPU versions only: the factor that such versions have at other projects. There it "
+        "wins over what is computed here; beside CPU versions it is not used. “Factor” below is the one in force. From "
+        "1e-06 to 1e+06; empty: none."
     ),
 }

@@ -224,7 +224,10 @@ class _Pass:
         for number, record in zip(place.tolist(), self.locked, strict=True):
             self.records[number - 1] = record
         benchmarks = dict(zip(self.hosts.id.tolist(), p_fpops.tolist(), strict=True))
-        self.p_fpops = [benchmarks.get(host, np.nan) for host in results.host_id.tolist()]
+        self.p_fpops = [
+            benchmarks.get(host, np.nan) if sent_with != sent_with else sent_with
+            for host, sent_with in zip(results.host_id.tolist(), results.p_fpops.tolist(), strict=True)
+        ]
 
     def read_app(self) -> None:
         self.app = App.objects.get(pk=self.app_id)
@@ -240,6 +243,9 @@ class _Pass:
         checker = SetChecker(self.app, workunits, results)
         verdicts = [checker.verdict(n, a, b) for n, (a, b) in enumerate(zip(self.begins, self.ends, strict=True))]
         self.faults = checker.faults
+        self.outliers = sorted(checker.outliers)
+        if self.outliers:
+            results.is_runtime_outlier = results.is_runtime_outlier | np.isin(results.id, self.outliers)
         if self.app.adaptive_replication:
             self.look_again(workunits, results, verdicts)
         self.report.nfaults, self.report.nodd = len(self.faults), len(self.odd)
@@ -396,10 +402,12 @@ class _Pass:
         self.due += [due(decision.grant, self.facts[place]) for place in places]
 
     def write_faults(self, results: Results, verdicts: Sequence[Verdict | None]) -> None:
-        """The rare cases: comparisons that failed, results that failed their own check, and those to be confirmed."""
+        """The rare cases: comparisons that failed, and results that are unfit, outliers or to be confirmed."""
         for fault, ids in _by_fault(self.faults).items():
             _queue_for_retry(ids, fault, self.at)
             log.error("validator.comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
+        if self.outliers:
+            Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
         if self.odd:
             # The transitioner makes the second result.
             Workunit.objects.filter(pk__in=self.odd).update(

@@ -26,6 +26,7 @@ from typing import Final
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
+from credit.engine.flops import believed_benchmark
 from credit.engine.states import ServerState
 from portal.clients.request_handler import best_effort
 from portal.clients.wants import Steps, Transaction, Turn, in_thread
@@ -263,6 +264,7 @@ def _send(
             store.job_row(
                 each.job,
                 each.choice,
+                believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
                 one_per_user=selection.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,

@@ -172,9 +172,11 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     """Updates the host's averages and collects the version's sample, after the claim: nothing scales itself.
 
     The sample is of the whole job, partial credit or not. There is none if the numbers are not believed: the sanity
-    check failed, they are impossible or zero, or the run time was cut.
+    check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier.
     """
     elapsed = result.elapsed_secs
+    if result.is_runtime_outlier and app.rules.skips_runtime_outliers:
+        return
     if claim.claim_rule <= _LAST_WITHOUT_SAMPLE or claim.elapsed_secs != elapsed:
         return
     record = result.host_version

@@ -24,6 +24,7 @@ from credit.models import (
 )
 from credit.pages.explanation import stored_explanation
 from credit.statistics.facts import workunit_facts
+from credit.validator.comparison import RUNTIME_OUTLIER, Delivered
 from portal.benchmarks.statements import statements
 from portal.models import Host
 from scheduler.lifecycle import transitioner
@@ -378,3 +379,38 @@ def test_an_odd_single_result_of_a_trusted_computer_waits_for_a_second_one(
         Workunit.objects.filter(pk=workunit.pk).update(need_validate=True)
         assert validate(app).ninconclusive == 2
     assert differences() == []
+
+
+def test_the_first_system_uses_the_benchmark_of_when_the_job_was_sent(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(credit_system=CreditSystem.PEAK_FLOPS)
+    sent_with = done(app, version, hosts[0], p_fpops=1e9)
+    before_it_was_kept = done(app, version, hosts[1])
+    Host.objects.update(p_fpops=3e9)
+    validate(app)
+    # 2,900 s of CPU time at 1 GFLOPS, and at today's 3 GFLOPS
+    assert sent_with.results.get().claimed_pfc == 2900 * 1e9
+    assert before_it_was_kept.results.get().claimed_pfc == 2900 * 3e9
+
+
+def says_outlier(first: Delivered, second: Delivered) -> bool | str:
+    """Outputs agree; those of files that are called early come from jobs that ended early."""
+    is_early = any(output.path == "early" for output in first.outputs)
+    return RUNTIME_OUTLIER if first is second and is_early else True
+
+
+@pytest.mark.parametrize(("rule_set", "nsamples"), [("published", 1), ("deployed", 1), ("letter", 2)])
+def test_a_run_time_that_the_project_calls_an_outlier_is_marked_and_gives_no_samples(
+    rule_set: str, nsamples: int, app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(
+        rule_set=rule_set, comparison=Comparison.CUSTOM, comparison_function=f"{__name__}.{says_outlier.__name__}"
+    )
+    workunit = done(app, version, hosts[0], min_quorum=2)
+    report(workunit, version, hosts[1], outputs=[{"name": "r_0", "path": "early", "nbytes": 1, "md5": "m"}])
+    assert validate(app).nvalid == 2
+    assert list(workunit.results.order_by("pk").values_list("is_runtime_outlier", flat=True)) == [False, True]
+    version.refresh_from_db()
+    assert version.pfc_n == nsamples
+    assert HostAppVersion.objects.get(host=hosts[1]).pfc_n == nsamples - 1

@@ -357,6 +357,16 @@ def test_adaptive_replication_makes_a_quorum_for_those_not_trusted(app: App, ali
     assert (workunit.min_quorum, workunit.target_nresults, workunit.transition_at) == (1, 1, None)
 
 
+def test_the_benchmark_of_when_a_job_was_sent_is_kept_with_it(app: App, alice: User) -> None:
+    fill(app, 2)
+    computer = computer_of(alice, p_fpops=4e9)
+    computer.ask(1)
+    computer.p_fpops = 1e15
+    computer.ask(1)
+    ceiling = 200e9
+    assert set(Result.objects.exclude(host=None).values_list("p_fpops", flat=True)) == {4e9, ceiling}
+
+
 def test_the_jobs_of_a_trusted_computer_are_spot_checked(app: App, alice: User) -> None:
     App.objects.update(adaptive_replication=True)
     fill(app, 2, min_quorum=1, target_nresults=1, max_total_results=1, max_success_results=1)
