@@ -183,6 +183,7 @@ class AppAdmin(SettingsAdmin):
                 "fields": (
                     "max_jobs_per_day_init",
                     "adaptive_replication",
+                    "min_replication_chance",
                     "one_result_per_user",
                     "is_non_cpu_intensive",
                 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
+from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
 
@@ -46,11 +47,12 @@ def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, r
 
 def count_cheat(record: HostVersionFacts, rules: Rules) -> None:
     """A claim above the workunit's bound, or of numbers that no computer has: a new spell, and suspicion enough to
-    replicate its jobs for a while.
+    replicate its jobs for a while. A worse error rate stays, but for the letter.
     """
     record.scale_probation = True
     record.host_scale_time = None
-    record.error_rate = rules.initial_error_rate
+    least = record.error_rate if rules.cheats_keep_worse_error_rate else 0.0
+    record.error_rate = max(rules.initial_error_rate, least)
 
 
 def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplicated: bool = False) -> None:
@@ -110,9 +112,30 @@ def jobs_left_today(record: HostVersionFacts, most: int, today: date) -> int:
     return max(0, quota - sent)
 
 
-def must_replicate(record: HostVersionFacts | None, rules: Rules) -> bool:
-    """Whether a single result of this host will not do, where the app allows single results at all."""
-    return record is None or record.error_rate >= rules.max_error_rate_for_single
+def replication_chance(record: HostVersionFacts | None, rules: Rules) -> float:
+    """The chance that a single result of this host is replicated, where the app allows single results at all.
+
+    It falls with the valid results in a row, but never to 0: nothing else finds a host that begins to make up outputs.
+    """
+    if record is None or record.error_rate >= rules.max_error_rate_for_single:
+        return 1.0
+    if record.consecutive_valid < rules.always_replicated_valid:
+        return 1.0
+    falling = rules.always_replicated_valid / max(1, record.consecutive_valid)
+    return max(rules.min_replication_chance, falling)
+
+
+def is_odd(sample: float, record: HostVersionFacts | None, version: Average | None, rules: Rules) -> bool:
+    """Whether a single result's PFC / fpops_est is so far from the host's average, or the version's, that another
+    result has to confirm it. Averages below the sample thresholds are not compared.
+    """
+    factor = rules.look_again_factor
+    if factor is None:
+        return False
+    known = [] if record is None else [(record.pfc, rules.min_host_samples)]
+    known += [] if version is None else [(version, rules.min_version_samples)]
+    averages = [pfc.avg for pfc, threshold in known if pfc.n >= threshold and pfc.avg]
+    return any(not average / factor <= sample <= average * factor for average in averages)
 
 
 def _raised(error_rate: float, rules: Rules) -> float:

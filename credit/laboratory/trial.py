@@ -205,5 +205,6 @@ class Trial:
         for version in self.versions:
             if version.id in found.scales:
                 version.pfc_scale = found.scales[version.id]
+            version.is_counted = version.id in found.counted
         if found.min_avg_pfc is not None:
             self.app.min_avg_pfc = found.min_avg_pfc

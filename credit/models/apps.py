@@ -49,7 +49,8 @@ CREDIT_SYSTEMS: Final = {
     CreditSystem.FIXED: "a fixed amount",
 }
 RULE_SETS: Final = {
-    RuleSet.PUBLISHED: "as published",
+    RuleSet.PUBLISHED: "as published, with its holes closed",
+    RuleSet.LETTER: "to the letter of the credit document",
     RuleSet.DEPLOYED: "as BOINC's own server computes",
 }
 REPLICA_RULES: Final = {
@@ -202,6 +203,12 @@ class App(models.Model):
     adaptive_replication = models.BooleanField(
         "single results to reliable computers", default=False, help_text="Others' jobs are replicated all the same."
     )
+    min_replication_chance = _limit(
+        "min_replication_chance",
+        "least chance of a second result",
+        "For single results. 10 valid results in a row and fewer are always replicated; then the chance falls as 10 / "
+        "their number, down to this: nothing else finds a computer that begins to make up outputs. Usually 0.05.",
+    )
     one_result_per_user = models.BooleanField("one result of a workunit per volunteer", default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -260,6 +267,8 @@ class AppVersion(models.Model):
     pfc_n = models.BigIntegerField("samples", default=0, editable=False)
     pfc_avg = models.FloatField("average of PFC / estimate", null=True, blank=True, editable=False)
     pfc_scale = models.FloatField("factor", null=True, blank=True, editable=False)
+    # It goes on counting after it is withdrawn, until there are others to count (engine.normalisation).
+    is_counted = models.BooleanField("counts for the app's least average", default=False, editable=False)
     # The grants of its results: credit as in volunteers' totals, and the number of results
     total_credit = models.FloatField("credit granted in all", default=0, editable=False)
     ngranted = models.BigIntegerField("results granted", default=0, editable=False)

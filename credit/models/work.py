@@ -207,6 +207,8 @@ class Result(models.Model):
     app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, blank=True, db_index=False)
     processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
     peak_flops = models.FloatField("peak FLOPS of the devices used", null=True, blank=True)
+    # For the credit systems that count benchmark × CPU time; NULL: sent before it was kept
+    p_fpops = models.FloatField("benchmark of its computer when it was sent (FLOPS)", null=True, blank=True)
     projected_flops = models.FloatField("FLOPS that its run time was estimated from", null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from credit.engine import probation
+from credit.engine.facts import HostVersionFacts
 from scheduler.engine import versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, RecordKey, Records
 from scheduler.engine.needs import Needs
@@ -31,7 +32,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A job of the reply. ``must_replicate``: it was meant to be a single one, and this computer is not trusted yet."""
+    """A job of the reply. ``must_replicate``: it was meant to be a single one, but this computer is not trusted yet, or
+    is spot-checked.
+    """
 
     job: Job
     choice: Choice
@@ -60,6 +63,7 @@ class Selection:
     workunits: set[int] = field(default_factory=set)
     sent_by_key: dict[RecordKey, int] = field(default_factory=dict)
     busy_apps: set[int] = field(default_factory=set)
+    draw: random.Random = field(default_factory=random.Random)
 
     def room(self, processor_type: str) -> int:
         """How many more jobs of this type the computer may have now."""
@@ -101,10 +105,13 @@ class Selection:
 
     def _add(self, job: Job, choice: Choice, app: AppFacts) -> None:
         is_single = app.is_adaptive and job.min_quorum == 1
-        replicate = is_single and probation.must_replicate(self.records.get(choice.key), app.rules)
+        replicate = is_single and self._is_checked(self.records.get(choice.key), app)
         self.count(job, choice)
         self.sent_by_key[choice.key] = self.sent_by_key.get(choice.key, 0) + 1
         self.sent.append(Sent(job, choice, replicate))
+
+    def _is_checked(self, record: HostVersionFacts | None, app: AppFacts) -> bool:
+        return self.draw.random() < probation.replication_chance(record, app.rules)
 
     def count(self, job: Job, choice: Choice) -> None:
         """A job is in the reply, sent now or again: less is wanted, and less room is left."""

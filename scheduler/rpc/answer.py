@@ -26,6 +26,7 @@ from typing import Final
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
+from credit.engine.flops import believed_benchmark
 from credit.engine.states import ServerState
 from portal.clients.request_handler import best_effort
 from portal.clients.wants import Steps, Transaction, Turn, in_thread
@@ -123,7 +124,7 @@ def _answer(
     if not (key_step.reaches_current or request.is_anonymous):
         # It would refuse all programs: they are signed with the key in force.
         request.sends_no_work = True
-    work, stays = _begin(request, account, host, known, reported, now)
+    work, stays = _begin(request, account, host, known, reported, now, draw)
     changes = Changes(trickles=trickles.rows(request, account, host.id))
     counted, records = yield from _store_reports(account, host, work, reported, now, is_locked=is_locked)
     queries = _queries(work, draw)
@@ -152,6 +153,7 @@ def _begin(
     known: Catalogue,
     reported: list[Report],
     now: dt.datetime,
+    draw: random.Random,
 ) -> tuple[Dispatch, list[KnownResult]]:
     """What fits the computer, and which lost jobs go out again; the jobs that stay on the computer."""
     lost = reports.lost(account, host.id, request)
@@ -161,7 +163,7 @@ def _begin(
         for each in account.results.values()
         if each.host_id == host.id and each.server_state == ServerState.IN_PROGRESS and each.id not in gone
     ]
-    work = dispatch.begin(request, account, known, stays, now.date())
+    work = dispatch.begin(request, account, known, stays, now.date(), draw)
     if host.id == request.hostid:
         dispatch.send_again(work, request, lost, now)
     else:
@@ -262,6 +264,7 @@ def _send(
             store.job_row(
                 each.job,
                 each.choice,
+                believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
                 one_per_user=selection.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,

@@ -86,6 +86,7 @@ def begin(
     catalogue: Catalogue,
     in_progress: Iterable[KnownResult],
     today: dt.date,
+    draw: random.Random,
 ) -> Dispatch:
     """Choose the versions for the wanted work. ``in_progress``: jobs that stay on the computer."""
     computer = computer_of(request)
@@ -107,6 +108,7 @@ def begin(
         counts,
         disk_bytes=computer.disk_bytes,
         busy_apps=busy_apps,
+        draw=draw,
     )
     wanted = needs.wanted()
     if request.sends_no_work:

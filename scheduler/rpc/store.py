@@ -440,7 +440,7 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
 
 
 def job_row(
-    job: Job, choice: Choice, deadline_at: dt.datetime, *, one_per_user: bool, must_replicate: bool
+    job: Job, choice: Choice, p_fpops: float, deadline_at: dt.datetime, *, one_per_user: bool, must_replicate: bool
 ) -> dict[str, Any]:
     return {
         "id": job.id,
@@ -448,6 +448,7 @@ def job_row(
         "app_version_id": choice.key.version_id or None,
         "processor_type": choice.processor_type,
         "peak_flops": choice.usage.peak_flops,
+        "p_fpops": p_fpops,
         "projected_flops": choice.flops,
         "deadline_at": deadline_at.isoformat(),
         "one_per_user": one_per_user,

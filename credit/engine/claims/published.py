@@ -76,6 +76,8 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
         raw = max(0.0, elapsed - result.partial_elapsed_secs) * peak
     if version is None:
         claim = _anonymous(app, workunit, result, record, raw, on_probation)
+    elif version.pfc_scale is None and app.min_avg_pfc is not None and app.rules.prices_unscaled_by_average:
+        claim = default_claim(ClaimRule.UNSCALED_VERSION, app, workunit, result, raw, on_probation)
     else:
         claim = _normalised(app, record, version, raw, on_probation)
     claim.elapsed_secs = elapsed
@@ -170,9 +172,11 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     """Updates the host's averages and collects the version's sample, after the claim: nothing scales itself.
 
     The sample is of the whole job, partial credit or not. There is none if the numbers are not believed: the sanity
-    check failed, they are impossible or zero, or the run time was cut.
+    check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier.
     """
     elapsed = result.elapsed_secs
+    if result.is_runtime_outlier and app.rules.skips_runtime_outliers:
+        return
     if claim.claim_rule <= _LAST_WITHOUT_SAMPLE or claim.elapsed_secs != elapsed:
         return
     record = result.host_version

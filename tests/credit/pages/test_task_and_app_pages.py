@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -13,6 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 from credit.engine.explanation import ClaimRule, GrantRule
 from credit.models import App, Outcome, Result, ServerState, UserCredit, ValidateState, Workunit
 from credit.pages.task_reads import PAGE_TASKS
+from credit.statistics.feeder import feed
 from portal.models import Host, User
 from tests.support.credit_factories import NOON, make_app, make_result, make_success, make_version, make_workunit
 from tests.support.page_text import text_of
@@ -179,3 +181,22 @@ def test_the_page_of_an_app_tells_versions_apart(signed_in: Client, app: App, gr
 def test_apps_are_listed(signed_in: Client, app: App) -> None:
     assert "Alpine glaciers CreditNew" in text_of(signed_in.get(reverse("apps")))
     assert signed_in.get(reverse("app", args=["none"])).status_code == 404
+
+
+def test_finished_apps_are_listed_last_because_tasks_link_to_them(signed_in: Client, app: App) -> None:
+    make_app("abacus", user_friendly_name="Abacus", is_deprecated=True)
+    text = text_of(signed_in.get(reverse("apps")))
+    assert "Abacus finished CreditNew" in text
+    assert text.index("Alpine glaciers") < text.index("Abacus")
+    assert "Abacus finished" in text_of(signed_in.get(reverse("app", args=["abacus"])))
+
+
+@pytest.mark.parametrize(("beside_cpu", "shown"), [(True, "0.25"), (False, "0.5 set")])
+def test_the_factor_of_a_version_is_the_one_in_force(signed_in: Client, app: App, beside_cpu: bool, shown: str) -> None:
+    gpu: dict[str, Any] = {"processor_type": "NVIDIA", "gpu_usage": 1, "cross_project_scale": 0.5}
+    make_version(app, plan_class="cuda", pfc_n=100, pfc_avg=8.0, **gpu)
+    if beside_cpu:
+        # X is 2, so the factor of the GPU version is 2 / 8.
+        make_version(app, pfc_n=100, pfc_avg=2.0)
+    feed(NOON)
+    assert f"100 8 {shown} –" in text_of(signed_in.get(reverse("app", args=["alpine"])))

@@ -229,9 +229,24 @@ def test_a_single_result_is_replicated_for_computers_with_errors(
     error_rate: float, min_quorum: int, is_adaptive: bool, replicates: bool
 ) -> None:
     records = {RecordKey(1, 10, CPU): HostVersionFacts(error_rate=error_rate)}
-    chosen = selection({CPU: WorkRequest(1)}, cpu_choice(), app=replace(APP, is_adaptive=is_adaptive), records=records)
+    app = replace(APP, is_adaptive=is_adaptive, rules=Rules.letter())
+    chosen = selection({CPU: WorkRequest(1)}, cpu_choice(), app=app, records=records)
     assert chosen.offer(job(min_quorum=min_quorum))
     assert chosen.sent[0].must_replicate is replicates
+
+
+def test_a_trusted_computers_single_results_are_spot_checked_by_the_requests_own_draw() -> None:
+    records = {RecordKey(1, 10, CPU): HostVersionFacts(error_rate=0.0, consecutive_valid=40, max_jobs_per_day=1000)}
+    app = replace(APP, is_adaptive=True, max_jobs_per_day_init=1000)
+    many = replace(ROOMY, max_jobs_in_progress=1000, max_jobs_per_rpc=1000)
+    chosen = selection({CPU: WorkRequest(1e9)}, cpu_choice(), app=app, records=records, limits=many)
+    chosen.draw = random.Random(3)
+    assert all(chosen.offer(job(n, min_quorum=1)) for n in range(1, 401))
+    drawn = random.Random(3)
+    # 40 valid results in a row: a chance of 10 / 40
+    expected = [drawn.random() < 0.25 for _ in range(400)]
+    assert [each.must_replicate for each in chosen.sent] == expected
+    assert 60 < sum(expected) < 140
 
 
 def test_a_computer_that_never_ran_the_version_is_not_trusted() -> None:

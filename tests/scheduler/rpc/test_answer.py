@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from credit.models import App, HostAppVersion, Result, ServerState, Workunit
+from credit.models import App, HostAppVersion, Result, RuleSet, ServerState, Workunit
 from portal.models import ClientKey, Host, User
 from portal.people.accounts import weak_key
 from portal.wire import credentials
@@ -344,7 +344,7 @@ def test_the_limit_of_jobs_in_progress_holds_over_requests(app: App, alice: User
 
 
 def test_adaptive_replication_makes_a_quorum_for_those_not_trusted(app: App, alice: User) -> None:
-    App.objects.update(adaptive_replication=True)
+    App.objects.update(adaptive_replication=True, rule_set=RuleSet.LETTER)
     first, second = fill(app, 2, min_quorum=1, target_nresults=1, max_total_results=1, max_success_results=1)
     computer = computer_of(alice)
     computer.ask(1)
@@ -355,6 +355,28 @@ def test_adaptive_replication_makes_a_quorum_for_those_not_trusted(app: App, ali
     computer.ask(1)
     workunit = Workunit.objects.get(pk=second.workunit_id)
     assert (workunit.min_quorum, workunit.target_nresults, workunit.transition_at) == (1, 1, None)
+
+
+def test_the_benchmark_of_when_a_job_was_sent_is_kept_with_it(app: App, alice: User) -> None:
+    fill(app, 2)
+    computer = computer_of(alice, p_fpops=4e9)
+    computer.ask(1)
+    computer.p_fpops = 1e15
+    computer.ask(1)
+    ceiling = 200e9
+    assert set(Result.objects.exclude(host=None).values_list("p_fpops", flat=True)) == {4e9, ceiling}
+
+
+def test_the_jobs_of_a_trusted_computer_are_spot_checked(app: App, alice: User) -> None:
+    App.objects.update(adaptive_replication=True)
+    fill(app, 2, min_quorum=1, target_nresults=1, max_total_results=1, max_success_results=1)
+    computer = computer_of(alice)
+    computer.ask(1)
+    HostAppVersion.objects.update(error_rate=0.0, consecutive_valid=10_000)
+    App.objects.update(min_replication_chance=1)
+    catalogue.forget()
+    computer.ask(1)
+    assert set(Workunit.objects.values_list("min_quorum", "target_nresults")) == {(2, 2)}
 
 
 def test_a_lost_reply_is_sent_again(app: App, alice: User) -> None:

@@ -56,7 +56,7 @@ def test_the_first_system_grants_the_mean_or_the_least_of_the_claims(
     rule: ReplicaRule, expected: float, grant_rule: GrantRule
 ) -> None:
     facts = app(credit_system=PEAK_FLOPS, replica_rule=rule)
-    granted = decide(facts, counted(), counted(cpu_secs=1500.0)).grant
+    granted = decide(facts, counted(), counted(cpu_secs=1500.0, elapsed_secs=3000.0)).grant
     assert granted.credit == about(expected * CREDIT_OF_EST)
     assert granted.rule is grant_rule
 
@@ -68,8 +68,11 @@ def test_the_third_system_never_grants_the_least() -> None:
 
 
 def test_the_first_system_claims_no_more_than_the_devices_can_do() -> None:
-    # out for 100 s with 1 GFLOPS: 1e11 of the claimed 1e12
-    [claim] = decide(app(credit_system=PEAK_FLOPS), counted(sent_at=NOW - 100, elapsed_secs=50.0)).claims
+    # 100 s with 1 GFLOPS, though it was out for a day: 1e11 of the claimed 1e12
+    [claim] = decide(app(credit_system=PEAK_FLOPS), counted(elapsed_secs=100.0)).claims
+    assert claim.claimed_pfc == about(EST / 10)
+    # A run time of 1,000 s in the 100 s for which it was out
+    [claim] = decide(app(credit_system=PEAK_FLOPS), counted(sent_at=NOW - 100)).claims
     assert claim.claimed_pfc == about(EST / 10)
 
 
