@@ -104,6 +104,9 @@ class Rules:
     # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
     cheats_keep_worse_error_rate: bool = True
     daily_result_quota: int | None = None  # deployed: validity moves the quota, down to this
+    # "Peak FLOP Count", notes: credit for parts of a job. False: the letter
+    bounds_partial_credit: bool = True  # by what the computer's processors can have done
+    approximate_parts_wait: bool = True  # for the final report
     # Estimates of run time
     cpu_efficiency: float = 0.5
     gpu_efficiency: float = 0.1
@@ -131,6 +134,8 @@ class Rules:
         """The credit document's rules word for word: what the published set mends is as the document has it."""
         return cls(
             rule_set=RuleSet.LETTER,
+            bounds_partial_credit=False,
+            approximate_parts_wait=False,
             cheats_keep_worse_error_rate=False,
         )
 
@@ -154,6 +159,8 @@ class Rules:
             max_granted_credit=200.0 * 1000 * 365,
             peg_width=0.1,
             daily_result_quota=500,
+            bounds_partial_credit=False,
+            approximate_parts_wait=False,
         )
 
     @classmethod

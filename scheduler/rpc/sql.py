@@ -251,8 +251,8 @@ _RECORD: Final = {
 _COLUMNS: Final = {
     "sent": (
         "id bigint, host_id bigint, user_id bigint, app_version_id bigint, processor_type text, peak_flops "
-        "float8, projected_flops float8, sent_at timestamptz, deadline_at timestamptz, one_per_user boolean, "
-        "must_replicate boolean"
+        "float8, projected_flops float8, ninstances float8, sent_at timestamptz, deadline_at timestamptz, "
+        "one_per_user boolean, must_replicate boolean"
     ),
     "begun": "id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer",
     "judged": (
@@ -279,7 +279,8 @@ _PARTS: Final = {
   UPDATE credit_result r
      SET server_state = {ServerState.IN_PROGRESS}, host_id = n.host_id, user_id = n.user_id,
          app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
-         projected_flops = n.projected_flops, sent_at = n.sent_at, deadline_at = n.deadline_at
+         projected_flops = n.projected_flops, ninstances = n.ninstances, sent_at = n.sent_at,
+         deadline_at = n.deadline_at
     FROM {{given}}
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = {ServerState.UNSENT}
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.

@@ -449,6 +449,7 @@ def job_row(
         "processor_type": choice.processor_type,
         "peak_flops": choice.usage.peak_flops,
         "projected_flops": choice.flops,
+        "ninstances": choice.instances,
         "deadline_at": deadline_at.isoformat(),
         "one_per_user": one_per_user,
         "must_replicate": must_replicate,
