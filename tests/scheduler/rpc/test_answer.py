@@ -106,10 +106,11 @@ def test_clients_that_share_a_machine_are_told_apart_by_their_cpids(app: App, al
 
 
 @pytest.mark.parametrize("key", ["", "0" * 32, "1_" + "0" * 32, "nonsense", "'; drop table", "9" * 19 + "_" + "0" * 32])
-def test_a_wrong_key_is_refused_in_words_and_sent_away_for_an_hour(app: App, key: str) -> None:
+def test_a_wrong_key_is_refused_in_words_and_sent_away_for_a_minute(app: App, key: str) -> None:
     reply = post(Computer(key).request())
     assert messages(reply)[0].startswith("Invalid or missing account key.")
-    assert value(reply, "request_delay") == "3600"
+    # The account manager may have given it another key by then.
+    assert value(reply, "request_delay") == "60"
     assert not Host.objects.exists()
 
 
