@@ -55,6 +55,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
+       array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until),
        h.xmin::text, q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
@@ -235,6 +236,8 @@ _HOST: Final = """
    WHERE h.id = ANY (ARRAY[n.host_id])"""
 _RECORD: Final = {
     "rpc_seqno": "bigint",
+    "cpids": "text[]",
+    "named_jobs_until": "timestamptz",
     "last_rpc_at": "timestamptz",
     "on_frac": "float8",
     "active_frac": "float8",
@@ -361,6 +364,20 @@ def write(*parts: str, only_locked: bool) -> Statement:
     sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
     locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
     return Statement(f"WITH {named}\nSELECT {sent}, {locked}")
+
+
+MOVE_REPORTED: Final = (
+    "UPDATE portal_host SET last_contact_at = last_contact_at WHERE id = %(original)s",
+    """SELECT FROM credit_workunit w
+ WHERE w.id IN (SELECT workunit_id FROM credit_result WHERE name = ANY (%(names)s) AND host_id = %(original)s)
+ ORDER BY w.id FOR NO KEY UPDATE""",
+    f"""UPDATE credit_result SET host_id = %(copy)s
+ WHERE name = ANY (%(names)s) AND host_id = %(original)s
+   AND (server_state = {ServerState.IN_PROGRESS}
+        OR (server_state = {ServerState.OVER} AND outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})))""",
+)
+"""The jobs that a copy reports become the copy's. Locks the original's computer, which it also writes, so that requests
+that have read its jobs are answered anew; then the jobs' workunits by id, then the jobs."""
 
 
 KEEP_PREFERENCES: Final = """
