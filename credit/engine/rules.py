@@ -107,6 +107,7 @@ class Rules:
     # "Peak FLOP Count", notes: credit for parts of a job. False: the letter
     bounds_partial_credit: bool = True  # by what the computer's processors can have done
     approximate_parts_wait: bool = True  # for the final report
+    samples_cover_parts: bool = True  # a shorter run time in the final report does not improve the host's average
     # Estimates of run time
     cpu_efficiency: float = 0.5
     gpu_efficiency: float = 0.1
@@ -136,6 +137,7 @@ class Rules:
             rule_set=RuleSet.LETTER,
             bounds_partial_credit=False,
             approximate_parts_wait=False,
+            samples_cover_parts=False,
             cheats_keep_worse_error_rate=False,
         )
 
@@ -161,6 +163,7 @@ class Rules:
             daily_result_quota=500,
             bounds_partial_credit=False,
             approximate_parts_wait=False,
+            samples_cover_parts=False,
         )
 
     @classmethod

@@ -458,7 +458,8 @@ def job_row(
         "processor_type": choice.processor_type,
         "peak_flops": choice.usage.peak_flops,
         "projected_flops": choice.flops,
-        "ninstances": choice.instances,
+        # Of its own programs a client says itself what they use: few GPUs must not hide many processors.
+        "ninstances": choice.instances if choice.version is not None else max(choice.usage.gpus, choice.usage.ncpus),
         "deadline_at": deadline_at.isoformat(),
         "one_per_user": one_per_user,
         "must_replicate": must_replicate,

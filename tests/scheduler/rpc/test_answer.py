@@ -279,6 +279,18 @@ def test_own_programs_get_jobs_and_records_of_their_own(app: App, alice: User) -
     assert Result.objects.get().app_version is None
 
 
+def test_own_programs_for_gpus_cannot_hide_processors(app: App, alice: User) -> None:
+    fill(app, 1)
+    own = (
+        "<app_versions><app_version><app_name>alpine</app_name><version_num>7</version_num>"
+        "<platform>x86_64-pc-linux-gnu</platform><avg_ncpus>3</avg_ncpus><flops>3e9</flops>"
+        "<coproc><type>NVIDIA</type><count>0.01</count></coproc></app_version></app_versions>"
+    )
+    computer_of(alice, platform="anonymous", extra=own, coprocs=gpu(secs=100, instances=1)).ask()
+    sent = Result.objects.get()
+    assert (sent.processor_type, sent.ninstances) == ("NVIDIA", 3.0)
+
+
 def test_own_programs_of_other_projects_get_words(app: App, alice: User) -> None:
     fill(app, 1)
     (message,) = messages(computer_of(alice, platform="anonymous").ask(1))

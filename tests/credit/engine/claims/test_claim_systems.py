@@ -212,6 +212,18 @@ def test_parts_that_brought_more_than_the_grant_are_not_taken_back() -> None:
     assert (decision.grant.credit, due(decision.grant, job)) == (about(5.0), 0.0)
 
 
+@pytest.mark.parametrize("last", [0.0, 1.0])
+def test_a_short_run_time_at_the_end_does_not_improve_the_average(last: float) -> None:
+    # 1,000 s were credited; 1 s, or none, would be a sample of 0.001 or no sample.
+    job = long_job(elapsed_secs=last, partial_elapsed_secs=1000.0, partial_credit=CREDIT_OF_EST / 2)
+    decision = decide(app(), job)
+    assert job.version is not None and job.version.samples == [1.0]
+    assert (decision.grant.credit, due(decision.grant, job)) == (about(CREDIT_OF_EST / 2), about(0))
+    to_the_letter = long_job(elapsed_secs=last, partial_elapsed_secs=1000.0, partial_credit=CREDIT_OF_EST / 2)
+    decide(app(Rules.letter()), to_the_letter)
+    assert to_the_letter.version is not None and to_the_letter.version.samples == ([0.001] if last else [])
+
+
 def test_trickles_that_brought_more_than_the_replicas_mean_are_kept() -> None:
     paid = 10 * CREDIT_OF_EST
     with_parts = long_job(elapsed_secs=20_000.0, partial_elapsed_secs=20_000.0, partial_credit=paid)
