@@ -114,6 +114,10 @@ class Rules:
     # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
     cheats_keep_worse_error_rate: bool = True
     daily_result_quota: int | None = None  # deployed: validity moves the quota, down to this
+    # "Peak FLOP Count", notes: credit for parts of a job. False: the letter
+    bounds_partial_credit: bool = True  # by what the computer's processors can have done
+    approximate_parts_wait: bool = True  # for the final report
+    samples_cover_parts: bool = True  # a shorter run time in the final report does not improve the host's average
     # Estimates of run time
     cpu_efficiency: float = 0.5
     gpu_efficiency: float = 0.1
@@ -143,6 +147,9 @@ class Rules:
             rule_set=RuleSet.LETTER,
             keeps_scales=False,
             prices_unscaled_by_average=False,
+            bounds_partial_credit=False,
+            approximate_parts_wait=False,
+            samples_cover_parts=False,
             cheats_keep_worse_error_rate=False,
             always_replicated_valid=0,
             min_replication_chance=0.0,
@@ -173,6 +180,9 @@ class Rules:
             always_replicated_valid=0,
             min_replication_chance=0.0,
             look_again_factor=None,
+            bounds_partial_credit=False,
+            approximate_parts_wait=False,
+            samples_cover_parts=False,
         )
 
     @classmethod

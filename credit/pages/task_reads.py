@@ -21,6 +21,7 @@ from credit.models import (
     AppVersion,
     Outcome,
     Result,
+    ResultPart,
     ServerState,
     UserCredit,
     ValidateState,
@@ -31,6 +32,7 @@ from portal.models import Host, User
 
 PAGE_TASKS = 50
 MAX_REPLICAS_SHOWN = 100
+MAX_PARTS_SHOWN = 100
 
 _FAILED: Final = [Outcome.COULD_NOT_SEND, Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED]
 
@@ -181,6 +183,11 @@ def read_workunit_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] 
 def _replicas(workunit_id: int, user: User, now: dt.datetime) -> list[TaskRow]:
     tasks = _listed(Result.objects.filter(workunit=workunit_id)).order_by("pk")[:MAX_REPLICAS_SHOWN]
     return [TaskRow(task, state_text(task, now), task.user_id == user.pk) for task in tasks]
+
+
+def read_parts(task: Result) -> list[ResultPart]:
+    """What was credited while it ran, the newest first."""
+    return list(task.parts.order_by("-pk")[:MAX_PARTS_SHOWN]) if task.partial_credit else []
 
 
 def _errors(workunit: Workunit) -> list[str]:

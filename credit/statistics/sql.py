@@ -142,6 +142,13 @@ SELECT r.id, CASE WHEN r.validate_state = {ValidateState.VALID.value}
     OR (r.validate_state <> {ValidateState.VALID.value} AND r.granted_credit IS NOT NULL)
  ORDER BY 1
 """
+# Of results whose parts are all kept: those before they were are not.
+WRONG_PARTS: Final = f"""
+SELECT r.id, r.partial_credit, p.credit
+  FROM (SELECT result_id, min(from_secs) AS begin, sum(credit) AS credit FROM credit_resultpart GROUP BY 1) p
+  JOIN credit_result r ON r.id = p.result_id
+ WHERE p.begin = 0 AND abs(p.credit - r.partial_credit) > {TOLERANCE} * greatest(r.partial_credit, 1) ORDER BY 1
+"""
 WRONG_CLAIMS: Final = f"""
 WITH claimed AS (
   SELECT r.id, r.claimed_pfc, r.claimed_credit,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from credit.engine import probation
@@ -18,13 +19,14 @@ from credit.engine.states import Outcome, ServerState
 from scheduler.engine import outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records
 from scheduler.engine.request import ReportedResult, SchedulerRequest
-from scheduler.rpc.store import Account, KnownResult
+from scheduler.rpc.store import Account, KnownHost, KnownResult
 
 CLIENT_DONE: Final = 5
 CLIENT_ABORTED: Final = 6
 _FAILED_TRANSFERS: Final = frozenset({1, 7})
 EXIT_ABORTED_BY_PROJECT: Final = 202
 MAX_FAULTS: Final = 20
+_REPORTED: Final = frozenset({Outcome.SUCCESS, Outcome.CLIENT_ERROR, Outcome.VALIDATE_ERROR})
 _LATE: Final = frozenset({Outcome.NO_REPLY, Outcome.CLIENT_DETACHED})
 
 
@@ -168,6 +170,25 @@ def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[Know
         for known in account.results.values()
         if known.host_id == host_id and known.server_state == ServerState.IN_PROGRESS and known.name not in here
     ]
+
+
+def knows_other_jobs(account: Account, host: KnownHost, request: SchedulerRequest) -> bool:
+    """Whether the request's jobs cannot be those of the client that sent the computer's last request (`engine.copies`).
+
+    It has dropped a job that it has named, or still has one that it has reported.
+    """
+    dropped = any((known.sent_at or inf) < host.named_jobs_until for known in lost(account, host.id, request))
+    here = (account.results.get(name) for name in request.other_results or ())
+    return dropped or any(
+        known is not None and known.host_id == host.id and known.outcome in _REPORTED for known in here
+    )
+
+
+def named_until(account: Account, host: KnownHost, request: SchedulerRequest, now: dt.datetime) -> float:
+    """The new `KnownHost.named_jobs_until`: jobs that the client does not name yet are sent again."""
+    if request.other_results is None or request.is_cut:
+        return host.named_jobs_until
+    return min((known.sent_at or 0.0 for known in lost(account, host.id, request)), default=now.timestamp())
 
 
 def unneeded(account: Account, host_id: int, request: SchedulerRequest) -> tuple[list[str], list[str]]:

@@ -55,6 +55,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
+       array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until),
        h.xmin::text, q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
@@ -235,6 +236,8 @@ _HOST: Final = """
    WHERE h.id = ANY (ARRAY[n.host_id])"""
 _RECORD: Final = {
     "rpc_seqno": "bigint",
+    "cpids": "text[]",
+    "named_jobs_until": "timestamptz",
     "last_rpc_at": "timestamptz",
     "on_frac": "float8",
     "active_frac": "float8",
@@ -251,8 +254,8 @@ _RECORD: Final = {
 _COLUMNS: Final = {
     "sent": (
         "id bigint, host_id bigint, user_id bigint, app_version_id bigint, processor_type text, peak_flops "
-        "float8, p_fpops float8, projected_flops float8, sent_at timestamptz, deadline_at timestamptz, "
-        "one_per_user boolean, must_replicate boolean"
+        "float8, p_fpops float8, projected_flops float8, ninstances float8, sent_at timestamptz, deadline_at "
+        "timestamptz, one_per_user boolean, must_replicate boolean"
     ),
     "begun": "id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer",
     "judged": (
@@ -279,7 +282,8 @@ _PARTS: Final = {
   UPDATE credit_result r
      SET server_state = {ServerState.IN_PROGRESS}, host_id = n.host_id, user_id = n.user_id,
          app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
-         p_fpops = n.p_fpops, projected_flops = n.projected_flops, sent_at = n.sent_at, deadline_at = n.deadline_at
+         p_fpops = n.p_fpops, projected_flops = n.projected_flops, ninstances = n.ninstances, sent_at = n.sent_at,
+         deadline_at = n.deadline_at
     FROM {{given}}
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = {ServerState.UNSENT}
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
@@ -360,6 +364,20 @@ def write(*parts: str, only_locked: bool) -> Statement:
     sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
     locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
     return Statement(f"WITH {named}\nSELECT {sent}, {locked}")
+
+
+MOVE_REPORTED: Final = (
+    "UPDATE portal_host SET last_contact_at = last_contact_at WHERE id = %(original)s",
+    """SELECT FROM credit_workunit w
+ WHERE w.id IN (SELECT workunit_id FROM credit_result WHERE name = ANY (%(names)s) AND host_id = %(original)s)
+ ORDER BY w.id FOR NO KEY UPDATE""",
+    f"""UPDATE credit_result SET host_id = %(copy)s
+ WHERE name = ANY (%(names)s) AND host_id = %(original)s
+   AND (server_state = {ServerState.IN_PROGRESS}
+        OR (server_state = {ServerState.OVER} AND outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})))""",
+)
+"""The jobs that a copy reports become the copy's. Locks the original's computer, which it also writes, so that requests
+that have read its jobs are answered anew; then the jobs' workunits by id, then the jobs."""
 
 
 KEEP_PREFERENCES: Final = """

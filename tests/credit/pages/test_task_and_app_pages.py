@@ -12,7 +12,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from credit.engine.explanation import ClaimRule, GrantRule
-from credit.models import App, Outcome, Result, ServerState, UserCredit, ValidateState, Workunit
+from credit.models import App, Outcome, Result, ResultPart, ServerState, UserCredit, ValidateState, Workunit
+from credit.pages.explanation import explain_parts
 from credit.pages.task_reads import PAGE_TASKS
 from credit.statistics.feeder import feed
 from portal.models import Host, User
@@ -96,6 +97,63 @@ def test_an_exit_code_is_told_in_words(signed_in: Client, app: App, studio: Host
         make_workunit(app), studio, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR, exit_status=196
     )
     assert "it used more disk space than it may" in text_of(signed_in.get(reverse("task", args=[task.pk])))
+
+
+@pytest.fixture
+def in_parts(app: App, studio: Host) -> Result:
+    """A job in progress: 1,000 s and 500 s more at 4 GFLOPS, × 0.5 = 4.63 and 2.31 credits."""
+    result = make_result(
+        make_workunit(app), studio, app_version=make_version(app), partial_elapsed_secs=1500.0, partial_credit=6.9444
+    )
+    for begin, end in ((0.0, 1000.0), (1000.0, 1500.0)):
+        raw = (end - begin) * 4e9
+        credit = raw / 2 * 200 / 86400e9
+        ResultPart.objects.create(
+            result=result,
+            granted_at=NOON,
+            from_secs=begin,
+            to_secs=end,
+            credit=credit,
+            claim_rule=ClaimRule.VERSION_AND_HOST,
+            raw_pfc=raw,
+            claimed_pfc=raw / 2,
+            claimed_credit=credit,
+            is_approximate=False,
+            version_scale=0.5,
+            host_scale=1.0,
+            version_pfc_n=412,
+            version_pfc_avg=1.31,
+            host_pfc_n=12,
+            host_pfc_avg=1.31,
+        )
+    return result
+
+
+def test_each_part_of_a_job_is_shown_with_its_reasons(signed_in: Client, in_parts: Result) -> None:
+    text = text_of(signed_in.get(reverse("task", args=[in_parts.pk])))
+    assert "The rest comes when it is done and its output was found right." in text
+    shown = text[text.index("Credited while it ran") :]
+    # The newest first.
+    assert shown.index("2.31") < shown.index("4.63")
+    for expected in ("17 min to 25 min of run time", "× factor of the version", "Granted (credit)"):
+        assert expected in shown.replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED])
+def test_what_a_job_got_in_parts_is_shown_when_it_does_not_end_well(
+    signed_in: Client, in_parts: Result, outcome: int
+) -> None:
+    Result.objects.update(server_state=ServerState.OVER, outcome=outcome)
+    text = text_of(signed_in.get(reverse("task", args=[in_parts.pk])))
+    assert "You keep them, though the job did not end well." in text
+    assert "6.94" in text_of(signed_in.get(reverse("tasks")))
+
+
+def test_a_part_that_the_maximum_cut_says_so(in_parts: Result) -> None:
+    ResultPart.objects.filter(from_secs=1000).update(credit=0.5)
+    *_, cut = explain_parts(ResultPart.objects.all(), in_parts.workunit)
+    assert [step.label for step in cut.steps][-2:] == ["Maximum (credit)", "Granted (credit)"]
+    assert cut.steps[-1].number == 0.5
 
 
 def test_wingmen_stay_nameless(signed_in: Client, granted: Result, bob: User) -> None:
