@@ -84,6 +84,8 @@ class Rules:
     max_host_scale: float = 10.0
     caps_anonymous_scale: bool = True
     trusted_after_valid: int = 0  # deployed: consecutive valid results, in place of probation
+    # "Cheat prevention": not only errors and aborts begin a spell of probation, but every ending without a valid result
+    counts_every_ending: bool = True
     # "Cross-version normalization"
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
@@ -144,6 +146,7 @@ class Rules:
             is_sample_n_even=False,
             caps_anonymous_scale=False,
             trusted_after_valid=10,
+            counts_every_ending=False,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,
