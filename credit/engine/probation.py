@@ -32,8 +32,6 @@ _ERRORS: Final = frozenset({Ending.FAILED, Ending.ABORTED})
 """Those that the document names."""
 _NO_CRASH: Final = frozenset({Ending.ABORTED, Ending.NOT_DOWNLOADED, Ending.LOST})
 """What the owner may want, and what may be the project's fault or the network's: the quota stays as it is."""
-_SPELL_ONLY: Final = frozenset({Ending.NOT_DOWNLOADED, Ending.LOST})
-"""The computer did not begin them, or was set up anew, so they say nothing about its results."""
 
 
 def is_on_probation(record: HostVersionFacts, now: float) -> bool:
@@ -57,11 +55,13 @@ def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, to
 
 
 def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A job timed out or ended in an error: a new spell, ``error_rate``, ``consecutive_valid``.
+    """A job ended without a success: a new spell, ``error_rate``, ``consecutive_valid``.
 
-    The transitioner counts time-outs in SQL, as this and ``count_crash`` do.
+    The spell does not end before the one that it is in: jobs may differ in their delay bounds. The transitioner counts
+    time-outs in SQL, as this and ``count_crash`` do.
     """
-    _begin_spell(record, now, delay_bound_secs)
+    record.scale_probation = True
+    record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
     record.error_rate = _raised(record.error_rate, rules)
     record.consecutive_valid = 0
 
@@ -79,19 +79,10 @@ def count_ending(
         return True
     if ending is Ending.NOT_NEEDED or not (rules.counts_every_ending or ending in _ERRORS):
         return False
-    if ending in _SPELL_ONLY:
-        _begin_spell(record, now, delay_bound_secs)
-    else:
-        count_error(record, now, delay_bound_secs, rules)
+    count_error(record, now, delay_bound_secs, rules)
     if ending not in _NO_CRASH:
         count_crash(record, most)
     return True
-
-
-def _begin_spell(record: HostVersionFacts, now: float, delay_bound_secs: float) -> None:
-    """One that ends a delay bound from now, unless the spell that it is in ends later: jobs may differ in theirs."""
-    record.scale_probation = True
-    record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
 
 
 def count_cheat(record: HostVersionFacts, rules: Rules) -> None:

@@ -134,6 +134,7 @@ class Rules:
         return cls(
             rule_set=RuleSet.LETTER,
             cheats_keep_worse_error_rate=False,
+            counts_every_ending=False,
         )
 
     @classmethod

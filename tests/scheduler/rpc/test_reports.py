@@ -198,7 +198,7 @@ def test_a_result_of_a_cancelled_workunit_does_no_harm(computer: Computer, resul
         # The project did not abort it: nobody can have meant this.
         ({"state": 6, "exit_status": 202}, 399, 0.2),
         # A failed download may be the project's own fault, but begins a probation; a failed upload counts as a crash.
-        ({"state": 1, "exit_status": -186}, 400, 0.1),
+        ({"state": 1, "exit_status": -186}, 400, 0.2),
         ({"state": 7, "exit_status": -127}, 399, 0.2),
         # 400 × 2, but never above 400
         ({"state": 5, "exit_status": 0}, 400, 0.1),
@@ -213,7 +213,7 @@ def test_what_a_report_does_to_the_computers_record(
     assert record.max_jobs_per_day == quota
     assert record.error_rate == pytest.approx(error_rate)
     # A new spell lasts a delay bound (a day) from the error; else the one that began with the sending goes on.
-    since = NOON + dt.timedelta(hours=0 if fields["state"] == 5 else 1)
+    since = NOON + dt.timedelta(hours=1 if error_rate > 0.1 else 0)
     assert record.host_scale_at == since + dt.timedelta(days=1)
 
 
