@@ -46,6 +46,17 @@ APP_TEXTS: Final = {
         "Multiplied with a computer's processors of the type. A crash takes one away, a success doubles the rest. "
         "From 1 to 100,000."
     ),
+    "max_jobs_in_progress": (
+        "Of this app, on a computer, for each of its processors; beside the site's limit over all apps "
+        "(MAX_JOBS_IN_PROGRESS). From 1 to 10,000; empty: the site's limit alone."
+    ),
+    "max_gpu_jobs_in_progress": (
+        "The same for each GPU (MAX_GPU_JOBS_IN_PROGRESS). From 0 to 10,000; empty: the site's limit alone."
+    ),
+    "max_jobs_per_rpc": (
+        "Of this app, sent to a computer at once; beside the site's limit over all apps (MAX_JOBS_PER_RPC). From 1 to "
+        "500; empty: the site's limit alone."
+    ),
     "one_result_per_user": "So no volunteer's results can confirm each other. Off only for tests with few computers.",
     "is_deprecated": (
         "Computers get no more jobs of it, and within an hour the waiting ones end as “could not be sent”."
