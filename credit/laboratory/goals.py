@@ -33,7 +33,8 @@ HONEST_JOBS: Final = 40_000
 FAILING_PART: Final = 0.03
 """Of the jobs of honest computers that fail now and then."""
 EVASION_BOUND: Final = 0.02
-PICKING_JOBS: Final = 250
+PICKING_JOBS: Final = 300
+"""Of the computer that picks. Its first third is left out: by then most computers have left probation."""
 _PICKING: Final = {
     Cheat.CHERRY_PICK: "compute errors",
     Cheat.PICK_BY_202: "202 that nobody asked for",
@@ -173,7 +174,7 @@ def picking_gain(rules: Rules, seed: int, cheat: Cheat, *, nreplicas: int = 1, c
     )
     while sum(outcome.cheat is cheat for outcome in trial.outcomes) < PICKING_JOBS:
         trial.run(2000)
-    mature = trial.outcomes[len(trial.outcomes) // 10 :]
+    mature = trial.outcomes[len(trial.outcomes) // 3 :]
     return credit_per_flop(mature, cheat) / credit_per_flop(mature) - 1
 
 

