@@ -8,10 +8,31 @@ functions' docstrings name them.
 from __future__ import annotations
 
 from datetime import date, timedelta
+from enum import Enum, auto
+from typing import Final
 
 from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
+
+
+class Ending(Enum):
+    """How a job ended, as far as it says something about its computer."""
+
+    SUCCESS = auto()  # a successful report, valid or not
+    NOT_NEEDED = auto()  # the project aborted it, or would have
+    FAILED = auto()  # computed and failed, timed out, or nothing that a client can mean
+    ABORTED = auto()  # by the volunteer or the client
+    UNASKED_ABORT = auto()  # said to be aborted by the project, which did not
+    NOT_DOWNLOADED = auto()
+    NOT_UPLOADED = auto()  # an output is missing, or differs from what the client says
+    LOST = auto()  # the computer does not have it any more
+
+
+_ERRORS: Final = frozenset({Ending.FAILED, Ending.ABORTED})
+"""Those that the document names."""
+_NO_CRASH: Final = frozenset({Ending.ABORTED, Ending.NOT_DOWNLOADED, Ending.LOST})
+"""What the owner may want, and what may be the project's fault or the network's: the quota stays as it is."""
 
 
 def is_on_probation(record: HostVersionFacts, now: float) -> bool:
@@ -35,14 +56,34 @@ def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, to
 
 
 def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A job timed out or ended in an error: a new spell, ``error_rate``, ``consecutive_valid``.
+    """A job ended without a success: a new spell, ``error_rate``, ``consecutive_valid``.
 
-    If it crashed (computed and failed, or timed out; not an abort, nor a failed transfer), ``count_crash`` as well.
+    The spell does not end before the one that it is in: jobs may differ in their delay bounds. The transitioner counts
+    time-outs in SQL, as this and ``count_crash`` do.
     """
     record.scale_probation = True
-    record.host_scale_time = now + delay_bound_secs
+    record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
     record.error_rate = _raised(record.error_rate, rules)
     record.consecutive_valid = 0
+
+
+def count_ending(
+    record: HostVersionFacts, ending: Ending, now: float, delay_bound_secs: float, most: int, rules: Rules
+) -> bool:
+    """A job ended: the fields of ``count_error``, and ``max_jobs_per_day``; whether the record changed.
+
+    ``most`` as of ``most_jobs_per_day``. Whether a success is valid is counted later, by ``count_valid`` or
+    ``count_invalid``.
+    """
+    if ending is Ending.SUCCESS:
+        count_success(record, most)
+        return True
+    if ending is Ending.NOT_NEEDED or not (rules.counts_every_ending or ending in _ERRORS):
+        return False
+    count_error(record, now, delay_bound_secs, rules)
+    if ending not in _NO_CRASH:
+        count_crash(record, most)
+    return True
 
 
 def count_cheat(record: HostVersionFacts, rules: Rules) -> None:
@@ -73,7 +114,13 @@ def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplica
 
 
 def count_invalid(record: HostVersionFacts, rules: Rules) -> None:
-    """A result was found wrong: ``consecutive_valid``, ``error_rate``; deployed rules: ``max_jobs_per_day`` too."""
+    """A result was found wrong: ``consecutive_valid``, ``error_rate``, and a new spell, dated by the next job sent.
+
+    Deployed rules: ``max_jobs_per_day`` too.
+    """
+    if rules.counts_every_ending:
+        record.scale_probation = True
+        record.host_scale_time = None
     record.consecutive_valid = 0
     record.error_rate = _raised(record.error_rate, rules)
     quota = rules.daily_result_quota
@@ -82,7 +129,7 @@ def count_invalid(record: HostVersionFacts, rules: Rules) -> None:
 
 
 def count_crash(record: HostVersionFacts, most: int) -> None:
-    """``max_jobs_per_day`` after a crash; ``most`` as of ``most_jobs_per_day``."""
+    """``max_jobs_per_day`` after a crash or a failed upload; ``most`` as of ``most_jobs_per_day``."""
     record.max_jobs_per_day = max(1, min(record.max_jobs_per_day or most, most) - 1)
 
 

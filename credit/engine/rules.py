@@ -85,6 +85,8 @@ class Rules:
     max_host_scale: float = 10.0
     caps_anonymous_scale: bool = True
     trusted_after_valid: int = 0  # deployed: consecutive valid results, in place of probation
+    # "Cheat prevention": not only errors and aborts begin a spell of probation, but every ending without a valid result
+    counts_every_ending: bool = True
     # "Cross-version normalization". False: the letter. A version that is withdrawn or new has no scale, and its jobs
     # claim their whole run time.
     keeps_scales: bool = True
@@ -155,6 +157,7 @@ class Rules:
             min_replication_chance=0.0,
             look_again_factor=None,
             skips_runtime_outliers=False,
+            counts_every_ending=False,
         )
 
     @classmethod
@@ -167,6 +170,7 @@ class Rules:
             is_sample_n_even=False,
             caps_anonymous_scale=False,
             trusted_after_valid=10,
+            counts_every_ending=False,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,

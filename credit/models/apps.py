@@ -81,6 +81,21 @@ def _count(column: str, name: str, text: str) -> models.PositiveIntegerField[int
     )
 
 
+JOB_LIMITS: Final = {
+    "max_jobs_in_progress": (1, 10_000),
+    "max_gpu_jobs_in_progress": (0, 10_000),
+    "max_jobs_per_rpc": (1, 500),
+}
+"""An app's own limits of jobs; the ranges are those of the site's settings of these names."""
+
+
+def _job_limit(column: str, name: str) -> models.PositiveIntegerField[int | None, int | None]:
+    low, high = JOB_LIMITS[column]
+    return models.PositiveIntegerField(
+        name, null=True, blank=True, validators=[MinValueValidator(low), MaxValueValidator(high)]
+    )
+
+
 _APP_RANGES: Final = {
     "weight": (0, 1e6),
     "fixed_credit": (0, MAX_CREDIT),
@@ -90,6 +105,7 @@ _APP_RANGES: Final = {
     "comparison_tolerance": (0, 1),
     "comparison_absolute_tolerance": (0, 1e300),
     "max_jobs_per_day_init": (1, 100_000),
+    **JOB_LIMITS,
     **LIMITS,
 }
 _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
@@ -200,6 +216,9 @@ class App(models.Model):
         default=100,
         validators=[MinValueValidator(1), MaxValueValidator(100_000)],
     )
+    max_jobs_in_progress = _job_limit("max_jobs_in_progress", "jobs at once, per processor")
+    max_gpu_jobs_in_progress = _job_limit("max_gpu_jobs_in_progress", "jobs at once, per GPU")
+    max_jobs_per_rpc = _job_limit("max_jobs_per_rpc", "jobs in one reply")
     adaptive_replication = models.BooleanField(
         "single results to reliable computers", default=False, help_text="Others' jobs are replicated all the same."
     )

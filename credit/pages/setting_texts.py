@@ -13,6 +13,10 @@ APP_TEXTS: Final = {
         "The credit document leaves ways to gain credit without work; the first set closes them, the second has them. "
         "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit."
     ),
+    "host_scale_check": (
+        "Computers on probation get no more than their raw claim: against picking jobs to be credited for. Every job "
+        "that ends without a valid result begins a probation. Efficient computers that fail now and then lose a little."
+    ),
     "version_average": (
         "Represents a version when computers are compared. The median keeps a few computers that cheat from "
         "moving it; it needs computers with enough jobs each."
@@ -45,6 +49,17 @@ APP_TEXTS: Final = {
     "max_jobs_per_day_init": (
         "Multiplied with a computer's processors of the type. A crash takes one away, a success doubles the rest. "
         "From 1 to 100,000."
+    ),
+    "max_jobs_in_progress": (
+        "Of this app, on a computer, for each of its processors; beside the site's limit over all apps "
+        "(MAX_JOBS_IN_PROGRESS). From 1 to 10,000; empty: the site's limit alone."
+    ),
+    "max_gpu_jobs_in_progress": (
+        "The same for each GPU (MAX_GPU_JOBS_IN_PROGRESS). From 0 to 10,000; empty: the site's limit alone."
+    ),
+    "max_jobs_per_rpc": (
+        "Of this app, sent to a computer at once; beside the site's limit over all apps (MAX_JOBS_PER_RPC). From 1 to "
+        "500; empty: the site's limit alone."
     ),
     "one_result_per_user": "So no volunteer's results can confirm each other. Off only for tests with few computers.",
     "is_deprecated": (

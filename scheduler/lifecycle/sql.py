@@ -90,7 +90,8 @@ records AS (
                   AND v.processor_type = late.processor_type))
    ORDER BY v.id FOR NO KEY UPDATE OF v)
 UPDATE credit_hostappversion v
-   SET scale_probation = true, host_scale_at = %(now)s + make_interval(secs => records.bound_secs),
+   SET scale_probation = true,
+       host_scale_at = GREATEST(v.host_scale_at, %(now)s + make_interval(secs => records.bound_secs)),
        error_rate = LEAST(1, v.error_rate + %(step)s * records.n), consecutive_valid = 0,
        max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN 0
                                ELSE GREATEST(1, v.max_jobs_per_day - records.n::int) END

@@ -188,12 +188,12 @@ def _store_reports(
 def _count_reports(
     work: Dispatch, reported: list[Report], counted: set[int], records: StoredRecords, now: dt.datetime
 ) -> set[RecordKey]:
-    """Continue with the locked records, in which reports are counted; the keys of those that changed."""
+    """Continue with the locked records, in which reports and lost jobs count; the keys of those that changed."""
     if not counted:
         return set()
     dispatch.renew_records(work, records.records)
-    counting = [report for report in reported if report.known.id in counted]
-    return reports.count(counting, work.catalogue.apps, work.selection.records, work.computer, now)
+    ended = reports.endings(reported, work.lost, counted)
+    return reports.count(ended, work.catalogue.apps, work.selection.records, work.computer, now)
 
 
 def _queries(work: Dispatch, draw: random.Random) -> list[JobQuery]:

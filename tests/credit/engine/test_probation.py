@@ -5,14 +5,19 @@ from __future__ import annotations
 import random
 from datetime import date
 from math import nan
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.probation import (
+    Ending,
     count_cheat,
     count_crash,
+    count_ending,
     count_error,
     count_invalid,
     count_sent,
@@ -60,6 +65,65 @@ def test_an_error_starts_a_new_spell() -> None:
     record = HostVersionFacts(scale_probation=False, host_scale_time=NOW - DAY, consecutive_valid=8)
     count_error(record, NOW, WEEK, RULES)
     assert (record.scale_probation, record.host_scale_time, record.consecutive_valid) == (True, NOW + WEEK, 0)
+
+
+SETTLED: dict[str, Any] = {
+    "scale_probation": False,
+    "host_scale_time": NOW - DAY,
+    "error_rate": 0.02,
+    "consecutive_valid": 8,
+}
+
+
+@pytest.mark.parametrize("ending", [ending for ending in Ending if ending not in (Ending.SUCCESS, Ending.NOT_NEEDED)])
+def test_every_ending_without_success_begins_a_new_spell(ending: Ending) -> None:
+    record = HostVersionFacts(**SETTLED)
+    assert count_ending(record, ending, NOW, WEEK, 400, RULES)
+    assert (record.scale_probation, record.host_scale_time) == (True, NOW + WEEK)
+
+
+@pytest.mark.parametrize("rules", [Rules.letter(), Rules.deployed()])
+@pytest.mark.parametrize("ending", Ending)
+def test_to_the_letter_only_errors_and_aborts_begin_one(ending: Ending, rules: Rules) -> None:
+    record = HostVersionFacts(**SETTLED)
+    count_ending(record, ending, NOW, WEEK, 400, rules)
+    assert record.scale_probation is (ending in (Ending.FAILED, Ending.ABORTED))
+
+
+def test_an_invalid_result_begins_a_spell_but_to_the_letter() -> None:
+    record, by_letter = HostVersionFacts(**SETTLED), HostVersionFacts(**SETTLED)
+    count_invalid(record, RULES)
+    count_invalid(by_letter, Rules.letter())
+    assert (record.scale_probation, record.host_scale_time) == (True, None)
+    assert (by_letter.scale_probation, by_letter.host_scale_time) == (False, NOW - DAY)
+
+
+def test_a_short_delay_bound_does_not_end_a_longer_spell() -> None:
+    record = HostVersionFacts()
+    count_error(record, NOW, WEEK, RULES)
+    count_error(record, NOW + 1, DAY, RULES)
+    assert record.host_scale_time == NOW + WEEK
+
+
+@given(
+    endings=st.lists(st.sampled_from([ending for ending in Ending if ending is not Ending.NOT_NEEDED]), min_size=1),
+    gap=st.floats(0, 2 * WEEK),
+)
+def test_whatever_happens_there_is_no_factor_for_a_delay_bound_after_a_failure(
+    endings: list[Ending], gap: float
+) -> None:
+    record, now, failed_at = HostVersionFacts(**SETTLED, max_jobs_per_day=400), NOW, None
+    for ending in endings:
+        now += gap
+        count_sent(record, now, WEEK, MONDAY)
+        count_ending(record, ending, now, WEEK, 400, RULES)
+        if ending is Ending.SUCCESS:
+            count_valid(record, now, RULES)
+        else:
+            failed_at = now
+        assert is_on_probation(record, now) or failed_at is None or now > failed_at + WEEK
+        assert 1 <= record.max_jobs_per_day <= 400
+        assert 0 <= record.error_rate <= 1
 
 
 def test_after_a_cheat_the_next_job_sent_dates_the_spell() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -66,7 +67,7 @@ def selection(
         records or {},
         limits,
         TODAY,
-        {False: in_progress, True: 0},
+        Counter({(1, False): in_progress}),
         disk_bytes,
     )
 
@@ -172,6 +173,33 @@ def test_one_copy_of_a_workunit_per_reply_unless_the_app_allows_more() -> None:
     assert len(sent_types(selection({CPU: WorkRequest(1e6)}, cpu_choice()), twins)) == 1
     alone = selection({CPU: WorkRequest(1e6)}, cpu_choice(), app=replace(APP, one_result_per_user=False))
     assert len(sent_types(alone, twins)) == 2
+
+
+@pytest.mark.parametrize(
+    ("in_progress", "own", "njobs"),
+    [
+        # 2 for each of 4 processors
+        (5, {"max_jobs_in_progress": 2}, 3),
+        (8, {"max_jobs_in_progress": 2}, 0),
+        # The site's own 20 for each hold for what the app would allow.
+        (78, {"max_jobs_in_progress": 10_000}, 2),
+        (0, {"max_jobs_per_rpc": 3}, 3),
+        (7, {"max_jobs_in_progress": 2, "max_jobs_per_rpc": 3}, 1),
+        # It says nothing of processors.
+        (0, {"max_gpu_jobs_in_progress": 0}, 20),
+    ],
+)
+def test_an_apps_own_limits_hold_beside_the_sites(in_progress: int, own: dict[str, Any], njobs: int) -> None:
+    chosen = selection({CPU: WorkRequest(1e6)}, cpu_choice(), app=replace(APP, **own), in_progress=in_progress)
+    assert sum(chosen.offer(job(number)) for number in range(1, 30)) == njobs
+
+
+def test_an_apps_own_limit_for_gpus_is_for_each_of_them() -> None:
+    # One for each of two GPUs; the jobs on processors do not count.
+    app = replace(APP, max_gpu_jobs_in_progress=1)
+    chosen = selection({"NVIDIA": WorkRequest(1e6)}, gpu_choice(), app=app, in_progress=4)
+    assert sum(chosen.offer(job(number)) for number in range(1, 30)) == 2
+    assert Reason.IN_PROGRESS in chosen.reasons
 
 
 @pytest.mark.parametrize(

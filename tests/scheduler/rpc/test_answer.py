@@ -356,6 +356,34 @@ def test_the_limit_of_jobs_in_progress_holds_over_requests(app: App, alice: User
     assert "as many jobs in progress" in messages(computer.ask(1e6))[0]
 
 
+def test_an_app_has_limits_of_its_own_and_others_get_their_jobs_all_the_same(app: App, alice: User) -> None:
+    app.max_jobs_in_progress, app.max_jobs_per_rpc = 1, 1
+    app.save()
+    fill(app, 10)
+    other = make_app("basalt")
+    make_version(other)
+    fill(other, 10)
+    computer = computer_of(alice, ncpus=2)
+    had = []
+    for _ in range(4):
+        computer.ask(1e6)
+        had.append(Result.objects.filter(name__in=computer.jobs, app=app).count())
+    # One in each reply, and one for each of two processors.
+    assert had[-1] == 2
+    assert all(later - earlier <= 1 for earlier, later in zip([0, *had], had, strict=False))
+    assert Result.objects.filter(name__in=computer.jobs, app=other).count() == 10
+
+
+def test_a_computer_is_told_that_it_has_enough_jobs_of_the_only_app(app: App, alice: User) -> None:
+    app.max_jobs_in_progress = 1
+    app.save()
+    fill(app, 10)
+    computer = computer_of(alice, ncpus=2)
+    computer.ask(1e6)
+    assert len(computer.jobs) == 2
+    assert "as many jobs in progress" in messages(computer.ask(1e6))[0]
+
+
 def test_adaptive_replication_makes_a_quorum_for_those_not_trusted(app: App, alice: User) -> None:
     App.objects.update(adaptive_replication=True, rule_set=RuleSet.LETTER)
     first, second = fill(app, 2, min_quorum=1, target_nresults=1, max_total_results=1, max_success_results=1)

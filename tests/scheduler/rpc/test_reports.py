@@ -196,10 +196,11 @@ def test_a_result_of_a_cancelled_workunit_does_no_harm(computer: Computer, resul
         ({"state": 3, "exit_status": 1}, 399, 0.2),
         # An abort begins a probation, but costs no job.
         ({"state": 6, "exit_status": 203}, 400, 0.2),
-        ({"state": 6, "exit_status": 202}, 400, 0.1),
-        # Neither is a failed download the computer's fault.
-        ({"state": 1, "exit_status": -186}, 400, 0.1),
-        ({"state": 7, "exit_status": -127}, 400, 0.1),
+        # The project did not abort it: nobody can have meant this.
+        ({"state": 6, "exit_status": 202}, 399, 0.2),
+        # A failed download may be the project's own fault, but begins a probation; a failed upload counts as a crash.
+        ({"state": 1, "exit_status": -186}, 400, 0.2),
+        ({"state": 7, "exit_status": -127}, 399, 0.2),
         # 400 × 2, but never above 400
         ({"state": 5, "exit_status": 0}, 400, 0.1),
     ],
