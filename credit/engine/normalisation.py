@@ -43,7 +43,7 @@ def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     enough = _above(current, rules.min_version_samples)
     last = _above((version for version in versions if version.is_counted), rules.min_version_samples)
     known = [version for version in current + last if version.cross_project_scale]
-    if known and all(version.is_gpu for version in current + last):
+    if known and all(version.is_gpu for version in enough + last):
         counted = _above((v for v in current if v.cross_project_scale), rules.min_version_samples)
         counted = counted or [version for version in last if version.cross_project_scale]
         _cross_project(found, current, enough, counted)

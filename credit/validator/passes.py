@@ -19,7 +19,8 @@ import numpy as np
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models.functions import Greatest
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Greatest, Least
 
 from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
 from credit.engine.explanation import Explanation
@@ -28,7 +29,7 @@ from credit.engine.grants import due
 from credit.engine.probation import is_odd
 from credit.engine.quorum import Verdict
 from credit.engine.states import Outcome, ValidateState
-from credit.models import App, AppVersion, Result, VersionAverage, Workunit
+from credit.models import MAX_RESULTS_PER_WORKUNIT, App, AppVersion, Result, VersionAverage, Workunit
 from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
 from credit.validator import sql, writes
@@ -64,7 +65,6 @@ BATCH_DIVISOR: Final = 8
 """A batch that failed is tried again with this fraction of its workunits."""
 RETRY_DELAY: Final = dt.timedelta(hours=1)
 _LONGEST_FAULT: Final = 500
-_RESULT_COUNTS: Final = ("min_quorum", "target_nresults", "max_total_results", "max_success_results")
 
 
 @dataclass(slots=True)
@@ -413,7 +413,8 @@ class _Pass:
             Workunit.objects.filter(pk__in=self.odd).update(
                 need_validate=False,
                 transition_at=self.at,
-                **{name: Greatest(name, 2) for name in _RESULT_COUNTS},
+                **{name: Greatest(name, 2) for name in ("min_quorum", "target_nresults", "max_success_results")},
+                max_total_results=Greatest("max_total_results", Least(_nresults() + 1, MAX_RESULTS_PER_WORKUNIT)),
             )
         unfit = [
             int(results.id[self.begins[number] + place])
@@ -425,6 +426,12 @@ class _Pass:
             Result.objects.filter(pk__in=unfit).update(
                 outcome=Outcome.VALIDATE_ERROR, validate_state=ValidateState.INIT
             )
+
+
+def _nresults() -> Subquery:
+    """How many results a workunit has, of whatever state."""
+    results = Result.objects.filter(workunit=OuterRef("pk")).order_by().values("workunit")
+    return Subquery(results.annotate(count=Count("pk")).values("count"))
 
 
 def _by_fault(faults: dict[int, str]) -> dict[str, list[int]]:

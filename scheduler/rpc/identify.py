@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from django.conf import settings
@@ -86,7 +86,7 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
         if unknown.is_copy:
             copy = HostDescription(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
             found, created = new_host(unknown.user_id, copy, now), True
-            _move_reported(request, found.pk)
+            _move_reported(request, found.pk, now)
         else:
             merged = _merged_into(unknown.user_id, request.hostid)
             if merged is not None:
@@ -100,14 +100,18 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
     return found.pk
 
 
-def _move_reported(request: SchedulerRequest, copy_id: int) -> None:
-    """Give the copy the jobs that it reports with this request, so that they count."""
-    names = [result.name for result in request.results]
+def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) -> None:
+    """Give the copy the jobs that it reports as done with this request, so that they count.
+
+    Other endings stay the original's, which would otherwise get rid of unwanted jobs as a pretended copy.
+    """
+    names = [each.name for each in request.results if each.state == reports.CLIENT_DONE and each.exit_status == 0]
     if not names:
         return
+    values: dict[str, Any] = {"names": names, "original": request.hostid, "copy": copy_id, "now": now}
     with connection.cursor() as cursor:
         for statement in sql.MOVE_REPORTED:
-            cursor.execute(statement, {"names": names, "original": request.hostid, "copy": copy_id})
+            cursor.execute(statement, values)
 
 
 def _merged_into(user_id: int, host_id: int) -> int | None:

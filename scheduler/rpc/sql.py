@@ -10,6 +10,7 @@ from functools import cache
 from typing import Final
 
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
+from credit.models.work import MAX_RESULTS_PER_WORKUNIT
 from portal.clients.wants import Statement
 from scheduler.ready_jobs.sql import RANK
 
@@ -290,11 +291,12 @@ _PARTS: Final = {
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
   RETURNING r.id, r.workunit_id, r.sent_at, n.must_replicate""",
-    "replicated": """
+    "replicated": f"""
   UPDATE credit_workunit w
      SET transition_at = sent.sent_at, min_quorum = greatest(w.min_quorum, 2),
-         target_nresults = greatest(w.target_nresults, 2), max_total_results = greatest(w.max_total_results, 2),
-         max_success_results = greatest(w.max_success_results, 2)
+         target_nresults = greatest(w.target_nresults, 2), max_success_results = greatest(w.max_success_results, 2),
+         max_total_results = greatest(w.max_total_results, least({MAX_RESULTS_PER_WORKUNIT}, 1 + (
+           SELECT count(*) FROM credit_result o WHERE o.workunit_id = w.id)))
     FROM sent WHERE w.id = ANY (ARRAY[sent.workunit_id]) AND sent.must_replicate""",
     # The first job of a spell of probation was sent, unless the spell has ended since the record was read; or there was
     # no quota yet.
@@ -366,18 +368,31 @@ def write(*parts: str, only_locked: bool) -> Statement:
     return Statement(f"WITH {named}\nSELECT {sent}, {locked}")
 
 
+_MOVED: Final = f"""
+r.name = ANY (%(names)s) AND r.host_id = %(original)s AND r.partial_credit = 0
+   AND (r.server_state = {ServerState.IN_PROGRESS}
+        OR (r.server_state = {ServerState.OVER} AND r.outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})))
+"""
 MOVE_REPORTED: Final = (
     "UPDATE portal_host SET last_contact_at = last_contact_at WHERE id = %(original)s",
-    """SELECT FROM credit_workunit w
- WHERE w.id IN (SELECT workunit_id FROM credit_result WHERE name = ANY (%(names)s) AND host_id = %(original)s)
- ORDER BY w.id FOR NO KEY UPDATE""",
-    f"""UPDATE credit_result SET host_id = %(copy)s
- WHERE name = ANY (%(names)s) AND host_id = %(original)s
-   AND (server_state = {ServerState.IN_PROGRESS}
-        OR (server_state = {ServerState.OVER} AND outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})))""",
+    f"""SELECT FROM credit_workunit w
+ WHERE w.id IN (SELECT r.workunit_id FROM credit_result r WHERE {_MOVED}) ORDER BY w.id FOR NO KEY UPDATE""",
+    f"SELECT FROM credit_result r WHERE {_MOVED} ORDER BY r.id FOR NO KEY UPDATE",
+    "SELECT FROM credit_hostappversion WHERE host_id = %(original)s ORDER BY id FOR NO KEY UPDATE",
+    f"""
+WITH moved AS (
+  UPDATE credit_result r SET host_id = %(copy)s WHERE {_MOVED}
+  RETURNING r.app_id, r.app_version_id, r.processor_type, r.workunit_id)
+UPDATE credit_hostappversion v
+   SET scale_probation = true, consecutive_valid = 0,
+       host_scale_at = greatest(v.host_scale_at, %(now)s + w.delay_bound_secs * interval '1 second')
+  FROM moved m JOIN credit_workunit w ON w.id = m.workunit_id
+ WHERE v.host_id = %(original)s AND v.app_id = m.app_id AND v.processor_type = m.processor_type
+   AND v.app_version_id IS NOT DISTINCT FROM m.app_version_id""",
 )
-"""The jobs that a copy reports become the copy's. Locks the original's computer, which it also writes, so that requests
-that have read its jobs are answered anew; then the jobs' workunits by id, then the jobs."""
+"""The jobs that a copy reports as done become the copy's. Locks the original's computer, which it also writes, so that
+requests that have read its jobs are answered anew; then the jobs' workunits by id, the jobs, and the original's (host,
+version) records by id. These are no longer trusted, or a trusted computer could hand in made-up outputs as a copy."""
 
 
 KEEP_PREFERENCES: Final = """

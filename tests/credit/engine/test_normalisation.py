@@ -37,6 +37,14 @@ def test_x_of_gpu_versions_is_their_mean_too() -> None:
     assert normalise([gpu(1, 100, 10.0), gpu(2, 100, 30.0)], RULES).min_avg_pfc == 20
 
 
+def test_a_new_cpu_version_does_not_change_gpu_versions_with_a_factor_from_outside() -> None:
+    alone = normalise([gpu(1, 1000, 20.0, cross_project_scale=0.1)], RULES)
+    beside = normalise([gpu(1, 1000, 20.0, cross_project_scale=0.1, is_counted=True), cpu(2, 0, None)], RULES)
+    # 0.1 × 20 = 2
+    assert alone.min_avg_pfc == beside.min_avg_pfc == 2.0
+    assert alone.scales[1] == beside.scales[1] == 0.1
+
+
 @pytest.mark.parametrize(("gpu_avg", "expected"), [(20.0, 3.0), (1.5, 1.5)])
 def test_x_of_both_kinds_is_the_smaller_mean(gpu_avg: float, expected: float) -> None:
     found = normalise([cpu(1, 100, 2.0), cpu(2, 100, 4.0), gpu(3, 100, gpu_avg)], RULES)

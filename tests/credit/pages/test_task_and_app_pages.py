@@ -168,6 +168,25 @@ def test_wingmen_stay_nameless(signed_in: Client, granted: Result, bob: User) ->
         assert reverse("task", args=[theirs.pk]) not in body
 
 
+def test_which_jobs_are_spot_checked_is_not_told_before_they_are_decided(
+    client: Client, granted: Result, bob: User, operator: User
+) -> None:
+    App.objects.update(adaptive_replication=True)
+    Workunit.objects.update(canonical_result=None, canonical_credit=None, min_quorum=2, target_nresults=2)
+    make_success(granted.workunit, Host.objects.create(owner=bob, domain_name="other"), name="theirs_1")
+    pages = [reverse("task", args=[granted.pk]), reverse("workunit", args=[granted.workunit_id])]
+
+    def told(user: User) -> list[bool]:
+        client.force_login(user)
+        bodies = [client.get(page).content.decode() for page in pages]
+        return ["theirs_1" in body or "equal outputs" in body for body in bodies]
+
+    assert granted.user is not None
+    assert (told(granted.user), told(operator)) == ([False, False], [True, True])
+    Workunit.objects.update(canonical_result=granted)
+    assert told(granted.user) == [True, True]
+
+
 def test_outputs_that_could_not_be_checked_are_said_to_all_and_why_to_operators_only(
     client: Client, granted: Result, alice: User, operator: User
 ) -> None:

@@ -18,6 +18,7 @@ from credit.models import (
     Outcome,
     ProcessorType,
     Result,
+    ServerState,
     UserCredit,
     ValidateState,
     Workunit,
@@ -29,7 +30,7 @@ from portal.benchmarks.statements import statements
 from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_engine_facts import recomputed_credit
-from tests.support.credit_factories import make_app, make_version
+from tests.support.credit_factories import make_app, make_result, make_version
 from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate
 
 pytestmark = pytest.mark.django_db
@@ -379,6 +380,21 @@ def test_an_odd_single_result_of_a_trusted_computer_waits_for_a_second_one(
         Workunit.objects.filter(pk=workunit.pk).update(need_validate=True)
         assert validate(app).ninconclusive == 2
     assert differences() == []
+
+
+def test_an_odd_result_after_failures_has_room_for_a_second_one(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(adaptive_replication=True)
+    record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
+    workunit = done(app, version, hosts[0], elapsed_secs=150.0, sent_at=LATER - dt.timedelta(days=1))
+    for _ in range(2):
+        make_result(workunit, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
+    Workunit.objects.update(max_total_results=3, max_error_results=3, max_success_results=3)
+    assert validate(app).nodd == 1
+    transitioner.run(LATER)
+    workunit.refresh_from_db()
+    assert (workunit.error_mask, workunit.max_total_results, workunit.results.count()) == (0, 4, 4)
 
 
 def test_the_first_system_uses_the_benchmark_of_when_the_job_was_sent(

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from django.db import IntegrityError, transaction
 
-from credit.models import App, Outcome, Result
+from credit.models import App, HostAppVersion, Outcome, Result
 from portal.models import Host, User
 from scheduler.models import HostRecord
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
@@ -130,6 +130,45 @@ def test_jobs_that_a_copy_reports_count_once_for_it(app: App, original: Computer
     ended = Result.objects.filter(outcome=Outcome.SUCCESS)
     assert sorted(ended.values_list("name", flat=True)) == sorted([common, *its])
     assert set(ended.values_list("host", flat=True)) == {copy.hostid} != {original.hostid}
+
+
+PROVEN = {"scale_probation": False, "host_scale_at": NOON, "error_rate": 0.02, "consecutive_valid": 50}
+
+
+def pretended(computer: Computer) -> Computer:
+    """The same client, which goes back to an earlier request."""
+    return replace(copy_of(computer), seqno=0)
+
+
+@pytest.mark.parametrize("ending", [{"state": 3, "exit_status": 1}, {"state": 6, "exit_status": 202}])
+def test_a_pretended_copy_does_not_take_over_the_blame_for_a_job(original: Computer, ending: dict[str, int]) -> None:
+    [job], number = original.jobs, original.hostid
+    HostAppVersion.objects.update(**PROVEN)
+    pretended(original).ask(results=result_xml(job, **ending), now=at(5))
+    result = Result.objects.get(name=job)
+    assert (result.host_id, result.outcome) == (number, Outcome.INIT)
+    # The client has it no longer: it is sent again.
+    original.jobs.clear()
+    original.ask(now=at(6))
+    assert original.jobs == [job]
+
+
+def test_a_computer_with_a_copy_is_not_trusted_for_a_while(original: Computer) -> None:
+    [job], number = original.jobs, original.hostid
+    HostAppVersion.objects.update(**PROVEN)
+    pretended(original).ask(results=result_xml(job, final_elapsed_time=60), now=at(5))
+    assert Result.objects.get(name=job).host_id != number
+    record = HostAppVersion.objects.get(host=number)
+    # The job's delay bound is ten days.
+    spell = (record.scale_probation, record.host_scale_at, record.consecutive_valid)
+    assert spell == (True, at(5) + dt.timedelta(days=10), 0)
+
+
+def test_a_job_with_credit_for_parts_stays_with_its_computer(original: Computer) -> None:
+    [job], number = original.jobs, original.hostid
+    Result.objects.update(partial_credit=5.0, partial_elapsed_secs=60.0)
+    pretended(original).ask(results=result_xml(job, final_elapsed_time=60), now=at(5))
+    assert Result.objects.get(name=job).host_id == number
 
 
 def test_a_client_whose_request_comes_twice_stays_one(app: App, original: Computer) -> None:
