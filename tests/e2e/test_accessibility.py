@@ -46,9 +46,8 @@ def faults(page: Page, address: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_no_page_has_a_fault_that_axe_finds(page: Page, site: Site, alice: User, colours: str, width: int) -> None:
+@pytest.mark.parametrize(("width", "colours"), [(390, "light"), (1440, "dark")])
+def test_no_page_has_a_fault_that_axe_finds(page: Page, site: Site, alice: User, width: int, colours: str) -> None:
     page.emulate_media(color_scheme="dark" if colours == "dark" else "light")
     page.set_viewport_size({"width": width, "height": 900})
     found = [fault for address in PUBLIC for fault in faults(page, address)]
