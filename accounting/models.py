@@ -276,6 +276,8 @@ class HostProject(models.Model):
     # Totals as a client can claim them go up to 1e21 micro-units, past bigint.
     reported = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
     high = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
+    # The totals at the reset, as long as those before it may come back (``high``)
+    restart = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
     handed = ArrayField(models.BigIntegerField(), size=6, null=True)
     credited = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
     pending = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
@@ -295,6 +297,12 @@ class HostProject(models.Model):
     class Meta:
         constraints = [
             CheckConstraint(condition=Q(credited__len=6, pending__len=6, dropped__len=6), name="hostproject_six"),
+            # NULL passes the check of its length.
+            CheckConstraint(condition=Q(restart__len=6), name="hostproject_restart_six"),
+            CheckConstraint(
+                condition=Q(high__isnull=True, restart__isnull=True) | Q(high__isnull=False, restart__isnull=False),
+                name="hostproject_high_and_restart",
+            ),
         ]
 
     def __str__(self) -> str:

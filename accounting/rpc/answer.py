@@ -181,6 +181,7 @@ def _settle_and_write(
         old=account.machine,
         new=described.machine if described is not None else None,
         has_token=request.host_token == account.token,
+        has_other_token=request.host_token is not None and request.host_token != account.token,
         honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
+from accounting.engine.ledger import has_far_to_go
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.store import Account, to_us
@@ -227,10 +229,29 @@ def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
     if outcome.first_contact:
         return min(site.repeat_secs_after_attach, site.repeat_secs)
     if _is_settled(account, outcome):
-        return site.repeat_secs
+        return int(min(max(site.repeat_secs_after_attach, _secs_of_reset(account, outcome)), site.repeat_secs))
     last = account.state.last_at_us
     since_secs = (to_us(now) - last) // MICRO if last is not None else 0
     return min(max(site.repeat_secs_after_attach, 2 * since_secs), site.repeat_secs)
+
+
+def _secs_of_reset(account: Account, outcome: Outcome) -> float:
+    """How soon a client that was reset should report, so that its new work can be told from its old totals.
+
+    That is the time in which the computer can do half of what it lacks to them (accounting rules, rule 4).
+    """
+    machine = account.machine
+    instances = machine.ncpus + sum(count for count, _ in machine.gpus) if machine is not None else 0
+    secs = [
+        row.high.minus(row.reported).run_time / (2 * MICRO * max(1, instances))
+        for id_ in outcome.listed
+        if (row := outcome.rows.get(id_)) is not None
+        and row.reported is not None
+        and row.high is not None
+        and row.restart is not None
+        and has_far_to_go(row.reported, row.high, row.restart)
+    ]
+    return min(secs, default=inf)
 
 
 def _is_settled(account: Account, outcome: Outcome) -> bool:

@@ -184,7 +184,7 @@ def _totals(values: Sequence[int] | None) -> Totals | None:
 
 
 def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
-    for id_, reported, high, handed, credited, pending, dropped, listed, *wishes in rows:
+    for id_, reported, high, handed, credited, pending, dropped, listed, *wishes, restart in rows:
         account.projects[id_] = ProjectState(
             id_,
             _totals(reported),
@@ -194,6 +194,7 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             Totals._make(dropped),
             _totals(handed),
             listed,
+            _totals(restart),
         )
         suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs = wishes
         account.wishes[id_] = HostWishes(
@@ -382,6 +383,7 @@ def _project_params(several: Sequence[Write]) -> dict[str, str]:
         "p_id": _array([row.project_id for row in rows]),
         "p_reported": _amounts([row.reported for row in rows]),
         "p_high": _amounts([row.high for row in rows]),
+        "p_restart": _amounts([row.restart for row in rows]),
         "p_handed": _amounts([row.handed for row in rows]),
         "p_credited": _amounts([row.credited for row in rows]),
         "p_pending": _amounts([row.pending for row in rows]),

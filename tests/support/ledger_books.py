@@ -57,6 +57,7 @@ class Books:
         new: Machine | None = None,
         client_now: float | None = None,
         token: bool = True,
+        other_token: bool = False,
     ) -> Settlement:
         """A request ``at_secs`` after the start that lists projects with totals or without (None), or reports.
 
@@ -72,7 +73,8 @@ class Books:
             client_now=client_now,
             old=self.machine,
             new=new or self.machine,
-            has_token=token and self.host.last_at_us is not None,
+            has_token=token and not other_token and self.host.last_at_us is not None,
+            has_other_token=other_token,
             honours_handed=self.honours_handed,
             ceilings=Ceilings(),
         )

@@ -32,10 +32,11 @@ def nothing() -> Amounts:
 
 @dataclass
 class Row:
-    """A host at a project, in the letters of the rules: R, W, C, Q, and what was dropped."""
+    """A host at a project, in the letters of the rules: R, W, B, C, Q, and what was dropped."""
 
     R: Amounts | None = None
     W: Amounts | None = None
+    B: Amounts | None = None
     C: Amounts = field(default_factory=nothing)
     Q: Amounts = field(default_factory=nothing)
     dropped: Amounts = field(default_factory=nothing)
@@ -97,6 +98,7 @@ class ReferenceHost:
         old: Hardware | None,
         new: Hardware | None,
         token: bool = True,
+        other_token: bool = False,
         honours: bool = False,
     ) -> dict[int, Amounts] | None:
         """The credit of each project that got some; None if the message was stale. ``now`` in micro-seconds."""
@@ -106,7 +108,7 @@ class ReferenceHost:
             if client_now < self.client_now and near:
                 return None
         speeds = self._faster(speeds_of(old), speeds_of(new))
-        seconds = self._fill(speeds, now, token)
+        seconds = self._fill(speeds, now)
         if client_now is not None:
             self.client_now = client_now
         first_of_each: dict[int, Line] = {}
@@ -119,9 +121,9 @@ class ReferenceHost:
                 if fault is not None:
                     self.notes.append(("invalid", project, None, 0))
                 if not token:
-                    row.R = row.W = None
+                    row.R = row.W = row.B = None
             else:
-                delta = self._delta(project, row, totals, speeds, seconds, token, honours)
+                delta = self._delta(project, row, totals, speeds, seconds, honours, other_token)
                 for kind in KINDS:
                     self.work[kind] += delta[kind]
                 deltas[project] = self._worth(project, row, delta, speeds)
@@ -149,13 +151,13 @@ class ReferenceHost:
             max(a.gpu_flops, b.gpu_flops),
         )
 
-    def _fill(self, speeds: Speeds, now: int, token: bool) -> Fraction:
+    def _fill(self, speeds: Speeds, now: int) -> Fraction:
         """Rule 2: more allowance; returns the seconds since the last report."""
         since = now if self.last_at is None else min(now, self.last_at)
-        starts_anew = self.last_at is None or not token
+        is_first = self.last_at is None
         self.last_at = now
         for kind, rate in speeds.per_second.items():
-            if starts_anew:
+            if is_first:
                 self.level[kind] = 0
             else:
                 # rate per second in units is rate per micro-second in micro-units
@@ -171,14 +173,14 @@ class ReferenceHost:
         totals: Amounts,
         speeds: Speeds,
         seconds: Fraction,
-        token: bool,
         honours: bool,
+        other_token: bool,
     ) -> Amounts:
         """Rules 3 and 4: what was done since the base, or since the last totals."""
-        if row.R is None or not row.listed or not token:
-            row.W = None
+        if row.R is None or not row.listed or other_token:
+            row.W = row.B = None
             listed_before_without_totals = row.listed and row.R is None
-            if listed_before_without_totals or row.handed is None:
+            if other_token or listed_before_without_totals or row.handed is None:
                 if any(totals.values()):
                     self.notes.append(("baseline", project, None, totals["cpu_ec"] + totals["gpu_ec"]))
                 return nothing()
@@ -189,22 +191,34 @@ class ReferenceHost:
             self.notes.append(("reset", project, None, 0))
             before = row.W or row.R
             row.W = {kind: max(before[kind], row.R[kind]) for kind in KINDS}
+            row.B = dict(totals)
             return nothing()
         delta = {kind: totals[kind] - row.R[kind] for kind in KINDS}
-        if row.W is not None:
+        if row.W is not None and row.B is not None:
             time = seconds + 2 * MINUTE
             rate = speeds.per_second
             jobs = delta["njobs_success"] + delta["njobs_error"]
-            if (
+            is_too_much = (
                 delta["cpu_time"] > rate["cpu_time"] * time * MICRO
                 or delta["gpu_time"] > rate["gpu_time"] * time * MICRO
                 or jobs > rate["jobs"] * time
-            ):
+            )
+            is_back = all(totals[kind] >= row.W[kind] for kind in KINDS)
+            if is_too_much or (is_back and not self._is_half_way(row.B, row.R, row.W)):
                 self.notes.append(("returned", project, None, 0))
                 delta = {kind: max(0, totals[kind] - row.W[kind]) for kind in KINDS}
-            if all(totals[kind] >= row.W[kind] for kind in KINDS):
-                row.W = None
+            if is_back:
+                row.W = row.B = None
         return delta
+
+    @staticmethod
+    def _is_half_way(start: Amounts, now: Amounts, end: Amounts) -> bool:
+        """Rule 4: has the client come half of the way, in run time? Where the way has none, in jobs?"""
+        for kinds in (("cpu_time", "gpu_time"), ("njobs_success", "njobs_error")):
+            begin, here, there = (sum(amounts[kind] for kind in kinds) for amounts in (start, now, end))
+            if 2 * here != begin + there:
+                return 2 * here > begin + there
+        return True
 
     def _worth(self, project: int, row: Row, delta: Amounts, speeds: Speeds) -> Amounts:
         """Rule 5: credit up to time times speed, and for rounding a micro-second, a FLOPS, two micro-credits."""

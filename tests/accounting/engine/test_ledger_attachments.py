@@ -64,7 +64,9 @@ NOW = totals(cpu_secs=2_500, done=6)
             id="one amount below what was handed back",
         ),
         pytest.param(ProjectState(1, BEFORE), True, True, NO_WORK, id="back by hand after an absence"),
-        pytest.param(ProjectState(1, BEFORE, listed=True), False, True, NO_WORK, id="without our id"),
+        pytest.param(
+            ProjectState(1, BEFORE, listed=True), False, True, totals(cpu_secs=1_500, done=2), id="without our id"
+        ),
         pytest.param(ProjectState(1, BEFORE, listed=True), True, True, totals(cpu_secs=1_500, done=2), id="not new"),
     ],
 )

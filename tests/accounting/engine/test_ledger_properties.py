@@ -67,7 +67,7 @@ class Step:
 
     gap_us: int
     client_step: float | None
-    token: bool
+    token: str
     honours: bool
     hardware: Hardware | None
     lines: list[Line]
@@ -86,7 +86,7 @@ steps = st.builds(
     Step,
     gaps,
     st.one_of(st.just(1.0), st.none(), st.sampled_from([0.0, -5.0, 1e300, math.nan, math.inf])),
-    st.sampled_from([True, True, True, True, False]),
+    st.sampled_from(["ours", "ours", "ours", "ours", "none", "another"]),
     st.booleans(),
     st.sampled_from(HARDWARE),
     st.lists(lines, max_size=5),
@@ -110,6 +110,7 @@ def plain(state: ProjectState) -> Row:
     return Row(
         as_dict(state.reported),
         as_dict(state.high),
+        as_dict(state.restart),
         dict(zip(KINDS, state.credited, strict=True)),
         dict(zip(KINDS, state.pending, strict=True)),
         dict(zip(KINDS, state.dropped, strict=True)),
@@ -182,7 +183,8 @@ class Comparison:
             client_now=client_now if client_now is not None and math.isfinite(client_now) else None,
             old=self.hardware,
             new=step.hardware,
-            token=step.token,
+            token=step.token == "ours",
+            other_token=step.token == "another",
             honours=step.honours,
         )
         self.compare(got, expected)
@@ -208,7 +210,8 @@ class Comparison:
             client_now=client_now,
             old=machine_of(self.hardware),
             new=machine_of(step.hardware),
-            has_token=step.token,
+            has_token=step.token == "ours",
+            has_other_token=step.token == "another",
             honours_handed=step.honours,
             ceilings=Ceilings(),
         )
@@ -256,8 +259,9 @@ class Comparison:
             return
         for row in again.changed:
             before = self.rows[row.project_id]
-            kept = (row.reported, row.high, row.handed, row.listed, row.dropped)
-            assert kept == (before.reported, before.high, before.handed, before.listed, before.dropped)
+            kept = (row.reported, row.high, row.restart, row.handed, row.listed, row.dropped)
+            marks = (before.high, before.restart, before.handed)
+            assert kept == (before.reported, *marks, before.listed, before.dropped)
             for c, q, c0, q0 in zip(row.credited, row.pending, before.credited, before.pending, strict=True):
                 assert c + q == c0 + q0
                 assert q <= q0

@@ -99,6 +99,7 @@ class Mirror:
             old=self.hardware,
             new=hardware,
             token=token is not None and request.host_token == token,
+            other_token=request.host_token is not None and request.host_token != token,
             honours=request.version_tuple >= (8, 3),
         )
         # A stale message changes nothing, not even the hardware.
@@ -194,6 +195,7 @@ def plain(row: HostProject) -> Row:
     return Row(
         amounts(row.reported) if row.reported is not None else None,
         amounts(row.high) if row.high is not None else None,
+        amounts(row.restart) if row.restart is not None else None,
         amounts(row.credited),
         amounts(row.pending),
         amounts(row.dropped),

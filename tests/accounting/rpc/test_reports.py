@@ -12,7 +12,7 @@ from accounting.engine.amounts import MICRO
 from accounting.engine.states import DayFlag
 from accounting.models import Day, HostProject, Note, Project
 from accounting.simulation.client import Attachment
-from portal.models import Host, User
+from portal.models import ClientKey, Host, User
 from tests.support.am_rpc import (
     attach,
     credited,
@@ -295,3 +295,58 @@ def test_a_record_that_was_merged_goes_on_in_the_other(alice: User, projects: li
     assert token_of(old) == kept.token
     # Its totals are not the other record's: they count from here.
     assert not HostProject.objects.get(host=kept, project=alpha).credited[2]
+
+
+def test_work_before_a_login_by_password_counts(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = attach(alice)
+    hours_pass(computer, 1)
+    work(computer, alpha, 100 / 3600)
+    sync(computer)
+    ClientKey.objects.update(revoked_at=timezone.now())
+    hours_pass(computer, 1)
+    work(computer, alpha, 1_000 / 3600)
+    assert post(computer.request(time.time())).error[0] == -155
+    computer.authenticator = computer.opaque = ""
+    sync(computer)
+    # 100 s and 1,000 s, by hand. It was 100 s.
+    assert credited(computer, alpha)[2] == 1_100 * MICRO
+    assert kinds_noted(computer) == []
+
+
+def test_an_old_total_that_comes_back_is_credited_once(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = attach(alice, ncpus=64)
+    replies = []
+    for secs in (2_000, 10, 2_000, 2_060):
+        hours_pass(computer, 1)
+        computer.projects[alpha.master_url].totals = [0, 0, secs * MICRO, 0, 0, 0]
+        replies.append(sync(computer))
+    # 2,000 s once, and 60 s more
+    assert credited(computer, alpha)[2] == 2_060 * MICRO
+    assert kinds_noted(computer) == ["reset", "returned"]
+
+
+def test_a_client_that_was_reset_is_asked_back_before_it_can_have_done_all_again(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    computer = attach(alice)
+    sync(computer)
+    row = computer.projects[alpha.master_url]
+    hours_pass(computer, 3)
+    row.totals = [0, 0, 36_000 * MICRO, 0, 0, 0]
+    usual = sync(computer).repeat_secs
+    row.totals = [0, 0, 0, 0, 0, 0]
+    hours_pass(computer, 1)
+    # It lacks 36,000 s. Four processors do half of that in 36,000 / 2 / 4 s.
+    secs = sync(computer).repeat_secs
+    assert secs == 4_500 < usual
+    hours_pass(computer, secs / 3600)
+    row.totals = [0, 0, 4 * secs * MICRO, 0, 0, 0]
+    assert sync(computer).repeat_secs == usual
+    hours_pass(computer, 6)
+    row.totals = [0, 0, 40_000 * MICRO, 0, 0, 0]
+    sync(computer)
+    assert credited(computer, alpha)[2] == (36_000 + 40_000) * MICRO
+    assert kinds_noted(computer) == ["reset"]
