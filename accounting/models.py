@@ -309,6 +309,32 @@ class HostProject(models.Model):
         return f"{self.host} at {self.project}"
 
 
+class HostClient(models.Model):
+    """A client that reported with a host's id and has another cross-project id than the host has now.
+
+    It may be the same client with its old id, or another one: see accounting/rpc/apart.py.
+    """
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="other_clients", db_index=False)
+    cpid = models.CharField("cross-project id", max_length=32)
+    # The totals and the allowance with which it goes on, as of its last report with the host's id
+    books = models.JSONField(default=dict)
+    seen_at = models.DateTimeField("another id came in its place", default=timezone.now)
+    told_apart_at = models.DateTimeField("known to be another client", null=True, blank=True)
+    # Made when it reports again
+    record = models.ForeignKey(Host, models.CASCADE, null=True, blank=True, related_name="told_apart_from")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["host", "cpid"], name="hostclient_host_cpid"),
+            CheckConstraint(condition=Q(record=None) | Q(told_apart_at__isnull=False), name="hostclient_record_apart"),
+            CheckConstraint(condition=~Q(cpid=""), name="hostclient_has_cpid"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cpid} at {self.host}"
+
+
 class Day(models.Model):
     """What a host was credited at a project on one UTC day. Partitioned by month (accounting/ledger/partitions.py)."""
 

@@ -29,6 +29,7 @@ from accounting.models import (
     DataCopy,
     DataCopyPart,
     Day,
+    HostClient,
     HostLedger,
     HostProject,
     Note,
@@ -176,6 +177,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     )
     yield "computers.json", _rows(Host.objects.filter(owner=user).order_by("pk"))
     yield "contacts.json", _rows(HostLedger.objects.filter(host__owner=user).order_by("pk"))
+    yield "other_clients.json", _rows(HostClient.objects.filter(host__owner=user).order_by("pk"))
     yield "answers.json", _rows(Answer.objects.filter(host__owner=user).order_by("host_id", "at"))
     yield "totals.json", _rows(HostProject.objects.filter(host__owner=user).order_by("host_id", "project_id"))
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))

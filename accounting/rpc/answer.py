@@ -23,6 +23,7 @@ from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store
+from accounting.rpc.apart import own_record
 from accounting.rpc.description import appearance_of, describe, description_digest
 from accounting.wire.replies import AccountManagerReply, render_reply
 from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
@@ -74,11 +75,11 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
 def _answer_known(
     request: AccountManagerRequest, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
 ) -> Steps[bytes | None]:
-    """Answer a computer that sends its key and its id. None if the two do not belong together."""
+    """Answer a computer that sends its key and its id. None if these do not belong together, or with the CPID."""
     read = store.ReadByKey(credentials.key_hash(request.authenticator), host_token)
     for _ in range(MAX_ATTEMPTS):
         account: store.Account | None = yield read
-        if account is None:
+        if account is None or _has_other_cpid(request, account):
             return None
         done = yield from _settle_and_write(request, account, projects, now, first_contact=False)
         if done is not None:
@@ -88,14 +89,20 @@ def _answer_known(
     raise _conflict()
 
 
+def _has_other_cpid(request: AccountManagerRequest, account: store.Account) -> bool:
+    """Whether it may be another client that sends this computer's id, such as that of a copied data folder."""
+    return bool(request.host_cpid and account.cpid) and request.host_cpid != account.cpid
+
+
 def _answer_unknown(
     request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
 ) -> bytes:
-    """Answer a first contact or a password login, in a thread: identify the computer, then settle as always."""
+    """Answer a first contact, a password login or a new CPID, in a thread: identify the computer, then settle."""
     caller = _caller(request, address)
     with transaction.atomic():
         try:
             host, created = identify(caller.user_id, appearance_of(request), now)
+            host, is_apart = own_record(host, request, now)
         except User.DoesNotExist:
             raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
         key = request.authenticator
@@ -103,7 +110,9 @@ def _answer_unknown(
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
-        done = plain.run(_settle_identified(request, host.pk, key, projects, now, first_contact=created))
+        done = plain.run(
+            _settle_identified(request, host.pk, key, projects, now, first_contact=created, is_apart=is_apart)
+        )
     log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
     # A new key, which the client sends with all later requests
     done.authenticator = key if caller.by_password else ""
@@ -118,13 +127,16 @@ def _settle_identified(
     now: dt.datetime,
     *,
     first_contact: bool,
+    is_apart: bool,
 ) -> Steps[AccountManagerReply]:
     for _ in range(MAX_ATTEMPTS):
         account = yield from store.read_by_host(host_id, credentials.key_hash(key))
         if account is None:
             HostLedger.objects.bulk_create([HostLedger(host_id=host_id)], ignore_conflicts=True)
             continue
-        done = yield from _settle_and_write(request, account, projects, now, first_contact=first_contact)
+        done = yield from _settle_and_write(
+            request, account, projects, now, first_contact=first_contact, is_apart=is_apart
+        )
         if done is not None:
             return done
     raise _conflict()
@@ -162,6 +174,7 @@ def _settle_and_write(
     now: dt.datetime,
     *,
     first_contact: bool,
+    is_apart: bool = False,
 ) -> Steps[AccountManagerReply | None]:
     """Settle and store the request's totals and the answer; None if another request of the host was faster."""
     listed = _listed(request, projects)
@@ -172,6 +185,8 @@ def _settle_and_write(
         account.platform = described.columns["platform_name"]
         if "coprocs" in described.columns:
             account.device_types = device_types(described.columns["coprocs"])
+    # A client that was told apart sends the id of the record that it left, and goes on from its own totals.
+    has_token = is_apart or request.host_token == account.token
     settlement = settle(
         account.state,
         account.projects,
@@ -180,8 +195,8 @@ def _settle_and_write(
         client_now=request.client_now,
         old=account.machine,
         new=described.machine if described is not None else None,
-        has_token=request.host_token == account.token,
-        has_other_token=request.host_token is not None and request.host_token != account.token,
+        has_token=has_token,
+        has_other_token=request.host_token is not None and not has_token,
         honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
     )

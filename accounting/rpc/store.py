@@ -53,6 +53,7 @@ class Account:
     key_used_at: dt.datetime | None
     # Of the key that the client sends, or is given now; its account key at the site's own project is derived from it.
     key_hash: bytes = b""
+    cpid: str = ""
     # BOINC's names of its platform and of its devices' types, and of types that no project may use here.
     platform: str = ""
     device_types: tuple[str, ...] = ()
@@ -98,6 +99,7 @@ class AccountRow(NamedTuple):
     answer_digest: str
     answers_logged: int
     same_answers: int
+    cpid: str
     key_id: int | None
     key_host_id: int | None
     key_used_at: dt.datetime | None
@@ -157,6 +159,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         platform=row.platform,
         device_types=device_types(devices),
         excluded_types=tuple(orjson.loads(row.excluded_types)),
+        cpid=row.cpid,
         answered=LastAnswer(row.answer_digest, row.answers_logged, row.same_answers),
     )
     if row.projects:

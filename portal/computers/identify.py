@@ -33,6 +33,13 @@ class HostDescription:
     p_model: str
 
 
+SAME_NAME_AFTER: Final = dt.timedelta(days=10)
+"""A computer with this name and another id is the same one, installed again, if the record has been silent so long.
+
+A client in use reports several times a day, and one that is off now and then within a week or so. A computer that is
+installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
+
+
 def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tuple[Host, bool]:
     """The user's host for these values, created if there is none; and whether it was created.
 
@@ -41,7 +48,7 @@ def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tupl
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("identify() needs the caller's transaction")
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
-    host = _by_token(user_id, described) or _by_description(user_id, described)
+    host = _by_token(user_id, described) or _by_description(user_id, described, now)
     if host is not None:
         return host, False
     return new_host(user_id, described, now), True
@@ -74,13 +81,16 @@ def _by_token(user_id: int, described: HostDescription) -> Host | None:
     return host
 
 
-def _by_description(user_id: int, described: HostDescription) -> Host | None:
+def _by_description(user_id: int, described: HostDescription, now: dt.datetime) -> Host | None:
     """A host with the same operating system and processor, and the same cross-project id or name.
 
-    The best match counts; among equals the host with the latest contact.
+    The best match counts; among equals the host with the latest contact. A name does not suffice if the ids differ
+    and the record reported recently: two computers may have one name.
     """
     same_cpid = Q(host_cpid=described.host_cpid) if described.host_cpid else _NEVER
     same_name = Q(domain_name=described.domain_name) if described.domain_name else _NEVER
+    if described.host_cpid:
+        same_name &= Q(host_cpid="") | Q(host_cpid=described.host_cpid) | Q(last_contact_at__lt=now - SAME_NAME_AFTER)
     if not (described.os_name and described.p_model):
         return None
     return (
