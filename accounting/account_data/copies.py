@@ -59,6 +59,7 @@ history.csv         what each computer did for each project, day by day (UTC)
 account.json        your account, with e-mail addresses, preferences, keywords, and what was sent to you
 computers.json      your computers as they described themselves
 contacts.json       when each computer last reported, and what its client said of itself
+other_clients.json  clients that reported with the id of one of your computers under another cross-project id
 answers.json        what each computer was answered
 totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and jobs
 projects.json       your choice of projects

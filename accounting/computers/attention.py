@@ -17,7 +17,7 @@ from django.db.models.functions import Cast
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import CPU, TroubleKind, device_types
 from accounting.engine.states import DayFlag, NoteKind
-from accounting.models import Day, HostLedger, HostProject, Note, ProjectVersion
+from accounting.models import Day, HostClient, HostLedger, HostProject, Note, ProjectVersion
 from portal.models import Host, User
 from portal.templatetags.display import count, plural
 
@@ -36,6 +36,7 @@ class Concern(StrEnum):
     FAILING_JOBS = "failing jobs"
     CAPPED = "capped"
     NOT_COUNTED = "not all counts"
+    SEVERAL = "several clients"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def are_failing(succeeded: int, failed: int) -> bool:
 
 
 def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
-    """The concerns about these computers of the user, silent ones first; six statements."""
+    """The concerns about these computers of the user, silent ones first; seven statements."""
     in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=WEEK_DAYS - 1)
@@ -113,6 +114,7 @@ def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_a
         *_failing(user, in_use, first, today),
         *_capped(user, in_use, first, today),
         *_not_counted(in_use, first),
+        *_several(in_use, now),
     ]
 
 
@@ -254,4 +256,27 @@ def _not_counted(hosts: Iterable[Host], first: dt.date) -> list[Attention]:
             "The notes on its page say why.",
         )
         for row in rows
+    ]
+
+
+def _several(hosts: Iterable[Host], now: dt.datetime) -> list[Attention]:
+    """Computers as which another one reported, too, until the two were told apart some days ago."""
+    names = {host.pk: host.name for host in hosts}
+    apart = (
+        HostClient.objects.filter(host__in=list(names), told_apart_at__gte=now - dt.timedelta(days=WEEK_DAYS))
+        .values("host_id")
+        .annotate(latest=Max("told_apart_at"))
+        .order_by("-latest", "host_id")
+    )
+    return [
+        Attention(
+            Concern.SEVERAL,
+            row["host_id"],
+            names[row["host_id"]],
+            "was two computers that reported as one.",
+            "Which ones?",
+            "The other one has a page of its own from its next report on.",
+            since=row["latest"],
+        )
+        for row in apart
     ]

@@ -42,8 +42,6 @@ log = structlog.get_logger("rpc")
 # Another request of the same host may come between read and write. Each failure means that such a request succeeded.
 MAX_ATTEMPTS: Final = 20
 KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
-# The first client version that starts its counters from the totals in the reply.
-HONOURS_HANDED_SINCE: Final = (8, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +195,7 @@ def _settle_and_write(
         new=described.machine if described is not None else None,
         has_token=has_token,
         has_other_token=request.host_token is not None and not has_token,
-        honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
+        honours_handed=request.version_tuple >= instructions.HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
     )
     troubles = {

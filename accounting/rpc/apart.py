@@ -37,7 +37,9 @@ def own_record(host: Host, request: AccountManagerRequest, now: dt.datetime) -> 
         return _record_of(seen, now), True
     is_another = seen is not None and request.previous_host_cpid != current
     HostClient.objects.update_or_create(
-        host=host, cpid=current, defaults={"books": _books(host), "told_apart_at": now if is_another else None}
+        host=host,
+        cpid=current,
+        defaults={"books": _books(host), "seen_at": now, "told_apart_at": now if is_another else None},
     )
     if seen is not None:
         if is_another:

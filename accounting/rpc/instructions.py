@@ -31,6 +31,8 @@ from portal.people.accounts import weak_key
 
 # Detach orders for unknown projects in one reply; a client with more gets the rest next time.
 MAX_UNKNOWN: Final = 50
+# The first client version that starts its counters from the totals in the reply. Older ones do not know these elements.
+HONOURS_HANDED_SINCE: Final = (8, 3)
 NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
 
@@ -162,7 +164,7 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
         wishes = account.wishes.get(id_, NO_WISHES)
         if wishes.excluded:
             continue
-        entries.append(_entry(account, project, outcome.rows.get(id_), wishes, share))
+        entries.append(_entry(request, account, project, outcome, wishes, share))
     for id_, reported in outcome.listed.items():
         wanted = id_ in outcome.shares and not account.wishes.get(id_, NO_WISHES).excluded
         if not wanted and reported.attached_via_acct_mgr:
@@ -174,30 +176,44 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
 
 
 def _entry(
+    request: AccountManagerRequest,
     account: Account,
     project: catalogue.CatalogueProject,
-    row: ProjectState | None,
+    outcome: Outcome,
     wishes: HostWishes,
     share: float,
 ) -> AccountEntry:
-    # A client starts its counters from the totals that it gets at the attach; see the ledger's offer().
-    totals = (row.handed or row.credited) if row is not None else NO_WORK
-    user_total, user_avg = account.user_totals.get(project.id, (0, 0.0))
-    return AccountEntry(
+    account_key = _account_key(account, project) or ""
+    entry = AccountEntry(
         url=project.url,
         url_signature=project.url_signature,
-        authenticator=_account_key(account, project) or "",
+        authenticator=account_key,
         resource_share=share,
-        update=wishes.update_asked,
+        update=wishes.update_asked or _takes_new_key(outcome.listed.get(project.id), account_key),
         suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
         dont_request_more_work=wishes.no_new_work,
         # Without no_new_work the client would fetch jobs and drop them, again and again.
         abort_not_started=wishes.drop_waiting and wishes.no_new_work,
         no_rsc=tuple(dict.fromkeys((*wishes.no_rsc, *account.excluded_types))),
-        user_total_ec=user_total / MICRO,
-        user_avg_ec=user_avg,
-        totals=totals,
     )
+    if request.version_tuple >= HONOURS_HANDED_SINCE:
+        # A client starts its counters from the totals that it gets at the attach; see the ledger's offer().
+        row = outcome.rows.get(project.id)
+        entry.totals = (row.handed or row.credited) if row is not None else NO_WORK
+        total, entry.user_avg_ec = account.user_totals.get(project.id, (0, 0.0))
+        entry.user_total_ec = total / MICRO
+    return entry
+
+
+def _takes_new_key(reported: ReportedProject | None, account_key: str) -> bool:
+    """Whether the client has another account key for a project that it has, and takes this one.
+
+    It should use it at once: the project refused its old one, perhaps, and it would wait for up to an hour. Clients
+    exchange weak keys only, which have an underscore.
+    """
+    if reported is None or not account_key or reported.account_key == account_key:
+        return False
+    return "_" in account_key and "_" in (reported.account_key or "_")
 
 
 def _unknown(request: AccountManagerRequest, projects: catalogue.Catalogue) -> list[AccountEntry]:

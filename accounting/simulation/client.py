@@ -119,6 +119,9 @@ class SimulatedComputer:
         elif url in self.projects:
             # A share counts from the second reply on only.
             self.projects[url].share = float(account.get("resource_share", 100))
+            # It exchanges weak keys only.
+            if "_" in (key := account.get("authenticator", "")) and "_" in (self.projects[url].account_key or "_"):
+                self.projects[url].account_key = key
         else:
             self.projects[url] = attached = Attachment(url, account_key=account.get("authenticator", ""))
             if tuple(map(int, self.version.split(".")[:2])) >= STARTS_FROM_HANDED:
