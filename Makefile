@@ -8,7 +8,7 @@ NO_SERVERS := DATABASE_URL=postgresql://nobody@127.0.0.1:1/none BROKER_URL=redis
 PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 SILENCED_SYSTEM_CHECKS=cobblestone.W011
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench soak faults shell psql clean
+.PHONY: help run test lint bench soak faults fuzz shell psql clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 8
@@ -37,6 +37,9 @@ soak: .venv/development  ## ten minutes of full load with 2,000 slow connections
 
 faults: .venv/development  ## 100,000 requests while servers are killed: what was acknowledged is booked once
 	@FAULT_REQUESTS=$${FAULT_REQUESTS:-100000} $(PY) -m pytest -n 0 tests/e2e/test_exactly_once.py $(ARGS)
+
+fuzz: .venv/development  ## a million mutated requests of clients; FUZZ_REQUESTS= of each of ten seeds
+	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-100000} $(PY) -m pytest -n 2 tests/accounting/wire/test_requests_generated.py $(ARGS)
 
 shell: .venv/runtime  ## a Python shell with the site loaded
 	@$(PY) manage.py shell

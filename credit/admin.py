@@ -182,7 +182,11 @@ class AppAdmin(SettingsAdmin):
             {
                 "fields": (
                     "max_jobs_per_day_init",
+                    "max_jobs_in_progress",
+                    "max_gpu_jobs_in_progress",
+                    "max_jobs_per_rpc",
                     "adaptive_replication",
+                    "min_replication_chance",
                     "one_result_per_user",
                     "is_non_cpu_intensive",
                 )

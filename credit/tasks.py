@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from credit.models import App
-from credit.statistics import feeder
+from credit.statistics import feeder, thinning
 from credit.validator import worker
 
 log = structlog.get_logger(__name__)
@@ -37,6 +37,12 @@ def feed() -> None:
     """Every ten minutes."""
     report = feeder.feed(timezone.now())
     log.info("feeder.run", **asdict(report))
+
+
+@shared_task
+def thin_snapshots() -> None:
+    """Once a day."""
+    log.info("snapshots.thinned", deleted=thinning.thin_snapshots(timezone.now()))
 
 
 def _start(app: App) -> None:

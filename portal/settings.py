@@ -147,8 +147,11 @@ _database["OPTIONS"] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
+    # A pool makes one connection at a time: one that hangs would block it long after an outage has ended.
+    "connect_timeout": 5,
     **_database.get("OPTIONS", {}),
-    "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10},
+    # By default the pool waits longer after each attempt, up to minutes after an outage has ended.
+    "pool": {"min_size": 1, "max_size": DB_POOL_MAX, "timeout": 10, "reconnect_timeout": 10},
     "application_name": "cobblestone",
 }
 DATABASES = {"default": _database}
@@ -189,6 +192,7 @@ if "project" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {
         "start-validators": {"task": "credit.tasks.start_validators", "schedule": VALIDATOR_EVERY_SECS},
         "feed": {"task": "credit.tasks.feed", "schedule": 600},
+        "thin-snapshots": {"task": "credit.tasks.thin_snapshots", "schedule": 24 * 3600},
         "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
         "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
         "delete-files": {"task": "scheduler.tasks.delete_files", "schedule": 3 * TRANSITIONER_EVERY_SECS},

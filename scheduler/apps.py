@@ -10,11 +10,14 @@ class SchedulerConfig(AppConfig):
     def ready(self) -> None:
         from credit.statistics.check import archives
         from portal.computers.host_changes import merge_hooks
+        from portal.computers.host_sections import host_sections
         from portal.ops.metrics import app_collectors
         from scheduler.lifecycle import host_merge
         from scheduler.lifecycle.archived_credit import archived_credit
+        from scheduler.lifecycle.host_programs import programs_section
         from scheduler.lifecycle.metrics import Background
 
         archives.append(archived_credit)
         merge_hooks.append(host_merge.follow)
+        host_sections.append(programs_section)
         app_collectors.append(Background())

@@ -5,6 +5,7 @@ Apps, workunits and results are validated credit's (credit.models).
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from credit.models import PROCESSOR_TYPES, SAFE_NAME, App, AppVersion, Batch, ProcessorType, Result, Workunit
 from portal.models import Host, User
+from scheduler.engine.copies import MAX_CPIDS
 
 
 class StoredFile(models.Model):
@@ -107,6 +109,10 @@ class HostRecord(models.Model):
 
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="scheduler_record")
     rpc_seqno = models.BigIntegerField(default=0)
+    # By which a copy of its client's data folder is found (engine.copies). Its CPIDs, one for each change, at most 3:
+    cpids = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    # The client has named all jobs that it was sent before this time. NULL: not known
+    named_jobs_until = models.DateTimeField(null=True)
     last_rpc_at = models.DateTimeField(null=True)
     on_frac = models.FloatField(default=1)
     active_frac = models.FloatField(default=1)
@@ -125,6 +131,9 @@ class HostRecord(models.Model):
     jobs_day = models.DateField(null=True, blank=True)
     # [[app, version or 0, processor type, jobs], …]
     jobs_of_day = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(cpids__len__lte=MAX_CPIDS), name="hostrecord_cpids_len")]
 
     def __str__(self) -> str:
         return str(self.host)

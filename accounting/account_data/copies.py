@@ -18,7 +18,7 @@ from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import CASCADE, ForeignKey, Model, Q, QuerySet
 from django.utils import timezone
 
 from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, read_names, read_pages
@@ -195,19 +195,38 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
 
 
 def _of_other_apps(user: User) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """What the other apps of the site hold: every row that points to the user or to one of their computers."""
+    """What the other apps of the site hold: every row that points to the user or to one of their computers, and the
+    parts of such rows.
+    """
     for app in _OTHER_APPS:
         if not apps.is_installed(app):
             continue
         for model in apps.get_app_config(app).get_models():
-            theirs = Q()
-            for field in model._meta.concrete_fields:
-                if field.related_model is User:
-                    theirs |= Q(**{field.name: user})
-                elif field.related_model is Host:
-                    theirs |= Q(**{f"{field.name}__owner": user})
-            if theirs:
+            if theirs := _theirs(model, user) or _parts_of_theirs(model, user):
                 yield f"{app}/{model._meta.model_name}.json", model._default_manager.filter(theirs).order_by("pk")
+
+
+def _theirs(model: type[Model], user: User, by: str = "") -> Q:
+    """The condition on rows that point to the user or their computers; ``by``: how the model is reached."""
+    theirs = Q()
+    for field in model._meta.concrete_fields:
+        if field.related_model is User:
+            theirs |= Q(**{f"{by}{field.name}": user})
+        elif field.related_model is Host:
+            theirs |= Q(**{f"{by}{field.name}__owner": user})
+    return theirs
+
+
+def _parts_of_theirs(model: type[Model], user: User) -> Q:
+    """The same for rows that go with a row of the same app that points to the user."""
+    theirs = Q()
+    for field in model._meta.concrete_fields:
+        if not isinstance(field, ForeignKey) or field.remote_field.on_delete is not CASCADE:
+            continue
+        whole = field.related_model
+        if isinstance(whole, type) and whole._meta.app_label == model._meta.app_label:
+            theirs |= _theirs(whole, user, f"{field.name}__")
+    return theirs
 
 
 def _write_rows(file: IO[bytes], found: QuerySet[Any]) -> None:

@@ -19,9 +19,9 @@ class ClientFact:
 
 
 _RUN_MODES: Final = {
-    "always": "computes always",
-    "auto": "computes as its preferences say",
-    "never": "does not compute: it is set to “never”",
+    "always": "Always runs",
+    "auto": "Runs according to preferences",
+    "never": "Never runs: it is set to “never”",
 }
 
 

@@ -18,6 +18,7 @@ from accounting.computers.wishes import exclude_types, save_wishes
 from accounting.rpc.apart import split
 from credit.statistics.exports import granted_to_host
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
+from portal.computers.host_sections import host_sections
 from portal.models import Host
 from portal.people.access import get_own_host, signed_in
 
@@ -57,9 +58,12 @@ def _host_page(
     wishes: list[WishForm] | None = None,
 ) -> HttpResponse:
     """The page of a computer, with the form that has mistakes, if one has."""
-    page = reads.read_host_page(signed_in(request), found, timezone.now())
+    now = timezone.now()
+    page = reads.read_host_page(signed_in(request), found, now)
+    sections = [section(found, now) for section in host_sections]
     context = {
         "page": page,
+        "sections": [section for section in sections if section is not None],
         "host": found,
         "granted": granted_to_host(found) if "project" in settings.ROOMS else None,
         "host_form": host_form or HostForm.of(found),

@@ -24,6 +24,7 @@ class ClaimRule(IntEnum):
     ANONYMOUS_DEFAULT = 5
     LEFT_OUT = 6  # deployed: version unknown, host known; no claim
     OVERLONG = 7  # a run time longer than the job was out, which would claim more than the default
+    UNSCALED_VERSION = 8  # published: the version has no scale yet, but the app's average is known; gives samples
     ANONYMOUS_NORMALISED = 10
     VERSION_AND_HOST = 11
     VERSION_ONLY = 12
@@ -45,6 +46,7 @@ DEFAULT_RULES: Final = frozenset(
         ClaimRule.ZERO_ELAPSED,
         ClaimRule.ANONYMOUS_DEFAULT,
         ClaimRule.OVERLONG,
+        ClaimRule.UNSCALED_VERSION,
     }
 )
 """The rules whose claim is the default: (min_avg_pfc or 1) × fpops_est."""

@@ -80,6 +80,7 @@ class VersionFacts:
     grants: list[tuple[float, float]] = field(default_factory=list)
     # For the feeder only
     is_deprecated: bool = False
+    is_counted: bool = False
     cross_project_scale: float | None = None
     platform_id: int = 0
     plan_class: str = ""
@@ -127,7 +128,7 @@ class ResultFacts:
 
     ``peak_flops`` is that of the devices it was given, set when it was sent. ``host_version`` None: nothing is known
     of what it ran on. ``version`` None: anonymous platform if ``is_anonymous``, else a version that is not known.
-    ``p_fpops`` (the host's benchmark) and the counts of FLOPs serve the first two credit systems;
+    ``p_fpops`` (the host's benchmark when the job was sent) and the counts of FLOPs serve the first two credit systems;
     ``partial_elapsed_secs`` and ``partial_credit`` are what trickle-up messages were granted already.
     """
 

@@ -44,8 +44,7 @@ def peak_flops(ncpus: float, p_fpops: float, gpus: Iterable[GpuUse], ceilings: C
     A speed or count that is negative or not a number counts as none; a benchmark that is none, as one that failed. So
     the sum is positive if any CPU is used.
     """
-    speed = cut(p_fpops, ceilings.max_cpu_flops) or FAILED_BENCHMARK_FLOPS
-    total = cut(ncpus, ceilings.max_ncpus) * speed
+    total = cut(ncpus, ceilings.max_ncpus) * believed_benchmark(p_fpops, ceilings)
     left = ceilings.max_gpus
     for gpu in gpus:
         count = cut(gpu.count, left)
@@ -53,6 +52,11 @@ def peak_flops(ncpus: float, p_fpops: float, gpus: Iterable[GpuUse], ceilings: C
         single, double = cut(gpu.single_flops, ceilings.max_gpu_flops), cut(gpu.double_flops, ceilings.max_gpu_flops)
         total += count * max(single, double)
     return total
+
+
+def believed_benchmark(p_fpops: float, ceilings: Ceilings) -> float:
+    """A host's benchmark, cut to the ceiling; that of one whose benchmark failed if it is no speed."""
+    return cut(p_fpops, ceilings.max_cpu_flops) or FAILED_BENCHMARK_FLOPS
 
 
 def cut(value: float, most: float) -> float:

@@ -14,27 +14,92 @@ from credit.engine.rules import Rules
 
 @dataclass(slots=True)
 class Normalisation:
-    """The outcome of a feeder pass: the scale of every version (None: it has none), by id, and the least average.
+    """The outcome of a feeder pass: the scales of versions (None: it has none), by id, and the least average.
 
     ``min_avg_pfc`` None: not enough is known; the app keeps what it has. A version that is not in ``scales`` keeps its
-    scale (deployed rules only).
+    scale. ``counted`` are the versions whose averages made ``min_avg_pfc`` (published rules; else empty).
     """
 
     min_avg_pfc: float | None = None
     scales: dict[int, float | None] = field(default_factory=dict)
+    counted: set[int] = field(default_factory=set)
 
 
 def normalise(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     """The scales of one app's versions; ``versions`` are all of them, deprecated ones too."""
-    return _deployed(versions, rules) if rules.is_deployed else _published(versions, rules)
+    if rules.is_deployed:
+        return _deployed(versions, rules)
+    return _published(versions, rules) if rules.keeps_scales else _to_the_letter(versions, rules)
 
 
 def _published(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
+    """No scale jumps because a version comes or goes.
+
+    Versions count that are current and above the threshold. Where they are too few, those that counted at the last
+    pass go on counting, withdrawn or not. A new version counts, and makes its kind count, from the threshold on.
+    """
+    found = Normalisation()
+    current = [version for version in versions if not version.is_deprecated]
+    enough = _above(current, rules.min_version_samples)
+    last = _above((version for version in versions if version.is_counted), rules.min_version_samples)
+    known = [version for version in current + last if version.cross_project_scale]
+    if known and all(version.is_gpu for version in enough + last):
+        counted = _above((v for v in current if v.cross_project_scale), rules.min_version_samples)
+        counted = counted or [version for version in last if version.cross_project_scale]
+        _cross_project(found, current, enough, counted)
+    else:
+        counted = _counted(enough, last)
+        if counted:
+            level = found.min_avg_pfc = min(_mean(group) for group in _by_kind(counted))
+            found.scales = {version.id: level / (version.pfc.avg or 1.0) for version in enough}
+    found.counted = {version.id for version in counted}
+    _inherit(found, versions, current)
+    return found
+
+
+def _counted(enough: Sequence[VersionFacts], last: Sequence[VersionFacts]) -> list[VersionFacts]:
+    """The versions whose means are compared: the document needs one of each kind, or two of the only kind."""
+    kinds = {version.is_gpu for version in enough}
+    counted = [*enough, *(version for version in last if version.is_gpu not in kinds)]
+    if len(enough) < 2 and len({version.is_gpu for version in counted}) < 2:
+        ids = {version.id for version in counted}
+        counted += [version for version in last if version.id not in ids]
+    return counted
+
+
+def _by_kind(versions: Sequence[VersionFacts]) -> list[list[VersionFacts]]:
+    groups = [[version for version in versions if version.is_gpu is is_gpu] for is_gpu in (False, True)]
+    return [group for group in groups if group]
+
+
+def _inherit(found: Normalisation, versions: Sequence[VersionFacts], current: Sequence[VersionFacts]) -> None:
+    """A version without a scale starts with that of the newest older one of the same platform and plan class.
+
+    Oldest first, so that several releases may follow each other before any has samples.
+    """
+    scales = {version.id: found.scales.get(version.id, version.pfc_scale) for version in versions}
+    for version in sorted(current, key=lambda version: version.version_num):
+        if version.id in found.scales:
+            continue
+        older = [
+            other
+            for other in versions
+            if (other.platform_id, other.plan_class) == (version.platform_id, version.plan_class)
+            and other.version_num < version.version_num
+            and scales[other.id] is not None
+        ]
+        if older:
+            scale = scales[max(older, key=lambda other: other.version_num).id]
+            found.scales[version.id] = scales[version.id] = scale
+
+
+def _to_the_letter(versions: Sequence[VersionFacts], rules: Rules) -> Normalisation:
     found = Normalisation(scales={version.id: None for version in versions})
     current = [version for version in versions if not version.is_deprecated]
     enough = _above(current, rules.min_version_samples)
     if all(version.is_gpu for version in current) and any(version.cross_project_scale for version in current):
-        _cross_project(found, current, enough)
+        known = [version for version in enough if version.cross_project_scale]
+        _cross_project(found, current, enough, known)
         return found
     level = _level(current, enough)
     if level is not None:
@@ -57,8 +122,13 @@ def _level(current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> f
     return _mean(enough) if len(enough) >= 2 else None
 
 
-def _cross_project(found: Normalisation, current: Sequence[VersionFacts], enough: Sequence[VersionFacts]) -> None:
-    """An app with GPU versions only, some of which have a factor set from outside.
+def _cross_project(
+    found: Normalisation,
+    current: Sequence[VersionFacts],
+    enough: Sequence[VersionFacts],
+    known: Sequence[VersionFacts],
+) -> None:
+    """An app with GPU versions only, some of which have a factor set from outside; ``known``: those that count.
 
     The factor holds from the first job: it does not depend on samples of our own. Versions without one are scaled to
     those with one.
@@ -66,7 +136,6 @@ def _cross_project(found: Normalisation, current: Sequence[VersionFacts], enough
     for version in current:
         if version.cross_project_scale:
             found.scales[version.id] = version.cross_project_scale
-    known = [version for version in enough if version.cross_project_scale]
     if not known:
         return
     total = sum(version.pfc.n for version in known)

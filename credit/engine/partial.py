@@ -2,13 +2,15 @@
 
 A trickle-up message names the job's run time so far, and claims credit for what is new in it. The final report claims
 the rest, and the statistics get one sample of the whole job. All partial claims together stay within the workunit's
-bound. A message whose claim would be the default grants nothing; the final report does.
+bound. Those of all jobs of a computer stay within what its processors can have done. A message whose claim would be
+the default or approximate grants nothing; the final report does.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Final
 
 from credit.engine.claims.deployed import deployed_claim, effective_peak_flops
 from credit.engine.claims.published import published_claim
@@ -16,18 +18,56 @@ from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ResultFacts, WorkunitFacts
 from credit.engine.rules import MAX_CREDIT, credit_of
 
+MAX_SAVED_SECS: Final = 30 * 86400.0
+"""Time of a computer's processors that was not credited for so long is no longer credited by trickle-up messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineTime:
+    """The time of a computer's processors of one kind, CPUs or GPUs, for which messages may still be credited.
+
+    It has ``ninstances`` of the kind, and the job was given ``used`` of them. Their time is credited up to
+    ``credited_until`` (None: never). Its jobs in progress cannot have run before the first of them was sent.
+    """
+
+    ninstances: float
+    used: float
+    credited_until: float | None
+    first_sent_at: float
+
+    def _since(self, now: float) -> float:
+        since = max(self.first_sent_at, now - MAX_SAVED_SECS)
+        return since if self.credited_until is None else max(since, self.credited_until)
+
+    def run_secs_left(self, now: float) -> float:
+        """The run time of the job that can still be credited."""
+        return max(0.0, now - self._since(now)) * self.ninstances / self.used
+
+    def credited_until_after(self, run_secs: float, now: float) -> float:
+        """``credited_until`` after the job was credited for so much more run time."""
+        return min(now, self._since(now) + run_secs * self.used / self.ninstances)
+
 
 @dataclass(slots=True)
 class PartialClaim:
-    """The grant for a trickle-up message, and how much of the run time is credited with it."""
+    """The grant for a trickle-up message, and how much of the run time is credited with it.
+
+    ``machine_credited_until``: the new ``MachineTime.credited_until``.
+    """
 
     grant: Grant
     credited_elapsed_secs: float
     claim: Explanation
+    machine_credited_until: float
 
 
 def claim_partial(
-    app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, elapsed_secs: float, now: float
+    app: AppFacts,
+    workunit: WorkunitFacts,
+    result: ResultFacts,
+    machine: MachineTime,
+    elapsed_secs: float,
+    now: float,
 ) -> PartialClaim | None:
     """The grant for a trickle-up message that names this run time, or None. Changes nothing.
 
@@ -40,15 +80,24 @@ def claim_partial(
     if not 0 < peak < inf:
         return None
     elapsed = min(elapsed_secs, now - result.sent_at, workunit.fpops_bound / peak)
+    if app.rules.bounds_partial_credit:
+        elapsed = min(elapsed, result.partial_elapsed_secs + machine.run_secs_left(now))
     if not elapsed > result.partial_elapsed_secs:
         return None
-    so_far = replace(result, elapsed_secs=elapsed, received_at=now, partial_credit=0.0)
-    # Dividing and multiplying by the peak may round to just above the bound.
-    padded = replace(workunit, fpops_bound=workunit.fpops_bound * (1 + 1e-12))
-    deployed = app.rules.is_deployed
-    claim = deployed_claim(app, padded, so_far) if deployed else published_claim(app, padded, so_far, now)
+    claim = _claim(app, workunit, replace(result, elapsed_secs=elapsed, received_at=now, partial_credit=0.0), now)
     if claim.claim_rule < ClaimRule.ANONYMOUS_NORMALISED or not claim.claimed_pfc:
+        return None
+    if claim.is_approximate and app.rules.approximate_parts_wait:
         return None
     credit = credit_of(claim.claimed_pfc)
     room = max(0.0, min(app.rules.max_granted_credit or MAX_CREDIT, MAX_CREDIT) - result.partial_credit)
-    return PartialClaim(Grant(min(credit, room), GrantRule.PARTIAL, credit > room), elapsed, claim)
+    until = machine.credited_until_after(elapsed - result.partial_elapsed_secs, now)
+    return PartialClaim(Grant(min(credit, room), GrantRule.PARTIAL, credit > room), elapsed, claim, until)
+
+
+def _claim(app: AppFacts, workunit: WorkunitFacts, so_far: ResultFacts, now: float) -> Explanation:
+    # Dividing and multiplying by the peak may round to just above the bound.
+    padded = replace(workunit, fpops_bound=workunit.fpops_bound * (1 + 1e-12))
+    if app.rules.is_deployed:
+        return deployed_claim(app, padded, so_far)
+    return published_claim(app, padded, so_far, now)

@@ -8,9 +8,31 @@ functions' docstrings name them.
 from __future__ import annotations
 
 from datetime import date, timedelta
+from enum import Enum, auto
+from typing import Final
 
+from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.rules import Rules
+
+
+class Ending(Enum):
+    """How a job ended, as far as it says something about its computer."""
+
+    SUCCESS = auto()  # a successful report, valid or not
+    NOT_NEEDED = auto()  # the project aborted it, or would have
+    FAILED = auto()  # computed and failed, timed out, or nothing that a client can mean
+    ABORTED = auto()  # by the volunteer or the client
+    UNASKED_ABORT = auto()  # said to be aborted by the project, which did not
+    NOT_DOWNLOADED = auto()
+    NOT_UPLOADED = auto()  # an output is missing, or differs from what the client says
+    LOST = auto()  # the computer does not have it any more
+
+
+_ERRORS: Final = frozenset({Ending.FAILED, Ending.ABORTED})
+"""Those that the document names."""
+_NO_CRASH: Final = frozenset({Ending.ABORTED, Ending.NOT_DOWNLOADED, Ending.LOST})
+"""What the owner may want, and what may be the project's fault or the network's: the quota stays as it is."""
 
 
 def is_on_probation(record: HostVersionFacts, now: float) -> bool:
@@ -34,23 +56,44 @@ def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, to
 
 
 def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A job timed out or ended in an error: a new spell, ``error_rate``, ``consecutive_valid``.
+    """A job ended without a success: a new spell, ``error_rate``, ``consecutive_valid``.
 
-    If it crashed (computed and failed, or timed out; not an abort, nor a failed transfer), ``count_crash`` as well.
+    The spell does not end before the one that it is in: jobs may differ in their delay bounds. The transitioner counts
+    time-outs in SQL, as this and ``count_crash`` do.
     """
     record.scale_probation = True
-    record.host_scale_time = now + delay_bound_secs
+    record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
     record.error_rate = _raised(record.error_rate, rules)
     record.consecutive_valid = 0
 
 
+def count_ending(
+    record: HostVersionFacts, ending: Ending, now: float, delay_bound_secs: float, most: int, rules: Rules
+) -> bool:
+    """A job ended: the fields of ``count_error``, and ``max_jobs_per_day``; whether the record changed.
+
+    ``most`` as of ``most_jobs_per_day``. Whether a success is valid is counted later, by ``count_valid`` or
+    ``count_invalid``.
+    """
+    if ending is Ending.SUCCESS:
+        count_success(record, most)
+        return True
+    if ending is Ending.NOT_NEEDED or not (rules.counts_every_ending or ending in _ERRORS):
+        return False
+    count_error(record, now, delay_bound_secs, rules)
+    if ending not in _NO_CRASH:
+        count_crash(record, most)
+    return True
+
+
 def count_cheat(record: HostVersionFacts, rules: Rules) -> None:
     """A claim above the workunit's bound, or of numbers that no computer has: a new spell, and suspicion enough to
-    replicate its jobs for a while.
+    replicate its jobs for a while. A worse error rate stays, but for the letter.
     """
     record.scale_probation = True
     record.host_scale_time = None
-    record.error_rate = rules.initial_error_rate
+    least = record.error_rate if rules.cheats_keep_worse_error_rate else 0.0
+    record.error_rate = max(rules.initial_error_rate, least)
 
 
 def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplicated: bool = False) -> None:
@@ -71,7 +114,13 @@ def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplica
 
 
 def count_invalid(record: HostVersionFacts, rules: Rules) -> None:
-    """A result was found wrong: ``consecutive_valid``, ``error_rate``; deployed rules: ``max_jobs_per_day`` too."""
+    """A result was found wrong: ``consecutive_valid``, ``error_rate``, and a new spell, dated by the next job sent.
+
+    Deployed rules: ``max_jobs_per_day`` too.
+    """
+    if rules.counts_every_ending:
+        record.scale_probation = True
+        record.host_scale_time = None
     record.consecutive_valid = 0
     record.error_rate = _raised(record.error_rate, rules)
     quota = rules.daily_result_quota
@@ -80,7 +129,7 @@ def count_invalid(record: HostVersionFacts, rules: Rules) -> None:
 
 
 def count_crash(record: HostVersionFacts, most: int) -> None:
-    """``max_jobs_per_day`` after a crash; ``most`` as of ``most_jobs_per_day``."""
+    """``max_jobs_per_day`` after a crash or a failed upload; ``most`` as of ``most_jobs_per_day``."""
     record.max_jobs_per_day = max(1, min(record.max_jobs_per_day or most, most) - 1)
 
 
@@ -110,9 +159,30 @@ def jobs_left_today(record: HostVersionFacts, most: int, today: date) -> int:
     return max(0, quota - sent)
 
 
-def must_replicate(record: HostVersionFacts | None, rules: Rules) -> bool:
-    """Whether a single result of this host will not do, where the app allows single results at all."""
-    return record is None or record.error_rate >= rules.max_error_rate_for_single
+def replication_chance(record: HostVersionFacts | None, rules: Rules) -> float:
+    """The chance that a single result of this host is replicated, where the app allows single results at all.
+
+    It falls with the valid results in a row, but never to 0: nothing else finds a host that begins to make up outputs.
+    """
+    if record is None or record.error_rate >= rules.max_error_rate_for_single:
+        return 1.0
+    if record.consecutive_valid < rules.always_replicated_valid:
+        return 1.0
+    falling = rules.always_replicated_valid / max(1, record.consecutive_valid)
+    return max(rules.min_replication_chance, falling)
+
+
+def is_odd(sample: float, record: HostVersionFacts | None, version: Average | None, rules: Rules) -> bool:
+    """Whether a single result's PFC / fpops_est is so far from the host's average, or the version's, that another
+    result has to confirm it. Averages below the sample thresholds are not compared.
+    """
+    factor = rules.look_again_factor
+    if factor is None:
+        return False
+    known = [] if record is None else [(record.pfc, rules.min_host_samples)]
+    known += [] if version is None else [(version, rules.min_version_samples)]
+    averages = [pfc.avg for pfc, threshold in known if pfc.n >= threshold and pfc.avg]
+    return any(not average / factor <= sample <= average * factor for average in averages)
 
 
 def _raised(error_rate: float, rules: Rules) -> float:

@@ -1,4 +1,4 @@
-"""The two rule sets: the credit document as published, and the formulas of BOINC's own server.
+"""The rule sets: the credit document with its holes closed, the document to the letter, and BOINC's own formulas.
 
 Every threshold, limit and cap of the engine is a field of ``Rules``. An app chooses a set and may replace the limits
 that the document leaves to projects (``Rules.with_limits``). docs/explanation/credit.md compares the sets.
@@ -31,7 +31,8 @@ def pfc_of(credit: float) -> float:
 
 
 class RuleSet(StrEnum):
-    PUBLISHED = "published"
+    PUBLISHED = "published"  # the credit document, with its holes closed
+    LETTER = "letter"  # the credit document word for word
     DEPLOYED = "deployed"
 
 
@@ -57,6 +58,7 @@ LIMITS: Final[dict[str, tuple[float, float]]] = {
     "min_version_samples": (1, 1_000_000),
     "max_host_scale": (1, 1e6),
     "max_granted_credit": (1e-6, MAX_CREDIT),
+    "min_replication_chance": (0.001, 1),
 }
 
 
@@ -83,7 +85,13 @@ class Rules:
     max_host_scale: float = 10.0
     caps_anonymous_scale: bool = True
     trusted_after_valid: int = 0  # deployed: consecutive valid results, in place of probation
-    # "Cross-version normalization"
+    # "Cheat prevention": not only errors and aborts begin a spell of probation, but every ending without a valid result
+    counts_every_ending: bool = True
+    # "Cross-version normalization". False: the letter. A version that is withdrawn or new has no scale, and its jobs
+    # claim their whole run time.
+    keeps_scales: bool = True
+    # "Peak FLOP Count". False: the letter. Without a scale a claim is not scaled, even if the app's average is known.
+    prices_unscaled_by_average: bool = True
     extra_samples_in_mean: int = 0  # deployed: more than the threshold, to count in the groups' means
     only_gpu_scale: float | None = None  # deployed: of an app that has GPU versions only
     # "Sanity check"; deployed filters of samples
@@ -91,7 +99,7 @@ class Rules:
     max_sample: float = inf
     unknown_peak_flops: float | None = None  # a benchmark that failed reports this speed, and gets the next one
     substitute_peak_flops: float | None = None
-    skips_runtime_outliers: bool = False
+    skips_runtime_outliers: bool = True  # of BOINC's server; the document does not know them: False to the letter
     # "Claimed and granted credit"
     max_granted_credit: float | None = None
     peg_width: float | None = None  # deployed: claims are averaged about the estimate, with this relative width
@@ -100,7 +108,18 @@ class Rules:
     error_rate_kept_when_valid: float = 0.95
     error_rate_step: float = 0.1
     max_error_rate_for_single: float = 0.05
+    # "Replicate for a while". By the letter a host is trusted until it fails, which made-up single results never do.
+    # After so many valid results in a row the chance of a second one falls; 0, 0 and None: the letter.
+    always_replicated_valid: int = 10
+    min_replication_chance: float = 0.05
+    look_again_factor: float | None = 10.0  # a sample this far from the averages is replicated before it is granted
+    # False: the letter. "Cheat prevention" resets the error rate, which would improve a worse one.
+    cheats_keep_worse_error_rate: bool = True
     daily_result_quota: int | None = None  # deployed: validity moves the quota, down to this
+    # "Peak FLOP Count", notes: credit for parts of a job. False: the letter
+    bounds_partial_credit: bool = True  # by what the computer's processors can have done
+    approximate_parts_wait: bool = True  # for the final report
+    samples_cover_parts: bool = True  # a shorter run time in the final report does not improve the host's average
     # Estimates of run time
     cpu_efficiency: float = 0.5
     gpu_efficiency: float = 0.1
@@ -120,8 +139,26 @@ class Rules:
 
     @classmethod
     def published(cls) -> Rules:
-        """The credit document's rules, with the numbers it suggests."""
+        """The credit document's rules, with the numbers it suggests and its holes closed."""
         return cls()
+
+    @classmethod
+    def letter(cls) -> Rules:
+        """The credit document's rules word for word: what the published set mends is as the document has it."""
+        return cls(
+            rule_set=RuleSet.LETTER,
+            keeps_scales=False,
+            prices_unscaled_by_average=False,
+            bounds_partial_credit=False,
+            approximate_parts_wait=False,
+            samples_cover_parts=False,
+            cheats_keep_worse_error_rate=False,
+            always_replicated_valid=0,
+            min_replication_chance=0.0,
+            look_again_factor=None,
+            skips_runtime_outliers=False,
+            counts_every_ending=False,
+        )
 
     @classmethod
     def deployed(cls) -> Rules:
@@ -133,6 +170,7 @@ class Rules:
             is_sample_n_even=False,
             caps_anonymous_scale=False,
             trusted_after_valid=10,
+            counts_every_ending=False,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,
@@ -143,12 +181,19 @@ class Rules:
             max_granted_credit=200.0 * 1000 * 365,
             peg_width=0.1,
             daily_result_quota=500,
+            always_replicated_valid=0,
+            min_replication_chance=0.0,
+            look_again_factor=None,
+            bounds_partial_credit=False,
+            approximate_parts_wait=False,
+            samples_cover_parts=False,
         )
 
     @classmethod
     def of(cls, rule_set: str) -> Rules:
-        """The set of that name, "published" or "deployed"; ValueError for another."""
-        return cls.deployed() if RuleSet(rule_set) is RuleSet.DEPLOYED else cls.published()
+        """The set of that name (``RuleSet``); ValueError for another."""
+        made = {RuleSet.PUBLISHED: cls.published, RuleSet.LETTER: cls.letter, RuleSet.DEPLOYED: cls.deployed}
+        return made[RuleSet(rule_set)]()
 
     def with_limits(self, **limits: float | None) -> Rules:
         """These rules with an app's own limits (the names in ``LIMITS``); None keeps the set's value.

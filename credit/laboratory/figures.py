@@ -67,6 +67,17 @@ class Gain:
     greatest: float
 
 
+def credit_per_flop(outcomes: Iterable[Outcome], cheat: Cheat = Cheat.NONE) -> float:
+    """What these hosts are granted for their work: 1 is what the estimate of a job is worth, for as many FLOPs.
+
+    Raises ValueError if there are no such hosts.
+    """
+    granted = [(outcome.granted, outcome.work) for outcome in outcomes if outcome.cheat is cheat]
+    if not granted:
+        raise ValueError("there are no such hosts")
+    return sum(credit for credit, _ in granted) / sum(work for _, work in granted)
+
+
 def cheat_gain(outcomes: Sequence[Outcome], cheat: Cheat, until: int = 500) -> Gain:
     """This cheat's gain relative to honest hosts. Raises ValueError if there are no cheats or no honest hosts."""
     cheats = [outcome for outcome in outcomes if outcome.cheat is cheat]

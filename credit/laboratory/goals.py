@@ -12,8 +12,16 @@ from statistics import fmean
 from typing import Final
 
 from credit.engine.rules import Rules
-from credit.laboratory.figures import Gain, cheat_gain, device_neutrality, drift, host_spread, wingman_variance
-from credit.laboratory.population import Cheat
+from credit.laboratory.figures import (
+    Gain,
+    cheat_gain,
+    credit_per_flop,
+    device_neutrality,
+    drift,
+    host_spread,
+    wingman_variance,
+)
+from credit.laboratory.population import HIDDEN_WORK, Cheat
 from credit.laboratory.trial import Outcome, Setup, Trial
 
 SETTLED_JOBS: Final = 2000
@@ -21,6 +29,22 @@ SETTLED_JOBS: Final = 2000
 MEASURED_JOBS: Final = 12_000
 CHEAT_JOBS: Final = 500
 JOBS_MAX: Final = 400_000
+HONEST_JOBS: Final = 40_000
+FAILING_PART: Final = 0.03
+"""Of the jobs of honest computers that fail now and then."""
+EVASION_BOUND: Final = 0.02
+PICKING_JOBS: Final = 300
+"""Of the computer that picks. Its first third is left out: by then most computers have left probation."""
+_PICKING: Final = {
+    Cheat.CHERRY_PICK: "compute errors",
+    Cheat.PICK_BY_202: "202 that nobody asked for",
+    Cheat.PICK_BY_DOWNLOAD: "failed downloads",
+    Cheat.PICK_BY_UPLOAD: "nothing uploaded",
+    Cheat.PICK_BY_LOSS: "left out",
+    Cheat.PICK_BY_OUTPUT: "wrong outputs",
+    Cheat.PICK_IN_TURNS: "compute errors, in turns",
+    Cheat.PICK_AND_EXAGGERATE: "compute errors, exaggerating",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +117,7 @@ def measure_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     for replicas in (1, 2):
         for check in (False, True):
             goals += _cheat_goals(rules, seeds, replicas, check)
-    return goals
+    return goals + _evasion_goals(rules, seeds) + _honest_goals(rules, seeds)
 
 
 def _goal(
@@ -128,4 +152,62 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], replicas: int, check: bool)
     for cheat, words in picking.items():
         gains = [gain.late - 1 for gain in found[cheat]]
         goals.append(Goal(f"{words}: gain ({way})", fmean(gains), max(gains), None))
+    return goals
+
+
+def picking_gain(rules: Rules, seed: int, cheat: Cheat, *, nreplicas: int = 1, check: bool = True) -> float:
+    """What a computer gains per FLOP by doing only short jobs, where the estimate does not tell which these are.
+
+    All computers are as efficient as each other: on probation an efficient one gets less, and another one more.
+    """
+    trial = Trial(
+        Setup(
+            seed=seed,
+            hosts=120,
+            rules=rules,
+            host_scale_check=check,
+            nreplicas=nreplicas,
+            first_cheat=cheat,
+            works=HIDDEN_WORK,
+            is_equal=True,
+        )
+    )
+    while sum(outcome.cheat is cheat for outcome in trial.outcomes) < PICKING_JOBS:
+        trial.run(2000)
+    mature = trial.outcomes[len(trial.outcomes) // 3 :]
+    return credit_per_flop(mature, cheat) / credit_per_flop(mature) - 1
+
+
+def _evasion_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
+    """What is gained by the ways to get rid of long jobs: nothing, with ``host_scale_check``."""
+    goals = []
+    for replicas, way in ((1, "single results"), (2, "two replicas")):
+        gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, nreplicas=replicas, check=False) for seed in seeds]
+        goals.append(Goal(f"picking jobs of hidden size: gain ({way})", fmean(gains), max(gains), None))
+        for cheat, words in _PICKING.items():
+            gains = [picking_gain(rules, seed, cheat, nreplicas=replicas) for seed in seeds]
+            name = f"picking by {words}: gain ({way}, host_scale_check)"
+            goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+    return goals
+
+
+def honest_loss(rules: Rules, seed: int, failing_part: float) -> float:
+    """What honest computers, which fail this part of their jobs, lose by ``host_scale_check``, on average."""
+
+    def granted(check: bool) -> float:
+        setup = Setup(
+            seed=seed, hosts=120, rules=rules, host_scale_check=check, works=HIDDEN_WORK, failing_part=failing_part
+        )
+        return credit_per_flop(Trial(setup).run(HONEST_JOBS)[HONEST_JOBS // 4 :])
+
+    return 1 - granted(True) / granted(False)
+
+
+def _honest_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
+    goals = []
+    for part, words in ((0.0, "never fail"), (FAILING_PART, f"fail {FAILING_PART:.0%} of their jobs")):
+        losses = [honest_loss(rules, seed, part) for seed in seeds]
+        goals.append(
+            Goal(f"honest computers that {words}: loss by host_scale_check", fmean(losses), max(losses), EVASION_BOUND)
+        )
     return goals

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 from credit.engine.facts import ProcessorType
+from credit.engine.probation import Ending
 
 MAX_TURNAROUND_SECS: Final = 30 * 86400.0
 LINUX, WINDOWS = "x86_64-pc-linux-gnu", "windows_x86_64"
@@ -21,7 +22,13 @@ BOUND_FACTOR: Final = 100.0
 USUAL_FPOPS: Final = 2e13
 """FLOPs of a usual job: two hours of a 4 GFLOPS processor at a good half of its peak."""
 CHERRY_PICKED_SIZE: Final = 1.5
-"""A computer that picks jobs gives up those that are more than this many times the usual size."""
+"""A computer that picks jobs gives up those that are more than this many times the usual size, or the estimate."""
+HIDDEN_WORK: Final = (0.2, 2.0)
+"""FLOPs over estimate of jobs of which the estimate does not tell the size."""
+TURN_JOBS: Final = 200
+"""After so many jobs a computer that picks in turns becomes honest, or picks again."""
+PICKED_EXAGGERATION: Final = 5.5
+"""The mean of these over the shorter: the claims of short jobs then look like those of all."""
 
 
 class Cheat(StrEnum):
@@ -30,7 +37,28 @@ class Cheat(StrEnum):
     ONE_TIME = "one_time"  # now and then an absurd run time
     WRONG = "wrong"  # outputs that are made up
     CHERRY_PICK = "pick"  # lets long jobs fail
+    # The same, but its long jobs end otherwise
+    PICK_BY_202 = "pick_by_202"  # "aborted by project", which did not
+    PICK_BY_DOWNLOAD = "pick_by_download"  # failed downloads
+    PICK_BY_UPLOAD = "pick_by_upload"  # failed uploads, or a success with nothing uploaded
+    PICK_BY_LOSS = "pick_by_loss"  # left out while no work is sent
+    PICK_BY_OUTPUT = "pick_by_output"  # outputs that are made up
+    PICK_IN_TURNS = "pick_in_turns"  # honest between, until it is off probation
+    PICK_AND_EXAGGERATE = "pick_and_exaggerate"  # so that its short jobs look like the usual ones
     SLACK = "slack"  # reports next to nothing for nine jobs, and honestly for the tenth
+
+
+PICKING: Final = {
+    Cheat.CHERRY_PICK: Ending.FAILED,
+    Cheat.PICK_BY_202: Ending.UNASKED_ABORT,
+    Cheat.PICK_BY_DOWNLOAD: Ending.NOT_DOWNLOADED,
+    Cheat.PICK_BY_UPLOAD: Ending.NOT_UPLOADED,
+    Cheat.PICK_BY_LOSS: Ending.LOST,
+    Cheat.PICK_BY_OUTPUT: Ending.SUCCESS,
+    Cheat.PICK_IN_TURNS: Ending.FAILED,
+    Cheat.PICK_AND_EXAGGERATE: Ending.FAILED,
+}
+"""How the unwanted jobs of computers that pick them end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +88,10 @@ KINDS: Final = (
 
 @dataclass(slots=True)
 class Computer:
-    """A simulated computer. ``efficiency``: how it does beside others of its kind; speeds in FLOPS."""
+    """A simulated computer. ``efficiency``: how it does beside others of its kind; speeds in FLOPS.
+
+    ``failing_part``: of its jobs that fail though it is honest.
+    """
 
     host_id: int
     user_id: int
@@ -72,6 +103,7 @@ class Computer:
     efficiency: float = 1.0
     is_anonymous: bool = False
     cheat: Cheat = Cheat.NONE
+    failing_part: float = 0.0
     njobs: int = 0
 
     def kinds(self, kinds: Sequence[VersionKind]) -> list[int]:
@@ -96,7 +128,11 @@ class Report:
     cpu_secs: float
     peak_flops: float
     is_right: bool = True
-    has_failed: bool = False
+    ending: Ending = Ending.SUCCESS
+
+    @property
+    def has_failed(self) -> bool:
+        return self.ending is not Ending.SUCCESS
 
     @property
     def turnaround_secs(self) -> float:
@@ -106,7 +142,10 @@ class Report:
 
 @dataclass(slots=True)
 class Job:
+    """``work``: its FLOPs over those estimated."""
+
     fpops_est: float
+    work: float
     reports: list[Report]
 
 
@@ -138,11 +177,19 @@ Cheats = dict[Cheat, float]
 
 
 def make_job(
-    rng: Random, computers: Sequence[Computer], kinds: Sequence[VersionKind], nreplicas: int, usual_fpops: float
+    rng: Random,
+    computers: Sequence[Computer],
+    kinds: Sequence[VersionKind],
+    nreplicas: int,
+    usual_fpops: float,
+    works: Sequence[float] = (1.0,),
 ) -> Job:
-    """A job of some size, done by as many computers, each of another volunteer; a failed one's is done by another."""
+    """A job of some size, done by as many computers, each of another volunteer; a failed one's is done by another.
+
+    ``works``: what its FLOPs may be, over those estimated; each is as likely as the others.
+    """
     fpops_est = usual_fpops * rng.lognormvariate(0, 0.5)
-    job = Job(fpops_est, [])
+    job = Job(fpops_est, rng.choice(works) if len(works) > 1 else works[0], [])
     users: set[int] = set()
     nright = 0
     while nright < nreplicas and len(users) < 3 * nreplicas:
@@ -152,18 +199,20 @@ def make_job(
                 users.add(-len(users))  # few computers: do not look for ever
             continue
         users.add(computer.user_id)
-        report = make_report(rng, computer, kinds, fpops_est, fpops_est / usual_fpops)
+        report = make_report(rng, computer, kinds, fpops_est, fpops_est / usual_fpops, job.work)
         job.reports.append(report)
         nright += not report.has_failed
     return job
 
 
-def make_report(rng: Random, computer: Computer, kinds: Sequence[VersionKind], fpops_est: float, size: float) -> Report:
-    """A computer's report of a job of this ``size`` (1: the usual one)."""
+def make_report(
+    rng: Random, computer: Computer, kinds: Sequence[VersionKind], fpops_est: float, size: float, work: float = 1.0
+) -> Report:
+    """A computer's report of a job of this ``size`` (1: the usual one), and this ``work`` (1: as estimated)."""
     kind_index = rng.choice(computer.kinds(kinds))
     kind = kinds[kind_index]
     peak_flops = kind.avg_ncpus * computer.p_fpops + kind.gpu_usage * computer.gpu_flops
-    elapsed = fpops_est / (peak_flops * kind.efficiency * computer.efficiency) * rng.uniform(0.95, 1.05)
+    elapsed = fpops_est * work / (peak_flops * kind.efficiency * computer.efficiency) * rng.uniform(0.95, 1.05)
     busy = elapsed * min(kind.avg_ncpus, computer.ncpus) * 0.97
     computer.njobs += 1
     report = Report(computer, kind, None if computer.is_anonymous else kind_index, elapsed, busy, peak_flops)
@@ -174,8 +223,20 @@ def make_report(rng: Random, computer: Computer, kinds: Sequence[VersionKind], f
             report.elapsed_secs = 1e304
         case Cheat.WRONG:
             report.is_right = rng.random() < 0.5
-        case Cheat.CHERRY_PICK:
-            report.has_failed = size > CHERRY_PICKED_SIZE
         case Cheat.SLACK if computer.njobs % 10:
             report.elapsed_secs /= 100
+    if computer.cheat in PICKING:
+        _pick(report, max(size, work))
+    elif computer.failing_part and rng.random() < computer.failing_part:
+        report.ending = Ending.FAILED
     return report
+
+
+def _pick(report: Report, size: float) -> None:
+    cheat = report.computer.cheat
+    if cheat is Cheat.PICK_AND_EXAGGERATE:
+        report.peak_flops *= PICKED_EXAGGERATION
+    is_honest_now = cheat is Cheat.PICK_IN_TURNS and report.computer.njobs // TURN_JOBS % 2 == 1
+    if size > CHERRY_PICKED_SIZE and not is_honest_now:
+        report.ending = PICKING[cheat]
+        report.is_right = cheat is not Cheat.PICK_BY_OUTPUT

@@ -17,7 +17,7 @@ from credit.engine.decisions import decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.grants import due
 from credit.engine.normalisation import normalise
-from credit.engine.probation import count_error, count_invalid, count_sent
+from credit.engine.probation import count_ending, count_invalid, count_sent
 from credit.engine.rules import Rules, credit_of
 from credit.laboratory.population import (
     BOUND_FACTOR,
@@ -35,6 +35,8 @@ from credit.laboratory.population import (
 DAY_SECS: Final = 86_400.0
 FEEDER_SECS: Final = 600.0
 DELAY_BOUND_SECS: Final = 7 * DAY_SECS
+MOST_JOBS_PER_DAY: Final = 400
+"""More than computers ask for here."""
 ABSURD_SECS: Final = 1e9
 _NO_DAY: Final = date(1970, 1, 1)
 
@@ -45,7 +47,8 @@ class Setup:
 
     ``hosts``: computers, each of a volunteer of its own. ``jobs_per_host_day``: how quickly the stream flows.
     ``pass_jobs``: workunits of a validator pass. ``cheats``: which part of the computers cheats, and how; with
-    ``first_cheat`` the very first computer does, and no other.
+    ``first_cheat`` the very first computer does, and no other. ``works``: FLOPs of jobs over those estimated.
+    ``failing_part``: which part of their jobs honest computers fail. ``is_equal``: all are as efficient.
     """
 
     seed: int = 1
@@ -57,6 +60,9 @@ class Setup:
     anonymous_part: float = 0.0
     cheats: Cheats = field(default_factory=dict)
     first_cheat: Cheat = Cheat.NONE
+    works: Sequence[float] = (1.0,)
+    failing_part: float = 0.0
+    is_equal: bool = False
     jobs_per_host_day: float = 5.0
     pass_jobs: int = 20
 
@@ -67,7 +73,7 @@ class Outcome:
 
     ``granted`` and ``claimed`` are relative to the estimate. ``kind_index`` is its version's, None for a program of the
     volunteer's own. ``nth`` counts the host's results from 1. ``default`` is the default claim of the moment, and
-    ``is_absurd`` says whether an impossible run time was reported.
+    ``is_absurd`` says whether an impossible run time was reported. ``work``: the job's FLOPs over those estimated.
     """
 
     number: int
@@ -80,6 +86,7 @@ class Outcome:
     cheat: Cheat
     default: float
     is_absurd: bool
+    work: float = 1.0
 
 
 class Trial:
@@ -113,6 +120,9 @@ class Trial:
         made = make_computer(self.rng, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
         if setup.first_cheat is not Cheat.NONE and number == 0:
             made.cheat, made.is_anonymous = setup.first_cheat, False
+        made.failing_part = setup.failing_part
+        if setup.is_equal:
+            made.efficiency = 1.0
         return made
 
     def run(self, njobs: int) -> list[Outcome]:
@@ -132,16 +142,17 @@ class Trial:
 
     def _decide(self) -> None:
         setup, app = self.setup, self.app
-        job = make_job(self.rng, self.computers, setup.kinds, setup.nreplicas, USUAL_FPOPS)
+        job = make_job(self.rng, self.computers, setup.kinds, setup.nreplicas, USUAL_FPOPS, setup.works)
         workunit = WorkunitFacts(job.fpops_est, job.fpops_est * BOUND_FACTOR, setup.nreplicas, setup.nreplicas)
         valid: list[tuple[Report, ResultFacts]] = []
         for report in job.reports:
             facts = self._facts(report)
             record = facts.host_version
             assert record is not None
+            count_ending(record, report.ending, self.now, DELAY_BOUND_SECS, MOST_JOBS_PER_DAY, setup.rules)
             if report.has_failed:
-                count_error(record, self.now, DELAY_BOUND_SECS, setup.rules)
-            elif report.is_right:
+                continue
+            if report.is_right:
                 valid.append((report, facts))
             else:
                 count_invalid(record, setup.rules)
@@ -165,6 +176,7 @@ class Trial:
                     report.computer.cheat,
                     default,
                     report.elapsed_secs >= ABSURD_SECS,
+                    job.work,
                 )
             )
 
@@ -205,5 +217,6 @@ class Trial:
         for version in self.versions:
             if version.id in found.scales:
                 version.pfc_scale = found.scales[version.id]
+            version.is_counted = version.id in found.counted
         if found.min_avg_pfc is not None:
             self.app.min_avg_pfc = found.min_avg_pfc

@@ -17,6 +17,7 @@ from credit.models.work import (
     WORKUNIT_ERRORS,
     Batch,
     Result,
+    ResultPart,
     Workunit,
 )
 
@@ -43,6 +44,7 @@ __all__ = [
     "ProcessorType",
     "ReplicaRule",
     "Result",
+    "ResultPart",
     "RuleSet",
     "ServerState",
     "UserCredit",

@@ -49,7 +49,8 @@ CREDIT_SYSTEMS: Final = {
     CreditSystem.FIXED: "a fixed amount",
 }
 RULE_SETS: Final = {
-    RuleSet.PUBLISHED: "as published",
+    RuleSet.PUBLISHED: "as published, with its holes closed",
+    RuleSet.LETTER: "to the letter of the credit document",
     RuleSet.DEPLOYED: "as BOINC's own server computes",
 }
 REPLICA_RULES: Final = {
@@ -80,6 +81,21 @@ def _count(column: str, name: str, text: str) -> models.PositiveIntegerField[int
     )
 
 
+JOB_LIMITS: Final = {
+    "max_jobs_in_progress": (1, 10_000),
+    "max_gpu_jobs_in_progress": (0, 10_000),
+    "max_jobs_per_rpc": (1, 500),
+}
+"""An app's own limits of jobs; the ranges are those of the site's settings of these names."""
+
+
+def _job_limit(column: str, name: str) -> models.PositiveIntegerField[int | None, int | None]:
+    low, high = JOB_LIMITS[column]
+    return models.PositiveIntegerField(
+        name, null=True, blank=True, validators=[MinValueValidator(low), MaxValueValidator(high)]
+    )
+
+
 _APP_RANGES: Final = {
     "weight": (0, 1e6),
     "fixed_credit": (0, MAX_CREDIT),
@@ -89,6 +105,7 @@ _APP_RANGES: Final = {
     "comparison_tolerance": (0, 1),
     "comparison_absolute_tolerance": (0, 1e300),
     "max_jobs_per_day_init": (1, 100_000),
+    **JOB_LIMITS,
     **LIMITS,
 }
 _APP_CHOICES: Final[dict[str, type[StrEnum] | type[models.TextChoices]]] = {
@@ -199,8 +216,17 @@ class App(models.Model):
         default=100,
         validators=[MinValueValidator(1), MaxValueValidator(100_000)],
     )
+    max_jobs_in_progress = _job_limit("max_jobs_in_progress", "jobs at once, per processor")
+    max_gpu_jobs_in_progress = _job_limit("max_gpu_jobs_in_progress", "jobs at once, per GPU")
+    max_jobs_per_rpc = _job_limit("max_jobs_per_rpc", "jobs in one reply")
     adaptive_replication = models.BooleanField(
         "single results to reliable computers", default=False, help_text="Others' jobs are replicated all the same."
+    )
+    min_replication_chance = _limit(
+        "min_replication_chance",
+        "least chance of a second result",
+        "For single results. 10 valid results in a row and fewer are always replicated; then the chance falls as 10 / "
+        "their number, down to this: nothing else finds a computer that begins to make up outputs. Usually 0.05.",
     )
     one_result_per_user = models.BooleanField("one result of a workunit per volunteer", default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -260,6 +286,8 @@ class AppVersion(models.Model):
     pfc_n = models.BigIntegerField("samples", default=0, editable=False)
     pfc_avg = models.FloatField("average of PFC / estimate", null=True, blank=True, editable=False)
     pfc_scale = models.FloatField("factor", null=True, blank=True, editable=False)
+    # It goes on counting after it is withdrawn, until there are others to count (engine.normalisation).
+    is_counted = models.BooleanField("counts for the app's least average", default=False, editable=False)
     # The grants of its results: credit as in volunteers' totals, and the number of results
     total_credit = models.FloatField("credit granted in all", default=0, editable=False)
     ngranted = models.BigIntegerField("results granted", default=0, editable=False)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Final
+
 from django.db import models
 from django.db.models import CheckConstraint, Q
 
 from credit.models.common import MAX_STATISTIC, within
 from portal.models import Host, User
+
+# No time, and infinity, is beyond these.
+_FIRST: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+_LAST: Final = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 
 
 class Credit(models.Model):
@@ -36,9 +43,23 @@ class UserCredit(Credit):
 
 
 class HostCredit(Credit):
-    """What was granted to a computer."""
+    """What was granted to a computer, and up to when trickle-up messages were credited for its processors' time."""
 
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="credit")
+    # NULL: never (engine.partial.MachineTime)
+    cpus_credited_until = models.DateTimeField(null=True)
+    gpus_credited_until = models.DateTimeField(null=True)
+
+    class Meta(Credit.Meta):
+        constraints = [
+            *Credit.Meta.constraints,
+            *(
+                CheckConstraint(
+                    condition=Q(**{f"{name}__gte": _FIRST, f"{name}__lt": _LAST}), name=f"hostcredit_{name}_range"
+                )
+                for name in ("cpus_credited_until", "gpus_credited_until")
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.host}: {self.total_credit:.0f}"

@@ -16,12 +16,15 @@ from credit.engine.facts import ProcessorType
 from credit.engine.rules import MAX_CREDIT
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion
-from credit.models.common import SAFE_NAME
+from credit.models.claims import StoredClaim
+from credit.models.common import MAX_STATISTIC, SAFE_NAME, within
 from portal.models import Host, User
 
 MAX_FLOPS_COUNT: Final = 1e25
 """More FLOPs than a job may be estimated or bounded at: 3 million years at 100 GFLOPS."""
 MAX_RESULTS_PER_WORKUNIT: Final = 100
+MAX_INSTANCES: Final = 65_535
+"""More processors than a job may be given."""
 
 
 class Batch(models.Model):
@@ -188,7 +191,7 @@ VALIDATE_STATES: Final = {
 }
 
 
-class Result(models.Model):
+class Result(StoredClaim):
     """One replica of a workunit: its computer, what was reported, and why it was granted its credit."""
 
     workunit = models.ForeignKey(Workunit, models.CASCADE, related_name="results", db_index=False)
@@ -207,7 +210,11 @@ class Result(models.Model):
     app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, blank=True, db_index=False)
     processor_type = models.CharField(max_length=16, choices=PROCESSOR_TYPES, default=ProcessorType.CPU)
     peak_flops = models.FloatField("peak FLOPS of the devices used", null=True, blank=True)
+    # For the credit systems that count benchmark × CPU time; NULL: sent before it was kept
+    p_fpops = models.FloatField("benchmark of its computer when it was sent (FLOPS)", null=True, blank=True)
     projected_flops = models.FloatField("FLOPS that its run time was estimated from", null=True, blank=True)
+    # NULL: not sent yet, or sent before this was kept
+    ninstances = models.FloatField("processors of its type that it uses", null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)
 
@@ -234,20 +241,6 @@ class Result(models.Model):
     partial_elapsed_secs = models.FloatField(default=0)
     partial_credit = models.FloatField(default=0)
 
-    # The claim and what it was made of (engine.explanation)
-    claim_rule = models.SmallIntegerField(null=True, blank=True)
-    raw_pfc = models.FloatField(null=True, blank=True)
-    claimed_pfc = models.FloatField(null=True, blank=True)
-    claimed_credit = models.FloatField(null=True, blank=True)
-    is_approximate = models.BooleanField(null=True, blank=True)
-    version_scale = models.FloatField(null=True, blank=True)
-    host_scale = models.FloatField(null=True, blank=True)
-    on_probation = models.BooleanField(null=True, blank=True)
-    version_pfc_n = models.BigIntegerField(null=True, blank=True)
-    version_pfc_avg = models.FloatField(null=True, blank=True)
-    host_pfc_n = models.BigIntegerField(null=True, blank=True)
-    host_pfc_avg = models.FloatField(null=True, blank=True)
-    min_avg_pfc = models.FloatField(null=True, blank=True)
     grant_rule = models.SmallIntegerField(null=True, blank=True)
     granted_credit = models.FloatField(null=True, blank=True)
     granted_at = models.DateTimeField(null=True, blank=True)
@@ -288,6 +281,7 @@ class Result(models.Model):
                 condition=Q(partial_credit__gte=0, partial_credit__lte=MAX_CREDIT, partial_elapsed_secs__gte=0),
                 name="result_partial_credit_range",
             ),
+            within("result", "ninstances", 0, MAX_INSTANCES),
         ]
         indexes = [
             models.Index(fields=["workunit"], name="result_workunit"),
@@ -309,3 +303,38 @@ class Result(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ResultPart(StoredClaim):
+    """Credit for a part of a job, granted by a trickle-up message while it ran: the claim is of this part."""
+
+    result = models.ForeignKey(Result, models.CASCADE, related_name="parts", db_index=False)
+    granted_at = models.DateTimeField()
+    from_secs = models.FloatField("run time credited before (s)")
+    to_secs = models.FloatField("run time credited with it (s)")
+    credit = models.FloatField()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            # Each part goes on where another ended.
+            models.UniqueConstraint(fields=["result", "from_secs"], name="resultpart_result_from"),
+            CheckConstraint(
+                condition=Q(from_secs__gte=0, to_secs__gt=F("from_secs"), to_secs__lt=MAX_STATISTIC),
+                name="resultpart_secs_range",
+            ),
+            CheckConstraint(condition=Q(credit__gt=0, credit__lte=MAX_CREDIT), name="resultpart_credit_range"),
+            CheckConstraint(
+                condition=Q(
+                    claim_rule__isnull=False,
+                    raw_pfc__isnull=False,
+                    claimed_pfc__isnull=False,
+                    claimed_credit__isnull=False,
+                    is_approximate__isnull=False,
+                ),
+                name="resultpart_claim_is_there",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.result_id}: {self.from_secs:.0f} s to {self.to_secs:.0f} s"

@@ -39,14 +39,22 @@ class VersionRow:
     recent_credit: float = 0.0
 
     @property
+    def is_factor_set(self) -> bool:
+        """Whether the factor in force is the one that was set from outside."""
+        return self.version is not None and self.version.pfc_scale == self.version.cross_project_scale is not None
+
+    @property
     def type_label(self) -> str:
         return PROCESSOR_TYPES[ProcessorType(self.processor_type)]
 
 
 def read_apps() -> list[dict[str, Any]]:
-    """Apps in use, with the newest version's date. One statement."""
-    apps = App.objects.filter(is_deprecated=False).annotate(released_at=Max("versions__created_at"))
-    apps = apps.order_by("user_friendly_name", "pk")
+    """All apps, those in use first, with the newest version's date. One statement.
+
+    Tasks of finished apps link to them.
+    """
+    apps = App.objects.annotate(released_at=Max("versions__created_at"))
+    apps = apps.order_by("is_deprecated", "user_friendly_name", "pk")
     return [{"app": app, "released_at": app.released_at} for app in apps]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, grant_rule_of
-from credit.models import Result, Workunit
+from credit.engine.explanation import DEFAULT_RULES, ClaimRule, Explanation, Grant, GrantRule, grant_rule_of
+from credit.models import Result, ResultPart, Workunit
+from credit.models.claims import StoredClaim
 from credit.pages.explanation_texts import Step, claim_steps, grant_steps, used_elapsed_secs
 from credit.statistics.facts import workunit_facts
 
@@ -20,29 +22,59 @@ class StoredExplanation:
     is_approximate: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ExplainedPart:
+    """A part of a job that was credited while it ran, and the steps to its credit."""
+
+    part: ResultPart
+    steps: list[Step]
+
+
 def stored_explanation(result: Result) -> Explanation | None:
     """The claim as the validator stored it; None if none was made."""
     if result.claim_rule is None:
         return None
-    rule = ClaimRule(result.claim_rule)
-    return Explanation(
-        claim_rule=rule,
-        raw_pfc=result.raw_pfc,
-        claimed_pfc=result.claimed_pfc,
-        claimed_credit=result.claimed_credit,
-        is_approximate=bool(result.is_approximate),
-        version_scale=result.version_scale,
-        host_scale=result.host_scale,
-        on_probation=bool(result.on_probation),
-        version_pfc_n=result.version_pfc_n,
-        version_pfc_avg=result.version_pfc_avg,
-        host_pfc_n=result.host_pfc_n,
-        host_pfc_avg=result.host_pfc_avg,
-        min_avg_pfc=result.min_avg_pfc,
-        elapsed_secs=used_elapsed_secs(
-            rule, result.raw_pfc, result.peak_flops, result.elapsed_secs, result.partial_elapsed_secs
+    return _claim(
+        result,
+        used_elapsed_secs(
+            ClaimRule(result.claim_rule),
+            result.raw_pfc,
+            result.peak_flops,
+            result.elapsed_secs,
+            result.partial_elapsed_secs,
         ),
     )
+
+
+def _claim(stored: StoredClaim, elapsed_secs: float | None) -> Explanation:
+    assert stored.claim_rule is not None  # checked by the caller, or by the table
+    return Explanation(
+        claim_rule=ClaimRule(stored.claim_rule),
+        raw_pfc=stored.raw_pfc,
+        claimed_pfc=stored.claimed_pfc,
+        claimed_credit=stored.claimed_credit,
+        is_approximate=bool(stored.is_approximate),
+        version_scale=stored.version_scale,
+        host_scale=stored.host_scale,
+        on_probation=bool(stored.on_probation),
+        version_pfc_n=stored.version_pfc_n,
+        version_pfc_avg=stored.version_pfc_avg,
+        host_pfc_n=stored.host_pfc_n,
+        host_pfc_avg=stored.host_pfc_avg,
+        min_avg_pfc=stored.min_avg_pfc,
+        elapsed_secs=elapsed_secs,
+    )
+
+
+def explain_parts(parts: Iterable[ResultPart], workunit: Workunit) -> list[ExplainedPart]:
+    """What was credited while the job ran, and why."""
+    explained = []
+    for part in parts:
+        claim = _claim(part, part.to_secs - part.from_secs)
+        is_cut = part.credit < (claim.claimed_credit or 0.0) * (1 - 1e-12)
+        steps = claim_steps(claim, workunit_facts(workunit))
+        explained.append(ExplainedPart(part, steps + grant_steps(Grant(part.credit, GrantRule.PARTIAL, is_cut))))
+    return explained
 
 
 def explain(result: Result, workunit: Workunit) -> StoredExplanation | None:

@@ -36,6 +36,10 @@ DEFAULT_REASONS: Final = {
         "The reported run time is longer than the job was out. It was cut, and such a job claims no more than the "
         "default."
     ),
+    ClaimRule.UNSCALED_VERSION: (
+        "This version has no factor yet: too few of its jobs are known, and no older version had one. So the claim is "
+        "approximate."
+    ),
 }
 SCALE_REASONS: Final = {
     ClaimRule.VERSION_ONLY: (

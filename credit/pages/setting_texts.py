@@ -9,7 +9,14 @@ from typing import Final
 
 APP_TEXTS: Final = {
     "credit_system": "How a job's credit is computed. Statistics are kept whatever you choose, so you can change it.",
-    "rule_set": "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit.",
+    "rule_set": (
+        "The credit document leaves ways to gain credit without work; the first set closes them, the second has them. "
+        "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit."
+    ),
+    "host_scale_check": (
+        "Computers on probation get no more than their raw claim: against picking jobs to be credited for. Every job "
+        "that ends without a valid result begins a probation. Efficient computers that fail now and then lose a little."
+    ),
     "version_average": (
         "Represents a version when computers are compared. The median keeps a few computers that cheat from "
         "moving it; it needs computers with enough jobs each."
@@ -43,6 +50,17 @@ APP_TEXTS: Final = {
         "Multiplied with a computer's processors of the type. A crash takes one away, a success doubles the rest. "
         "From 1 to 100,000."
     ),
+    "max_jobs_in_progress": (
+        "Of this app, on a computer, for each of its processors; beside the site's limit over all apps "
+        "(MAX_JOBS_IN_PROGRESS). From 1 to 10,000; empty: the site's limit alone."
+    ),
+    "max_gpu_jobs_in_progress": (
+        "The same for each GPU (MAX_GPU_JOBS_IN_PROGRESS). From 0 to 10,000; empty: the site's limit alone."
+    ),
+    "max_jobs_per_rpc": (
+        "Of this app, sent to a computer at once; beside the site's limit over all apps (MAX_JOBS_PER_RPC). From 1 to "
+        "500; empty: the site's limit alone."
+    ),
     "one_result_per_user": "So no volunteer's results can confirm each other. Off only for tests with few computers.",
     "is_deprecated": (
         "Computers get no more jobs of it, and within an hour the waiting ones end as “could not be sent”."
@@ -50,12 +68,16 @@ APP_TEXTS: Final = {
     "is_non_cpu_intensive": "Its jobs run beside others, one on each computer.",
 }
 VERSION_TEXTS: Final = {
-    "is_deprecated": "It is sent no more, loses its factor, and counts no more when versions are compared.",
+    "is_deprecated": (
+        "It is sent no more. It keeps its factor, for jobs that are still out and for the next version; by the rules "
+        "to the letter it loses it."
+    ),
     "avg_ncpus": "Processors that a job keeps busy on average. Credit is computed from it. From 0 to 1,024.",
     "gpu_usage": "GPUs that a job keeps busy; may be a fraction. 0 for a CPU version, else above 0 and at most 64.",
     "min_gpu_ram_bytes": "Computers whose GPU has less memory do not get it. 0: any.",
     "cross_project_scale": (
-        "S(V), for apps that have GPU versions only: the factor that such versions have at other projects. It wins "
-        "over what is computed here. From 1e-06 to 1e+06; empty: none."
+        "S(V), for apps that have GPU versions only: the factor that such versions have at other projects. There it "
+        "wins over what is computed here; beside CPU versions it is not used. “Factor” below is the one in force. From "
+        "1e-06 to 1e+06; empty: none."
     ),
 }

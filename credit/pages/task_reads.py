@@ -21,6 +21,7 @@ from credit.models import (
     AppVersion,
     Outcome,
     Result,
+    ResultPart,
     ServerState,
     UserCredit,
     ValidateState,
@@ -31,6 +32,7 @@ from portal.models import Host, User
 
 PAGE_TASKS = 50
 MAX_REPLICAS_SHOWN = 100
+MAX_PARTS_SHOWN = 100
 
 _FAILED: Final = [Outcome.COULD_NOT_SEND, Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED]
 
@@ -151,7 +153,7 @@ def _listed(tasks: QuerySet[Result]) -> QuerySet[Result]:
 
 def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
     """The data of a task's page; None if it is not the user's own (operators may see each)."""
-    tasks = Result.objects.select_related("workunit", "app", "host", "app_version__platform", "app_version__app")
+    tasks = Result.objects.select_related("workunit__app", "app", "host", "app_version__platform", "app_version__app")
     if not user.is_staff:
         tasks = tasks.filter(user=user)
     task = tasks.filter(pk=pk).first()
@@ -163,7 +165,7 @@ def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | No
         "state": state_text(task, now),
         "exit_text": reason_text(task),
         "mine": task.user_id == user.pk,
-        "replicas": _replicas(task.workunit_id, user, now),
+        "replicas": _replicas(task.workunit, user, now),
     }
 
 
@@ -172,15 +174,32 @@ def read_workunit_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] 
     workunit = Workunit.objects.select_related("app", "batch").filter(pk=pk).first()
     if workunit is None:
         return None
-    replicas = _replicas(pk, user, now)
+    replicas = _replicas(workunit, user, now)
     if not (user.is_staff or any(row.mine for row in replicas)):
         return None
-    return {"workunit": workunit, "replicas": replicas, "errors": _errors(workunit)}
+    is_secret = _is_secret(workunit, user)
+    return {"workunit": workunit, "replicas": replicas, "errors": _errors(workunit), "is_secret": is_secret}
 
 
-def _replicas(workunit_id: int, user: User, now: dt.datetime) -> list[TaskRow]:
-    tasks = _listed(Result.objects.filter(workunit=workunit_id)).order_by("pk")[:MAX_REPLICAS_SHOWN]
-    return [TaskRow(task, state_text(task, now), task.user_id == user.pk) for task in tasks]
+def _is_secret(workunit: Workunit, user: User) -> bool:
+    """Whether the user must not know yet how many computers work on it.
+
+    Who knows which jobs are spot-checked could make up the outputs of the others.
+    """
+    is_decided = workunit.canonical_result_id is not None or workunit.error_mask != 0
+    return workunit.app.adaptive_replication and not is_decided and not user.is_staff
+
+
+def _replicas(workunit: Workunit, user: User, now: dt.datetime) -> list[TaskRow]:
+    tasks = _listed(Result.objects.filter(workunit=workunit)).order_by("pk")
+    if _is_secret(workunit, user):
+        tasks = tasks.filter(user=user)
+    return [TaskRow(task, state_text(task, now), task.user_id == user.pk) for task in tasks[:MAX_REPLICAS_SHOWN]]
+
+
+def read_parts(task: Result) -> list[ResultPart]:
+    """What was credited while it ran, the newest first."""
+    return list(task.parts.order_by("-pk")[:MAX_PARTS_SHOWN]) if task.partial_credit else []
 
 
 def _errors(workunit: Workunit) -> list[str]:

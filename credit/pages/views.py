@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from credit.models import App
 from credit.pages import app_reads, task_reads
-from credit.pages.explanation import explain
+from credit.pages.explanation import explain, explain_parts
 from portal.people.access import get_own_host, own_hosts, signed_in
 
 _MAX_ID = 2**63 - 1
@@ -60,6 +60,7 @@ def task(request: HttpRequest, pk: int) -> HttpResponse:
     if page is None:
         raise Http404("no such task")
     page["explanation"] = explain(page["task"], page["workunit"])
+    page["parts"] = explain_parts(task_reads.read_parts(page["task"]), page["workunit"])
     return render(request, "credit/task.html", page)
 
 

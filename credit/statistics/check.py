@@ -69,6 +69,9 @@ def _differences() -> Iterator[str]:
         cursor.execute(sql.WRONG_GRANTS)
         for result, fault in cursor.fetchall():
             yield f"result {result}: {fault}"
+        cursor.execute(sql.WRONG_PARTS)
+        for result, credit, parts in cursor.fetchall():
+            yield f"result {result}: its parts make {parts} credits, but it got {credit} while it ran"
         cursor.execute(sql.WRONG_CLAIMS, [[rule.value for rule in sorted(DEFAULT_RULES)]])
         for result, stored, computed in cursor.fetchall():
             yield f"result {result}: claimed {stored} FLOPs, but its numbers make {computed}"

@@ -41,6 +41,7 @@ def version_facts(version: AppVersion) -> VersionFacts:
         pfc_scale=version.pfc_scale,
         processor_type=version.processor_type,
         is_deprecated=version.is_deprecated,
+        is_counted=version.is_counted,
         cross_project_scale=version.cross_project_scale,
         platform_id=version.platform_id,
         plan_class=version.plan_class,

@@ -73,19 +73,22 @@ def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
 
 
 def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:
+    """The number of scales that moved. What counts is kept for the next run."""
     moved = []
+    nscales = 0
     for version in versions:
-        if version.pk not in found.scales:
-            continue
-        scale = found.scales[version.pk]
+        scale = found.scales.get(version.pk, version.pfc_scale)
+        is_counted = version.pk in found.counted if found.counted else version.is_counted
         if scale is not None and not 0 < scale < MAX_STATISTIC:
             log.error("feeder.impossible_scale", version=version.pk, scale=scale)
             scale = None
         if scale != version.pfc_scale:
-            version.pfc_scale = scale
+            nscales += 1
+        if (scale, is_counted) != (version.pfc_scale, version.is_counted):
+            version.pfc_scale, version.is_counted = scale, is_counted
             moved.append(version)
-    AppVersion.objects.bulk_update(moved, ["pfc_scale"])
-    return len(moved)
+    AppVersion.objects.bulk_update(moved, ["pfc_scale", "is_counted"])
+    return nscales
 
 
 def _take_snapshots(app: App, versions: Sequence[AppVersion], now: dt.datetime) -> int:

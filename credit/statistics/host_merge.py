@@ -55,5 +55,8 @@ def _join_credit(older_id: int, newer_id: int) -> None:
         )
     newer.expavg_at = at
     newer.total_credit += older.total_credit
+    # Both are of one machine, whose time is credited once.
+    for kind in ("cpus_credited_until", "gpus_credited_until"):
+        setattr(newer, kind, max(filter(None, (getattr(older, kind), getattr(newer, kind))), default=None))
     older.delete()
     newer.save()

@@ -1,4 +1,4 @@
-"""The statements of host records, of joining two records of a computer, and of check_credit."""
+"""The statements of host records, of old snapshots, of joining two records of a computer, and of check_credit."""
 
 from __future__ import annotations
 
@@ -55,6 +55,21 @@ HOST_MEDIANS: Final = """
 SELECT app_version_id, percentile_cont(0.5) WITHIN GROUP (ORDER BY pfc_avg)
   FROM credit_hostappversion WHERE app_version_id = ANY (%s) AND pfc_n >= %s AND pfc_avg > 0 GROUP BY app_version_id
 """
+
+# Deletes snapshots that a later one of the same UTC day follows, oldest first.
+_THIN: Final = """
+DELETE FROM {0} WHERE id IN (
+  SELECT s.id FROM {0} s
+   WHERE s.taken_at < %(before)s
+     AND EXISTS (SELECT 1 FROM {0} l
+                  WHERE l.{1} = s.{1} AND l.taken_at > s.taken_at
+                    AND l.taken_at < date_trunc('day', s.taken_at, 'UTC') + interval '1 day')
+   ORDER BY s.taken_at LIMIT %(limit)s)
+"""
+THIN_SNAPSHOTS: Final = (
+    _THIN.format("credit_appsnapshot", "app_id"),
+    _THIN.format("credit_appversionsnapshot", "app_version_id"),
+)
 
 # Two records of one computer are joined. Locks both by id, then the workunits of the older one's results by id, moves
 # the results, and locks both computers' (host, version) records by id.
@@ -126,6 +141,13 @@ SELECT r.id, CASE WHEN r.validate_state = {ValidateState.VALID.value}
              OR abs(r.granted_credit - w.canonical_credit) > {ROUNDED} * greatest(w.canonical_credit, 1)))
     OR (r.validate_state <> {ValidateState.VALID.value} AND r.granted_credit IS NOT NULL)
  ORDER BY 1
+"""
+# Of results whose parts are all kept: those before they were are not.
+WRONG_PARTS: Final = f"""
+SELECT r.id, r.partial_credit, p.credit
+  FROM (SELECT result_id, min(from_secs) AS begin, sum(credit) AS credit FROM credit_resultpart GROUP BY 1) p
+  JOIN credit_result r ON r.id = p.result_id
+ WHERE p.begin = 0 AND abs(p.credit - r.partial_credit) > {TOLERANCE} * greatest(r.partial_credit, 1) ORDER BY 1
 """
 WRONG_CLAIMS: Final = f"""
 WITH claimed AS (

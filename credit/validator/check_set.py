@@ -11,7 +11,16 @@ from django.db import DatabaseError, transaction
 from credit.engine.quorum import Equal, Verdict, check_late, check_set, check_too_late
 from credit.engine.states import ValidateState
 from credit.models import App, Comparison, Result
-from credit.validator.comparison import DIGEST_BYTES, ComparisonError, agree, comparer_of, delivered, needs_files
+from credit.validator.comparison import (
+    DIGEST_BYTES,
+    ComparisonError,
+    Delivered,
+    agree,
+    comparer_of,
+    delivered,
+    is_fit,
+    needs_files,
+)
 from credit.validator.reads import Results, Workunits
 
 
@@ -22,7 +31,10 @@ def _all_valid(count: int) -> Verdict:
 
 
 class SetChecker:
-    """Compares outputs workunit by workunit. ``faults``: by workunit id, why its outputs could not be compared."""
+    """Compares outputs workunit by workunit. ``faults``: by workunit id, why its outputs could not be compared.
+
+    ``outliers``: ids of results whose run time the project's function calls an outlier.
+    """
 
     def __init__(self, app: App, workunits: Workunits, results: Results) -> None:
         self.quorums = workunits.min_quorum.tolist()
@@ -32,6 +44,7 @@ class SetChecker:
         # Bytes of another length are no digest, and equal nothing.
         self.digests = [d if d is not None and len(d) == DIGEST_BYTES else None for d in results.digest]
         self.faults: dict[int, str] = {}
+        self.outliers: set[int] = set()
         # A project's function may use the database, and fail there, without harm to the pass.
         self.guard: Any = transaction.atomic if app.comparison == Comparison.CUSTOM else nullcontext
         self.reads_files = needs_files(app)
@@ -62,11 +75,19 @@ class SetChecker:
         here = self.delivered[begin:end]
         try:
             with self.guard():
-                return self._check(number, begin, end, lambda one, other: agree(self.comparer, here[one], here[other]))
+                return self._check(number, begin, end, lambda one, other: self._agree(here[one], here[other]))
         except (ComparisonError, DatabaseError) as error:
             # DatabaseError: a project's function hid a failure of the database.
             self.faults[self.workunit_ids[number]] = str(error)
             return None
+
+    def _agree(self, one: Delivered, other: Delivered) -> bool:
+        if one is not other:
+            return agree(self.comparer, one, other)
+        fit, is_outlier = is_fit(self.comparer, one)
+        if is_outlier:
+            self.outliers.add(one.result_id)
+        return fit
 
     def _check(self, number: int, begin: int, end: int, equal: Equal) -> Verdict:
         canonical = self.canonical_ids[number]

@@ -64,13 +64,19 @@ class Delivered:
     outputs: tuple[Output, ...]
 
 
+RUNTIME_OUTLIER: Final = "runtime outlier"
+"""What a project's function may return about a result that is compared with itself: it is fit, but its run time says
+nothing about others', as of a job that ended early. It gives no samples."""
+
+
 class Comparer(Protocol):
     """Whether two results agree. Asked about one and the same, it says whether that result is fit at all.
 
-    A project's function has this form too. It may raise `UnfitOutputError` about a result compared with itself.
+    A project's function has this form too. About a result compared with itself it may raise `UnfitOutputError`, or
+    return `RUNTIME_OUTLIER`.
     """
 
-    def __call__(self, first: Delivered, second: Delivered) -> bool: ...
+    def __call__(self, first: Delivered, second: Delivered) -> bool | str: ...
 
 
 def comparer_of(app: App) -> Comparer:
@@ -109,8 +115,19 @@ def _output(file: Any, place: int) -> Output | None:
 
 def agree(comparer: Comparer, first: Delivered, second: Delivered) -> bool:
     """Whether two results agree by this comparison; ComparisonError if that cannot be found out."""
+    return bool(_compare(comparer, first, second))
+
+
+def is_fit(comparer: Comparer, result: Delivered) -> tuple[bool, bool]:
+    """Whether a result is fit to be compared, and whether its run time is an outlier."""
+    said = _compare(comparer, result, result)
+    return bool(said), isinstance(said, str) and said == RUNTIME_OUTLIER
+
+
+def _compare(comparer: Comparer, first: Delivered, second: Delivered) -> bool | str:
     try:
-        return bool(comparer(first, second))
+        said = comparer(first, second)
+        return said if isinstance(said, str) else bool(said)
     except UnfitOutputError:
         return False
     except ComparisonError:

@@ -1,31 +1,49 @@
 """Grants credit for a part of a job that still runs, as a trickle-up message asks (credit document, "Peak FLOP Count").
 
-The grants stay with the result (``partial_elapsed_secs``, ``partial_credit``); the final report brings the rest.
-It is one transaction. Locks are taken in the project server's order: result, volunteer and computer, version.
+The grants stay with the result (``partial_elapsed_secs``, ``partial_credit``), each with its explanation
+(`ResultPart`); the final report brings the rest. It is one transaction. Locks are taken in the project server's order:
+result, volunteer and computer, version.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from typing import Final
 
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Min
 
-from credit.engine.facts import ResultFacts
-from credit.engine.partial import claim_partial
+from credit.engine.facts import ProcessorType, ResultFacts
+from credit.engine.flops import cut
+from credit.engine.partial import MachineTime, PartialClaim, claim_partial
 from credit.engine.recent_credit import add_credit
 from credit.engine.rules import Rules
-from credit.models import AppVersion, HostAppVersion, HostCredit, Result, ServerState, UserCredit, VersionAverage
+from credit.models import (
+    AppVersion,
+    HostAppVersion,
+    HostCredit,
+    Result,
+    ResultPart,
+    ServerState,
+    UserCredit,
+    VersionAverage,
+)
+from credit.models.claims import StoredClaim
 from credit.statistics.facts import app_facts, record_facts, rules_of, version_facts, workunit_facts
 from credit.statistics.host_records import create_missing, use_medians
+from portal.models import Host
 
 _Account = UserCredit | HostCredit | AppVersion
+_CLAIM_COLUMNS: Final = [field.name for field in StoredClaim._meta.get_fields()]
 
 
 def grant_part(result_id: int, elapsed_secs: float, now: dt.datetime) -> float:
     """Grant credit for what is new in a run time of ``elapsed_secs`` so far. Returns the credit, 0 if none is due.
 
-    Nothing is due for a job that is not in progress, for a run time that was credited, where the claim would be the
-    default, and in credit systems that count at the end. Safe to repeat.
+    Nothing is due for a job that is not in progress, for a run time that was credited, for more than the computer's
+    processors can have done for all its jobs, where the claim would be the default or approximate, and in credit
+    systems that count at the end. Safe to repeat.
     """
     with transaction.atomic():
         result = (
@@ -35,15 +53,54 @@ def grant_part(result_id: int, elapsed_secs: float, now: dt.datetime) -> float:
         )
         if result.server_state != ServerState.IN_PROGRESS or result.host is None or result.sent_at is None:
             return 0.0
-        app, workunit = app_facts(result.app), result.workunit
-        part = claim_partial(app, workunit_facts(workunit), _facts(result, now), elapsed_secs, now.timestamp())
+        users, host = _lock_accounts(result, result.host)
+        machine = _machine_time(result, result.host, host)
+        app, workunit = app_facts(result.app), workunit_facts(result.workunit)
+        part = claim_partial(app, workunit, _facts(result, now), machine, elapsed_secs, now.timestamp())
         if part is None or not part.grant.credit:
             return 0.0
-        result.partial_elapsed_secs = part.credited_elapsed_secs
-        result.partial_credit += part.grant.credit
-        result.save(update_fields=["partial_elapsed_secs", "partial_credit"])
-        _credit(result, part.grant.credit, now, rules_of(result.app))
+        setattr(host, _credited_until(result), dt.datetime.fromtimestamp(part.machine_credited_until, dt.UTC))
+        host.save(update_fields=[_credited_until(result)])
+        _keep(result, part, now)
+        _credit([*users, host], result, part.grant.credit, now, app.rules)
         return part.grant.credit
+
+
+def _lock_accounts(result: Result, host: Host) -> tuple[list[UserCredit], HostCredit]:
+    users = [result.user_id] if result.user_id is not None else []
+    create_missing(result.app_id, [], users, [host.pk])
+    locked = list(UserCredit.objects.select_for_update(no_key=True).filter(user_id__in=users))
+    return locked, HostCredit.objects.select_for_update(no_key=True).get(host=host)
+
+
+def _credited_until(result: Result) -> str:
+    """The column of `HostCredit` for the kind of processor that the job runs on."""
+    return "cpus_credited_until" if result.processor_type == ProcessorType.CPU else "gpus_credited_until"
+
+
+def _machine_time(result: Result, host: Host, credit: HostCredit) -> MachineTime:
+    if result.processor_type == ProcessorType.CPU:
+        ninstances = cut(host.ncpus, settings.AM_MAX_NCPUS)
+    else:
+        gpus = sum(cut(float(gpu.get("count") or 0), settings.AM_MAX_GPUS) for gpu in host.coprocs)
+        ninstances = cut(gpus, settings.AM_MAX_GPUS)
+    in_progress = Result.objects.filter(host=host, server_state=ServerState.IN_PROGRESS)
+    first_sent_at = in_progress.aggregate(first=Min("sent_at"))["first"]
+    until = getattr(credit, _credited_until(result))
+    return MachineTime(
+        ninstances or 1.0,
+        _used(result) or 1.0,
+        until.timestamp() if until is not None else None,
+        first_sent_at.timestamp(),
+    )
+
+
+def _used(result: Result) -> float | None:
+    """How many instances the job was given; of one that was sent before this was kept, as its version says."""
+    if result.ninstances is not None or result.app_version is None:
+        return result.ninstances
+    is_cpu = result.processor_type == ProcessorType.CPU
+    return result.app_version.avg_ncpus if is_cpu else result.app_version.gpu_usage
 
 
 def _facts(result: Result, now: dt.datetime) -> ResultFacts:
@@ -68,17 +125,27 @@ def _facts(result: Result, now: dt.datetime) -> ResultFacts:
     )
 
 
-def _credit(result: Result, credit: float, now: dt.datetime, rules: Rules) -> None:
+def _keep(result: Result, part: PartialClaim, now: dt.datetime) -> None:
+    """Add the part to the result, with the claim that explains it."""
+    ResultPart.objects.create(
+        result=result,
+        granted_at=now,
+        from_secs=result.partial_elapsed_secs,
+        to_secs=part.credited_elapsed_secs,
+        credit=part.grant.credit,
+        **{name: getattr(part.claim, name) for name in _CLAIM_COLUMNS},
+    )
+    result.partial_elapsed_secs = part.credited_elapsed_secs
+    result.partial_credit += part.grant.credit
+    result.save(update_fields=["partial_elapsed_secs", "partial_credit"])
+
+
+def _credit(
+    locked: list[UserCredit | HostCredit], result: Result, credit: float, now: dt.datetime, rules: Rules
+) -> None:
     """Add it to the granted credit of the volunteer, the computer and the version."""
-    users = [result.user_id] if result.user_id is not None else []
-    hosts = [result.host_id] if result.host_id is not None else []
     versions = [result.app_version_id] if result.app_version_id is not None else []
-    create_missing(result.app_id, [], users, hosts)
-    accounts: list[_Account] = [
-        *UserCredit.objects.select_for_update(no_key=True).filter(user_id__in=users),
-        *HostCredit.objects.select_for_update(no_key=True).filter(host_id__in=hosts),
-        *AppVersion.objects.select_for_update(no_key=True).filter(pk__in=versions),
-    ]
+    accounts: list[_Account] = [*locked, *AppVersion.objects.select_for_update(no_key=True).filter(pk__in=versions)]
     assert result.sent_at is not None  # checked by the caller
     for account in accounts:
         at = account.expavg_at.timestamp() if account.expavg_at else None

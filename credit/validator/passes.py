@@ -19,14 +19,17 @@ import numpy as np
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Greatest, Least
 
 from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
 from credit.engine.grants import due
+from credit.engine.probation import is_odd
 from credit.engine.quorum import Verdict
 from credit.engine.states import Outcome, ValidateState
-from credit.models import App, AppVersion, Result, VersionAverage, Workunit
+from credit.models import MAX_RESULTS_PER_WORKUNIT, App, AppVersion, Result, VersionAverage, Workunit
 from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
 from credit.validator import sql, writes
@@ -66,7 +69,9 @@ _LONGEST_FAULT: Final = 500
 
 @dataclass(slots=True)
 class PassReport:
-    """The outcome of a pass. ``nfaults``: workunits whose outputs could not be compared; they are tried again later."""
+    """The outcome of a pass. ``nfaults``: workunits whose outputs could not be compared; they are tried again later.
+    ``nodd``: single results that another has to confirm.
+    """
 
     nworkunits: int = 0
     ndecided: int = 0
@@ -74,6 +79,7 @@ class PassReport:
     ninvalid: int = 0
     ninconclusive: int = 0
     nfaults: int = 0
+    nodd: int = 0
     credit: float = 0.0
 
     @property
@@ -182,6 +188,7 @@ class _Pass:
         self.facts: list[ResultFacts] = []
         self.granted: list[int] = []
         self.due: list[float] = []
+        self.odd: list[int] = []
 
     def run(self, limit: int) -> PassReport:
         with connection.cursor() as cursor:
@@ -217,7 +224,10 @@ class _Pass:
         for number, record in zip(place.tolist(), self.locked, strict=True):
             self.records[number - 1] = record
         benchmarks = dict(zip(self.hosts.id.tolist(), p_fpops.tolist(), strict=True))
-        self.p_fpops = [benchmarks.get(host, np.nan) for host in results.host_id.tolist()]
+        self.p_fpops = [
+            benchmarks.get(host, np.nan) if sent_with != sent_with else sent_with
+            for host, sent_with in zip(results.host_id.tolist(), results.p_fpops.tolist(), strict=True)
+        ]
 
     def read_app(self) -> None:
         self.app = App.objects.get(pk=self.app_id)
@@ -233,8 +243,29 @@ class _Pass:
         checker = SetChecker(self.app, workunits, results)
         verdicts = [checker.verdict(n, a, b) for n, (a, b) in enumerate(zip(self.begins, self.ends, strict=True))]
         self.faults = checker.faults
-        self.report.nfaults = len(self.faults)
+        self.outliers = sorted(checker.outliers)
+        if self.outliers:
+            results.is_runtime_outlier = results.is_runtime_outlier | np.isin(results.id, self.outliers)
+        if self.app.adaptive_replication:
+            self.look_again(workunits, results, verdicts)
+        self.report.nfaults, self.report.nodd = len(self.faults), len(self.odd)
         return verdicts
+
+    def look_again(self, workunits: Workunits, results: Results, verdicts: list[Verdict | None]) -> None:
+        """Leaves out single results that another has to confirm."""
+        rules = self.app_facts.rules
+        single = (workunits.min_quorum == 1) & (workunits.canonical_id == 0)
+        for number in np.flatnonzero(single).tolist():
+            begin, verdict = self.begins[number], verdicts[number]
+            if self.ends[number] - begin != 1 or verdict is None or verdict.states[0] != _VALID:
+                continue
+            pfc = float(results.elapsed_secs[begin]) * float(results.peak_flops[begin])
+            sample = pfc / float(workunits.fpops_est[number])
+            version = self.versions.get(int(results.version_id[begin]))
+            record = self.records[int(self.places[begin])]
+            if is_odd(sample, record, None if version is None else version.pfc, rules):
+                self.odd.append(int(workunits.id[number]))
+                verdicts[number] = None
 
     def write(self, workunits: Workunits, results: Results, verdicts: Sequence[Verdict | None]) -> None:
         statements = (
@@ -371,10 +402,20 @@ class _Pass:
         self.due += [due(decision.grant, self.facts[place]) for place in places]
 
     def write_faults(self, results: Results, verdicts: Sequence[Verdict | None]) -> None:
-        """The rare cases: comparisons that failed, and results that failed their own check."""
+        """The rare cases: comparisons that failed, and results that are unfit, outliers or to be confirmed."""
         for fault, ids in _by_fault(self.faults).items():
             _queue_for_retry(ids, fault, self.at)
             log.error("validator.comparison_failed", app=self.app.name, workunits=len(ids), fault=fault)
+        if self.outliers:
+            Result.objects.filter(pk__in=self.outliers).update(is_runtime_outlier=True)
+        if self.odd:
+            # The transitioner makes the second result.
+            Workunit.objects.filter(pk__in=self.odd).update(
+                need_validate=False,
+                transition_at=self.at,
+                **{name: Greatest(name, 2) for name in ("min_quorum", "target_nresults", "max_success_results")},
+                max_total_results=Greatest("max_total_results", Least(_nresults() + 1, MAX_RESULTS_PER_WORKUNIT)),
+            )
         unfit = [
             int(results.id[self.begins[number] + place])
             for number, verdict in enumerate(verdicts)
@@ -385,6 +426,12 @@ class _Pass:
             Result.objects.filter(pk__in=unfit).update(
                 outcome=Outcome.VALIDATE_ERROR, validate_state=ValidateState.INIT
             )
+
+
+def _nresults() -> Subquery:
+    """How many results a workunit has, of whatever state."""
+    results = Result.objects.filter(workunit=OuterRef("pk")).order_by().values("workunit")
+    return Subquery(results.annotate(count=Count("pk")).values("count"))
 
 
 def _by_fault(faults: dict[int, str]) -> dict[str, list[int]]:

@@ -52,6 +52,7 @@ class Results:
     fpops_cumulative: Column
     fpops_per_cpu_sec: Column
     is_runtime_outlier: Column
+    p_fpops: Column
     partial_elapsed_secs: Column
     partial_credit: Column
     digest: list[bytes | None] = field(kw_only=True)
@@ -75,7 +76,8 @@ def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
 
 
 _RESULT_TYPES: Final = (
-    "int8 int8 int8 int8 int8 int2 int2 float8 timestamptz timestamptz float8 float8 float8 float8 bool float8 float8"
+    "int8 int8 int8 int8 int8 int2 int2 float8 timestamptz timestamptz float8 float8 float8 float8 bool float8"
+    " float8 float8"
 )
 
 
@@ -106,7 +108,7 @@ def lock_users(ids: Column) -> Accounts:
 
 
 def lock_hosts(ids: Column) -> tuple[Accounts, Column]:
-    """Their credit, and the benchmark of each (FLOPS)."""
+    """Their credit, and the benchmark of each (FLOPS), for jobs that were sent before theirs was kept."""
     *account, p_fpops = _decoded(sql.LOCK_HOSTS.run(ids), "int8 float8 float8 timestamptz float8")
     return Accounts(*account), p_fpops
 

@@ -42,8 +42,8 @@ READ_RESULTS: Final = Statement(
        array_agg(coalesce(peak_flops, 'NaN')), array_agg(coalesce(sent_at, received_at)), array_agg(received_at),
        array_agg(coalesce(elapsed_secs, 'NaN')), array_agg(coalesce(cpu_secs, 'NaN')),
        array_agg(coalesce(fpops_cumulative, 'NaN')), array_agg(coalesce(fpops_per_cpu_sec, 'NaN')),
-       array_agg(is_runtime_outlier), array_agg(partial_elapsed_secs), array_agg(partial_credit),
-       array_agg(output_digest)
+       array_agg(is_runtime_outlier), array_agg(coalesce(p_fpops, 'NaN')),
+       array_agg(partial_elapsed_secs), array_agg(partial_credit), array_agg(output_digest)
   FROM credit_result
  WHERE workunit_id = ANY ($1) AND outcome = {Outcome.SUCCESS.value}
    AND validate_state IN ({_UNDECIDED_OR_VALID})""",

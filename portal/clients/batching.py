@@ -199,7 +199,8 @@ class Batcher:
         self._thread_ended = thread_ended
         self._calls = threading.BoundedSemaphore(MAX_CALLS)
         self._held: dict[Hashable, asyncio.Future[None]] = {}
-        self._shared: dict[Hashable, asyncio.Future[Any]] = {}
+        self._shared: dict[Hashable, asyncio.Task[Any]] = {}
+        self._checking: asyncio.Task[None] | None = None
         self._is_open = False
 
     def _make_pool(self, size: int) -> Pool:
@@ -266,20 +267,36 @@ class Batcher:
         """A connection for a query or transaction that is done separately."""
         try:
             async with self._pool.connection() as connection:
-                yield connection
+                try:
+                    yield connection
+                except _STATEMENT_IS_STALE:
+                    await connection.close()
+                    raise
+                finally:
+                    if connection.closed:
+                        # It was lost, for instance by a restart of the database, and so may be others.
+                        await self._check_pool()
         except TooManyRequests:
             raise Busy from None
+
+    async def _check_pool(self) -> None:
+        """Let the pool replace the connections that are lost."""
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.get_running_loop().create_task(self._pool.check())
+        # Shielded: psycopg's check takes a cancellation for a connection's fault, and goes on.
+        await asyncio.shield(self._checking)
 
     async def _do_apart(self, query: Query) -> Any:
         async with self._apart() as connection:
             try:
                 return await _execute_apart(connection, query)
+            except _STATEMENT_IS_STALE:
+                await connection.close()
             except psycopg.OperationalError:
                 if not connection.closed:
                     raise
-        # The connection was lost, for instance by a restart of the database, and so may be others. The query may have
-        # been carried out already: use cases notice that, as they do when a client repeats a request.
-        await self._pool.check()
+        # A query whose connection was lost may have been carried out: use cases notice that, as they do when a client
+        # repeats a request.
         async with self._apart() as connection:
             return await _execute_apart(connection, query)
 
@@ -314,17 +331,27 @@ class Batcher:
             if self._held.get(key) is mine:
                 del self._held[key]
 
-        held[key] = release
         if before is not None:
-            await asyncio.shield(before)
+            try:
+                await asyncio.shield(before)
+            except asyncio.CancelledError:
+                # The next request must still wait for the one before.
+                before.add_done_callback(lambda _: release())
+                raise
+        held[key] = release
 
     async def _share(self, key: Hashable, make: Callable[[], Steps[Any]]) -> Any:
         if key not in self._shared:
             task = asyncio.get_running_loop().create_task(self.run(make()))
             self._shared[key] = task
-            task.add_done_callback(lambda _: self._shared.pop(key))
+            task.add_done_callback(partial(self._forget_shared, key))
         # Shielded: a request that is cancelled must not end it for the others.
         return await asyncio.shield(self._shared[key])
+
+    def _forget_shared(self, key: Hashable, task: asyncio.Task[Any]) -> None:
+        del self._shared[key]
+        if not task.cancelled():
+            task.exception()  # otherwise asyncio logs it as lost if all requests that waited for it were cancelled
 
 
 async def _drive(steps: Steps[Found], get: Callable[[Any], Awaitable[Any]]) -> Found:

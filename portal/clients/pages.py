@@ -6,6 +6,7 @@ servers of their own (docs/how-to/deploy.md).
 
 from __future__ import annotations
 
+from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
 
@@ -14,11 +15,14 @@ from a2wsgi import WSGIMiddleware
 from portal.clients.bodies import Body, CutOff, MemoryLimit, Message, Receive, Scope, Send, TooSlow
 
 THREADS: Final = 16
+BUSY: Final = b"The site is busy. Please try again in a minute.\n"
 MAX_WAITING: Final = 500
 """Requests that are being answered or wait for a thread, at most."""
 MAX_BODY_NBYTES: Final = 64 * 1024 * 1024
 MAX_BODIES_NBYTES: Final = 64 * 1024 * 1024
 """What all bodies that are not in files yet may take together, not counting short ones."""
+MAX_FILES_NBYTES: Final = 1024 * 1024 * 1024
+"""The total size of all bodies, in files or not."""
 _IN_MEMORY_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 256 * 1024
 
@@ -30,20 +34,26 @@ class Pages:
         self._site: Any = WSGIMiddleware(django, workers=THREADS)
         self._body_secs = body_secs
         self._memory = MemoryLimit(MAX_BODIES_NBYTES)
+        self._nbytes_in_files = 0
         self._nunder_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
-            if not await self._read(scope, receive, send, file):
-                return
-            if self._nunder_way >= MAX_WAITING:
-                await _refuse(send, 503, b"The site is busy. Please try again in a minute.\n")
-                return
-            self._nunder_way += 1
             try:
-                await self._site(scope, _replay(file, receive), send)
+                if await self._read(scope, receive, send, file):
+                    await self._answer(scope, _replay(file, receive), send)
             finally:
-                self._nunder_way -= 1
+                self._nbytes_in_files -= file.seek(0, SEEK_END)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._nunder_way >= MAX_WAITING:
+            await _refuse(send, 503, BUSY)
+            return
+        self._nunder_way += 1
+        try:
+            await self._site(scope, receive, send)
+        finally:
+            self._nunder_way -= 1
 
     async def _read(self, scope: Scope, receive: Receive, send: Send, file: IO[bytes]) -> bool:
         """Whether the body is in the file now; else the request has been refused."""
@@ -60,7 +70,11 @@ class Pages:
         try:
             with Body(receive, length, self._body_secs, self._memory) as body:
                 while part := await body.next_part(_PART_BYTES):
+                    if self._nbytes_in_files + len(part) > MAX_FILES_NBYTES:
+                        await _refuse(send, 503, BUSY)
+                        return False
                     file.write(part)
+                    self._nbytes_in_files += len(part)
         except TooSlow:
             await _refuse(send, 408, b"The request came too slowly.\n")
             return False

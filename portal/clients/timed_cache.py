@@ -43,7 +43,12 @@ class TimedCache(Generic[Value]):
             return kept.value
         self._being_renewed = kept
         # The number keeps a request that comes after a change from getting a value read before it.
-        found: Value = yield Once((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
+        try:
+            found: Value = yield Once((self._name, self._nforgotten), lambda: in_thread(self._read_again, kept))
+        except Exception:
+            # Of any kind: there may have been no thread to read it.
+            self._being_renewed = None
+            raise
         return found
 
     def current(self) -> Value:

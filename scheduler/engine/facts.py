@@ -25,7 +25,8 @@ class RecordKey(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class AppFacts:
     """An app. ``typical_fpops``: of a job that waits now, None if none does; ``is_non_cpu_intensive``: a computer has
-    one job of it at a time, beside all others.
+    one job of it at a time, beside all others. Its own limits of jobs (at once for each processor and each GPU, and in
+    one reply) are None where only the site's count.
     """
 
     id: int
@@ -36,6 +37,9 @@ class AppFacts:
     is_adaptive: bool = False
     one_result_per_user: bool = True
     is_non_cpu_intensive: bool = False
+    max_jobs_in_progress: int | None = None
+    max_gpu_jobs_in_progress: int | None = None
+    max_jobs_per_rpc: int | None = None
     typical_fpops: float | None = None
     # Ids of jobs of the highest priority that wait: first and last
     first_id: int = 0

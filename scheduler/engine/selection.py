@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
 from credit.engine import probation
+from credit.engine.facts import HostVersionFacts
 from scheduler.engine import versions
 from scheduler.engine.facts import AppFacts, Choice, Computer, Job, RecordKey, Records
 from scheduler.engine.needs import Needs
@@ -22,7 +24,7 @@ from scheduler.engine.versions import Choices
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Jobs at once for each processor and each GPU, and jobs in one reply."""
+    """Jobs at once for each processor and each GPU, and jobs in one reply: of all apps together."""
 
     max_jobs_in_progress: int
     max_gpu_jobs_in_progress: int
@@ -31,7 +33,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A job of the reply. ``must_replicate``: it was meant to be a single one, and this computer is not trusted yet."""
+    """A job of the reply. ``must_replicate``: it was meant to be a single one, but this computer is not trusted yet, or
+    is spot-checked.
+    """
 
     job: Job
     choice: Choice
@@ -42,8 +46,7 @@ class Sent:
 class Selection:
     """The jobs of a reply, while they are selected.
 
-    ``in_progress``: how many jobs the computer has, on CPUs (False) and on GPUs (True). ``busy_apps``: apps of which it
-    has or gets some.
+    ``in_progress``: how many jobs of an app the computer has or gets, on CPUs (False) and on GPUs (True).
     """
 
     needs: Needs
@@ -53,21 +56,39 @@ class Selection:
     records: Records
     limits: Limits
     today: dt.date
-    in_progress: dict[bool, int]
+    in_progress: Counter[tuple[int, bool]]
     disk_bytes: float | None = None
     sent: list[Sent] = field(default_factory=list)
     reasons: set[Reason] = field(default_factory=set)
     workunits: set[int] = field(default_factory=set)
     sent_by_key: dict[RecordKey, int] = field(default_factory=dict)
-    busy_apps: set[int] = field(default_factory=set)
+    draw: random.Random = field(default_factory=random.Random)
 
     def room(self, processor_type: str) -> int:
         """How many more jobs of this type the computer may have now."""
         is_gpu = processor_type != CPU
-        most = self.limits.max_jobs_in_progress * self.computer.ncpus
-        if is_gpu:
-            most = self.limits.max_gpu_jobs_in_progress * sum(gpu.count for gpu in self.computer.gpus.values())
-        return max(0, min(most - self.in_progress.get(is_gpu, 0), self.limits.max_jobs_per_rpc - len(self.sent)))
+        limits = self.limits
+        most = self._instances(is_gpu) * (limits.max_gpu_jobs_in_progress if is_gpu else limits.max_jobs_in_progress)
+        njobs = sum(count for (_, on_gpu), count in self.in_progress.items() if on_gpu == is_gpu)
+        return max(0, min(most - njobs, limits.max_jobs_per_rpc - len(self.sent)))
+
+    def room_of_app(self, app: AppFacts, processor_type: str) -> int:
+        """How many of these may be of this app."""
+        is_gpu = processor_type != CPU
+        room = self.room(processor_type)
+        each = app.max_gpu_jobs_in_progress if is_gpu else app.max_jobs_in_progress
+        if each is not None:
+            room = min(room, each * self._instances(is_gpu) - self.in_progress[app.id, is_gpu])
+        if app.max_jobs_per_rpc is not None:
+            room = min(room, app.max_jobs_per_rpc - sum(sent.job.app_id == app.id for sent in self.sent))
+        return max(0, room)
+
+    def is_busy_with(self, app: AppFacts) -> bool:
+        """Whether the computer has or gets a job of the app."""
+        return any(self.in_progress[app.id, on_gpu] for on_gpu in (False, True))
+
+    def _instances(self, is_gpu: bool) -> int:
+        return sum(gpu.count for gpu in self.computer.gpus.values()) if is_gpu else self.computer.ncpus
 
     def offer(self, job: Job) -> bool:
         """Add the job to the reply, on the fastest of the versions whose processors still want work; False if not."""
@@ -86,7 +107,7 @@ class Selection:
 
     def _unsuitable(self, job: Job, choice: Choice, app: AppFacts) -> Reason | None:
         ram, disk = self.computer.ram_bytes, self.disk_bytes
-        if not self.room(choice.processor_type) or (app.is_non_cpu_intensive and app.id in self.busy_apps):
+        if not self.room_of_app(app, choice.processor_type) or (app.is_non_cpu_intensive and self.is_busy_with(app)):
             return Reason.IN_PROGRESS
         left = versions.jobs_left(app, self.records.get(choice.key), self.computer, choice.processor_type, self.today)
         if left <= self.sent_by_key.get(choice.key, 0):
@@ -101,18 +122,19 @@ class Selection:
 
     def _add(self, job: Job, choice: Choice, app: AppFacts) -> None:
         is_single = app.is_adaptive and job.min_quorum == 1
-        replicate = is_single and probation.must_replicate(self.records.get(choice.key), app.rules)
+        replicate = is_single and self._is_checked(self.records.get(choice.key), app)
         self.count(job, choice)
         self.sent_by_key[choice.key] = self.sent_by_key.get(choice.key, 0) + 1
         self.sent.append(Sent(job, choice, replicate))
+
+    def _is_checked(self, record: HostVersionFacts | None, app: AppFacts) -> bool:
+        return self.draw.random() < probation.replication_chance(record, app.rules)
 
     def count(self, job: Job, choice: Choice) -> None:
         """A job is in the reply, sent now or again: less is wanted, and less room is left."""
         self.needs.take(job, choice)
         self.workunits.add(job.workunit_id)
-        self.busy_apps.add(job.app_id)
-        is_gpu = choice.processor_type != CPU
-        self.in_progress[is_gpu] = self.in_progress.get(is_gpu, 0) + 1
+        self.in_progress[job.app_id, choice.processor_type != CPU] += 1
         if self.disk_bytes is not None:
             self.disk_bytes -= job.disk_bytes
 

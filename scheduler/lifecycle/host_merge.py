@@ -18,6 +18,8 @@ def follow(older_id: int, newer_id: int) -> None:
     """Move the older record's data to the newer one; safe to repeat."""
     # A scheduler RPC writes only if the computer's row is still the one that it has read (`scheduler.rpc.store.write`).
     Host.objects.filter(pk=newer_id).update(last_contact_at=F("last_contact_at"))
+    # The older record's jobs are new to the newer one's client.
+    HostRecord.objects.filter(host=newer_id).update(named_jobs_until=None)
     ArchivedTask.objects.filter(host=older_id).update(host=newer_id)
     _join_jobs_of_day(older_id, newer_id)
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import connection, models
 
-from credit.models import Result, Workunit
+from credit.models import Result, ResultPart, Workunit
+from credit.pages.task_reads import MAX_PARTS_SHOWN
 from portal.models import User
 from scheduler.lifecycle import sql
 from scheduler.lifecycle.retry_queue import StepBatch, run_batches
@@ -59,6 +60,13 @@ def read_archived_task(user: User, pk: int) -> Result | None:
     tasks = ArchivedTask.objects.select_related("workunit__app", "host", "app_version__platform", "app_version__app")
     task = (tasks if user.is_staff else tasks.filter(user=user)).filter(pk=pk).first()
     return _revived(task) if task is not None else None
+
+
+def read_archived_parts(pk: int) -> list[ResultPart]:
+    """What was credited while an archived task ran, the newest first."""
+    task = ArchivedTask.objects.get(pk=pk)
+    parts = [ResultPart(**_values(ResultPart, part)) for part in task.facts.get("parts", ())]
+    return parts[: -MAX_PARTS_SHOWN - 1 : -1]
 
 
 def _revived(task: ArchivedTask) -> Result:

@@ -90,7 +90,8 @@ records AS (
                   AND v.processor_type = late.processor_type))
    ORDER BY v.id FOR NO KEY UPDATE OF v)
 UPDATE credit_hostappversion v
-   SET scale_probation = true, host_scale_at = %(now)s + make_interval(secs => records.bound_secs),
+   SET scale_probation = true,
+       host_scale_at = GREATEST(v.host_scale_at, %(now)s + make_interval(secs => records.bound_secs)),
        error_rate = LEAST(1, v.error_rate + %(step)s * records.n), consecutive_valid = 0,
        max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN 0
                                ELSE GREATEST(1, v.max_jobs_per_day - records.n::int) END
@@ -215,6 +216,8 @@ ARCHIVE_TASKS: Final = """
 INSERT INTO scheduler_archivedtask (id, workunit_id, user_id, host_id, app_version_id, facts)
 SELECT r.id, r.workunit_id, r.user_id, r.host_id, r.app_version_id,
        to_jsonb(r) - 'user_id' - 'host_id' - 'app_version_id' - 'stderr_text' - 'outputs' - 'output_digest'
+       || coalesce((SELECT jsonb_build_object('parts', jsonb_agg(to_jsonb(p) - 'id' - 'result_id' ORDER BY p.id))
+                      FROM credit_resultpart p WHERE p.result_id = r.id HAVING count(*) > 0), '{}')
   FROM credit_result r WHERE r.workunit_id = ANY(%(ids)s)
 """
 # One by one, as the database knows no cascades. The canonical result may go before its workunit, as no constraint
@@ -222,6 +225,7 @@ SELECT r.id, r.workunit_id, r.user_id, r.host_id, r.app_version_id,
 DELETE_ARCHIVED: Final = (
     "DELETE FROM scheduler_upload u USING credit_result r WHERE u.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_trickle t USING credit_result r WHERE t.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
+    "DELETE FROM credit_resultpart p USING credit_result r WHERE p.result_id = r.id AND r.workunit_id = ANY(%(ids)s)",
     "DELETE FROM scheduler_retryentry WHERE workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_result WHERE workunit_id = ANY(%(ids)s)",
     "DELETE FROM credit_workunit WHERE id = ANY(%(ids)s)",

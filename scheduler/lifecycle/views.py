@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from credit.pages.explanation import explain
+from credit.pages.explanation import explain, explain_parts
 from credit.pages.state_texts import reason_text, state_text
 from credit.pages.task_reads import TaskRow
 from portal.people.access import signed_in
@@ -46,5 +46,6 @@ def archived_task(request: HttpRequest, pk: int) -> HttpResponse:
         "state": state_text(task, timezone.now()),
         "exit_text": reason_text(task),
         "explanation": explain(task, task.workunit),
+        "parts": explain_parts(purge.read_archived_parts(pk), task.workunit),
     }
     return render(request, "scheduler/archived_task.html", context)

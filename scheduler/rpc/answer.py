@@ -26,6 +26,7 @@ from typing import Final
 
 from credit.engine import probation
 from credit.engine.facts import HostVersionFacts
+from credit.engine.flops import believed_benchmark
 from credit.engine.states import ServerState
 from portal.clients.request_handler import best_effort
 from portal.clients.wants import Steps, Transaction, Turn, in_thread
@@ -123,7 +124,7 @@ def _answer(
     if not (key_step.reaches_current or request.is_anonymous):
         # It would refuse all programs: they are signed with the key in force.
         request.sends_no_work = True
-    work, stays = _begin(request, account, host, known, reported, now)
+    work, stays = _begin(request, account, host, known, reported, now, draw)
     changes = Changes(trickles=trickles.rows(request, account, host.id))
     counted, records = yield from _store_reports(account, host, work, reported, now, is_locked=is_locked)
     queries = _queries(work, draw)
@@ -132,7 +133,8 @@ def _answer(
     began = _send(work, jobs, changes, account.jobs_of_day, now)
     _add_records(work, changes, records.ids, judged, began)
     reasons_given = yield from _reasons(request, key_step, work, queries, waiting)
-    host_record.fill_host_record(request, host, reasons_given, changes)
+    named_until = reports.named_until(account, host, request, now)
+    host_record.fill_host_record(request, host, named_until, reasons_given, changes)
     changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
     ready = taken.keep({each.job.id for each in work.selection.sent})
     sent = yield from store.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
@@ -152,6 +154,7 @@ def _begin(
     known: Catalogue,
     reported: list[Report],
     now: dt.datetime,
+    draw: random.Random,
 ) -> tuple[Dispatch, list[KnownResult]]:
     """What fits the computer, and which lost jobs go out again; the jobs that stay on the computer."""
     lost = reports.lost(account, host.id, request)
@@ -161,7 +164,7 @@ def _begin(
         for each in account.results.values()
         if each.host_id == host.id and each.server_state == ServerState.IN_PROGRESS and each.id not in gone
     ]
-    work = dispatch.begin(request, account, known, stays, now.date())
+    work = dispatch.begin(request, account, known, stays, now.date(), draw)
     if host.id == request.hostid:
         dispatch.send_again(work, request, lost, now)
     else:
@@ -185,12 +188,12 @@ def _store_reports(
 def _count_reports(
     work: Dispatch, reported: list[Report], counted: set[int], records: StoredRecords, now: dt.datetime
 ) -> set[RecordKey]:
-    """Continue with the locked records, in which reports are counted; the keys of those that changed."""
+    """Continue with the locked records, in which reports and lost jobs count; the keys of those that changed."""
     if not counted:
         return set()
     dispatch.renew_records(work, records.records)
-    counting = [report for report in reported if report.known.id in counted]
-    return reports.count(counting, work.catalogue.apps, work.selection.records, work.computer, now)
+    ended = reports.endings(reported, work.lost, counted)
+    return reports.count(ended, work.catalogue.apps, work.selection.records, work.computer, now)
 
 
 def _queries(work: Dispatch, draw: random.Random) -> list[JobQuery]:
@@ -262,6 +265,7 @@ def _send(
             store.job_row(
                 each.job,
                 each.choice,
+                believed_benchmark(work.computer.p_fpops, dispatch.ceilings()),
                 now + dt.timedelta(seconds=each.job.delay_bound_secs),
                 one_per_user=selection.apps[each.job.app_id].one_result_per_user,
                 must_replicate=each.must_replicate,

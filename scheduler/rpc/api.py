@@ -16,16 +16,14 @@ from portal.wire.scanner import ProtocolError
 from scheduler.engine.facts import Version
 from scheduler.programs import catalogue
 from scheduler.rpc import answer as rpc_answer
-from scheduler.wire.replies import REFUSED_WAIT_SECS, render_refusal
+from scheduler.wire.replies import WRONG_KEY_WAIT_SECS, render_refusal
 from scheduler.wire.requests import parse_request
 
 
 def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
     """POST scheduler (BOINC protocol, scheduler request and reply)."""
     if request.method == "GET":
-        return xml_reply(
-            render_refusal("This address is for BOINC clients, which POST their requests.", REFUSED_WAIT_SECS)
-        )
+        return xml_reply(render_refusal("This address is for BOINC clients, which POST their requests."))
     return _answer(request)
 
 
@@ -34,9 +32,12 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
         # The raw body, whatever its content type: clients call it a form, newer ones XML.
         message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
         return xml_reply((yield from rpc_answer.answer(message, now=timezone.now())))
-    except (ClientAuthError, ProtocolError) as refused:
-        # Clients accept no error numbers here: they get a notice to show, and a long wait.
-        return xml_reply(render_refusal(str(refused), REFUSED_WAIT_SECS), refused.error_num)
+    # Clients accept no error numbers here: they get a notice to show, and a time to wait.
+    except ClientAuthError as refused:
+        # The account manager may give it another key at any time.
+        return xml_reply(render_refusal(str(refused), WRONG_KEY_WAIT_SECS), refused.error_num)
+    except ProtocolError as refused:
+        return xml_reply(render_refusal(str(refused)), refused.error_num)
 
 
 def project_config(_request: ClientRequest) -> Steps[ClientReply]:

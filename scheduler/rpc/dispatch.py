@@ -86,16 +86,13 @@ def begin(
     catalogue: Catalogue,
     in_progress: Iterable[KnownResult],
     today: dt.date,
+    draw: random.Random,
 ) -> Dispatch:
     """Choose the versions for the wanted work. ``in_progress``: jobs that stay on the computer."""
     computer = computer_of(request)
     wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in request.refused_types}
     needs = Needs({} if request.sends_no_work else wanted_types, computer)
-    counts = {False: 0, True: 0}
-    busy_apps = set()
-    for known in in_progress:
-        counts[known.processor_type != CPU] += 1
-        busy_apps.add(known.app_id)
+    counts = Counter([(known.app_id, known.processor_type != CPU) for known in in_progress])
     selection = Selection(
         needs,
         computer,
@@ -106,7 +103,7 @@ def begin(
         today,
         counts,
         disk_bytes=computer.disk_bytes,
-        busy_apps=busy_apps,
+        draw=draw,
     )
     wanted = needs.wanted()
     if request.sends_no_work:
@@ -126,7 +123,7 @@ def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> di
     any_version = False
     most = ceilings()
     for app in catalogue.apps.values():
-        if app.is_non_cpu_intensive and app.id in selection.busy_apps:
+        if app.is_non_cpu_intensive and selection.is_busy_with(app):
             any_version = True
             selection.reasons.add(Reason.IN_PROGRESS)
             continue
@@ -212,7 +209,11 @@ def job_queries(dispatch: Dispatch, draw: random.Random) -> list[JobQuery]:
         selection.reasons.add(Reason.IN_PROGRESS)
     most: Counter[int] = Counter()
     for type_, njobs in wanted.items():
-        most.update(jobs_by_app_weight([app for app in apps if type_ in selection.choices[app.id]], njobs, draw))
+        rooms = {app.id: selection.room_of_app(app, type_) for app in apps if type_ in selection.choices[app.id]}
+        if not all(rooms.values()):
+            selection.reasons.add(Reason.IN_PROGRESS)
+        drawn = jobs_by_app_weight([app for app in apps if rooms.get(app.id)], njobs, draw)
+        most.update({app_id: min(count, rooms[app_id]) for app_id, count in drawn.items()})
     return [_query(dispatch, app_id, njobs) for app_id, njobs in most.items()]
 
 
@@ -220,7 +221,11 @@ def queries_of_other_apps(dispatch: Dispatch, drawn: Iterable[JobQuery], most: i
     """What to look for at the heads of the other apps' queues, as those that were drawn have too little."""
     of_drawn = {query.app_id for query in drawn}
     others = [dispatch.catalogue.apps[app_id] for app_id in dispatch.selection.choices if app_id not in of_drawn]
-    return [_query(dispatch, app.id, most) for app in others if app.weight > 0]
+    rooms = {
+        app.id: max(dispatch.selection.room_of_app(app, type_) for type_ in dispatch.selection.choices[app.id])
+        for app in others
+    }
+    return [_query(dispatch, app.id, min(most, rooms[app.id])) for app in others if app.weight > 0 and rooms[app.id]]
 
 
 def _query(dispatch: Dispatch, app_id: int, most: int) -> JobQuery:

@@ -11,12 +11,15 @@ from typing import Any
 from django.conf import settings
 
 from portal.wire.hardware import Hardware, hardware_digest, parse_hardware
+from scheduler.engine import copies
 from scheduler.engine.request import CPU, SchedulerRequest
 from scheduler.rpc.sql import DESCRIBED
 from scheduler.rpc.store import Changes, KnownHost
 
 
-def fill_host_record(request: SchedulerRequest, host: KnownHost, reasons_given: list[str], changes: Changes) -> None:
+def fill_host_record(
+    request: SchedulerRequest, host: KnownHost, named_jobs_until: float, reasons_given: list[str], changes: Changes
+) -> None:
     """Fill in what `store.write` keeps of the computer; ``reasons_given``: why nothing was sent."""
     on, active, gpu_active = request.available_fractions
     digest = _digest(request)
@@ -28,8 +31,12 @@ def fill_host_record(request: SchedulerRequest, host: KnownHost, reasons_given: 
         "disk_usage": request.disk_usage,
     }
     changes.is_first = host.rpc_seqno is None
+    # A client begins to count anew when it gets a number, and may then make a new CPID.
+    is_new_number = host.id != request.hostid
     changes.record = {
-        "rpc_seqno": request.rpc_seqno,
+        "rpc_seqno": 0 if is_new_number else request.rpc_seqno,
+        "cpids": [] if is_new_number else copies.seen(host.cpids, request.host.host_cpid),
+        "named_jobs_until": _moment(0.0 if is_new_number else named_jobs_until),
         "on_frac": on,
         "active_frac": active,
         "gpu_active_frac": gpu_active,
@@ -42,6 +49,10 @@ def fill_host_record(request: SchedulerRequest, host: KnownHost, reasons_given: 
     }
     if digest != host.hardware_digest and request.host.raw:
         changes.description = _columns(request)
+
+
+def _moment(secs: float) -> str | None:
+    return dt.datetime.fromtimestamp(secs, dt.UTC).isoformat() if secs else None
 
 
 def _known(fraction: float | None) -> float | None:
@@ -68,7 +79,7 @@ def _columns(request: SchedulerRequest) -> dict[str, Any]:
         "platform_name": request.platform_name,
         "ncpus": hardware.ncpus or 0,
         "timezone_secs": hardware.timezone,
-        "benchmarked_at": dt.datetime.fromtimestamp(benchmarked_at, dt.UTC).isoformat() if benchmarked_at else None,
+        "benchmarked_at": _moment(benchmarked_at or 0.0),
         "coprocs": [asdict(coproc) for coproc in hardware.coprocs],
         "hardware_faults": [fault[:200] for fault in (*_cuts(hardware), *hardware.faults)][:20],
     }

@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
 from portal.clients.wants import Steps
 from portal.computers.identify import HostDescription, identify, new_host
@@ -21,8 +21,9 @@ from portal.models import Host, User
 from portal.people.accounts import ClientAuthError, weak_key_pepper
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
+from scheduler.engine import copies
 from scheduler.engine.request import SchedulerRequest
-from scheduler.rpc import store
+from scheduler.rpc import reports, sql, store
 
 log = structlog.get_logger("scheduler")
 
@@ -55,11 +56,22 @@ def find_account(request: SchedulerRequest, host_id: int, *, locks: bool) -> Ste
         )
     if account.host is None:
         raise UnknownHost(account.user_id, is_copy=False)
-    seqno = account.host.rpc_seqno
-    if seqno is not None and request.rpc_seqno < seqno and request.hostid == host_id:
-        # Its state was copied: two computers would report under one number.
+    if request.hostid == host_id and _is_copy(request, account, account.host):
         raise UnknownHost(account.user_id, is_copy=True)
     return account
+
+
+def _is_copy(request: SchedulerRequest, account: store.Account, host: store.KnownHost) -> bool:
+    """Whether another client has the computer's number, so that two would report under one."""
+    if host.rpc_seqno is None:
+        return False
+    return copies.is_copy(
+        request.rpc_seqno,
+        request.host.host_cpid,
+        host.rpc_seqno,
+        host.cpids,
+        knows_other_jobs=reports.knows_other_jobs(account, host, request),
+    )
 
 
 def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> int:
@@ -74,6 +86,7 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
         if unknown.is_copy:
             copy = HostDescription(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
             found, created = new_host(unknown.user_id, copy, now), True
+            _move_reported(request, found.pk, now)
         else:
             merged = _merged_into(unknown.user_id, request.hostid)
             if merged is not None:
@@ -85,6 +98,20 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
                 raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
     log.info("computer attached" if created else "computer recognised", host=found.pk, user=unknown.user_id)
     return found.pk
+
+
+def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) -> None:
+    """Give the copy the jobs that it reports as done with this request, so that they count.
+
+    Other endings stay the original's, which would otherwise get rid of unwanted jobs as a pretended copy.
+    """
+    names = [each.name for each in request.results if each.state == reports.CLIENT_DONE and each.exit_status == 0]
+    if not names:
+        return
+    values: dict[str, Any] = {"names": names, "original": request.hostid, "copy": copy_id, "now": now}
+    with connection.cursor() as cursor:
+        for statement in sql.MOVE_REPORTED:
+            cursor.execute(statement, values)
 
 
 def _merged_into(user_id: int, host_id: int) -> int | None:

@@ -8,23 +8,26 @@ document, "Cheat prevention and host punishment".
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from credit.engine import probation
-from credit.engine.facts import HostVersionFacts
+from credit.engine.probation import Ending
 from credit.engine.states import Outcome, ServerState
 from scheduler.engine import outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records
 from scheduler.engine.request import ReportedResult, SchedulerRequest
-from scheduler.rpc.store import Account, KnownResult
+from scheduler.rpc.store import Account, KnownHost, KnownResult
 
 CLIENT_DONE: Final = 5
 CLIENT_ABORTED: Final = 6
-_FAILED_TRANSFERS: Final = frozenset({1, 7})
+_NOT_DOWNLOADED: Final = 1
+_NOT_UPLOADED: Final = 7
 EXIT_ABORTED_BY_PROJECT: Final = 202
 MAX_FAULTS: Final = 20
+_REPORTED: Final = frozenset({Outcome.SUCCESS, Outcome.CLIENT_ERROR, Outcome.VALIDATE_ERROR})
 _LATE: Final = frozenset({Outcome.NO_REPLY, Outcome.CLIENT_DETACHED})
 
 
@@ -108,41 +111,51 @@ def _time_faults(known: KnownResult, said: ReportedResult, now: dt.datetime) -> 
 
 
 def count(
-    reports: Iterable[Report],
+    endings: Iterable[tuple[KnownResult, Ending]],
     apps: Mapping[int, AppFacts],
     records: Records,
     computer: Computer,
     now: dt.datetime,
 ) -> set[Any]:
-    """Host punishment, in the (host, version) records: the keys of those that changed.
-
-    A crash costs a job a day; an abort and a failed transfer do not. Errors and aborts by the owner begin a new
-    probation, as those who pick their jobs get rid of the others that way. What the project aborted is nobody's fault.
-    """
+    """Probation and host punishment, in the (host, version) records: the keys of those that changed."""
     changed = set()
-    for report in reports:
-        app, record = apps.get(report.known.app_id), records.get(report.known.key)
+    for known, ending in endings:
+        app, record = apps.get(known.app_id), records.get(known.key)
         if app is None or record is None:
             continue
-        if _count_one(report, app, record, computer, now):
-            changed.add(report.known.key)
+        most = versions.most_a_day(app, computer, known.processor_type)
+        if probation.count_ending(record, ending, now.timestamp(), known.delay_bound_secs, most, app.rules):
+            changed.add(known.key)
     return changed
 
 
-def _count_one(report: Report, app: AppFacts, record: HostVersionFacts, computer: Computer, now: dt.datetime) -> bool:
-    most = versions.most_a_day(app, computer, report.known.processor_type)
+def endings(
+    reports: Iterable[Report], lost: Iterable[KnownResult], counted: Collection[int]
+) -> list[tuple[KnownResult, Ending]]:
+    """How the results ended, of those that were reported or lost, that count."""
+    ended = [(report.known, _ending(report)) for report in reports]
+    # Those who pick their jobs may as well forget the others.
+    ended += [(known, Ending.NOT_NEEDED if _is_unneeded(known) else Ending.LOST) for known in lost]
+    return [(known, ending) for known, ending in ended if known.id in counted]
+
+
+def _ending(report: Report) -> Ending:
     said = report.said
     if report.has_succeeded:
-        probation.count_success(record, most)
-        return True
-    # The job is done and yet no success, so an output could not be uploaded.
-    is_transfer = said.state in _FAILED_TRANSFERS or (said.state == CLIENT_DONE and said.exit_status == 0)
-    if said.exit_status == EXIT_ABORTED_BY_PROJECT or is_transfer:
-        return False
-    probation.count_error(record, now.timestamp(), report.known.delay_bound_secs, app.rules)
-    if said.state != CLIENT_ABORTED:
-        probation.count_crash(record, most)
-    return True
+        return Ending.SUCCESS
+    if said.exit_status == EXIT_ABORTED_BY_PROJECT:
+        return Ending.NOT_NEEDED if _is_unneeded(report.known) else Ending.UNASKED_ABORT
+    if said.state == _NOT_DOWNLOADED:
+        return Ending.NOT_DOWNLOADED
+    # Done and yet no success: an output is not here.
+    if said.state == _NOT_UPLOADED or (said.state == CLIENT_DONE and said.exit_status == 0):
+        return Ending.NOT_UPLOADED
+    return Ending.ABORTED if said.state == CLIENT_ABORTED else Ending.FAILED
+
+
+def _is_unneeded(known: KnownResult) -> bool:
+    """Whether the project tells clients to abort it (``unneeded``)."""
+    return bool(known.error_mask) or known.is_decided or known.outcome == Outcome.DIDNT_NEED
 
 
 def lost_row(known: KnownResult) -> dict[str, Any]:
@@ -168,6 +181,25 @@ def lost(account: Account, host_id: int, request: SchedulerRequest) -> list[Know
         for known in account.results.values()
         if known.host_id == host_id and known.server_state == ServerState.IN_PROGRESS and known.name not in here
     ]
+
+
+def knows_other_jobs(account: Account, host: KnownHost, request: SchedulerRequest) -> bool:
+    """Whether the request's jobs cannot be those of the client that sent the computer's last request (`engine.copies`).
+
+    It has dropped a job that it has named, or still has one that it has reported.
+    """
+    dropped = any((known.sent_at or inf) < host.named_jobs_until for known in lost(account, host.id, request))
+    here = (account.results.get(name) for name in request.other_results or ())
+    return dropped or any(
+        known is not None and known.host_id == host.id and known.outcome in _REPORTED for known in here
+    )
+
+
+def named_until(account: Account, host: KnownHost, request: SchedulerRequest, now: dt.datetime) -> float:
+    """The new `KnownHost.named_jobs_until`: jobs that the client does not name yet are sent again."""
+    if request.other_results is None or request.is_cut:
+        return host.named_jobs_until
+    return min((known.sent_at or 0.0 for known in lost(account, host.id, request)), default=now.timestamp())
 
 
 def unneeded(account: Account, host_id: int, request: SchedulerRequest) -> tuple[list[str], list[str]]:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Final
 
 from credit.engine.states import AssimilateState, Outcome, ServerState, ValidateState
+from credit.models.work import MAX_RESULTS_PER_WORKUNIT
 from portal.clients.wants import Statement
 from scheduler.ready_jobs.sql import RANK
 
@@ -55,6 +56,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
+       array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until),
        h.xmin::text, q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
@@ -235,6 +237,8 @@ _HOST: Final = """
    WHERE h.id = ANY (ARRAY[n.host_id])"""
 _RECORD: Final = {
     "rpc_seqno": "bigint",
+    "cpids": "text[]",
+    "named_jobs_until": "timestamptz",
     "last_rpc_at": "timestamptz",
     "on_frac": "float8",
     "active_frac": "float8",
@@ -251,8 +255,8 @@ _RECORD: Final = {
 _COLUMNS: Final = {
     "sent": (
         "id bigint, host_id bigint, user_id bigint, app_version_id bigint, processor_type text, peak_flops "
-        "float8, projected_flops float8, sent_at timestamptz, deadline_at timestamptz, one_per_user boolean, "
-        "must_replicate boolean"
+        "float8, p_fpops float8, projected_flops float8, ninstances float8, sent_at timestamptz, deadline_at "
+        "timestamptz, one_per_user boolean, must_replicate boolean"
     ),
     "begun": "id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer",
     "judged": (
@@ -279,18 +283,20 @@ _PARTS: Final = {
   UPDATE credit_result r
      SET server_state = {ServerState.IN_PROGRESS}, host_id = n.host_id, user_id = n.user_id,
          app_version_id = n.app_version_id, processor_type = n.processor_type, peak_flops = n.peak_flops,
-         projected_flops = n.projected_flops, sent_at = n.sent_at, deadline_at = n.deadline_at
+         p_fpops = n.p_fpops, projected_flops = n.projected_flops, ninstances = n.ninstances, sent_at = n.sent_at,
+         deadline_at = n.deadline_at
     FROM {{given}}
    WHERE r.id = ANY (ARRAY[n.id]) AND r.server_state = {ServerState.UNSENT}
      -- Between the picking's snapshot and its lock another computer of this person may have got a copy.
      AND NOT (n.one_per_user AND n.user_id = ANY (ARRAY(
               SELECT coalesce(o.user_id, 0) FROM credit_result o WHERE o.workunit_id = r.workunit_id)))
   RETURNING r.id, r.workunit_id, r.sent_at, n.must_replicate""",
-    "replicated": """
+    "replicated": f"""
   UPDATE credit_workunit w
      SET transition_at = sent.sent_at, min_quorum = greatest(w.min_quorum, 2),
-         target_nresults = greatest(w.target_nresults, 2), max_total_results = greatest(w.max_total_results, 2),
-         max_success_results = greatest(w.max_success_results, 2)
+         target_nresults = greatest(w.target_nresults, 2), max_success_results = greatest(w.max_success_results, 2),
+         max_total_results = greatest(w.max_total_results, least({MAX_RESULTS_PER_WORKUNIT}, 1 + (
+           SELECT count(*) FROM credit_result o WHERE o.workunit_id = w.id)))
     FROM sent WHERE w.id = ANY (ARRAY[sent.workunit_id]) AND sent.must_replicate""",
     # The first job of a spell of probation was sent, unless the spell has ended since the record was read; or there was
     # no quota yet.
@@ -360,6 +366,33 @@ def write(*parts: str, only_locked: bool) -> Statement:
     sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
     locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
     return Statement(f"WITH {named}\nSELECT {sent}, {locked}")
+
+
+_MOVED: Final = f"""
+r.name = ANY (%(names)s) AND r.host_id = %(original)s AND r.partial_credit = 0
+   AND (r.server_state = {ServerState.IN_PROGRESS}
+        OR (r.server_state = {ServerState.OVER} AND r.outcome IN ({Outcome.NO_REPLY}, {Outcome.CLIENT_DETACHED})))
+"""
+MOVE_REPORTED: Final = (
+    "UPDATE portal_host SET last_contact_at = last_contact_at WHERE id = %(original)s",
+    f"""SELECT FROM credit_workunit w
+ WHERE w.id IN (SELECT r.workunit_id FROM credit_result r WHERE {_MOVED}) ORDER BY w.id FOR NO KEY UPDATE""",
+    f"SELECT FROM credit_result r WHERE {_MOVED} ORDER BY r.id FOR NO KEY UPDATE",
+    "SELECT FROM credit_hostappversion WHERE host_id = %(original)s ORDER BY id FOR NO KEY UPDATE",
+    f"""
+WITH moved AS (
+  UPDATE credit_result r SET host_id = %(copy)s WHERE {_MOVED}
+  RETURNING r.app_id, r.app_version_id, r.processor_type, r.workunit_id)
+UPDATE credit_hostappversion v
+   SET scale_probation = true, consecutive_valid = 0,
+       host_scale_at = greatest(v.host_scale_at, %(now)s + w.delay_bound_secs * interval '1 second')
+  FROM moved m JOIN credit_workunit w ON w.id = m.workunit_id
+ WHERE v.host_id = %(original)s AND v.app_id = m.app_id AND v.processor_type = m.processor_type
+   AND v.app_version_id IS NOT DISTINCT FROM m.app_version_id""",
+)
+"""The jobs that a copy reports as done become the copy's. Locks the original's computer, which it also writes, so that
+requests that have read its jobs are answered anew; then the jobs' workunits by id, the jobs, and the original's (host,
+version) records by id. These are no longer trusted, or a trusted computer could hand in made-up outputs as a copy."""
 
 
 KEEP_PREFERENCES: Final = """

@@ -34,7 +34,10 @@ class Credit:
 
 @dataclass(slots=True)
 class KnownHost:
-    """The computer's record; ``rpc_seqno`` None: it never asked the scheduler. ``version``: of its row."""
+    """The computer's record; ``rpc_seqno`` None: it never asked the scheduler. ``version``: of its row.
+
+    ``cpids`` and ``named_jobs_until`` are those of `scheduler.models.HostRecord`; 0.0: not known.
+    """
 
     id: int
     created_at: float
@@ -43,6 +46,8 @@ class KnownHost:
     hardware_digest: str
     credit: Credit
     version: str
+    cpids: list[str]
+    named_jobs_until: float
 
 
 @dataclass(slots=True)
@@ -164,6 +169,8 @@ class ReadRow(NamedTuple):
     preferences: str | None
     jobs_day: dt.date | None
     jobs_of_day: str | None
+    cpids: str | None
+    named_jobs_until: float | None
     host_version: str | None
     number: int
 
@@ -178,6 +185,8 @@ class ReadRow(NamedTuple):
             self.hardware_digest or "",
             Credit(self.host_credit or 0.0, self.host_expavg or 0.0, self.host_expavg_at),
             self.host_version or "",
+            orjson.loads(self.cpids or "[]"),
+            self.named_jobs_until or 0.0,
         )
 
 
@@ -440,7 +449,7 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
 
 
 def job_row(
-    job: Job, choice: Choice, deadline_at: dt.datetime, *, one_per_user: bool, must_replicate: bool
+    job: Job, choice: Choice, p_fpops: float, deadline_at: dt.datetime, *, one_per_user: bool, must_replicate: bool
 ) -> dict[str, Any]:
     return {
         "id": job.id,
@@ -448,7 +457,10 @@ def job_row(
         "app_version_id": choice.key.version_id or None,
         "processor_type": choice.processor_type,
         "peak_flops": choice.usage.peak_flops,
+        "p_fpops": p_fpops,
         "projected_flops": choice.flops,
+        # Of its own programs a client says itself what they use: few GPUs must not hide many processors.
+        "ninstances": choice.instances if choice.version is not None else max(choice.usage.gpus, choice.usage.ncpus),
         "deadline_at": deadline_at.isoformat(),
         "one_per_user": one_per_user,
         "must_replicate": must_replicate,

@@ -46,6 +46,10 @@ _WITHOUT_END: Final = ("", *(f"Tries that did not end: {number}." for number in 
 Handler = Callable[[Trickle, dt.datetime], None]
 _ELAPSED: Final = re.compile(r"<elapsed_time>\s*([0-9.eE+]{1,32})\s*</elapsed_time>")
 _NAMED: Final = re.compile(r"<result_name>\s*([\w.-]{1,200})\s*</result_name>")
+NO_CREDIT_NOW: Final = (
+    "No credit is due now: the job is over, the run time was credited, the computer cannot have done more, "
+    "or the claim is too uncertain before the final report."
+)
 
 
 class TrickleError(ValueError):
@@ -208,4 +212,4 @@ def grant_partial_credit(trickle: Trickle, now: dt.datetime) -> None:
     except ValueError:
         raise TrickleError("<elapsed_time> is not a number.") from None
     if not partial_grants.grant_part(trickle.result.pk, secs, now):
-        raise TrickleError("No credit is due: the job is over, or this run time has been credited.")
+        raise TrickleError(NO_CREDIT_NOW)

@@ -17,6 +17,7 @@ SCHEDULER_VERSION: Final = 720
 MAX_MESSAGE: Final = 900
 """Characters of a message; the client's own buffer has 1,024 bytes."""
 REFUSED_WAIT_SECS: Final = 3600
+WRONG_KEY_WAIT_SECS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)

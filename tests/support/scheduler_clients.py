@@ -171,7 +171,7 @@ class Computer:
         self.seqno += 1
         if "<hostid>" in reply:
             self.hostid = int(value(reply, "hostid"))
-            self.seqno = 1
+            self.seqno = 0
         for name in names(reply, "result"):
             if name not in self.jobs:
                 self.jobs.append(name)

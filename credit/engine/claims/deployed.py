@@ -1,6 +1,6 @@
 """A valid result's claim by the formulas of BOINC's server, and its samples for the statistics.
 
-docs/explanation/credit.md, "Published and deployed". An undefined ``min_avg_pfc`` or ``pfc_scale`` is None here, 0
+docs/explanation/credit.md, "The rule sets". An undefined ``min_avg_pfc`` or ``pfc_scale`` is None here, 0
 there.
 """
 

@@ -57,7 +57,7 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     if record is None or (version is None and not result.is_anonymous):
         return default_claim(ClaimRule.NO_VERSION, app, workunit, result)
     on_probation = app.host_scale_check and is_on_probation(record, now)
-    elapsed = result.elapsed_secs
+    elapsed = _whole_elapsed_secs(app, result)
     peak = result.peak_flops
     raw = elapsed * peak
     if not (0 <= elapsed < inf and 0 < peak < inf):
@@ -76,12 +76,23 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
         raw = max(0.0, elapsed - result.partial_elapsed_secs) * peak
     if version is None:
         claim = _anonymous(app, workunit, result, record, raw, on_probation)
+    elif version.pfc_scale is None and app.min_avg_pfc is not None and app.rules.prices_unscaled_by_average:
+        claim = default_claim(ClaimRule.UNSCALED_VERSION, app, workunit, result, raw, on_probation)
     else:
         claim = _normalised(app, record, version, raw, on_probation)
     claim.elapsed_secs = elapsed
     if result.partial_credit:
         add_partial_credit(claim, result)
     return _capped_at_default(app, workunit, result, claim) if is_cut else claim
+
+
+def _whole_elapsed_secs(app: AppFacts, result: ResultFacts) -> float:
+    """The run time of the whole job: at least what trickle-up messages were credited for, whatever is reported last.
+
+    Otherwise a host would be paid for parts, and a tiny run time at the end would raise its factor.
+    """
+    elapsed, credited = result.elapsed_secs, result.partial_elapsed_secs
+    return credited if app.rules.samples_cover_parts and 0 <= elapsed < credited else elapsed
 
 
 def add_partial_credit(claim: Explanation, result: ResultFacts) -> None:
@@ -170,9 +181,11 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     """Updates the host's averages and collects the version's sample, after the claim: nothing scales itself.
 
     The sample is of the whole job, partial credit or not. There is none if the numbers are not believed: the sanity
-    check failed, they are impossible or zero, or the run time was cut.
+    check failed, they are impossible or zero, or the run time was cut; nor if the project calls it an outlier.
     """
-    elapsed = result.elapsed_secs
+    if result.is_runtime_outlier and app.rules.skips_runtime_outliers:
+        return
+    elapsed = _whole_elapsed_secs(app, result)
     if claim.claim_rule <= _LAST_WITHOUT_SAMPLE or claim.elapsed_secs != elapsed:
         return
     record = result.host_version

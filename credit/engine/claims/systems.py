@@ -21,7 +21,7 @@ def other_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, cla
         return _fixed(app, workunit, claim)
     if claim.claim_rule in (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE):
         return claim
-    rule, flops, scale = _count(app, result)
+    rule, flops, scale = _count(app, result, claim.elapsed_secs)
     if not 0 <= flops < inf:
         return default_claim(ClaimRule.IMPOSSIBLE, app, workunit, result)
     if flops > workunit.fpops_bound:
@@ -34,22 +34,24 @@ def other_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts, cla
     return other
 
 
-def _count(app: AppFacts, result: ResultFacts) -> tuple[ClaimRule, float, float | None]:
+def _count(app: AppFacts, result: ResultFacts, elapsed_secs: float | None) -> tuple[ClaimRule, float, float | None]:
     """The rule, the FLOPs and the project's factor on them."""
     if app.credit_system is CreditSystem.PEAK_FLOPS:
-        return ClaimRule.PEAK_FLOPS, _benchmark_flops(result), None
+        return ClaimRule.PEAK_FLOPS, _benchmark_flops(result, elapsed_secs), None
     # A count of zero is what clients send for apps that do not count.
     if result.fpops_cumulative > 0:
         return ClaimRule.FLOPS_COUNTED, result.fpops_cumulative, app.actual_flops_scale
     if result.fpops_per_cpu_sec > 0:
         return ClaimRule.FLOPS_PER_CPU_SEC, result.fpops_per_cpu_sec * result.cpu_secs, app.actual_flops_scale
-    return ClaimRule.BENCHMARK, _benchmark_flops(result), app.benchmark_scale
+    return ClaimRule.BENCHMARK, _benchmark_flops(result, elapsed_secs), app.benchmark_scale
 
 
-def _benchmark_flops(result: ResultFacts) -> float:
-    """Whetstone × CPU time, at most what the devices can do in the time that the job was out."""
+def _benchmark_flops(result: ResultFacts, elapsed_secs: float | None) -> float:
+    """Whetstone × CPU time, at most what the devices can do in the run time, which the job was out for at least."""
     flops = result.p_fpops * result.cpu_secs
-    most = (result.received_at - result.sent_at) * result.peak_flops
+    out = result.received_at - result.sent_at
+    # A run time that is not a number is no limit.
+    most = min(out, out if elapsed_secs is None else elapsed_secs) * result.peak_flops
     return most if 0 <= most < flops < inf else flops
 
 

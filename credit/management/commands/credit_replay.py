@@ -27,7 +27,7 @@ class Command(BaseCommand):
             "--rules",
             choices=[rule_set.value for rule_set in RuleSet],
             default=RuleSet.DEPLOYED.value,
-            help="published: only say what these rules would have done differently (default: deployed)",
+            help="published, letter: only say what these rules would have done differently (default: deployed)",
         )
         parser.add_argument(
             "--database",

@@ -20,13 +20,14 @@ from accounting import tasks
 from accounting.account_data import copies
 from accounting.models import DataCopy, DataCopyPart, Project
 from accounting.preferences.save import save_set
+from credit.models import ResultPart
 from portal.celery import app
 from portal.models import ClientKey, Host, User
 from portal.people.api_tokens import issue_token
 from scheduler.models import UserPreferences
 from tests.support.accounting_factories import credit, make_host, make_note
 from tests.support.am_rpc import attach
-from tests.support.credit_factories import make_app, make_result, make_workunit
+from tests.support.credit_factories import NOON, make_app, make_result, make_workunit
 from tests.support.page_reader import Page
 
 DATA = "/account/data/"
@@ -122,6 +123,24 @@ def test_tasks_of_the_project_server_are_in_it(alice: User, bob: User) -> None:
     found = json.loads(made(alice).read("credit/result.json"))
     assert [row["id"] for row in found] == [mine.pk] != [others.pk]
     assert json.loads(made(bob).read("emulator/experiment.json")) == []
+
+
+def test_parts_of_tasks_are_in_it_and_those_of_others_are_not(alice: User, bob: User) -> None:
+    workunit = make_workunit(make_app())
+    claim = {"claim_rule": 11, "raw_pfc": 1.0, "claimed_pfc": 1.0, "claimed_credit": 1.0, "is_approximate": False}
+    mine, _ = (
+        ResultPart.objects.create(
+            result=make_result(workunit, make_host(user, "studio")),
+            granted_at=NOON,
+            from_secs=0,
+            to_secs=1,
+            credit=1,
+            **claim,
+        )
+        for user in (alice, bob)
+    )
+    found = json.loads(made(alice).read("credit/resultpart.json"))
+    assert [row["id"] for row in found] == [mine.pk]
 
 
 def test_preferences_that_a_client_sent_to_the_project_are_in_it(alice: User, bob: User) -> None:

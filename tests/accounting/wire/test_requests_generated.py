@@ -1,6 +1,7 @@
 """Generated requests read back to what they were made from, and mutated ones raise nothing but ProtocolError."""
 
 import json
+import os
 import random
 import re
 from typing import ClassVar
@@ -149,15 +150,17 @@ def mutated(rng: random.Random) -> bytes:
     return bytes(body)
 
 
+MUTATED = int(os.environ.get("FUZZ_REQUESTS", "2000"))
+"""Requests of each seed; `make fuzz` has more."""
+
+
 @pytest.mark.parametrize("seed", range(10))
-def test_ten_thousand_mutated_requests_raise_nothing_but_protocol_errors(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mutated_requests_raise_nothing_but_protocol_errors(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_requests, "TagScanner", WatchedScanner)
     monkeypatch.setattr(hardware, "TagScanner", WatchedScanner)
     rng = random.Random(seed)
     refused = faulty = 0
-    for _ in range(10_000):
+    for _ in range(MUTATED):
         body = mutated(rng)
         WatchedScanner.all.clear()
         try:
@@ -171,8 +174,8 @@ def test_ten_thousand_mutated_requests_raise_nothing_but_protocol_errors(
             faulty += any(project.fault for project in request.projects)
         check_work(body)
     # The mutations reach both sides: most requests survive, some are refused, some have a faulty total.
-    assert 300 < refused < 5_000
-    assert 100 < faulty < 5_000
+    assert 0.03 < refused / MUTATED < 0.5
+    assert 0.01 < faulty / MUTATED < 0.5
 
 
 def check_work(body: bytes) -> None:

@@ -14,6 +14,7 @@ from credit.engine.rules import Rules
 from tests.support.credit_engine_facts import about, version
 
 RULES = Rules.published()
+LETTER = Rules.letter()
 DEPLOYED = Rules.deployed()
 
 
@@ -36,6 +37,14 @@ def test_x_of_gpu_versions_is_their_mean_too() -> None:
     assert normalise([gpu(1, 100, 10.0), gpu(2, 100, 30.0)], RULES).min_avg_pfc == 20
 
 
+def test_a_new_cpu_version_does_not_change_gpu_versions_with_a_factor_from_outside() -> None:
+    alone = normalise([gpu(1, 1000, 20.0, cross_project_scale=0.1)], RULES)
+    beside = normalise([gpu(1, 1000, 20.0, cross_project_scale=0.1, is_counted=True), cpu(2, 0, None)], RULES)
+    # 0.1 × 20 = 2
+    assert alone.min_avg_pfc == beside.min_avg_pfc == 2.0
+    assert alone.scales[1] == beside.scales[1] == 0.1
+
+
 @pytest.mark.parametrize(("gpu_avg", "expected"), [(20.0, 3.0), (1.5, 1.5)])
 def test_x_of_both_kinds_is_the_smaller_mean(gpu_avg: float, expected: float) -> None:
     found = normalise([cpu(1, 100, 2.0), cpu(2, 100, 4.0), gpu(3, 100, gpu_avg)], RULES)
@@ -45,34 +54,47 @@ def test_x_of_both_kinds_is_the_smaller_mean(gpu_avg: float, expected: float) ->
 
 @pytest.mark.parametrize(("n", "is_counted"), [(99, False), (100, True), (101, True)])
 def test_a_version_counts_from_a_hundred_samples_on(n: int, is_counted: bool) -> None:
-    found = normalise([cpu(1, n, 2.0), cpu(2, 1000, 4.0)], RULES)
-    assert (found.scales[1] is not None) is is_counted
-    assert (found.min_avg_pfc != 4.0) is is_counted
+    for rules in (RULES, LETTER):
+        found = normalise([cpu(1, n, 2.0), cpu(2, 1000, 4.0)], rules)
+        assert (found.scales.get(1) is not None) is is_counted
+        assert (found.min_avg_pfc != 4.0) is is_counted
 
 
 def test_a_single_version_has_scale_one_and_its_average_is_the_least() -> None:
-    found = normalise([cpu(1, 500, 2.5), cpu(2, 50, 9.0)], RULES)
+    versions = [cpu(1, 500, 2.5), cpu(2, 50, 9.0)]
+    found = normalise(versions, LETTER)
     assert (found.min_avg_pfc, found.scales) == (2.5, {1: 1.0, 2: None})
+    found = normalise(versions, RULES)
+    assert (found.min_avg_pfc, found.scales) == (2.5, {1: 1.0})
 
 
-def test_where_x_is_not_defined_the_versions_above_threshold_have_scale_one() -> None:
+def test_to_the_letter_versions_above_threshold_have_scale_one_where_x_is_not_defined() -> None:
     # The only GPU version is below the threshold: X waits for it. (200 × 2 + 100 × 5) / 300 = 3
-    found = normalise([cpu(1, 200, 2.0), cpu(2, 100, 5.0), gpu(3, 99, 20.0)], RULES)
+    versions = [cpu(1, 200, 2.0), cpu(2, 100, 5.0), gpu(3, 99, 20.0)]
+    found = normalise(versions, LETTER)
     assert found.min_avg_pfc == 3
     assert found.scales == {1: 1.0, 2: 1.0, 3: None}
+    # As published they keep what they had without it: 3 / 2 and 3 / 5.
+    found = normalise(versions, RULES)
+    assert found.min_avg_pfc == 3
+    assert found.scales == {1: 1.5, 2: 0.6}
 
 
-def test_a_deprecated_version_loses_its_scale_and_counts_no_more() -> None:
-    found = normalise([cpu(1, 1000, 2.0, is_deprecated=True), cpu(2, 100, 4.0), cpu(3, 100, 6.0)], RULES)
-    assert (found.min_avg_pfc, found.scales[1]) == (5.0, None)
-    found = normalise([cpu(1, 1000, 2.0), gpu(2, 1000, 9.0, is_deprecated=True)], RULES)
+@pytest.mark.parametrize(("rules", "scales"), [(RULES, {2: 1.25, 3: 5 / 6}), (LETTER, {1: None, 2: 1.25, 3: 5 / 6})])
+def test_a_deprecated_version_counts_no_more_and_to_the_letter_loses_its_scale(
+    rules: Rules, scales: dict[int, float | None]
+) -> None:
+    found = normalise([cpu(1, 1000, 2.0, is_deprecated=True), cpu(2, 100, 4.0), cpu(3, 100, 6.0)], rules)
+    assert (found.min_avg_pfc, found.scales) == (5.0, scales)
+    found = normalise([cpu(1, 1000, 2.0), gpu(2, 1000, 9.0, is_deprecated=True)], rules)
     assert (found.min_avg_pfc, found.scales[1]) == (2.0, 1.0)
 
 
 def test_without_any_samples_the_app_keeps_what_it_has() -> None:
-    assert normalise([], RULES).min_avg_pfc is None
-    found = normalise([cpu(1, 0, None), cpu(2, 500, 0.0)], RULES)
-    assert (found.min_avg_pfc, found.scales) == (None, {1: None, 2: None})
+    for rules in (RULES, LETTER):
+        assert normalise([], rules).min_avg_pfc is None
+        found = normalise([cpu(1, 0, None), cpu(2, 500, 0.0)], rules)
+        assert (found.min_avg_pfc, found.scales) == (None, {} if rules is RULES else {1: None, 2: None})
 
 
 def test_a_cross_project_factor_wins_in_an_app_with_gpu_versions_only() -> None:
@@ -116,6 +138,112 @@ def test_scaled_averages_are_all_the_same(rows: list[tuple[bool, int, float]]) -
     if set(scales.values()) != {1.0}:
         for facts in above:
             assert scales[facts.id] * (facts.pfc.avg or 0.0) == about(found.min_avg_pfc or 0.0)
+
+
+# --- versions that come and go ------------------------------------------------------------------------
+
+
+def feed(versions: list[VersionFacts]) -> float | None:
+    """Keeps the outcome as the feeder does; returns the least average."""
+    found = normalise(versions, RULES)
+    for each in versions:
+        each.pfc_scale = found.scales.get(each.id, each.pfc_scale)
+        if found.counted:
+            each.is_counted = each.id in found.counted
+    return found.min_avg_pfc
+
+
+def mean(versions: list[VersionFacts]) -> float:
+    return sum((each.pfc.avg or 0.0) * each.pfc.n for each in versions) / sum(each.pfc.n for each in versions)
+
+
+def scales(versions: list[VersionFacts]) -> list[float | None]:
+    return [each.pfc_scale for each in versions]
+
+
+def test_a_withdrawn_version_keeps_its_scale_and_the_last_of_its_kind_goes_on_counting() -> None:
+    versions = [cpu(1, 1000, 2.0), gpu(2, 1000, 20.0)]
+    assert (feed(versions), scales(versions)) == (2.0, [1.0, 0.1])
+    versions[0].is_deprecated = True
+    assert (feed(versions), scales(versions)) == (2.0, [1.0, 0.1])
+    versions[1].is_deprecated = True
+    assert (feed(versions), scales(versions)) == (2.0, [1.0, 0.1])
+
+
+def test_what_was_withdrawn_before_does_not_come_back_with_the_last_of_its_kind() -> None:
+    versions = [cpu(1, 10_000, 1.0), cpu(2, 100, 4.0, platform_id=7), gpu(3, 100, 20.0)]
+    feed(versions)
+    versions[0].is_deprecated = True
+    assert (feed(versions), scales(versions)[1:]) == (4.0, [1.0, 0.2])
+    versions[1].is_deprecated = True
+    assert (feed(versions), scales(versions)[1:]) == (4.0, [1.0, 0.2])
+
+
+def test_a_new_version_starts_with_the_scale_of_its_predecessor_until_it_has_samples() -> None:
+    versions = [cpu(1, 1000, 2.0), gpu(2, 1000, 20.0, version_num=100)]
+    feed(versions)
+    versions[1].is_deprecated = True
+    # Two releases follow each other before any has samples; another plan class has no predecessor.
+    versions += [gpu(3, 0, None, version_num=102), gpu(4, 0, None, version_num=101)]
+    versions += [gpu(5, 0, None, version_num=103, plan_class="opencl")]
+    assert (feed(versions), scales(versions)) == (2.0, [1.0, 0.1, 0.1, 0.1, None])
+    versions[2].is_deprecated = True
+    versions[3].pfc.n, versions[3].pfc.avg = 99, 40.0
+    assert (feed(versions), scales(versions)) == (2.0, [1.0, 0.1, 0.1, 0.1, None])
+    versions[3].pfc.n = 100
+    assert (feed(versions), scales(versions)) == (2.0, [1.0, 0.1, 0.1, 0.05, None])
+
+
+def test_a_withdrawn_version_with_a_cross_project_factor_goes_on_counting_too() -> None:
+    versions = [gpu(1, 100, 20.0, cross_project_scale=0.1), gpu(2, 100, 8.0)]
+    assert (feed(versions), scales(versions)) == (2.0, [0.1, 0.25])
+    versions[0].is_deprecated = True
+    assert (feed(versions), scales(versions)) == (2.0, [0.1, 0.25])
+
+
+populations = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 2), st.sampled_from([0, 99, 100, 101, 5000]), st.floats(0.01, 100)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(populations, st.data())
+def test_withdrawing_a_version_moves_claims_only_by_the_mean_of_those_that_remain(
+    rows: list[tuple[bool, int, int, float]], data: st.DataObject
+) -> None:
+    versions = [
+        (gpu if is_gpu else cpu)(id, n, avg if n else None, plan_class=str(is_gpu), platform_id=place, version_num=id)
+        for id, (is_gpu, place, n, avg) in enumerate(rows)
+    ]
+    least = feed(versions)
+    for gone in data.draw(st.permutations(versions)):
+        before = scales(versions)
+        others = [each for each in versions if each.is_counted and each is not gone]
+        was_counted = gone.is_counted
+        gone.is_deprecated = True
+        now = feed(versions)
+        kinds = [[each for each in others if each.is_gpu is is_gpu] for is_gpu in (False, True)]
+        if was_counted and any(not each.is_deprecated for each in kinds[gone.is_gpu]) and len(others) > 1:
+            # Others of its kind remain: X is the document's, of those that counted and are left.
+            assert now == about(min(mean(group) for group in kinds if group))
+        else:
+            assert now == (None if least is None else about(least))
+            assert scales(versions) == [None if scale is None else about(scale) for scale in before]
+        assert gone.pfc_scale == before[versions.index(gone)]
+        least = now
+
+
+@given(populations, st.booleans(), st.integers(0, 2))
+def test_releasing_a_version_moves_no_others_claims(
+    rows: list[tuple[bool, int, int, float]], is_gpu: bool, place: int
+) -> None:
+    versions = [(gpu if g else cpu)(id, n, avg if n else None, platform_id=p) for id, (g, p, n, avg) in enumerate(rows)]
+    least = feed(versions)
+    before = scales(versions)
+    versions.append((gpu if is_gpu else cpu)(99, 0, None, platform_id=place, version_num=99))
+    assert feed(versions) == least
+    assert scales(versions)[:-1] == before
 
 
 # --- deployed ---------------------------------------------------------------------------------------

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import random
 from datetime import date
+from math import nan
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from credit.engine.averages import Average
 from credit.engine.facts import HostVersionFacts
 from credit.engine.probation import (
+    Ending,
     count_cheat,
     count_crash,
+    count_ending,
     count_error,
     count_invalid,
     count_sent,
     count_success,
     count_valid,
+    is_odd,
     is_on_probation,
     jobs_left_today,
     most_jobs_per_day,
-    must_replicate,
+    replication_chance,
 )
 from credit.engine.rules import Rules
 from tests.support.credit_engine_facts import DAY, NOW, WEEK
 
 RULES = Rules.published()
+LETTER = Rules.letter()
 MONDAY, TUESDAY = date(2027, 1, 18), date(2027, 1, 19)
 
 
@@ -57,6 +67,65 @@ def test_an_error_starts_a_new_spell() -> None:
     assert (record.scale_probation, record.host_scale_time, record.consecutive_valid) == (True, NOW + WEEK, 0)
 
 
+SETTLED: dict[str, Any] = {
+    "scale_probation": False,
+    "host_scale_time": NOW - DAY,
+    "error_rate": 0.02,
+    "consecutive_valid": 8,
+}
+
+
+@pytest.mark.parametrize("ending", [ending for ending in Ending if ending not in (Ending.SUCCESS, Ending.NOT_NEEDED)])
+def test_every_ending_without_success_begins_a_new_spell(ending: Ending) -> None:
+    record = HostVersionFacts(**SETTLED)
+    assert count_ending(record, ending, NOW, WEEK, 400, RULES)
+    assert (record.scale_probation, record.host_scale_time) == (True, NOW + WEEK)
+
+
+@pytest.mark.parametrize("rules", [Rules.letter(), Rules.deployed()])
+@pytest.mark.parametrize("ending", Ending)
+def test_to_the_letter_only_errors_and_aborts_begin_one(ending: Ending, rules: Rules) -> None:
+    record = HostVersionFacts(**SETTLED)
+    count_ending(record, ending, NOW, WEEK, 400, rules)
+    assert record.scale_probation is (ending in (Ending.FAILED, Ending.ABORTED))
+
+
+def test_an_invalid_result_begins_a_spell_but_to_the_letter() -> None:
+    record, by_letter = HostVersionFacts(**SETTLED), HostVersionFacts(**SETTLED)
+    count_invalid(record, RULES)
+    count_invalid(by_letter, Rules.letter())
+    assert (record.scale_probation, record.host_scale_time) == (True, None)
+    assert (by_letter.scale_probation, by_letter.host_scale_time) == (False, NOW - DAY)
+
+
+def test_a_short_delay_bound_does_not_end_a_longer_spell() -> None:
+    record = HostVersionFacts()
+    count_error(record, NOW, WEEK, RULES)
+    count_error(record, NOW + 1, DAY, RULES)
+    assert record.host_scale_time == NOW + WEEK
+
+
+@given(
+    endings=st.lists(st.sampled_from([ending for ending in Ending if ending is not Ending.NOT_NEEDED]), min_size=1),
+    gap=st.floats(0, 2 * WEEK),
+)
+def test_whatever_happens_there_is_no_factor_for_a_delay_bound_after_a_failure(
+    endings: list[Ending], gap: float
+) -> None:
+    record, now, failed_at = HostVersionFacts(**SETTLED, max_jobs_per_day=400), NOW, None
+    for ending in endings:
+        now += gap
+        count_sent(record, now, WEEK, MONDAY)
+        count_ending(record, ending, now, WEEK, 400, RULES)
+        if ending is Ending.SUCCESS:
+            count_valid(record, now, RULES)
+        else:
+            failed_at = now
+        assert is_on_probation(record, now) or failed_at is None or now > failed_at + WEEK
+        assert 1 <= record.max_jobs_per_day <= 400
+        assert 0 <= record.error_rate <= 1
+
+
 def test_after_a_cheat_the_next_job_sent_dates_the_spell() -> None:
     record = HostVersionFacts(scale_probation=False, host_scale_time=NOW - DAY, error_rate=0.0)
     count_cheat(record, RULES)
@@ -64,6 +133,18 @@ def test_after_a_cheat_the_next_job_sent_dates_the_spell() -> None:
     assert record.scale_probation
     count_sent(record, NOW + 2 * DAY, WEEK, MONDAY)
     assert record.host_scale_time == NOW + 2 * DAY + WEEK
+
+
+@pytest.mark.parametrize(
+    ("rules", "before", "after"),
+    [(RULES, 0.0, 0.1), (RULES, 0.8, 0.8), (LETTER, 0.0, 0.1), (LETTER, 0.8, 0.1)],
+)
+def test_an_absurd_claim_never_improves_an_error_rate_but_by_the_letter(
+    rules: Rules, before: float, after: float
+) -> None:
+    record = HostVersionFacts(error_rate=before)
+    count_cheat(record, rules)
+    assert record.error_rate == after
 
 
 def test_the_error_rate_starts_at_a_tenth_and_falls_by_a_twentieth_when_valid() -> None:
@@ -84,14 +165,58 @@ def test_the_error_rate_rises_by_a_tenth_up_to_one() -> None:
 
 def test_single_results_need_an_error_rate_below_a_twentieth() -> None:
     # 0.1 × 0.95^13 = 0.0513…, × 0.95^14 = 0.0487…
-    record = HostVersionFacts()
-    for _ in range(13):
-        count_valid(record, NOW, RULES)
-    assert must_replicate(record, RULES)
-    count_valid(record, NOW, RULES)
-    assert not must_replicate(record, RULES)
-    assert must_replicate(HostVersionFacts(error_rate=0.05), RULES)
-    assert must_replicate(None, RULES)
+    for rules in (RULES, LETTER):
+        record = HostVersionFacts()
+        for _ in range(13):
+            count_valid(record, NOW, rules)
+        assert replication_chance(record, rules) == 1
+        count_valid(record, NOW, rules)
+        assert replication_chance(record, rules) < 1
+        assert replication_chance(HostVersionFacts(error_rate=0.05), rules) == 1
+        assert replication_chance(None, rules) == 1
+
+
+@pytest.mark.parametrize(
+    ("nvalid", "chance"),
+    [(0, 1), (9, 1), (10, 1), (11, 10 / 11), (20, 0.5), (199, 10 / 199), (200, 0.05), (10**6, 0.05)],
+)
+def test_the_chance_of_a_second_result_falls_but_not_below_a_twentieth(nvalid: int, chance: float) -> None:
+    record = HostVersionFacts(error_rate=0.0, consecutive_valid=nvalid)
+    assert replication_chance(record, RULES) == pytest.approx(chance)
+    assert replication_chance(record, LETTER) == replication_chance(record, Rules.deployed()) == 0
+    assert replication_chance(record, RULES.with_limits(min_replication_chance=0.7)) == pytest.approx(max(0.7, chance))
+
+
+def test_a_trusted_host_that_begins_to_make_up_outputs_is_found() -> None:
+    """After 500 good jobs, each made-up one is found with the chance 0.05: on average the twentieth."""
+    draw = random.Random(7)
+    found_after = []
+    for _ in range(400):
+        record = HostVersionFacts()
+        for _ in range(500):
+            count_valid(record, NOW, RULES)
+        made_up = 1
+        while draw.random() >= replication_chance(record, RULES):
+            # Nothing else contradicts it: it counts as valid.
+            count_valid(record, NOW, RULES)
+            made_up += 1
+        count_invalid(record, RULES)
+        assert replication_chance(record, RULES) == 1
+        found_after.append(made_up)
+    # The mean of 400 draws of mean 20 and deviation 19.5: within 4 standard errors.
+    assert sum(found_after) / 400 == pytest.approx(20, abs=4)
+
+
+@pytest.mark.parametrize(("sample", "odd"), [(0.19, True), (0.21, False), (2.0, False), (19.9, False), (20.1, True)])
+def test_a_sample_ten_times_off_the_hosts_or_the_versions_average_is_odd(sample: float, odd: bool) -> None:
+    host = HostVersionFacts(Average(10, 2.0))
+    assert is_odd(sample, host, None, RULES) is odd
+    assert is_odd(sample, None, Average(100, 2.0), RULES) is odd
+    assert is_odd(sample, host, Average(100, 50.0), RULES) is (odd or sample < 5)
+    assert is_odd(nan, host, None, RULES)
+    # Too few samples, or rules that do not look again
+    assert not is_odd(sample, HostVersionFacts(Average(9, 2.0)), Average(99, 2.0), RULES)
+    assert not is_odd(sample, host, None, LETTER)
 
 
 def test_the_quota_starts_at_the_apps_times_the_instances() -> None:

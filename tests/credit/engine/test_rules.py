@@ -1,4 +1,4 @@
-"""The two rule sets, and the limits that an app may set."""
+"""The rule sets, and the limits that an app may set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from credit.engine.rules import LIMITS, Rules, RulesError
+from credit.engine.rules import LIMITS, Rules, RulesError, RuleSet
 
 RULES = Rules.published()
 DEPLOYED = Rules.deployed()
@@ -41,5 +41,7 @@ def test_own_limits_reach_the_averages() -> None:
 def test_rule_sets_are_found_by_name() -> None:
     assert Rules.of("published") == RULES
     assert Rules.of("deployed") == DEPLOYED
+    assert Rules.of("letter") == Rules.letter()
+    assert {rules.rule_set for rules in map(Rules.of, RuleSet)} == set(RuleSet)
     with pytest.raises(ValueError, match="other"):
         Rules.of("other")

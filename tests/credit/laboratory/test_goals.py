@@ -15,7 +15,7 @@ from credit.laboratory.figures import (
     host_spread,
     wingman_variance,
 )
-from credit.laboratory.goals import CHEAT_JOBS, settled
+from credit.laboratory.goals import CHEAT_JOBS, EVASION_BOUND, honest_loss, picking_gain, settled
 from credit.laboratory.population import Cheat
 from credit.laboratory.trial import Outcome, Setup, Trial
 
@@ -72,6 +72,37 @@ def test_next_to_nothing_on_nine_of_ten_jobs_is_the_gap_that_is_left() -> None:
     # Averages are not weighted by job size: the tenth job is worth up to ten. The document has no rule against it
     # but replication; the gain is told, not hidden.
     assert 1.05 < gain_of(Cheat.SLACK).late < 2
+
+
+# --- picking jobs of which the estimate does not tell the size ---------------------------------------
+EVASIONS = [Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_UPLOAD, Cheat.PICK_BY_LOSS, Cheat.PICK_BY_OUTPUT]
+
+
+def test_picking_short_jobs_pays_without_the_check() -> None:
+    # Half of the jobs take 0.2, half 2 times the estimate: a factor of 1.1 / 0.2 = 5.5.
+    assert picking_gain(Rules.published(), 7, Cheat.CHERRY_PICK, check=False) == pytest.approx(4.5, abs=0.2)
+
+
+@pytest.mark.parametrize("cheat", [Cheat.CHERRY_PICK, *EVASIONS])
+def test_with_the_check_no_way_to_get_rid_of_long_jobs_pays(cheat: Cheat) -> None:
+    assert picking_gain(Rules.published(), 7, cheat) <= EVASION_BOUND
+
+
+@pytest.mark.parametrize("cheat", [Cheat.PICK_BY_202, Cheat.PICK_BY_OUTPUT])
+def test_to_the_letter_all_ways_but_errors_pay(cheat: Cheat) -> None:
+    assert picking_gain(Rules.letter(), 7, cheat) > 3
+
+
+def test_replicas_take_the_gain_from_those_who_exaggerate_their_short_jobs() -> None:
+    # A single result gets it: nothing tells its claim from an honest one's. The report says so.
+    assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE) > 4
+    assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, nreplicas=2) <= EVASION_BOUND
+
+
+def test_honest_computers_lose_nothing_by_the_check_unless_they_fail() -> None:
+    assert honest_loss(Rules.published(), 7, 0.0) == pytest.approx(0, abs=1e-3)
+    # The efficient ones lose their factor above 1 while they are on probation.
+    assert 0 < honest_loss(Rules.published(), 7, 0.03) < 0.06
 
 
 def test_without_normalisation_the_laboratory_sees_that_devices_differ() -> None:

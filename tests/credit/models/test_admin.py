@@ -81,6 +81,9 @@ def test_each_limit_of_the_rules_is_checked_against_the_engines_own(name: str, o
         ({"weight": "nan"}, "weight"),
         ({"actual_flops_scale": "0"}, "actual_flops_scale"),
         ({"max_jobs_per_day_init": "0"}, "max_jobs_per_day_init"),
+        ({"max_jobs_in_progress": "0"}, "max_jobs_in_progress"),
+        ({"max_gpu_jobs_in_progress": "10001"}, "max_gpu_jobs_in_progress"),
+        ({"max_jobs_per_rpc": "501"}, "max_jobs_per_rpc"),
         ({"name": "../x"}, "name"),
     ],
 )

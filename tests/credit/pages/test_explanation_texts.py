@@ -52,7 +52,7 @@ def averages(draw: st.DrawFn) -> Average:
 @st.composite
 def apps(draw: st.DrawFn) -> AppFacts:
     return app(
-        draw(st.sampled_from([Rules.published(), Rules.deployed()])).with_limits(
+        draw(st.sampled_from([Rules.published(), Rules.letter(), Rules.deployed()])).with_limits(
             max_granted_credit=draw(st.one_of(st.none(), st.floats(1e-6, 1e6)))
         ),
         min_avg_pfc=draw(amounts),
@@ -258,6 +258,7 @@ def test_stored_rule_numbers_never_change() -> None:
         "ANONYMOUS_DEFAULT": 5,
         "LEFT_OUT": 6,
         "OVERLONG": 7,
+        "UNSCALED_VERSION": 8,
         "ANONYMOUS_NORMALISED": 10,
         "VERSION_AND_HOST": 11,
         "VERSION_ONLY": 12,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -11,8 +12,10 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from credit.engine.explanation import ClaimRule, GrantRule
-from credit.models import App, Outcome, Result, ServerState, UserCredit, ValidateState, Workunit
+from credit.models import App, Outcome, Result, ResultPart, ServerState, UserCredit, ValidateState, Workunit
+from credit.pages.explanation import explain_parts
 from credit.pages.task_reads import PAGE_TASKS
+from credit.statistics.feeder import feed
 from portal.models import Host, User
 from tests.support.credit_factories import NOON, make_app, make_result, make_success, make_version, make_workunit
 from tests.support.page_text import text_of
@@ -96,6 +99,63 @@ def test_an_exit_code_is_told_in_words(signed_in: Client, app: App, studio: Host
     assert "it used more disk space than it may" in text_of(signed_in.get(reverse("task", args=[task.pk])))
 
 
+@pytest.fixture
+def in_parts(app: App, studio: Host) -> Result:
+    """A job in progress: 1,000 s and 500 s more at 4 GFLOPS, × 0.5 = 4.63 and 2.31 credits."""
+    result = make_result(
+        make_workunit(app), studio, app_version=make_version(app), partial_elapsed_secs=1500.0, partial_credit=6.9444
+    )
+    for begin, end in ((0.0, 1000.0), (1000.0, 1500.0)):
+        raw = (end - begin) * 4e9
+        credit = raw / 2 * 200 / 86400e9
+        ResultPart.objects.create(
+            result=result,
+            granted_at=NOON,
+            from_secs=begin,
+            to_secs=end,
+            credit=credit,
+            claim_rule=ClaimRule.VERSION_AND_HOST,
+            raw_pfc=raw,
+            claimed_pfc=raw / 2,
+            claimed_credit=credit,
+            is_approximate=False,
+            version_scale=0.5,
+            host_scale=1.0,
+            version_pfc_n=412,
+            version_pfc_avg=1.31,
+            host_pfc_n=12,
+            host_pfc_avg=1.31,
+        )
+    return result
+
+
+def test_each_part_of_a_job_is_shown_with_its_reasons(signed_in: Client, in_parts: Result) -> None:
+    text = text_of(signed_in.get(reverse("task", args=[in_parts.pk])))
+    assert "The rest comes when it is done and its output was found right." in text
+    shown = text[text.index("Credited while it ran") :]
+    # The newest first.
+    assert shown.index("2.31") < shown.index("4.63")
+    for expected in ("17 min to 25 min of run time", "× factor of the version", "Granted (credit)"):
+        assert expected in shown.replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED])
+def test_what_a_job_got_in_parts_is_shown_when_it_does_not_end_well(
+    signed_in: Client, in_parts: Result, outcome: int
+) -> None:
+    Result.objects.update(server_state=ServerState.OVER, outcome=outcome)
+    text = text_of(signed_in.get(reverse("task", args=[in_parts.pk])))
+    assert "You keep them, though the job did not end well." in text
+    assert "6.94" in text_of(signed_in.get(reverse("tasks")))
+
+
+def test_a_part_that_the_maximum_cut_says_so(in_parts: Result) -> None:
+    ResultPart.objects.filter(from_secs=1000).update(credit=0.5)
+    *_, cut = explain_parts(ResultPart.objects.all(), in_parts.workunit)
+    assert [step.label for step in cut.steps][-2:] == ["Maximum (credit)", "Granted (credit)"]
+    assert cut.steps[-1].number == 0.5
+
+
 def test_wingmen_stay_nameless(signed_in: Client, granted: Result, bob: User) -> None:
     other = Host.objects.create(owner=bob, domain_name="bobs-secret-box")
     theirs = make_success(granted.workunit, other, name="theirs_1")
@@ -106,6 +166,25 @@ def test_wingmen_stay_nameless(signed_in: Client, granted: Result, bob: User) ->
         assert "bobs-secret-box" not in body
         assert bob.email not in body
         assert reverse("task", args=[theirs.pk]) not in body
+
+
+def test_which_jobs_are_spot_checked_is_not_told_before_they_are_decided(
+    client: Client, granted: Result, bob: User, operator: User
+) -> None:
+    App.objects.update(adaptive_replication=True)
+    Workunit.objects.update(canonical_result=None, canonical_credit=None, min_quorum=2, target_nresults=2)
+    make_success(granted.workunit, Host.objects.create(owner=bob, domain_name="other"), name="theirs_1")
+    pages = [reverse("task", args=[granted.pk]), reverse("workunit", args=[granted.workunit_id])]
+
+    def told(user: User) -> list[bool]:
+        client.force_login(user)
+        bodies = [client.get(page).content.decode() for page in pages]
+        return ["theirs_1" in body or "equal outputs" in body for body in bodies]
+
+    assert granted.user is not None
+    assert (told(granted.user), told(operator)) == ([False, False], [True, True])
+    Workunit.objects.update(canonical_result=granted)
+    assert told(granted.user) == [True, True]
 
 
 def test_outputs_that_could_not_be_checked_are_said_to_all_and_why_to_operators_only(
@@ -179,3 +258,22 @@ def test_the_page_of_an_app_tells_versions_apart(signed_in: Client, app: App, gr
 def test_apps_are_listed(signed_in: Client, app: App) -> None:
     assert "Alpine glaciers CreditNew" in text_of(signed_in.get(reverse("apps")))
     assert signed_in.get(reverse("app", args=["none"])).status_code == 404
+
+
+def test_finished_apps_are_listed_last_because_tasks_link_to_them(signed_in: Client, app: App) -> None:
+    make_app("abacus", user_friendly_name="Abacus", is_deprecated=True)
+    text = text_of(signed_in.get(reverse("apps")))
+    assert "Abacus finished CreditNew" in text
+    assert text.index("Alpine glaciers") < text.index("Abacus")
+    assert "Abacus finished" in text_of(signed_in.get(reverse("app", args=["abacus"])))
+
+
+@pytest.mark.parametrize(("beside_cpu", "shown"), [(True, "0.25"), (False, "0.5 set")])
+def test_the_factor_of_a_version_is_the_one_in_force(signed_in: Client, app: App, beside_cpu: bool, shown: str) -> None:
+    gpu: dict[str, Any] = {"processor_type": "NVIDIA", "gpu_usage": 1, "cross_project_scale": 0.5}
+    make_version(app, plan_class="cuda", pfc_n=100, pfc_avg=8.0, **gpu)
+    if beside_cpu:
+        # X is 2, so the factor of the GPU version is 2 / 8.
+        make_version(app, pfc_n=100, pfc_avg=2.0)
+    feed(NOON)
+    assert f"100 8 {shown} –" in text_of(signed_in.get(reverse("app", args=["alpine"])))

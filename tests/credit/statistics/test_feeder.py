@@ -33,14 +33,15 @@ def test_two_versions_are_scaled_to_their_mean() -> None:
     assert (report.napps, report.nscales) == (1, 2)
 
 
-def test_a_version_that_is_deprecated_loses_its_scale() -> None:
-    app = make_app()
+@pytest.mark.parametrize(("rule_set", "scale"), [(RuleSet.LETTER, None), (RuleSet.PUBLISHED, 1)])
+def test_a_version_that_is_deprecated_loses_its_scale_to_the_letter_only(rule_set: str, scale: float | None) -> None:
+    app = make_app(rule_set=rule_set)
     for plan_class in ("", "a", "b"):
         make_version(app, plan_class=plan_class, pfc_n=100, pfc_avg=2.0)
     feed(NOON)
     AppVersion.objects.filter(plan_class="b").update(is_deprecated=True)
     feed(NOON + dt.timedelta(minutes=10))
-    assert scales(app) == [1, 1, None]
+    assert scales(app) == [1, 1, scale]
 
 
 def test_by_the_deployed_rules_one_gpu_version_is_enough() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
+from django.db import IntegrityError, connection, transaction
 
 from credit.engine.recent_credit import add_credit
 from credit.engine.rules import Rules
@@ -12,12 +14,15 @@ from credit.models import (
     App,
     AppVersion,
     CreditSystem,
+    HostAppVersion,
     HostCredit,
     Outcome,
     Result,
+    ResultPart,
     RuleSet,
     ServerState,
     UserCredit,
+    ValidateState,
     VersionAverage,
     Workunit,
 )
@@ -41,8 +46,9 @@ def host(db: None) -> Host:
 
 
 def running(app: App, version: AppVersion, host: Host) -> Result:
-    """A job alone on its workunit, sent an hour ago; its record is there, as the scheduler makes it."""
-    record(host, version)
+    """A job alone on its workunit, sent an hour ago, whose claim is not approximate; both factors are 1."""
+    AppVersion.objects.filter(pk=version.pk).update(pfc_n=200, pfc_avg=1.2, pfc_scale=1.0)
+    record(host, version, pfc_n=20, pfc_avg=1.2)
     return make_result(make_workunit(app, min_quorum=1, target_nresults=1), host, app_version=version)
 
 
@@ -131,3 +137,147 @@ def test_parts_too_are_scaled_by_the_median_where_the_app_wants_it(app: App, hos
 def volunteers_of(number: int) -> list[Host]:
     owner = Host.objects.get().owner
     return [Host.objects.create(owner=owner, p_fpops=4e9) for _ in range(number)]
+
+
+def jobs(app: App, version: AppVersion, host: Host, number: int, **fields: Any) -> list[Result]:
+    """As many jobs of one computer, all sent an hour ago."""
+    first = running(app, version, host)
+    others = [
+        make_result(make_workunit(app, min_quorum=1, target_nresults=1), host, app_version=version)
+        for _ in range(number - 1)
+    ]
+    Result.objects.filter(host=host).update(**fields)
+    return [first, *others]
+
+
+def test_fifty_jobs_in_hand_bring_what_one_processor_can_earn(app: App, version: AppVersion, host: Host) -> None:
+    Host.objects.update(ncpus=1)
+    # Each names the hour for which it is out: 4e9 × 3,600 × 200 / 86,400e9 = 100 / 3.
+    for job in jobs(app, version, host, 50):
+        grant_part(job.pk, 3600.0, NOON)
+        grant_part(job.pk, 3600.0, NOON)
+    assert HostCredit.objects.get().total_credit == pytest.approx(100 / 3)
+    # It holds when jobs fail, and for others that come in their place.
+    Result.objects.update(server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
+    new = make_result(make_workunit(app), host, app_version=version)
+    assert grant_part(new.pk, 3600.0, NOON) == 0
+    assert grant_part(new.pk, 3600.0, NOON + dt.timedelta(minutes=6)) == pytest.approx(10 / 3)
+    assert differences() == []
+
+
+def test_processors_and_gpus_have_their_own_time(app: App, version: AppVersion, host: Host) -> None:
+    Host.objects.update(ncpus=2, coprocs=[{"type": "NVIDIA", "count": 1}])
+    of_gpu = make_version(app, 101, plan_class="cuda", processor_type="NVIDIA", gpu_usage=0.5, pfc_n=200, pfc_avg=1.2)
+    AppVersion.objects.filter(pk=of_gpu.pk).update(pfc_scale=1.0)
+    record(host, of_gpu, pfc_n=20, pfc_avg=1.2)
+    on_cpu = jobs(app, version, host, 4)
+    on_gpu = [
+        make_result(make_workunit(app), host, app_version=of_gpu, processor_type="NVIDIA", ninstances=used)
+        for used in (None, 0.5, 0.5)
+    ]
+    got = [grant_part(job.pk, 3600.0, NOON) for job in (*on_cpu, *on_gpu)]
+    # Two processors; and two jobs with half of the GPU each, one of which was sent before this was kept.
+    assert got == pytest.approx([100 / 3, 100 / 3, 0, 0, 100 / 3, 100 / 3, 0])
+
+
+def test_a_job_of_all_processors_uses_the_time_of_all(app: App, version: AppVersion, host: Host) -> None:
+    Host.objects.update(ncpus=8)
+    first, second = jobs(app, version, host, 2, ninstances=8.0)
+    assert grant_part(first.pk, 3600.0, NOON) == pytest.approx(100 / 3)
+    assert grant_part(second.pk, 3600.0, NOON) == 0
+
+
+def test_a_part_that_is_approximate_waits_and_everything_comes_once(app: App, version: AppVersion, host: Host) -> None:
+    result = running(app, version, host)
+    HostAppVersion.objects.update(pfc_n=9)
+    assert grant_part(result.pk, 1000.0, NOON) == 0
+    result.refresh_from_db()
+    assert (result.partial_elapsed_secs, result.partial_credit, result.parts.count()) == (0, 0, 0)
+    # With its tenth job the computer has a factor.
+    HostAppVersion.objects.update(pfc_n=10)
+    assert grant_part(result.pk, 2000.0, NOON) == pytest.approx(2000 * CREDIT_PER_SEC)
+    finish(result, 3000.0)
+    assert validate(app).credit == pytest.approx(1000 * CREDIT_PER_SEC)
+    assert UserCredit.objects.get().total_credit == pytest.approx(3000 * CREDIT_PER_SEC)
+    assert differences() == []
+
+
+@pytest.mark.parametrize("rule_set", [RuleSet.LETTER, RuleSet.DEPLOYED])
+def test_the_letter_and_the_deployed_rules_know_no_such_bounds(
+    rule_set: str, app: App, version: AppVersion, host: Host
+) -> None:
+    App.objects.update(rule_set=rule_set)
+    Host.objects.update(ncpus=1)
+    both = jobs(app, version, host, 2)
+    HostAppVersion.objects.update(pfc_n=0, pfc_avg=None)
+    assert [grant_part(job.pk, 3600.0, NOON) for job in both] == pytest.approx([100 / 3, 100 / 3])
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED])
+def test_what_a_job_got_in_parts_stays_when_it_never_ends_well(
+    outcome: int, app: App, version: AppVersion, host: Host
+) -> None:
+    result = running(app, version, host)
+    part = grant_part(result.pk, 1000.0, NOON)
+    Result.objects.update(server_state=ServerState.OVER, outcome=outcome)
+    assert grant_part(result.pk, 2000.0, LATER) == 0
+    assert UserCredit.objects.get().total_credit == pytest.approx(part)
+    assert differences() == []
+    # A late report brings the rest, once.
+    if outcome != Outcome.CLIENT_ERROR:
+        finish(result, 3000.0)
+        validate(app)
+        Workunit.objects.update(need_validate=True)
+        validate(app)
+        assert UserCredit.objects.get().total_credit == pytest.approx(3000 * CREDIT_PER_SEC)
+        assert differences() == []
+
+
+def test_what_an_invalid_result_got_in_parts_stays(app: App, version: AppVersion, host: Host) -> None:
+    result = running(app, version, host)
+    part = grant_part(result.pk, 1000.0, NOON)
+    finish(result, 3000.0)
+    Result.objects.update(validate_state=ValidateState.INVALID)
+    validate(app)
+    assert UserCredit.objects.get().total_credit == pytest.approx(part)
+    assert differences() == []
+
+
+def test_each_part_is_kept_with_what_it_was_made_of(app: App, version: AppVersion, host: Host) -> None:
+    result = running(app, version, host)
+    AppVersion.objects.update(pfc_scale=0.5)
+    parts = [grant_part(result.pk, secs, NOON) for secs in (1000.0, 2200.0)]
+    kept = list(ResultPart.objects.all())
+    assert [(part.from_secs, part.to_secs, part.credit) for part in kept] == [
+        (0, 1000, parts[0]),
+        (1000, 2200, parts[1]),
+    ]
+    assert [(part.raw_pfc, part.version_scale, part.host_scale) for part in kept] == [
+        (4e12, 0.5, 1.0),
+        (4.8e12, 0.5, 1.0),
+    ]
+    assert [part.credit for part in kept] == pytest.approx([1000 * CREDIT_PER_SEC / 2, 1200 * CREDIT_PER_SEC / 2])
+    assert differences() == []
+    ResultPart.objects.filter(from_secs=1000).delete()
+    [fault] = differences()
+    assert f"result {result.pk}: its parts make" in fault
+
+
+@pytest.mark.parametrize(
+    "fields", [{"credit": "NaN"}, {"credit": 0}, {"to_secs": 500}, {"to_secs": "Infinity"}, {"claim_rule": None}]
+)
+def test_the_database_refuses_impossible_parts(
+    fields: dict[str, Any], app: App, version: AppVersion, host: Host
+) -> None:
+    result = running(app, version, host)
+    grant_part(result.pk, 1000.0, NOON)
+    grant_part(result.pk, 2000.0, NOON)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ResultPart.objects.filter(from_secs=1000).update(**fields)
+
+
+def test_times_that_cannot_be_are_refused(app: App, version: AppVersion, host: Host) -> None:
+    grant_part(running(app, version, host).pk, 1000.0, NOON)
+    for text in ("infinity", "-infinity"):
+        with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("UPDATE credit_hostcredit SET cpus_credited_until = %s", [text])

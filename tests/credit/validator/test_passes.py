@@ -18,17 +18,19 @@ from credit.models import (
     Outcome,
     ProcessorType,
     Result,
+    ServerState,
     UserCredit,
     ValidateState,
     Workunit,
 )
 from credit.pages.explanation import stored_explanation
 from credit.statistics.facts import workunit_facts
+from credit.validator.comparison import RUNTIME_OUTLIER, Delivered
 from portal.benchmarks.statements import statements
 from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_engine_facts import recomputed_credit
-from tests.support.credit_factories import make_app, make_version
+from tests.support.credit_factories import make_app, make_result, make_version
 from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate
 
 pytestmark = pytest.mark.django_db
@@ -355,3 +357,76 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_workunits(
     assert counts[0] == counts[1] <= 25
     # A pass that finds nothing: begin, a setting, the look for work, commit.
     assert statements(lambda: validate(app)) == 4
+
+
+@pytest.mark.parametrize(("elapsed_secs", "looks_again"), [(3000.0, False), (150.0, True), (30_000.0, True)])
+def test_an_odd_single_result_of_a_trusted_computer_waits_for_a_second_one(
+    app: App, version: AppVersion, hosts: list[Host], elapsed_secs: float, looks_again: bool
+) -> None:
+    App.objects.update(adaptive_replication=True)
+    # 3,000 s at 4 GFLOPS are 1.2 for each FLOP estimated, 150 s are 0.06, and 30,000 s are 12.
+    record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
+    workunit = done(app, version, hosts[0], elapsed_secs=elapsed_secs, sent_at=LATER - dt.timedelta(days=1))
+    made = validate(app)
+    assert (made.ndecided, made.nodd) == ((0, 1) if looks_again else (1, 0))
+    transitioner.run(LATER)
+    workunit.refresh_from_db()
+    assert workunit.min_quorum == workunit.results.count() == (2 if looks_again else 1)
+    if looks_again:
+        assert states(workunit) == [ValidateState.INIT] * 2
+        # The other's output differs: a third has to decide between them.
+        Result.objects.filter(workunit=workunit, host=None).delete()
+        report(workunit, version, hosts[1], output_digest=WRONG)
+        Workunit.objects.filter(pk=workunit.pk).update(need_validate=True)
+        assert validate(app).ninconclusive == 2
+    assert differences() == []
+
+
+def test_an_odd_result_after_failures_has_room_for_a_second_one(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(adaptive_replication=True)
+    record(hosts[0], version, pfc_n=50, pfc_avg=1.0, consecutive_valid=500, error_rate=0.0)
+    workunit = done(app, version, hosts[0], elapsed_secs=150.0, sent_at=LATER - dt.timedelta(days=1))
+    for _ in range(2):
+        make_result(workunit, server_state=ServerState.OVER, outcome=Outcome.CLIENT_ERROR)
+    Workunit.objects.update(max_total_results=3, max_error_results=3, max_success_results=3)
+    assert validate(app).nodd == 1
+    transitioner.run(LATER)
+    workunit.refresh_from_db()
+    assert (workunit.error_mask, workunit.max_total_results, workunit.results.count()) == (0, 4, 4)
+
+
+def test_the_first_system_uses_the_benchmark_of_when_the_job_was_sent(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(credit_system=CreditSystem.PEAK_FLOPS)
+    sent_with = done(app, version, hosts[0], p_fpops=1e9)
+    before_it_was_kept = done(app, version, hosts[1])
+    Host.objects.update(p_fpops=3e9)
+    validate(app)
+    # 2,900 s of CPU time at 1 GFLOPS, and at today's 3 GFLOPS
+    assert sent_with.results.get().claimed_pfc == 2900 * 1e9
+    assert before_it_was_kept.results.get().claimed_pfc == 2900 * 3e9
+
+
+def says_outlier(first: Delivered, second: Delivered) -> bool | str:
+    """Outputs agree; those of files that are called early come from jobs that ended early."""
+    is_early = any(output.path == "early" for output in first.outputs)
+    return RUNTIME_OUTLIER if first is second and is_early else True
+
+
+@pytest.mark.parametrize(("rule_set", "nsamples"), [("published", 1), ("deployed", 1), ("letter", 2)])
+def test_a_run_time_that_the_project_calls_an_outlier_is_marked_and_gives_no_samples(
+    rule_set: str, nsamples: int, app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    App.objects.update(
+        rule_set=rule_set, comparison=Comparison.CUSTOM, comparison_function=f"{__name__}.{says_outlier.__name__}"
+    )
+    workunit = done(app, version, hosts[0], min_quorum=2)
+    report(workunit, version, hosts[1], outputs=[{"name": "r_0", "path": "early", "nbytes": 1, "md5": "m"}])
+    assert validate(app).nvalid == 2
+    assert list(workunit.results.order_by("pk").values_list("is_runtime_outlier", flat=True)) == [False, True]
+    version.refresh_from_db()
+    assert version.pfc_n == nsamples
+    assert HostAppVersion.objects.get(host=hosts[1]).pfc_n == nsamples - 1

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import os
-import signal
+import gc
 import threading
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
-import uvloop
 from django.conf import settings
-from django.db import close_old_connections, connection
-from psycopg_pool import PoolTimeout
+from django.db import connection
 
 from portal.clients import batching, plain
 from portal.clients.batching import Batcher
 from portal.clients.factory import connection_params
 from portal.clients.wants import (
-    APART,
     Busy,
     Call,
     Fetch,
@@ -38,87 +34,21 @@ from portal.clients.wants import (
     in_thread,
 )
 from portal.models import User
+from tests.support.batch_queries import (
+    INVERT,
+    NPREPARED,
+    PATIENCE_SECS,
+    RENAME,
+    Calculate,
+    Rename,
+    all_at_once,
+    in_transaction,
+    on_loop,
+    once,
+)
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE_SECS = 20
-Result = TypeVar("Result")
-
-ADD = Statement("SELECT n, n + 1, count(*) OVER () FROM unnest(%(numbers)s::integer[]) n")
-INVERT = Statement("SELECT n, 12 / n, count(*) OVER () FROM unnest(%(numbers)s::integer[]) n")
-NPREPARED = Statement(
-    "SELECT n, (SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%pg_prepared%'), 1"
-    " FROM unnest(%(numbers)s::integer[]) n"
-)
-RENAME = Statement("UPDATE portal_user SET name = %(name)s::text WHERE id = %(id)s::bigint RETURNING name")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Calculate(Query):
-    """For a number: the result, and how many were in its batch. A number that is left out is done by itself."""
-
-    number: int
-    statement: Statement = ADD
-    whose: Hashable = None
-    slow: bool = False
-    left_out: bool = False
-    is_write: ClassVar[bool] = False
-
-    @property
-    def kind(self) -> Hashable:
-        return self.statement
-
-    @property
-    def owner(self) -> Hashable:
-        return self.whose
-
-    @property
-    def is_slow(self) -> bool:
-        return self.slow
-
-    @staticmethod
-    def steps(several: Sequence[Calculate], *, apart: bool) -> Sequence[Step]:
-        return [Step(several[0].statement, {"numbers": [each.number for each in several]})]
-
-    @staticmethod
-    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
-        by_number = {number: (result, nbatch) for number, result, nbatch in rows}
-        return [APART if each.left_out and len(several) > 1 else by_number.get(each.number, APART) for each in several]
-
-
-class Rename(Calculate):
-    """Renames the user with this id."""
-
-    is_write: ClassVar[bool] = True
-
-    @staticmethod
-    def steps(several: Sequence[Calculate], *, apart: bool) -> Sequence[Step]:
-        (rename,) = several
-        return [Step(RENAME, {"id": rename.number, "name": "renamed"})]
-
-    @staticmethod
-    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
-        return [name for (name,) in rows] or [APART]
-
-
-def once(want: Any) -> Steps[Any]:
-    return (yield want)
-
-
-def on_loop(work: Callable[[Batcher], Awaitable[Result]]) -> Result:
-    async def run() -> Result:
-        made = Batcher(connection_params(), close_old_connections)
-        try:
-            return await work(made)
-        finally:
-            await made.close()
-
-    return asyncio.run(run())
-
-
-def all_at_once(*steps: Steps[Any]) -> list[Any]:
-    """What each returns, or the exception that it raises."""
-    return on_loop(lambda made: asyncio.gather(*map(made.run, steps), return_exceptions=True))
 
 
 def test_what_is_wanted_at_the_same_time_is_one_statement() -> None:
@@ -196,41 +126,6 @@ def test_what_is_done_by_itself_is_prepared(way: str) -> None:
     assert found == ([(1, 1, 1)] if way == "fetch" else (1, 1))
 
 
-def test_after_a_restart_of_the_database_nobody_sees_a_fault() -> None:
-    async def work(made: Batcher) -> list[Any]:
-        found = [await made.run(once(Calculate(1)))]
-        found.append(await made.run(once(Calculate(1, slow=True))))
-        await asyncio.to_thread(_end_all_connections)
-        found += await asyncio.gather(*[made.run(once(Calculate(number, slow=number > 3))) for number in range(7)])
-        return found
-
-    found = on_loop(work)
-    assert [result for result, _ in found] == [2, 2, 1, 2, 3, 4, 5, 6, 7]
-
-
-def _end_all_connections() -> None:
-    parameters = connection_params()
-    with psycopg.connect(**parameters) as other:
-        other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = 'cobblestone-clients' AND pid <> pg_backend_pid()"
-            " AND datname = current_database()"
-        )
-
-
-def test_without_a_database_all_who_wait_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "CONNECT_SECS", 0.5)
-
-    async def work() -> list[Any]:
-        made = Batcher({"host": "127.0.0.1", "port": 1, "dbname": "none"})
-        try:
-            return await asyncio.gather(*[made.run(once(Calculate(n))) for n in range(3)], return_exceptions=True)
-        finally:
-            await made.close()
-
-    assert [type(error) for error in asyncio.run(work())] == [PoolTimeout] * 3
-
-
 ECHO = Statement("SELECT %(text)s::text")
 
 
@@ -255,82 +150,6 @@ class Echo(Query):
         return [text for (text,) in rows]
 
 
-def test_a_connection_that_is_ended_under_a_query_holds_up_nobody() -> None:
-    """With the loop that is used in production: it does not watch a socket any more that has had an error."""
-
-    async def work() -> None:
-        made = Batcher(connection_params())
-        with psycopg.connect(**connection_params(), autocommit=True) as other:
-            for _ in range(5):
-                await made.run(once(Calculate(1)))
-                (kept,) = made._reads._kept
-                server = kept.connection.info.backend_pid
-                os.kill(server, signal.SIGSTOP)
-                other.execute("SELECT pg_terminate_backend(%s)", [server])
-                asked = [asyncio.create_task(made.run(once(Calculate(number)))) for number in range(5)]
-                while kept._ready is None:
-                    await asyncio.sleep(0)
-                # It says that it ends, and closes the connection with the query unread: the socket has an error.
-                os.kill(server, signal.SIGCONT)
-                async with asyncio.timeout(PATIENCE_SECS):
-                    found = await asyncio.gather(*asked)
-                assert [result for result, _ in found] == [1, 2, 3, 4, 5]
-        await made.close()
-
-    uvloop.run(work())
-
-
-def test_a_server_that_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "BATCH_SECS", 0.5)
-
-    async def work(made: Batcher) -> Any:
-        await made.run(once(Calculate(1)))
-        (kept,) = made._reads._kept
-        stopped = kept.connection.info.backend_pid
-        os.kill(stopped, signal.SIGSTOP)
-        try:
-            # By itself, on another connection.
-            return await asyncio.wait_for(made.run(once(Calculate(2))), PATIENCE_SECS)
-        finally:
-            os.kill(stopped, signal.SIGCONT)
-
-    assert on_loop(work) == (3, 1)
-
-
-def test_a_statement_that_a_migration_has_made_stale_is_prepared_anew() -> None:
-    table = Statement("SELECT * FROM batching_stale, unnest(%(numbers)s::integer[]) n")
-
-    def change(sql: str) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
-        connection.close()
-
-    async def work(made: Batcher) -> list[Any]:
-        nbatches = []
-        for sql in ("CREATE TABLE batching_stale AS SELECT 7 AS n, 1 AS result", None):
-            if sql:
-                await asyncio.to_thread(change, sql)
-            else:
-                await asyncio.to_thread(change, "ALTER TABLE batching_stale ADD COLUMN more text")
-                await made.run(once(Columns(1, table)))  # fails as a batch, and is done by itself
-            (columns,) = [await made.run(once(Columns(1, table)))]
-            nbatches.append((columns, len(made._reads._kept[0]._names)))
-        return nbatches
-
-    try:
-        assert on_loop(work) == [(3, 1), (4, 1)]
-    finally:
-        change("DROP TABLE IF EXISTS batching_stale")
-
-
-class Columns(Calculate):
-    """How many columns the statement's row has."""
-
-    @staticmethod
-    def found(several: Sequence[Calculate], rows: Sequence[Row]) -> Sequence[Any]:
-        return [len(rows[0])] * len(several)
-
-
 @pytest.mark.parametrize("nsteps", [1, 4])
 def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps: int) -> None:
     text = "0123456789abcdef" * 500_000  # 8 MB
@@ -349,19 +168,6 @@ def test_more_than_a_socket_holds_is_sent_and_received_while_others_go_on(nsteps
     assert after == (2, 1)
 
 
-def test_an_idle_connection_that_the_database_ends_does_not_keep_the_loop_busy() -> None:
-    async def work(made: Batcher) -> tuple[int, Any]:
-        await made.run(once(Calculate(1)))
-        (kept,) = made._reads._kept
-        await asyncio.to_thread(_end_all_connections)
-        async with asyncio.timeout(PATIENCE_SECS):
-            while kept._is_watched:
-                await asyncio.sleep(0.01)
-        return len(made._reads._kept), await made.run(once(Calculate(1)))
-
-    assert on_loop(work) == (1, (2, 1))
-
-
 def renames_then(user: User, error: Exception | None) -> Steps[str]:
     name: str = yield Rename(user.pk)
     (rows,) = [
@@ -371,10 +177,6 @@ def renames_then(user: User, error: Exception | None) -> Steps[str]:
     if error:
         raise error
     return name
-
-
-def in_transaction(steps: Steps[Any]) -> Steps[Any]:
-    return (yield Transaction(steps))
 
 
 @pytest.mark.parametrize("driver", ["loop", "plain"])
@@ -447,6 +249,28 @@ def test_what_is_wanted_once_is_done_once() -> None:
     assert all_at_once(steps()) == [2]
 
 
+def test_a_fault_that_nobody_waits_for_any_more_is_no_noise(caplog: pytest.LogCaptureFixture) -> None:
+    goes_on = threading.Event()
+
+    def fail() -> None:
+        goes_on.wait(PATIENCE_SECS)
+        raise ValueError("nobody hears this")
+
+    async def work(made: Batcher) -> bool:
+        asked = asyncio.create_task(made.run(once(Once("same", lambda: in_thread(fail)))))
+        await asyncio.sleep(0.05)
+        asked.cancel()
+        goes_on.set()
+        async with asyncio.timeout(PATIENCE_SECS):
+            while made._shared:
+                await asyncio.sleep(0.01)
+        return asked.cancelled()
+
+    assert on_loop(work)
+    gc.collect()
+    assert not caplog.records
+
+
 def test_one_request_of_a_host_comes_after_the_other() -> None:
     under_way: list[str] = []
 
@@ -493,6 +317,33 @@ def test_a_request_that_is_cancelled_lets_go_of_its_turn_and_of_what_it_holds() 
 
     assert on_loop(work) == "its turn"
     assert closed == [True]
+
+
+def test_a_request_that_is_cancelled_while_it_waits_gives_nobody_its_turn_too_soon() -> None:
+    under_way: list[str] = []
+    goes_on = threading.Event()
+
+    def steps(name: str, event: threading.Event | None = None) -> Steps[list[str]]:
+        yield Turn("a")
+        under_way.append(name)
+        seen = list(under_way)
+        yield Call(lambda: event is None or event.wait(PATIENCE_SECS))
+        under_way.remove(name)
+        return seen
+
+    async def work(made: Batcher) -> list[list[str]]:
+        first = asyncio.create_task(made.run(steps("first", goes_on)))
+        await asyncio.sleep(0.05)
+        second = asyncio.create_task(made.run(steps("second")))
+        await asyncio.sleep(0.05)
+        third = asyncio.create_task(made.run(steps("third")))
+        await asyncio.sleep(0.05)
+        second.cancel()
+        await asyncio.sleep(0.2)
+        goes_on.set()
+        return [await first, await third]
+
+    assert on_loop(work) == [["first"], ["third"]]
 
 
 def test_a_lock_that_others_hold_keeps_up_only_who_needs_it(alice: User) -> None:

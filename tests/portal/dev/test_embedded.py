@@ -89,13 +89,15 @@ def query(url: str, statement: str) -> Any:
 
 
 def supervisors(var_dir: Path) -> list[int]:
-    found = []
+    """The supervisors of the servers below `var_dir`, without children that have not become a server yet."""
+    parents = {}
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
             if b"portal.dev.supervisor" in words and os.fsencode(var_dir) in b"\0".join(words):
-                found.append(int(entry.name))
-    return found
+                # In stat(5) of proc, what follows the name in brackets is the state and then the parent.
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    return [process for process, parent in parents.items() if parent not in parents]
 
 
 def test_processes_that_start_at_once_share_one_pair_of_servers(tmp_path: Path, users: list[User]) -> None:

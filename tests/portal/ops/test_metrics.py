@@ -51,6 +51,7 @@ def read(client: Client) -> dict[tuple[str, ...], float]:
     }
 
 
+@pytest.mark.django_db
 @pytest.mark.urls(__name__)
 def test_requests_of_clients_are_counted_by_outcome(settings: Settings) -> None:
     settings.CLIENT_PATHS = {"/rpc.php": RPC}

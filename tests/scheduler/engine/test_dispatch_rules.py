@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -66,7 +67,7 @@ def selection(
         records or {},
         limits,
         TODAY,
-        {False: in_progress, True: 0},
+        Counter({(1, False): in_progress}),
         disk_bytes,
     )
 
@@ -175,6 +176,33 @@ def test_one_copy_of_a_workunit_per_reply_unless_the_app_allows_more() -> None:
 
 
 @pytest.mark.parametrize(
+    ("in_progress", "own", "njobs"),
+    [
+        # 2 for each of 4 processors
+        (5, {"max_jobs_in_progress": 2}, 3),
+        (8, {"max_jobs_in_progress": 2}, 0),
+        # The site's own 20 for each hold for what the app would allow.
+        (78, {"max_jobs_in_progress": 10_000}, 2),
+        (0, {"max_jobs_per_rpc": 3}, 3),
+        (7, {"max_jobs_in_progress": 2, "max_jobs_per_rpc": 3}, 1),
+        # It says nothing of processors.
+        (0, {"max_gpu_jobs_in_progress": 0}, 20),
+    ],
+)
+def test_an_apps_own_limits_hold_beside_the_sites(in_progress: int, own: dict[str, Any], njobs: int) -> None:
+    chosen = selection({CPU: WorkRequest(1e6)}, cpu_choice(), app=replace(APP, **own), in_progress=in_progress)
+    assert sum(chosen.offer(job(number)) for number in range(1, 30)) == njobs
+
+
+def test_an_apps_own_limit_for_gpus_is_for_each_of_them() -> None:
+    # One for each of two GPUs; the jobs on processors do not count.
+    app = replace(APP, max_gpu_jobs_in_progress=1)
+    chosen = selection({"NVIDIA": WorkRequest(1e6)}, gpu_choice(), app=app, in_progress=4)
+    assert sum(chosen.offer(job(number)) for number in range(1, 30)) == 2
+    assert Reason.IN_PROGRESS in chosen.reasons
+
+
+@pytest.mark.parametrize(
     ("in_progress", "limits", "njobs"),
     [
         # 2 for each of 4 processors, 5 of them there
@@ -229,9 +257,24 @@ def test_a_single_result_is_replicated_for_computers_with_errors(
     error_rate: float, min_quorum: int, is_adaptive: bool, replicates: bool
 ) -> None:
     records = {RecordKey(1, 10, CPU): HostVersionFacts(error_rate=error_rate)}
-    chosen = selection({CPU: WorkRequest(1)}, cpu_choice(), app=replace(APP, is_adaptive=is_adaptive), records=records)
+    app = replace(APP, is_adaptive=is_adaptive, rules=Rules.letter())
+    chosen = selection({CPU: WorkRequest(1)}, cpu_choice(), app=app, records=records)
     assert chosen.offer(job(min_quorum=min_quorum))
     assert chosen.sent[0].must_replicate is replicates
+
+
+def test_a_trusted_computers_single_results_are_spot_checked_by_the_requests_own_draw() -> None:
+    records = {RecordKey(1, 10, CPU): HostVersionFacts(error_rate=0.0, consecutive_valid=40, max_jobs_per_day=1000)}
+    app = replace(APP, is_adaptive=True, max_jobs_per_day_init=1000)
+    many = replace(ROOMY, max_jobs_in_progress=1000, max_jobs_per_rpc=1000)
+    chosen = selection({CPU: WorkRequest(1e9)}, cpu_choice(), app=app, records=records, limits=many)
+    chosen.draw = random.Random(3)
+    assert all(chosen.offer(job(n, min_quorum=1)) for n in range(1, 401))
+    drawn = random.Random(3)
+    # 40 valid results in a row: a chance of 10 / 40
+    expected = [drawn.random() < 0.25 for _ in range(400)]
+    assert [each.must_replicate for each in chosen.sent] == expected
+    assert 60 < sum(expected) < 140
 
 
 def test_a_computer_that_never_ran_the_version_is_not_trusted() -> None:

@@ -11,6 +11,7 @@ import pytest
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.forms.models import model_to_dict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -23,6 +24,7 @@ from credit.models import (
     FileDeleteState,
     Outcome,
     Result,
+    ResultPart,
     ServerState,
     Workunit,
     WorkunitError,
@@ -260,6 +262,26 @@ def test_an_archived_task_is_its_owners_alone(done: Batch, alice: User, bob: Use
         assert task is not None and task.granted_credit == 2.5
     alice.delete()
     assert ArchivedTask.objects.filter(user=None, host=None).count() == 4
+
+
+def test_parts_of_a_job_are_archived_with_it(done: Batch, client: Client, alice: User) -> None:
+    task = Result.objects.filter(user=alice).order_by("pk")[0]
+    for begin, end in ((0.0, 100.0), (100.0, 300.0)):
+        ResultPart.objects.create(
+            result=task, granted_at=NOON, from_secs=begin, to_secs=end, credit=1.25, claim_rule=11, raw_pfc=5e11,
+            claimed_pfc=5.4e11, claimed_credit=1.25, is_approximate=False, version_scale=1.08, host_scale=1.0,
+            version_pfc_n=412, version_pfc_avg=1.31, host_pfc_n=12, host_pfc_avg=1.31,
+        )  # fmt: skip
+    Result.objects.filter(pk=task.pk).update(partial_elapsed_secs=300, partial_credit=2.5)
+    before = [model_to_dict(part, exclude=["id", "result"]) for part in ResultPart.objects.order_by("-id")]
+    purge.run(NOON + 31 * DAY)
+    assert not ResultPart.objects.exists()
+    archived = [model_to_dict(part, exclude=["id", "result"]) for part in purge.read_archived_parts(task.pk)]
+    assert archived == before != []
+    client.force_login(alice)
+    assert "Credited while it ran" in client.get(f"/tasks/archived/{task.pk}/").content.decode()
+    other = ArchivedTask.objects.exclude(pk=task.pk)[0]
+    assert purge.read_archived_parts(other.pk) == []
 
 
 def test_pages_show_archived_tasks_to_their_owner(done: Batch, client: Client, alice: User, bob: User) -> None:

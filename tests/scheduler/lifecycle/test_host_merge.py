@@ -106,6 +106,14 @@ def test_a_job_that_went_to_the_older_record_is_reported_by_the_newer_one(app: A
     assert (result.outcome, result.host) == (Outcome.SUCCESS, newer)
 
 
+def test_two_records_of_a_machine_do_not_get_its_time_twice(alice: User, old: Host, new: Host) -> None:
+    HostCredit.objects.create(host=old, cpus_credited_until=NOON, gpus_credited_until=NOON)
+    HostCredit.objects.create(host=new, cpus_credited_until=NOON - dt.timedelta(hours=1))
+    merge(alice.pk, old.pk, new.pk)
+    joined = HostCredit.objects.get()
+    assert (joined.host, joined.cpus_credited_until, joined.gpus_credited_until) == (new, NOON, NOON)
+
+
 def test_archived_tasks_follow_too(app: App, alice: User, old: Host, new: Host) -> None:
     workunit = ArchivedWorkunit.objects.create(id=1, app=app, name="w", error_mask=0, facts={}, archived_at=NOON)
     facts = {"granted_credit": 5.0, "partial_credit": 0.0}

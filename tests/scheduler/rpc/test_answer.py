@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from credit.models import App, HostAppVersion, Result, ServerState, Workunit
+from credit.models import App, HostAppVersion, Result, RuleSet, ServerState, Workunit
 from portal.models import ClientKey, Host, User
 from portal.people.accounts import weak_key
 from portal.wire import credentials
@@ -91,7 +91,7 @@ def test_a_copied_client_becomes_a_computer_of_its_own(app: App, alice: User) ->
     original.ask()
     original.ask()
     original.ask()
-    copy = Computer(original.key, original.hostid, seqno=1, cpid=original.cpid)
+    copy = Computer(original.key, original.hostid, seqno=0, cpid=original.cpid)
     copy.ask()
     assert copy.hostid != original.hostid
     assert Host.objects.count() == 2
@@ -106,10 +106,11 @@ def test_clients_that_share_a_machine_are_told_apart_by_their_cpids(app: App, al
 
 
 @pytest.mark.parametrize("key", ["", "0" * 32, "1_" + "0" * 32, "nonsense", "'; drop table", "9" * 19 + "_" + "0" * 32])
-def test_a_wrong_key_is_refused_in_words_and_sent_away_for_an_hour(app: App, key: str) -> None:
+def test_a_wrong_key_is_refused_in_words_and_sent_away_for_a_minute(app: App, key: str) -> None:
     reply = post(Computer(key).request())
     assert messages(reply)[0].startswith("Invalid or missing account key.")
-    assert value(reply, "request_delay") == "3600"
+    # The account manager may have given it another key by then.
+    assert value(reply, "request_delay") == "60"
     assert not Host.objects.exists()
 
 
@@ -278,6 +279,18 @@ def test_own_programs_get_jobs_and_records_of_their_own(app: App, alice: User) -
     assert Result.objects.get().app_version is None
 
 
+def test_own_programs_for_gpus_cannot_hide_processors(app: App, alice: User) -> None:
+    fill(app, 1)
+    own = (
+        "<app_versions><app_version><app_name>alpine</app_name><version_num>7</version_num>"
+        "<platform>x86_64-pc-linux-gnu</platform><avg_ncpus>3</avg_ncpus><flops>3e9</flops>"
+        "<coproc><type>NVIDIA</type><count>0.01</count></coproc></app_version></app_versions>"
+    )
+    computer_of(alice, platform="anonymous", extra=own, coprocs=gpu(secs=100, instances=1)).ask()
+    sent = Result.objects.get()
+    assert (sent.processor_type, sent.ninstances) == ("NVIDIA", 3.0)
+
+
 def test_own_programs_of_other_projects_get_words(app: App, alice: User) -> None:
     fill(app, 1)
     (message,) = messages(computer_of(alice, platform="anonymous").ask(1))
@@ -343,8 +356,36 @@ def test_the_limit_of_jobs_in_progress_holds_over_requests(app: App, alice: User
     assert "as many jobs in progress" in messages(computer.ask(1e6))[0]
 
 
+def test_an_app_has_limits_of_its_own_and_others_get_their_jobs_all_the_same(app: App, alice: User) -> None:
+    app.max_jobs_in_progress, app.max_jobs_per_rpc = 1, 1
+    app.save()
+    fill(app, 10)
+    other = make_app("basalt")
+    make_version(other)
+    fill(other, 10)
+    computer = computer_of(alice, ncpus=2)
+    had = []
+    for _ in range(4):
+        computer.ask(1e6)
+        had.append(Result.objects.filter(name__in=computer.jobs, app=app).count())
+    # One in each reply, and one for each of two processors.
+    assert had[-1] == 2
+    assert all(later - earlier <= 1 for earlier, later in zip([0, *had], had, strict=False))
+    assert Result.objects.filter(name__in=computer.jobs, app=other).count() == 10
+
+
+def test_a_computer_is_told_that_it_has_enough_jobs_of_the_only_app(app: App, alice: User) -> None:
+    app.max_jobs_in_progress = 1
+    app.save()
+    fill(app, 10)
+    computer = computer_of(alice, ncpus=2)
+    computer.ask(1e6)
+    assert len(computer.jobs) == 2
+    assert "as many jobs in progress" in messages(computer.ask(1e6))[0]
+
+
 def test_adaptive_replication_makes_a_quorum_for_those_not_trusted(app: App, alice: User) -> None:
-    App.objects.update(adaptive_replication=True)
+    App.objects.update(adaptive_replication=True, rule_set=RuleSet.LETTER)
     first, second = fill(app, 2, min_quorum=1, target_nresults=1, max_total_results=1, max_success_results=1)
     computer = computer_of(alice)
     computer.ask(1)
@@ -355,6 +396,28 @@ def test_adaptive_replication_makes_a_quorum_for_those_not_trusted(app: App, ali
     computer.ask(1)
     workunit = Workunit.objects.get(pk=second.workunit_id)
     assert (workunit.min_quorum, workunit.target_nresults, workunit.transition_at) == (1, 1, None)
+
+
+def test_the_benchmark_of_when_a_job_was_sent_is_kept_with_it(app: App, alice: User) -> None:
+    fill(app, 2)
+    computer = computer_of(alice, p_fpops=4e9)
+    computer.ask(1)
+    computer.p_fpops = 1e15
+    computer.ask(1)
+    ceiling = 200e9
+    assert set(Result.objects.exclude(host=None).values_list("p_fpops", flat=True)) == {4e9, ceiling}
+
+
+def test_the_jobs_of_a_trusted_computer_are_spot_checked(app: App, alice: User) -> None:
+    App.objects.update(adaptive_replication=True)
+    fill(app, 2, min_quorum=1, target_nresults=1, max_total_results=1, max_success_results=1)
+    computer = computer_of(alice)
+    computer.ask(1)
+    HostAppVersion.objects.update(error_rate=0.0, consecutive_valid=10_000)
+    App.objects.update(min_replication_chance=1)
+    catalogue.forget()
+    computer.ask(1)
+    assert set(Workunit.objects.values_list("min_quorum", "target_nresults")) == {(2, 2)}
 
 
 def test_a_lost_reply_is_sent_again(app: App, alice: User) -> None:
@@ -424,7 +487,7 @@ def test_the_computers_description_is_kept_and_renewed(app: App, alice: User) ->
     host.refresh_from_db()
     assert host.ncpus == 8
     record = HostRecord.objects.get()
-    assert (record.on_frac, record.connected_frac, record.rpc_seqno) == (0.5, None, 1)
+    assert (record.on_frac, record.connected_frac, record.rpc_seqno) == (0.5, None, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import OperationalError, connection
 from django.utils import timezone
+from pytest_django import Settings
 
 from credit.models import App, HostAppVersion, HostCredit, Outcome, Result, ServerState, UserCredit, Workunit
 from portal.models import User
@@ -195,10 +196,11 @@ def test_a_result_of_a_cancelled_workunit_does_no_harm(computer: Computer, resul
         ({"state": 3, "exit_status": 1}, 399, 0.2),
         # An abort begins a probation, but costs no job.
         ({"state": 6, "exit_status": 203}, 400, 0.2),
-        ({"state": 6, "exit_status": 202}, 400, 0.1),
-        # Neither is a failed download the computer's fault.
-        ({"state": 1, "exit_status": -186}, 400, 0.1),
-        ({"state": 7, "exit_status": -127}, 400, 0.1),
+        # The project did not abort it: nobody can have meant this.
+        ({"state": 6, "exit_status": 202}, 399, 0.2),
+        # A failed download may be the project's own fault, but begins a probation; a failed upload counts as a crash.
+        ({"state": 1, "exit_status": -186}, 400, 0.2),
+        ({"state": 7, "exit_status": -127}, 399, 0.2),
         # 400 × 2, but never above 400
         ({"state": 5, "exit_status": 0}, 400, 0.1),
     ],
@@ -360,6 +362,26 @@ def test_credit_for_a_part_of_a_long_job(computer: Computer, result: Result, ali
     assert result.partial_elapsed_secs == 7200
 
 
+def test_fifty_jobs_in_hand_bring_what_one_processor_can_earn(app: App, alice: User, settings: Settings) -> None:
+    settings.MAX_JOBS_IN_PROGRESS = settings.MAX_JOBS_PER_RPC = 50
+    App.objects.update(trickle_function="scheduler.rpc.trickles.grant_partial_credit", min_avg_pfc=2.0)
+    app.versions.update(pfc_n=200, pfc_avg=2.0, pfc_scale=1.0)
+    for _ in range(50):
+        make_result(make_workunit(app, fpops_est=1e13, delay_bound_secs=8_640_000))
+    computer = computer_of(alice, ncpus=1)
+    computer.ask(1e9, now=NOON)
+    assert len(computer.jobs) == 50
+    assert set(Result.objects.values_list("ninstances", flat=True)) == {1.0}
+    HostAppVersion.objects.update(pfc_n=20, pfc_avg=2.0, scale_probation=False, host_scale_at=None)
+    an_hour_later = NOON + dt.timedelta(hours=1)
+    messages = "".join(part(result, "3600") for result in Result.objects.all())
+    computer.ask(extra=messages, now=an_hour_later)
+    assert handle_waiting(an_hour_later) == 50
+    # 4e9 × 3,600 × 200 / 86,400e9 = 100 / 3 and not 50 times that
+    assert HostCredit.objects.get().total_credit == pytest.approx(100 / 3)
+    assert Trickle.objects.filter(fault=trickles.NO_CREDIT_NOW).count() == 49
+
+
 @pytest.mark.parametrize(
     ("secs", "name", "fault"),
     [
@@ -367,7 +389,7 @@ def test_credit_for_a_part_of_a_long_job(computer: Computer, result: Result, ali
         ("x", "", "There is no <elapsed_time> or no <result_name> in the message."),
         ("1e", "", "<elapsed_time> is not a number."),
         # Nothing is known yet of the version: the final report brings the default.
-        ("100", "", "No credit is due: the job is over, or this run time has been credited."),
+        ("100", "", trickles.NO_CREDIT_NOW),
     ],
 )
 def test_a_message_that_brings_no_credit_says_why(

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from credit.engine.explanation import ClaimRule, GrantRule
-from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts
+from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts, WorkunitFacts
 from credit.engine.grants import due
-from credit.engine.partial import claim_partial
+from credit.engine.partial import MachineTime, PartialClaim, claim_partial
 from credit.engine.rules import Rules, credit_of
 from tests.support.credit_engine_facts import (
     BOUND,
@@ -56,7 +56,7 @@ def test_the_first_system_grants_the_mean_or_the_least_of_the_claims(
     rule: ReplicaRule, expected: float, grant_rule: GrantRule
 ) -> None:
     facts = app(credit_system=PEAK_FLOPS, replica_rule=rule)
-    granted = decide(facts, counted(), counted(cpu_secs=1500.0)).grant
+    granted = decide(facts, counted(), counted(cpu_secs=1500.0, elapsed_secs=3000.0)).grant
     assert granted.credit == about(expected * CREDIT_OF_EST)
     assert granted.rule is grant_rule
 
@@ -68,8 +68,11 @@ def test_the_third_system_never_grants_the_least() -> None:
 
 
 def test_the_first_system_claims_no_more_than_the_devices_can_do() -> None:
-    # out for 100 s with 1 GFLOPS: 1e11 of the claimed 1e12
-    [claim] = decide(app(credit_system=PEAK_FLOPS), counted(sent_at=NOW - 100, elapsed_secs=50.0)).claims
+    # 100 s with 1 GFLOPS, though it was out for a day: 1e11 of the claimed 1e12
+    [claim] = decide(app(credit_system=PEAK_FLOPS), counted(elapsed_secs=100.0)).claims
+    assert claim.claimed_pfc == about(EST / 10)
+    # A run time of 1,000 s in the 100 s for which it was out
+    [claim] = decide(app(credit_system=PEAK_FLOPS), counted(sent_at=NOW - 100)).claims
     assert claim.claimed_pfc == about(EST / 10)
 
 
@@ -148,30 +151,37 @@ def long_job(**fields: Any) -> ResultFacts:
     return result(record(1000, 1.0), version(1000, 1.0, 0.5), **given)
 
 
+def claim_part(
+    facts: AppFacts, unit: WorkunitFacts, job: ResultFacts, elapsed_secs: float, now: float
+) -> PartialClaim | None:
+    """The part of a job on a computer that has had nothing else to do."""
+    return claim_partial(facts, unit, job, MachineTime(1.0, 1.0, None, job.sent_at), elapsed_secs, now)
+
+
 def test_a_trickle_claims_what_is_new_in_it() -> None:
-    first = claim_partial(app(), workunit(), long_job(), 1000.0, NOW)
+    first = claim_part(app(), workunit(), long_job(), 1000.0, NOW)
     assert first is not None
     # 1000 s × 1 GFLOPS × 0.5
     assert first.grant.credit == about(CREDIT_OF_EST / 2)
     assert (first.grant.rule, first.credited_elapsed_secs) == (GrantRule.PARTIAL, 1000)
     job = long_job(partial_elapsed_secs=1000.0, partial_credit=first.grant.credit)
-    more = claim_partial(app(), workunit(), job, 1500.0, NOW)
+    more = claim_part(app(), workunit(), job, 1500.0, NOW)
     assert more is not None
     assert more.grant.credit == about(CREDIT_OF_EST / 4)
 
 
 @pytest.mark.parametrize("elapsed", [nan, inf, -inf, -1.0, 0.0, 999.0, 1000.0])
 def test_a_trickle_with_nothing_new_brings_nothing(elapsed: float) -> None:
-    assert claim_partial(app(), workunit(), long_job(partial_elapsed_secs=1000.0), elapsed, NOW) is None
+    assert claim_part(app(), workunit(), long_job(partial_elapsed_secs=1000.0), elapsed, NOW) is None
 
 
 @pytest.mark.parametrize("peak", [nan, inf, 0.0, -1.0])
 def test_a_trickle_of_an_impossible_speed_brings_nothing(peak: float) -> None:
-    assert claim_partial(app(), workunit(), long_job(peak_flops=peak), 1000.0, NOW) is None
+    assert claim_part(app(), workunit(), long_job(peak_flops=peak), 1000.0, NOW) is None
 
 
 def test_a_trickle_claims_no_more_than_the_time_since_the_job_was_sent() -> None:
-    part = claim_partial(app(), workunit(), long_job(sent_at=NOW - 600), 1000.0, NOW)
+    part = claim_part(app(), workunit(), long_job(sent_at=NOW - 600), 1000.0, NOW)
     assert part is not None
     assert part.credited_elapsed_secs == 600
 
@@ -181,7 +191,7 @@ def test_all_parts_together_stay_within_the_bound(rules: Rules) -> None:
     job = long_job()
     total = 0.0
     for elapsed in (40_000.0, 90_000.0, 300_000.0, 1e304):
-        part = claim_partial(app(rules), workunit(), job, elapsed, NOW)
+        part = claim_part(app(rules), workunit(), job, elapsed, NOW)
         if part is not None:
             total += part.grant.credit
             job = replace(job, partial_elapsed_secs=part.credited_elapsed_secs, partial_credit=total)
@@ -205,6 +215,18 @@ def test_parts_that_brought_more_than_the_grant_are_not_taken_back() -> None:
     assert (decision.grant.credit, due(decision.grant, job)) == (about(5.0), 0.0)
 
 
+@pytest.mark.parametrize("last", [0.0, 1.0])
+def test_a_short_run_time_at_the_end_does_not_improve_the_average(last: float) -> None:
+    # 1,000 s were credited; 1 s, or none, would be a sample of 0.001 or no sample.
+    job = long_job(elapsed_secs=last, partial_elapsed_secs=1000.0, partial_credit=CREDIT_OF_EST / 2)
+    decision = decide(app(), job)
+    assert job.version is not None and job.version.samples == [1.0]
+    assert (decision.grant.credit, due(decision.grant, job)) == (about(CREDIT_OF_EST / 2), about(0))
+    to_the_letter = long_job(elapsed_secs=last, partial_elapsed_secs=1000.0, partial_credit=CREDIT_OF_EST / 2)
+    decide(app(Rules.letter()), to_the_letter)
+    assert to_the_letter.version is not None and to_the_letter.version.samples == ([0.001] if last else [])
+
+
 def test_trickles_that_brought_more_than_the_replicas_mean_are_kept() -> None:
     paid = 10 * CREDIT_OF_EST
     with_parts = long_job(elapsed_secs=20_000.0, partial_elapsed_secs=20_000.0, partial_credit=paid)
@@ -225,13 +247,13 @@ def test_replicas_compare_whole_jobs_whatever_trickles_brought() -> None:
 
 def test_nothing_is_granted_by_trickle_where_the_claim_would_be_the_default() -> None:
     unknown = replace(long_job(), version=None)
-    assert claim_partial(app(), workunit(), unknown, 1000.0, NOW) is None
-    assert claim_partial(app(), workunit(), replace(unknown, is_anonymous=True), 1000.0, NOW) is None
-    assert claim_partial(app(credit_system=PEAK_FLOPS), workunit(), long_job(), 1000.0, NOW) is None
+    assert claim_part(app(), workunit(), unknown, 1000.0, NOW) is None
+    assert claim_part(app(), workunit(), replace(unknown, is_anonymous=True), 1000.0, NOW) is None
+    assert claim_part(app(credit_system=PEAK_FLOPS), workunit(), long_job(), 1000.0, NOW) is None
 
 
 def test_the_maximum_holds_for_all_parts_together() -> None:
     facts = app(Rules.published().with_limits(max_granted_credit=5.0))
-    part = claim_partial(facts, workunit(), long_job(partial_elapsed_secs=1.0, partial_credit=4.0), 50_000.0, NOW)
+    part = claim_part(facts, workunit(), long_job(partial_elapsed_secs=1.0, partial_credit=4.0), 50_000.0, NOW)
     assert part is not None
     assert (part.grant.credit, part.grant.is_cut) == (1.0, True)

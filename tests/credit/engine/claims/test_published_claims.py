@@ -102,6 +102,17 @@ def test_without_a_version_scale_a_claim_is_approximate() -> None:
     assert claim.claimed_pfc == 1.5 * EST
 
 
+def test_a_version_without_a_scale_claims_the_default_where_the_least_average_is_known() -> None:
+    host, ran = record(MANY, 2.0), version(99, 30.0)
+    [claim] = decide(app(min_avg_pfc=2.5), result(host, ran, 20_000.0)).claims
+    assert (claim.claim_rule, claim.claimed_pfc) == (ClaimRule.UNSCALED_VERSION, 2.5 * EST)
+    assert (claim.raw_pfc, claim.is_approximate) == (20 * EST, True)
+    # Its sample counts all the same, or it would never have a scale.
+    assert (host.pfc.n, ran.samples) == (MANY + 1, [20.0])
+    [claim] = decide(app(Rules.letter(), min_avg_pfc=2.5), result(host, ran, 20_000.0)).claims
+    assert (claim.claim_rule, claim.claimed_pfc) == (ClaimRule.UNSCALED, 20 * EST)
+
+
 @pytest.mark.parametrize(("min_avg_pfc", "default"), [(None, EST), (2.5, 2.5 * EST)])
 def test_above_the_bound_the_default_is_claimed(min_avg_pfc: float | None, default: float) -> None:
     host, ran = record(MANY, 2.0, error_rate=0.01), version(MANY, 3.0, 0.5)

@@ -1,0 +1,62 @@
+"""How a computer does with each of this project's programs, for its owner."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from credit.engine import probation
+from credit.models import HostAppVersion, ProcessorType
+from credit.models.apps import PROCESSOR_TYPES
+from portal.computers.host_sections import Section
+from portal.models import Host
+from scheduler.models import HostRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLine:
+    """A program on the computer. ``quota`` 0: not set yet; ``turnaround_secs`` None: no job was found right yet."""
+
+    app: str
+    program: str
+    njobs_today: int
+    quota: int
+    turnaround_secs: float | None
+    errors: str
+    consecutive_valid: int
+
+
+def programs_section(host: Host, now: dt.datetime) -> Section | None:
+    """Two statements, whatever the number of programs."""
+    records = HostAppVersion.objects.filter(host=host).select_related("app", "app_version__platform")
+    jobs = _jobs_today(host, now)
+    lines: list[object] = [_line(record, jobs) for record in records.order_by("app__name", "-app_version__version_num")]
+    return Section("scheduler/_host_programs.html", lines) if lines else None
+
+
+def _line(record: HostAppVersion, jobs: dict[tuple[int, int, str], int]) -> ProgramLine:
+    version = record.app_version
+    type_ = ProcessorType(version.processor_type if version is not None else record.processor_type)
+    return ProgramLine(
+        app=str(record.app),
+        program=version.number_label if version is not None else f"your own, for {PROCESSOR_TYPES[type_]}",
+        njobs_today=jobs.get((record.app_id, record.app_version_id or 0, type_), 0),
+        quota=record.max_jobs_per_day,
+        turnaround_secs=record.turnaround_avg,
+        errors=errors_text(record.error_rate),
+        consecutive_valid=record.consecutive_valid,
+    )
+
+
+def _jobs_today(host: Host, now: dt.datetime) -> dict[tuple[int, int, str], int]:
+    known = HostRecord.objects.filter(host=host).first()
+    if known is None or not probation.counts_for(known.jobs_day, now.astimezone(dt.UTC).date()):
+        return {}
+    return {(app, version, type_): njobs for app, version, type_, njobs in known.jobs_of_day}
+
+
+def errors_text(error_rate: float) -> str:
+    """The error rate starts at 0.1, and rises by 0.1 with each error."""
+    if error_rate < 0.05:
+        return "hardly any"
+    return "few, or too early to tell" if error_rate <= 0.1 else "some lately" if error_rate <= 0.3 else "many lately"

@@ -1,0 +1,202 @@
+"""Two clients with a copied data folder: found by number, CPID or jobs, and everything that they report counts once.
+
+A real client (7.20.5) counts each request, also those that fail, and goes on with 0 after a reply with a new number.
+It keeps its CPID in the data folder.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from credit.models import App, HostAppVersion, Outcome, Result
+from portal.models import Host, User
+from scheduler.models import HostRecord
+from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
+from tests.support.scheduler_clients import Computer, computer_of, names, result_xml
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    app = make_app(one_result_per_user=False)
+    make_version(app)
+    return app
+
+
+@pytest.fixture
+def original(app: App, alice: User) -> Computer:
+    """A computer with one job, which it has named."""
+    make_result(make_workunit(app, fpops_est=1e13, delay_bound_secs=864_000))
+    computer = computer_of(alice)
+    for minute in range(4):
+        computer.ask(1 if minute == 1 else 0, now=at(minute))
+    assert len(computer.jobs) == 1
+    return computer
+
+
+def at(minutes: float) -> dt.datetime:
+    return NOON + dt.timedelta(minutes=minutes)
+
+
+def copy_of(computer: Computer, cpid: str = "") -> Computer:
+    return replace(computer, cpid=cpid or computer.cpid, jobs=list(computer.jobs), name=computer.name or computer.cpid)
+
+
+def add_jobs(app: App, number: int) -> None:
+    for _ in range(number):
+        make_result(make_workunit(app, fpops_est=1e13, delay_bound_secs=864_000))
+
+
+def test_a_copy_makes_one_record_and_keeps_it(original: Computer) -> None:
+    copy = copy_of(original)
+    number = original.hostid
+    for minute in range(4, 7):
+        original.ask(now=at(minute))
+    # It is behind; its next requests have the new number and count from 0.
+    for minute in range(7, 11):
+        copy.ask(now=at(minute))
+        original.ask(now=at(minute + 0.5))
+    assert original.hostid == number != copy.hostid
+    assert sorted(Host.objects.values_list("pk", flat=True)) == sorted([original.hostid, copy.hostid])
+    assert HostRecord.objects.get(host=copy.hostid).rpc_seqno == 2
+
+
+def test_a_reattached_client_goes_on_from_zero_too(original: Computer) -> None:
+    anew = Computer(original.key, cpid=original.cpid)
+    for minute in range(4, 7):
+        anew.ask(now=at(minute))
+    assert anew.hostid == original.hostid
+    assert Host.objects.count() == 1
+
+
+def test_a_copy_in_step_is_found_by_its_cpid(original: Computer) -> None:
+    copy, number = copy_of(original, "e" * 32), original.hostid
+    for minute in range(4, 8):
+        original.ask(now=at(minute))
+        copy.ask(now=at(minute + 0.5))
+    assert (original.hostid, Host.objects.count()) == (number, 2)
+    assert copy.hostid != number
+
+
+def test_the_client_that_was_there_first_keeps_its_number(original: Computer) -> None:
+    copy, number = copy_of(original, "e" * 32), original.hostid
+    for minute in (4, 5, 6):
+        copy.ask(now=at(minute))
+    original.ask(now=at(7))
+    copy.ask(now=at(8))
+    original.ask(now=at(9))
+    assert (original.hostid, Host.objects.count()) == (number, 2)
+    assert copy.hostid != number
+
+
+def test_a_copy_in_step_is_found_by_jobs_that_it_does_not_know(app: App, original: Computer) -> None:
+    copy, number = copy_of(original), original.hostid
+    add_jobs(app, 1)
+    original.ask(1e5, now=at(4))
+    original.ask(now=at(5))
+    # One of its requests was lost, so it is in step; but it has never heard of the second job.
+    copy.seqno += 1
+    copy.ask(now=at(5.5))
+    assert copy.hostid != number
+    original.ask(now=at(6))
+    assert (original.hostid, len(original.jobs)) == (number, 2)
+
+
+def test_a_copy_in_step_is_found_by_a_job_that_the_other_has_reported(original: Computer) -> None:
+    copy, number, [job] = copy_of(original), original.hostid, original.jobs
+    original.ask(results=result_xml(job), now=at(4))
+    reply = copy.ask(now=at(4.5))
+    assert copy.hostid != number
+    # The job is not its own any more.
+    assert names(reply, "result_abort") == [job]
+
+
+def test_jobs_that_a_copy_reports_count_once_for_it(app: App, original: Computer, alice: User) -> None:
+    copy = copy_of(original, "e" * 32)
+    add_jobs(app, 2)
+    copy.ask(1e5, now=at(4))
+    [common, *its] = copy.jobs
+    assert len(its) >= 1
+    original.ask(now=at(5))
+    reports = "".join(result_xml(name, final_elapsed_time=60) for name in (common, *its))
+    reply = copy.ask(results=reports, now=at(60))
+    assert sorted(names(reply, "result_ack")) == sorted([common, *its])
+    original.ask(results=result_xml(common, final_elapsed_time=60), now=at(61))
+    ended = Result.objects.filter(outcome=Outcome.SUCCESS)
+    assert sorted(ended.values_list("name", flat=True)) == sorted([common, *its])
+    assert set(ended.values_list("host", flat=True)) == {copy.hostid} != {original.hostid}
+
+
+PROVEN = {"scale_probation": False, "host_scale_at": NOON, "error_rate": 0.02, "consecutive_valid": 50}
+
+
+def pretended(computer: Computer) -> Computer:
+    """The same client, which goes back to an earlier request."""
+    return replace(copy_of(computer), seqno=0)
+
+
+@pytest.mark.parametrize("ending", [{"state": 3, "exit_status": 1}, {"state": 6, "exit_status": 202}])
+def test_a_pretended_copy_does_not_take_over_the_blame_for_a_job(original: Computer, ending: dict[str, int]) -> None:
+    [job], number = original.jobs, original.hostid
+    HostAppVersion.objects.update(**PROVEN)
+    pretended(original).ask(results=result_xml(job, **ending), now=at(5))
+    result = Result.objects.get(name=job)
+    assert (result.host_id, result.outcome) == (number, Outcome.INIT)
+    # The client has it no longer: it is sent again.
+    original.jobs.clear()
+    original.ask(now=at(6))
+    assert original.jobs == [job]
+
+
+def test_a_computer_with_a_copy_is_not_trusted_for_a_while(original: Computer) -> None:
+    [job], number = original.jobs, original.hostid
+    HostAppVersion.objects.update(**PROVEN)
+    pretended(original).ask(results=result_xml(job, final_elapsed_time=60), now=at(5))
+    assert Result.objects.get(name=job).host_id != number
+    record = HostAppVersion.objects.get(host=number)
+    # The job's delay bound is ten days.
+    spell = (record.scale_probation, record.host_scale_at, record.consecutive_valid)
+    assert spell == (True, at(5) + dt.timedelta(days=10), 0)
+
+
+def test_a_job_with_credit_for_parts_stays_with_its_computer(original: Computer) -> None:
+    [job], number = original.jobs, original.hostid
+    Result.objects.update(partial_credit=5.0, partial_elapsed_secs=60.0)
+    pretended(original).ask(results=result_xml(job, final_elapsed_time=60), now=at(5))
+    assert Result.objects.get(name=job).host_id == number
+
+
+def test_a_client_whose_request_comes_twice_stays_one(app: App, original: Computer) -> None:
+    add_jobs(app, 2)
+    for _ in range(3):
+        # As after a crash: the same number, and jobs of lost replies are not there.
+        again = copy_of(original)
+        again.ask(1e5, now=at(4))
+    original.ask(now=at(5))
+    assert Host.objects.count() == 1
+
+
+def test_a_client_whose_cpid_changes_or_whose_project_is_reset_stays_one(original: Computer) -> None:
+    original.cpid = "e" * 32
+    original.ask(now=at(4))
+    original.jobs.clear()
+    original.ask(now=at(5))
+    original.cpid = "f" * 32
+    for minute in range(6, 9):
+        original.ask(now=at(minute))
+    assert Host.objects.count() == 1
+
+
+def test_no_more_cpids_are_kept_than_are_needed(original: Computer) -> None:
+    for number, minute in enumerate(range(4, 9)):
+        original.cpid = f"{number}" * 32
+        original.ask(now=at(minute))
+    record = HostRecord.objects.get()
+    assert record.cpids == ["2" * 32, "3" * 32, "4" * 32]
+    with pytest.raises(IntegrityError), transaction.atomic():
+        HostRecord.objects.update(cpids=["a", "b", "c", "d"])

@@ -1,0 +1,205 @@
+"""No ending of a job without a valid result leaves probation alone, whatever the client calls it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from credit.models import App, HostAppVersion, Outcome, Result, RuleSet, ServerState, Workunit
+from credit.validator.passes import run_pass
+from portal.models import User
+from scheduler.lifecycle import transitioner
+from scheduler.programs import catalogue
+from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.scheduler_clients import Computer, computer_of, names, result_xml
+
+pytestmark = pytest.mark.django_db
+
+NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
+LATER = NOON + dt.timedelta(hours=1)
+DAY = dt.timedelta(days=1)
+PROVEN = {"scale_probation": False, "host_scale_at": NOON - DAY, "error_rate": 0.02, "consecutive_valid": 50}
+SUCCESS: dict[str, Any] = {
+    "server_state": ServerState.OVER, "outcome": Outcome.SUCCESS, "received_at": LATER, "elapsed_secs": 1800.0,
+}  # fmt: skip
+OUTPUTS = [{"open_name": "out", "max_nbytes": 1000}]
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    app = make_app(host_scale_check=True)
+    make_version(app)
+    return app
+
+
+@pytest.fixture
+def computer(app: App, alice: User) -> Computer:
+    """A computer that has left probation, and got three jobs at noon that are due in a day."""
+    for _ in range(3):
+        make_result(make_workunit(app, fpops_est=7.2e12, output_files=OUTPUTS, delay_bound_secs=86_400))
+    computer = computer_of(alice)
+    computer.ask(0, 3, now=NOON)
+    assert len(computer.jobs) == 3
+    HostAppVersion.objects.update(**PROVEN)
+    return computer
+
+
+def end(computer: Computer, **fields: Any) -> Result:
+    """The computer reports its first job so, an hour after noon."""
+    name = computer.jobs[0]
+    computer.ask(results=result_xml(name, **fields), now=LATER)
+    assert name not in computer.jobs
+    return Result.objects.get(name=name)
+
+
+def quota() -> int:
+    return HostAppVersion.objects.get().max_jobs_per_day
+
+
+@pytest.mark.parametrize(
+    ("fields", "njobs"),
+    [
+        pytest.param({"state": 3, "exit_status": 1}, 399, id="compute error"),
+        pytest.param({"state": 6, "exit_status": 203}, 400, id="aborted by the volunteer"),
+        pytest.param({"state": 6, "exit_status": 202}, 399, id="202 that nobody asked for"),
+        pytest.param({"state": 3, "exit_status": 202}, 399, id="202 as a compute error"),
+        pytest.param({"state": 1, "exit_status": -186}, 400, id="failed download"),
+        pytest.param({"state": 7, "exit_status": -127}, 399, id="failed upload"),
+        pytest.param({"state": 5, "exit_status": 0}, 399, id="success with nothing uploaded"),
+        pytest.param({"state": 0, "exit_status": 0}, 399, id="no state"),
+        pytest.param({"state": 77, "exit_status": 0}, 399, id="unknown state"),
+    ],
+)
+def test_a_report_without_success_begins_a_new_spell(computer: Computer, fields: dict[str, Any], njobs: int) -> None:
+    assert end(computer, **fields).outcome == Outcome.CLIENT_ERROR
+    record = HostAppVersion.objects.get()
+    assert (record.scale_probation, record.host_scale_at) == (True, LATER + DAY)
+    # 100 jobs a day for each of 4 processors
+    assert record.max_jobs_per_day == njobs
+    assert record.error_rate == pytest.approx(0.12)
+
+
+def test_jobs_that_are_left_out_while_no_work_is_sent_begin_a_new_spell(computer: Computer) -> None:
+    computer.ask(others=computer.jobs[1:], now=LATER, extra="<dont_send_work/>\n")
+    lost = Result.objects.get(outcome=Outcome.CLIENT_DETACHED)
+    assert lost.name == computer.jobs[0]
+    record = HostAppVersion.objects.get()
+    assert (record.scale_probation, record.host_scale_at) == (True, LATER + DAY)
+    # Computers that are set up anew lose jobs, too: none of the jobs of a day is taken away.
+    assert (record.max_jobs_per_day, record.consecutive_valid) == (400, 0)
+    assert record.error_rate == pytest.approx(0.12)
+
+
+def test_a_lost_job_that_is_sent_again_counts_for_nothing(computer: Computer) -> None:
+    reply = computer.ask(others=computer.jobs[1:], now=LATER)
+    assert names(reply, "result") == [computer.jobs[0]]
+    assert not HostAppVersion.objects.get().scale_probation
+
+
+def test_a_lost_job_that_nobody_needs_counts_for_nothing(computer: Computer) -> None:
+    Workunit.objects.update(error_mask=16, assimilate_state=1)
+    computer.ask(others=computer.jobs[1:], now=LATER)
+    assert Result.objects.filter(outcome=Outcome.CLIENT_DETACHED).count() == 1
+    assert not HostAppVersion.objects.get().scale_probation
+
+
+def test_what_the_project_cancelled_counts_for_nothing(computer: Computer) -> None:
+    Workunit.objects.update(error_mask=16, assimilate_state=1)
+    mine = computer.jobs[0]
+    assert mine in names(computer.ask(now=LATER), "result_abort")
+    computer.jobs = [mine]
+    end(computer, state=6, exit_status=202)
+    assert_untouched()
+
+
+def test_what_was_decided_before_it_began_counts_for_nothing(app: App, computer: Computer, bob: User) -> None:
+    mine = Result.objects.get(name=computer.jobs[0])
+    replicas(mine, computer_of(bob))
+    assert run_pass(app.pk, LATER).nvalid == 2
+    assert names(computer.ask(now=LATER), "result_abort_if_not_started") == [mine.name]
+    end(computer, state=6, exit_status=202)
+    assert_untouched()
+
+
+def assert_untouched() -> None:
+    record = HostAppVersion.objects.order_by("pk").first()
+    assert record is not None
+    assert (record.scale_probation, record.error_rate, record.max_jobs_per_day) == (False, 0.02, 400)
+
+
+def replicas(of: Result, others: Computer) -> None:
+    """Two replicas of another's job agree, and its workunit waits to be validated."""
+    others.ask(now=NOON)
+    for number in (1, 2):
+        make_result(
+            of.workunit, host_id=others.hostid, app_version=of.app_version, sent_at=NOON, peak_flops=4e9,
+            name=f"replica_{number}", output_digest=b"r" * 16, **SUCCESS,
+        )  # fmt: skip
+    Workunit.objects.filter(pk=of.workunit_id).update(min_quorum=2, target_nresults=3, need_validate=True)
+
+
+def test_a_time_out_begins_a_new_spell(computer: Computer) -> None:
+    transitioner.run(NOON + 2 * DAY)
+    record = HostAppVersion.objects.get()
+    assert (record.scale_probation, record.host_scale_at) == (True, NOON + 3 * DAY)
+    assert record.max_jobs_per_day == 397
+
+
+def test_a_wrong_output_begins_a_spell_that_the_next_job_dates(app: App, computer: Computer, bob: User) -> None:
+    mine = Result.objects.get(name=computer.jobs[0])
+    Result.objects.filter(pk=mine.pk).update(**SUCCESS, output_digest=b"w" * 16)
+    computer.jobs.remove(mine.name)
+    replicas(mine, computer_of(bob))
+    assert run_pass(app.pk, LATER).ninvalid == 1
+    record = HostAppVersion.objects.get(host=computer.hostid)
+    assert (record.scale_probation, record.host_scale_at, record.consecutive_valid) == (True, None, 0)
+    make_result(make_workunit(app, delay_bound_secs=86_400))
+    computer.ask(0, 1, now=LATER)
+    record.refresh_from_db()
+    assert record.host_scale_at == LATER + DAY
+
+
+def test_a_computer_whose_every_upload_fails_comes_down_to_one_job_a_day(app: App, alice: User) -> None:
+    app.max_jobs_per_day_init = 1
+    app.save()
+    quotas = []
+    computer = computer_of(alice)
+    for day in range(5):
+        make_result(make_workunit(app, fpops_est=7.2e12, output_files=OUTPUTS))
+        computer.ask(0, 1, now=NOON + day * DAY)
+        computer.ask(results=result_xml(computer.jobs[0], state=7, exit_status=-127), now=LATER + day * DAY)
+        quotas.append(quota())
+    # 1 a day for each of 4 processors, one fewer for each failure, and never none
+    assert quotas == [3, 2, 1, 1, 1]
+
+
+def test_a_job_that_is_due_soon_does_not_end_a_longer_spell(app: App, computer: Computer) -> None:
+    ends = NOON + 7 * DAY
+    HostAppVersion.objects.update(scale_probation=True, host_scale_at=ends)
+    end(computer, state=3, exit_status=1)
+    assert HostAppVersion.objects.get().host_scale_at == ends
+    transitioner.run(NOON + 2 * DAY)
+    assert HostAppVersion.objects.get().host_scale_at == ends
+
+
+@pytest.mark.parametrize("rule_set", [RuleSet.LETTER, RuleSet.DEPLOYED])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state": 6, "exit_status": 202},
+        {"state": 1, "exit_status": -186},
+        {"state": 7, "exit_status": -127},
+        {"state": 5, "exit_status": 0},
+    ],
+)
+def test_by_the_other_rule_sets_only_errors_and_aborts_do(
+    app: App, computer: Computer, fields: dict[str, Any], rule_set: RuleSet
+) -> None:
+    app.rule_set = rule_set
+    app.save()
+    catalogue.forget()
+    end(computer, **fields)
+    record = HostAppVersion.objects.get()
+    assert (record.scale_probation, record.error_rate, record.max_jobs_per_day) == (False, 0.02, 400)
