@@ -246,7 +246,12 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
             if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED)
         ],
         contacts=read_contacts(host, selection.projects),
-        other_clients=list(HostClient.objects.filter(host=host).select_related("record").order_by("-seen_at")[:20]),
+        other_clients=list(
+            HostClient.objects.filter(host=host)
+            .exclude(cpid=host.host_cpid)
+            .select_related("record")
+            .order_by("-seen_at")
+        ),
     )
 
 

@@ -8,7 +8,7 @@ State of a host: when it last reported (our clock), what its own clock said then
 allowances (``machine.Allowance``) that fill with time at the machine's full speed, up to 30 days of it.
 
 State of a host at a project: ``reported``, the last totals (R in the rules); ``high``, the totals before a
-reset, as long as they may come back (W), and ``restart``, the totals at that reset (B); ``credited`` (C),
+reset, as long as they may come back (W), and ``restart``, the totals at that reset or since then (B); ``credited`` (C),
 ``pending`` (Q: not covered by the allowance yet) and ``dropped``, whose sum is all the work ever reported;
 ``handed``, the totals that we gave a client to start from and have not built upon; ``listed``, whether the last
 request named the project.
@@ -84,28 +84,29 @@ def settle(
     client_now: float | None,
     old: Machine | None,
     new: Machine | None,
-    has_token: bool,
-    has_other_token: bool = False,
+    is_same_client: bool,
+    own_last_at_us: int | None = None,
     honours_handed: bool,
     ceilings: Ceilings,
 ) -> Settlement:
     """What a request with these reports changes; the arguments stay as they are.
 
     ``projects`` has every row of the host, also of projects that the request does not list. ``old`` and
-    ``new`` are the hardware as stored and as this request describes it. ``has_token`` says that the request
-    carried the host id that we gave out, ``has_other_token`` that it carried another one. ``honours_handed``
-    says that the client starts its counters from the totals of our reply.
+    ``new`` are the hardware as stored and as this request describes it. ``is_same_client`` says that the request
+    is of the client whose totals are in ``projects``: else they are no start for its own. ``own_last_at_us`` is
+    when it last reported, if another client has reported for the host since. ``honours_handed`` says that the
+    client starts its counters from the totals of our reply.
     """
     if client_now is not None and not isfinite(client_now):
         client_now = None
     if _is_stale(host, now_us, client_now):
         return Settlement(True, host)
     machine = larger_capacity(old, new, ceilings)
-    # A new host has no known time of work. One that comes back without our id goes on as it was. If our clock
-    # was set back, no time has passed.
+    # A new host has no known time of work. If our clock was set back, no time has passed.
     since_us = now_us if host.last_at_us is None else min(host.last_at_us, now_us)
     level = NO_ALLOWANCE if host.last_at_us is None else _grown(host.level, machine, since_us, now_us)
-    intake = Intake(machine, now_us - since_us, has_token, has_other_token, honours_handed, dict(projects))
+    own_us = now_us - (since_us if own_last_at_us is None else min(own_last_at_us, since_us))
+    intake = Intake(machine, own_us, is_same_client, honours_handed, dict(projects))
     _take_reports(intake, reports)
     level, credits = distribute(intake, level)
     current = new if new is not None else old
@@ -178,11 +179,11 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
 def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> ProjectState:
     """A project that is listed without usable totals: the last ones stay.
 
-    But not in a request without our id: that client attached anew, and its counters may begin anew unseen.
+    But not if they are another client's. This one's first totals will be where it starts.
     """
     if fault is not None:
         intake.notes.append(Note(NoteKind.INVALID, state.project_id, detail=fault))
-    if intake.has_token:
+    if intake.is_same_client:
         # A faulty first report does not move the base: the client knows of us, so what it did may be ours.
         return state if fault is not None and state.reported is None else replace(state, listed=True)
     return replace(state, reported=None, high=None, restart=None, listed=True)
@@ -191,7 +192,7 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
 def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Totals | None, Totals | None]:
     """What was done since the last totals, and the marks W and B that are left (accounting rules 3 and 4)."""
     last, high, restart = state.reported, state.high, state.restart
-    if last is None or not state.listed or intake.has_other_token:
+    if last is None or not state.listed or not intake.is_same_client:
         return totals.minus(_baseline(intake, state, totals)), None, None
     delta = totals.minus(last)
     if min(delta) < 0:
@@ -199,27 +200,45 @@ def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[To
         return NO_WORK, last if high is None else high.larger(last), totals
     if high is None or restart is None:
         return delta, None, None
-    above = totals.minus(high)
-    has_reached = min(above) >= 0
-    if _is_too_much(intake, delta) or (has_reached and has_far_to_go(last, high, restart)):
+    if _is_too_much(intake, delta) or _is_return(totals, last, high, restart):
         _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)
-        delta = above.larger(NO_WORK)
+        delta = totals.minus(high.larger(last)).larger(NO_WORK)
+        restart = totals
+    has_reached = min(totals.minus(high)) >= 0
     return (delta, None, None) if has_reached else (delta, high, restart)
 
 
 def has_far_to_go(reported: Totals, high: Totals, restart: Totals) -> bool:
-    """Whether a client did less since its reset than it lacks to its old totals (accounting rules, rule 4).
+    """Whether a client did less since its reset than it lacks to its old totals (accounting rules, rule 4)."""
+    lacks, done, _ = _way(reported, high, restart, reported)
+    return lacks > done
 
-    Run time decides. Without any, jobs do.
+
+def lacking(reported: Totals, high: Totals) -> Totals:
+    """How far a client is below its old totals."""
+    return high.minus(reported).larger(NO_WORK)
+
+
+def _is_return(totals: Totals, reported: Totals, high: Totals, restart: Totals) -> bool:
+    """Whether this step is longer than all since the reset, and longer than half of the way that was left.
+
+    A client that has less to go than it did since the reset is on its way.
     """
-    lacks, done = high.minus(reported), reported.minus(restart)
-    return (lacks.run_time, lacks.njobs) > (done.run_time, done.njobs)
+    lacks, done, step = _way(reported, high, restart, totals)
+    return lacks > done and step > done and 2 * step > lacks
+
+
+def _way(reported: Totals, high: Totals, restart: Totals, totals: Totals) -> tuple[int, int, int]:
+    """What a client lacks to its old totals, did since its reset, and does now: run time, or jobs if it lacks none."""
+    lacks, done, step = lacking(reported, high), reported.minus(restart), totals.minus(reported)
+    if lacks.run_time:
+        return lacks.run_time, done.run_time, step.run_time
+    return lacks.njobs, done.njobs, step.njobs
 
 
 def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
     """Where a new attachment starts: what the client had before we could know (accounting rules, rule 3)."""
-    # With the id of another record, it is that record's work.
-    if state.handed is None or (state.listed and state.reported is None) or intake.has_other_token:
+    if state.handed is None or (state.listed and state.reported is None) or not intake.is_same_client:
         if totals != NO_WORK:
             _note(intake, state.project_id, DayFlag.BASELINE, NoteKind.BASELINE, totals.credit)
         return totals

@@ -105,8 +105,7 @@ class Intake:
 
     capacity: Capacity
     elapsed_us: int
-    has_token: bool
-    has_other_token: bool
+    is_same_client: bool
     honours_handed: bool
     rows: dict[int, ProjectState]
     deltas: dict[int, Totals] = field(default_factory=dict)

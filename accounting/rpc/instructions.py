@@ -20,7 +20,7 @@ from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
-from accounting.engine.ledger import has_far_to_go
+from accounting.engine.ledger import has_far_to_go, lacking
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.store import Account, to_us
@@ -244,30 +244,35 @@ def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
     site = _site()
     if outcome.first_contact:
         return min(site.repeat_secs_after_attach, site.repeat_secs)
-    if _is_settled(account, outcome):
-        return int(min(max(site.repeat_secs_after_attach, _secs_of_reset(account, outcome)), site.repeat_secs))
     last = account.state.last_at_us
     since_secs = (to_us(now) - last) // MICRO if last is not None else 0
+    if _is_settled(account, outcome):
+        secs = _secs_of_reset(account, outcome, since_secs)
+        return int(min(max(site.repeat_secs_after_attach, secs), site.repeat_secs))
     return min(max(site.repeat_secs_after_attach, 2 * since_secs), site.repeat_secs)
 
 
-def _secs_of_reset(account: Account, outcome: Outcome) -> float:
+def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float:
     """How soon a client that was reset should report, so that its new work can be told from its old totals.
 
-    That is the time in which the computer can do half of what it lacks to them (accounting rules, rule 4).
+    Half of what it lacks to them may not come at once (accounting rules, rule 4). It is asked in the time in which the
+    computer can do a third, as clients report a little late. Where nothing was done since its last report, the time is
+    twice that since then, so that an idle client is not asked for ever.
     """
     machine = account.machine
-    instances = machine.ncpus + sum(count for count, _ in machine.gpus) if machine is not None else 0
-    secs = [
-        row.high.minus(row.reported).run_time / (2 * MICRO * max(1, instances))
-        for id_ in outcome.listed
-        if (row := outcome.rows.get(id_)) is not None
-        and row.reported is not None
-        and row.high is not None
-        and row.restart is not None
-        and has_far_to_go(row.reported, row.high, row.restart)
-    ]
-    return min(secs, default=inf)
+    gpus = sum(count for count, _ in machine.gpus) if machine is not None else 0
+    instances = machine.ncpus + gpus + (gpus > 0) if machine is not None else 0
+    soonest = inf
+    for id_ in outcome.listed:
+        row, before = outcome.rows.get(id_), account.projects.get(id_)
+        if row is None or row.reported is None or row.high is None or row.restart is None:
+            continue
+        way_us = lacking(row.reported, row.high).run_time
+        if way_us and has_far_to_go(row.reported, row.high, row.restart):
+            secs = way_us / (3 * MICRO * max(1, instances))
+            is_idle = before is not None and before.reported == row.reported
+            soonest = min(soonest, max(secs, 2 * since_secs) if is_idle else secs)
+    return soonest
 
 
 def _is_settled(account: Account, outcome: Outcome) -> bool:

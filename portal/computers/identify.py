@@ -6,6 +6,7 @@ Source: BOINC protocol, finding user and host. A cross-project id is only a hint
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,15 +41,19 @@ A client in use reports several times a day, and one that is off now and then wi
 installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
 
 
-def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tuple[Host, bool]:
+def identify(
+    user_id: int, described: HostDescription, now: dt.datetime, or_else: Callable[[], Host | None] = lambda: None
+) -> tuple[Host, bool]:
     """The user's host for these values, created if there is none; and whether it was created.
+
+    ``or_else`` is asked for a host that is known by other facts before one is created.
 
     Runs inside the caller's transaction and locks the user's row, so two simultaneous first requests make one host.
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("identify() needs the caller's transaction")
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
-    host = _by_token(user_id, described) or _by_description(user_id, described, now)
+    host = _by_token(user_id, described) or _by_description(user_id, described, now) or or_else()
     if host is not None:
         return host, False
     return new_host(user_id, described, now), True

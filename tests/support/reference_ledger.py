@@ -97,8 +97,8 @@ class ReferenceHost:
         client_now: float | None = None,
         old: Hardware | None,
         new: Hardware | None,
-        token: bool = True,
-        other_token: bool = False,
+        same: bool = True,
+        own_last_at: int | None = None,
         honours: bool = False,
     ) -> dict[int, Amounts] | None:
         """The credit of each project that got some; None if the message was stale. ``now`` in micro-seconds."""
@@ -109,6 +109,9 @@ class ReferenceHost:
                 return None
         speeds = self._faster(speeds_of(old), speeds_of(new))
         seconds = self._fill(speeds, now)
+        if own_last_at is not None:
+            # Another client has reported since this one did.
+            seconds = max(seconds, Fraction(now - own_last_at, MICRO))
         if client_now is not None:
             self.client_now = client_now
         first_of_each: dict[int, Line] = {}
@@ -120,10 +123,10 @@ class ReferenceHost:
             if totals is None:
                 if fault is not None:
                     self.notes.append(("invalid", project, None, 0))
-                if not token:
+                if not same:
                     row.R = row.W = row.B = None
             else:
-                delta = self._delta(project, row, totals, speeds, seconds, honours, other_token)
+                delta = self._delta(project, row, totals, speeds, seconds, honours, same)
                 for kind in KINDS:
                     self.work[kind] += delta[kind]
                 deltas[project] = self._worth(project, row, delta, speeds)
@@ -132,7 +135,7 @@ class ReferenceHost:
         for project, row in self.rows.items():
             if project not in first_of_each:
                 row.listed = False
-            elif first_of_each[project][2] is None or row.R is not None or not token:
+            elif first_of_each[project][2] is None or row.R is not None or not same:
                 # Else the first totals were no numbers, and the project is as if it had not been listed.
                 row.listed = True
         return self._credit(deltas, speeds)
@@ -174,13 +177,13 @@ class ReferenceHost:
         speeds: Speeds,
         seconds: Fraction,
         honours: bool,
-        other_token: bool,
+        same: bool,
     ) -> Amounts:
         """Rules 3 and 4: what was done since the base, or since the last totals."""
-        if row.R is None or not row.listed or other_token:
+        if row.R is None or not row.listed or not same:
             row.W = row.B = None
             listed_before_without_totals = row.listed and row.R is None
-            if other_token or listed_before_without_totals or row.handed is None:
+            if not same or listed_before_without_totals or row.handed is None:
                 if any(totals.values()):
                     self.notes.append(("baseline", project, None, totals["cpu_ec"] + totals["gpu_ec"]))
                 return nothing()
@@ -203,22 +206,27 @@ class ReferenceHost:
                 or delta["gpu_time"] > rate["gpu_time"] * time * MICRO
                 or jobs > rate["jobs"] * time
             )
-            is_back = all(totals[kind] >= row.W[kind] for kind in KINDS)
-            if is_too_much or (is_back and not self._is_half_way(row.B, row.R, row.W)):
+            if is_too_much or self._is_leap(row.B, row.R, totals, row.W):
                 self.notes.append(("returned", project, None, 0))
-                delta = {kind: max(0, totals[kind] - row.W[kind]) for kind in KINDS}
-            if is_back:
+                # Of what is new, only the part above both marks
+                delta = {kind: min(delta[kind], max(0, totals[kind] - row.W[kind])) for kind in KINDS}
+                row.B = dict(totals)
+            if all(totals[kind] >= row.W[kind] for kind in KINDS):
                 row.W = row.B = None
         return delta
 
     @staticmethod
-    def _is_half_way(start: Amounts, now: Amounts, end: Amounts) -> bool:
-        """Rule 4: has the client come half of the way, in run time? Where the way has none, in jobs?"""
-        for kinds in (("cpu_time", "gpu_time"), ("njobs_success", "njobs_error")):
-            begin, here, there = (sum(amounts[kind] for kind in kinds) for amounts in (start, now, end))
-            if 2 * here != begin + there:
-                return 2 * here > begin + there
-        return True
+    def _is_leap(start: Amounts, before: Amounts, now: Amounts, end: Amounts) -> bool:
+        """Rule 4: is this step longer than all since the start, while the end was farther than that, and longer than
+        half of what was left? Lengths are run times, but numbers of jobs where no run time is left.
+        """
+        for a, b in (("cpu_time", "gpu_time"), ("njobs_success", "njobs_error")):
+            left = max(0, end[a] - before[a]) + max(0, end[b] - before[b])
+            if left:
+                walked = before[a] + before[b] - start[a] - start[b]
+                step = now[a] + now[b] - before[a] - before[b]
+                return walked < left < 2 * step and walked < step
+        return False
 
     def _worth(self, project: int, row: Row, delta: Amounts, speeds: Speeds) -> Amounts:
         """Rule 5: credit up to time times speed, and for rounding a micro-second, a FLOPS, two micro-credits."""

@@ -6,11 +6,12 @@ import dataclasses
 import datetime as dt
 
 import pytest
+from django.db.models import F
 
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import HostClient, HostProject, Project
-from accounting.rpc.apart import split
+from accounting.rpc.apart import FORGOTTEN_AFTER, MAX_CLIENTS, forget_old, split
 from accounting.simulation.client import SimulatedComputer
 from portal.computers.identify import SAME_NAME_AFTER
 from portal.models import Host, User
@@ -36,11 +37,17 @@ class Machine:
 
     computer: SimulatedComputer
 
-    def report(self, now: dt.datetime, cpid: str = "") -> None:
-        before = self.computer.previous_cpid
+    def report(self, now: dt.datetime, cpid: str = "", *, is_lost: bool = False) -> None:
         self.computer.cpid = cpid or self.computer.cpid
-        assert call(self.computer, now).error[0] == 0
-        assert before != "" or self.computer.previous_cpid
+        assert call(self.computer, now, is_lost=is_lost).error[0] == 0
+
+    def stop_using(self) -> None:
+        """“Stop using”: the client keeps its projects and totals, and forgets the site, its id and its key."""
+        computer = self.computer
+        computer.authenticator = computer.opaque = computer.previous_cpid = ""
+        computer.dynamic = False
+        for attached in computer.projects.values():
+            attached.managed = False
 
     def did(self, project: Project, hours: float, jobs: int = 0) -> None:
         work(self.computer, project, hours, jobs)
@@ -122,7 +129,10 @@ def test_both_clients_of_a_copied_folder_are_credited_once_each_in_its_own_recor
         one.report(START + hour * HOUR)
     assert (one.host, clone.host) == (record, Host.objects.get(host_cpid=OTHER))
     assert one.host != clone.host
-    # 4 + 10 x 4 h and 10 x 2 h; 4 + 10 x 2 and 10 jobs. The clone's first 2 h were credited before it was known.
+    # 4 + 10 x 4 h and 10 x 2 h; 4 + 10 x 2 and 10 jobs. The clone's first 2 h were credited before it was known. They
+    # are more than one computer can do in 11 h, so 2 h wait.
+    assert hours_credited(one.computer, alpha) == 44
+    one.report(START + 12 * HOUR)
     assert hours_credited(one.computer, alpha) == 44 + 2
     assert hours_credited(clone.computer, alpha) == 18
     assert jobs_of(one, clone) == 24 + 10
@@ -134,12 +144,15 @@ def test_three_clients_of_one_folder_get_three_records(alice: User, projects: li
     alpha = projects[0]
     one = machine(alice, ONE)
     one.report(START)
+    record = one.host
     several = [one, clone_of(one, OTHER), clone_of(one, THIRD)]
     for hour in range(1, 9):
         for number, each in enumerate(several):
             each.did(alpha, 1, 1)
             each.report(START + hour * HOUR + number * dt.timedelta(minutes=9))
     assert len({each.host.pk for each in several}) == 3
+    # Whoever was here first keeps the record.
+    assert one.host == record
     # All but the first job of each copy: when it came, its totals were those that the first client had just reported.
     assert jobs_of(*several) == 3 * 8 - 2
     assert sum(hours_credited(each.computer, alpha) for each in several) == 3 * 8 - 2
@@ -188,7 +201,7 @@ def test_a_client_that_was_taken_for_one_that_was_switched_off_is_told_apart_whe
     other.report(later + 4 * HOUR)
     assert other.host != one.host
     assert jobs_of(one, other) == 3 + 5 + 6
-    assert hours_credited(one.computer, alpha) + hours_credited(other.computer, alpha) == 3 + 5 + 6
+    assert [hours_credited(each.computer, alpha) for each in (one, other)] == [3 + 5 + 4, 2]
 
 
 def test_the_owner_can_split_a_wrong_join(alice: User, projects: list[Project]) -> None:
@@ -235,3 +248,241 @@ def test_a_client_that_was_told_apart_is_known_however_often_it_comes_with_the_o
     record = Host.objects.get(host_cpid=OTHER)
     assert Host.objects.count() == 2
     assert HostProject.objects.get(host=record, project=alpha).credited[2] == 4 * 3600 * MICRO
+
+
+# Attached again
+
+
+def test_work_around_stop_using_counts_when_the_client_attaches_again(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 2, 2)
+    one.report(START + HOUR)
+    one.did(alpha, 3, 3)
+    one.stop_using()
+    # It sends no totals at first, as it does not know yet that it should.
+    one.did(alpha, 1, 1)
+    one.report(START + 3 * HOUR)
+    one.did(alpha, 1, 1)
+    one.report(START + 4 * HOUR)
+    # 2 + 3 + 1 + 1 h. It was 2 h: what it reported next was taken for work from before.
+    assert hours_credited(one.computer, alpha) == jobs_of(one) == 7
+    assert kinds_noted(one.computer) == []
+
+
+@pytest.mark.parametrize("is_proven", [False, True])
+def test_totals_of_a_client_that_is_known_by_its_name_alone_are_where_it_starts(
+    is_proven: bool, alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 3, 3)
+    one.report(START + HOUR)
+    other = clone_of(one, OTHER)
+    other.computer.opaque = other.computer.authenticator = ""
+    other.computer.previous_cpid = ONE if is_proven else ""
+    later = START + HOUR + SAME_NAME_AFTER + HOUR
+    other.did(alpha, 500, 500)
+    other.report(later)
+    assert other.host == one.host
+    other.did(alpha, 2, 2)
+    other.report(later + HOUR)
+    # 500 h in ten days fit into the allowance, but not even the folder needs to be a copy of the first client's.
+    assert hours_credited(other.computer, alpha) == jobs_of(other) == 3 + (500 if is_proven else 0) + 2
+    assert kinds_noted(other.computer) == ([] if is_proven else ["baseline"])
+
+
+def test_a_client_known_by_its_name_alone_that_sends_no_totals_at_first_starts_from_those_it_sends_next(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    other = clone_of(one, OTHER)
+    other.stop_using()
+    other.did(alpha, 500, 500)
+    later = START + SAME_NAME_AFTER + HOUR
+    other.report(later)
+    other.report(later + HOUR)
+    other.did(alpha, 2, 2)
+    other.report(later + 2 * HOUR)
+    assert other.host == one.host
+    assert hours_credited(other.computer, alpha) == jobs_of(other) == 2
+
+
+def test_a_client_that_attaches_again_after_another_one_took_its_place_goes_on(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one, other = machine(alice, ONE), machine(alice, OTHER)
+    one.report(START)
+    one.did(alpha, 3, 3)
+    one.report(START + HOUR)
+    record = one.host
+    later = START + HOUR + SAME_NAME_AFTER + HOUR
+    other.report(later)
+    assert other.host == record
+    one.stop_using()
+    one.did(alpha, 5, 5)
+    one.report(later + HOUR)
+    one.did(alpha, 1, 1)
+    one.report(later + 2 * HOUR)
+    assert one.host == record
+    assert hours_credited(one.computer, alpha) == jobs_of(one) == 3 + 5 + 1
+
+
+def told_apart(alice: User, alpha: Project) -> tuple[Machine, Machine]:
+    """A client, and a copy of its folder that will get a record of its own at its next report."""
+    one = machine(alice, ONE)
+    one.report(START)
+    clone = clone_of(one, OTHER)
+    for each in (clone, one):
+        each.did(alpha, 1, 1)
+        each.report(START + HOUR)
+    return one, clone
+
+
+def test_a_client_that_was_told_apart_and_attaches_again_before_its_first_report_goes_on(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one, clone = told_apart(alice, alpha)
+    clone.stop_using()
+    clone.did(alpha, 2, 2)
+    clone.report(START + 3 * HOUR)
+    clone.did(alpha, 1, 1)
+    clone.report(START + 4 * HOUR)
+    assert Host.objects.count() == 2
+    assert clone.host != one.host
+    assert hours_credited(clone.computer, alpha) == 3
+
+
+def test_a_client_that_was_told_apart_is_known_by_the_id_that_it_had_before(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one, clone = told_apart(alice, alpha)
+    clone.did(alpha, 2, 2)
+    clone.report(START + 3 * HOUR, cpid=THIRD)
+    assert clone.host != one.host
+    assert hours_credited(clone.computer, alpha) == 2
+    assert Host.objects.count() == 2
+
+
+def test_a_newcomer_whose_id_changes_and_that_gets_no_reply_has_one_record(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one, clone = told_apart(alice, alpha)
+    for hour in range(3, 11):
+        clone.did(alpha, 1, 1)
+        clone.report(START + hour * HOUR, cpid=THIRD if hour % 2 else OTHER, is_lost=True)
+        one.report(START + hour * HOUR + HOUR / 2)
+    assert Host.objects.count() == 2
+    record = Host.objects.exclude(pk=one.host.pk).get()
+    assert HostProject.objects.get(host=record, project=alpha).credited[2] == 8 * 3600 * MICRO
+
+
+# What a record may be credited, and what is remembered
+
+
+def test_clients_that_report_as_one_computer_share_its_allowance(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    now = START + 24 * HOUR
+    for number in range(10):
+        other = clone_of(one, f"{number + 2:032x}")
+        for each in (other, one):
+            each.did(alpha, 96, 1)
+            each.report(now, is_lost=each is other)
+            now += HOUR / 60
+    # Four processors in a day and 20 minutes. It was 192 h, and more with more ids.
+    assert 96 < hours_credited(one.computer, alpha) <= 4 * (24 + 20 / 60)
+    assert list(check.differences()) == []
+
+
+def test_old_totals_are_judged_by_the_time_since_the_clients_own_last_report(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 40, 4)
+    one.report(START + 10 * HOUR)
+    row = one.computer.projects[alpha.master_url]
+    row.totals = [0] * 6
+    one.report(START + 11 * HOUR)
+    clone = clone_of(one, OTHER)
+    clone.report(START + 15 * HOUR)
+    one.did(alpha, 16, 1)
+    one.report(START + 15 * HOUR + HOUR / 60)
+    # 16 h in the 4 h since its own last report, though the record's was a minute ago. None of them are old ones.
+    assert hours_credited(one.computer, alpha) == 56
+    assert kinds_noted(one.computer) == ["reset"]
+
+
+def test_a_computer_remembers_a_few_ids_only(alice: User, projects: list[Project]) -> None:
+    one = machine(alice, ONE)
+    for number in range(MAX_CLIENTS + 5):
+        one.report(START + number * HOUR, cpid=f"{number:032x}")
+    ids = set(HostClient.objects.values_list("cpid", flat=True))
+    # All but the present one, the newest of them
+    assert ids == {f"{number:032x}" for number in range(4, MAX_CLIENTS + 4)}
+
+
+def test_ids_that_were_seen_long_ago_are_forgotten_each_night(alice: User, projects: list[Project]) -> None:
+    one, _ = told_apart(alice, projects[0])
+    other = machine(alice, THIRD)
+    other.report(START)
+    other.report(START + HOUR, cpid="4" * 32)
+    HostClient.objects.exclude(cpid=OTHER).update(seen_at=F("seen_at") - HOUR * 24)
+    assert set(HostClient.objects.values_list("cpid", flat=True)) == {ONE, OTHER, THIRD}
+    newest = HostClient.objects.get(host=one.host, cpid=OTHER).seen_at
+    assert forget_old(newest + FORGOTTEN_AFTER) == 1
+    # The present client's row stays as long as another's does: it says who came first.
+    assert set(HostClient.objects.values_list("cpid", flat=True)) == {ONE, OTHER}
+    assert forget_old(newest + FORGOTTEN_AFTER + HOUR) == 2
+
+
+# Real copies: they have one id until a project finds them
+
+
+@pytest.mark.parametrize(("is_copy_last", "hours"), [(False, 14), (True, 15)])
+def test_copies_with_one_id_count_the_higher_totals_and_are_told_apart_by_the_next_id(
+    is_copy_last: bool, hours: int, alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 4, 4)
+    one.report(START + HOUR)
+    clone = clone_of(one, ONE)
+    for hour in range(2, 6):
+        one.did(alpha, 2, 2)
+        clone.did(alpha, 1, 1)
+        clone.report(START + hour * HOUR - HOUR / 2)
+        one.report(START + hour * HOUR)
+    # Up to here they are one client whose totals fall and return: 12 h, the higher ones. The copy's 4 h are below.
+    assert hours_credited(one.computer, alpha) == 12
+    if is_copy_last:
+        clone.report(START + 6 * HOUR)
+    # A project gives the copy another id, and the first client reports again.
+    clone.did(alpha, 1, 1)
+    clone.report(START + 7 * HOUR, cpid=OTHER)
+    one.did(alpha, 2, 2)
+    one.report(START + 8 * HOUR)
+    clone.did(alpha, 1, 1)
+    clone.report(START + 9 * HOUR)
+    assert clone.host != one.host
+    # 12 + 2 h, and the copy's fifth hour if the record went on from the copy's totals; each goes on from its own.
+    assert hours_credited(one.computer, alpha) == hours
+    assert hours_credited(clone.computer, alpha) == 1
+    for hour in range(10, 14):
+        for each in (one, clone):
+            each.did(alpha, 1, 1)
+            each.report(START + hour * HOUR)
+    assert [hours_credited(each.computer, alpha) for each in (one, clone)] == [hours + 4, 1 + 4]
+    assert list(check.differences()) == []

@@ -98,8 +98,8 @@ class Mirror:
             client_now=request.client_now,
             old=self.hardware,
             new=hardware,
-            token=token is not None and request.host_token == token,
-            other_token=request.host_token is not None and request.host_token != token,
+            # Its CPID never changes: without an id it is the record's client, too.
+            same=request.host_token in (None, token),
             honours=request.version_tuple >= (8, 3),
         )
         # A stale message changes nothing, not even the hardware.
