@@ -301,13 +301,20 @@ def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
 
 
 def _preferences(account: Account) -> Preferences | None:
-    """The volunteer's preferences, if saved here; else none, so that the client keeps its own."""
-    if not account.preferences or account.preferences_at is None:
+    """The volunteer's preferences, if saved here for the computer's place; else none: the client keeps its own.
+
+    Clients need a set for everywhere. Where none is saved, a computer gets that of its place as such, too: it stays if
+    the computer's place changes to one without a set.
+    """
+    venues = preferences.own_venues(account.preferences)
+    has_everywhere = preferences.has_everywhere(account.preferences)
+    general = account.preferences if has_everywhere else venues.get(account.venue)
+    if general is None or account.preferences_at is None:
         return None
     return Preferences(
         mod_time=int(account.preferences_at.timestamp()),
-        general=_preference_set(account.preferences),
-        venues={name: _preference_set(own) for name, own in preferences.own_venues(account.preferences).items()},
+        general=_preference_set(general),
+        venues={name: _preference_set(own) for name, own in venues.items()},
     )
 
 
