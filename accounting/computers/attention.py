@@ -16,6 +16,7 @@ from django.db.models.functions import Cast
 
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import CPU, TroubleKind, device_types
+from accounting.engine.merge_rules import os_family
 from accounting.engine.states import DayFlag, NoteKind
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, ProjectVersion
 from portal.models import Host, User
@@ -23,6 +24,8 @@ from portal.templatetags.display import count, plural
 
 WEEK_DAYS: Final = 7
 NO_WORK_AFTER: Final = dt.timedelta(days=1)
+# A client that is used reports several times a day, so two of one name that are two computers are known by then.
+SECOND_RECORD_AFTER: Final = dt.timedelta(days=1)
 MIN_FAILED_JOBS: Final = 3
 # Honest computers report late once in a while, too; then what waits is soon credited.
 MIN_CAPPED_DAYS: Final = 2
@@ -37,13 +40,15 @@ class Concern(StrEnum):
     CAPPED = "capped"
     NOT_COUNTED = "not all counts"
     SEVERAL = "several clients"
+    SECOND_RECORD = "second record"
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
     """One concern about one computer: ``text`` follows the computer's name, ``link`` asks what its page answers.
 
-    ``since``: when it began, of what has a beginning; the last contact of a silent computer.
+    ``since``: when it began, of what has a beginning; the last contact of a silent computer. ``page``: the name of the
+    page that the link leads to.
     """
 
     concern: Concern
@@ -53,6 +58,7 @@ class Attention:
     link: str
     to_do: str
     since: dt.datetime | None = None
+    page: str = "host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,7 @@ def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_a
         *_capped(user, in_use, first, today),
         *_not_counted(in_use, first),
         *_several(in_use, now),
+        *_second_records(in_use, now),
     ]
 
 
@@ -280,3 +287,34 @@ def _several(hosts: Iterable[Host], now: dt.datetime) -> list[Attention]:
         )
         for row in apart
     ]
+
+
+def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
+    """Records of the last days that began after one of an equal computer fell silent: BOINC was installed again."""
+    alike: dict[tuple[str, ...], list[Host]] = {}
+    for host in sorted(hosts, key=lambda host: host.created_at):
+        if host.domain_name and host.os_name and host.p_model:
+            key = host.domain_name.casefold(), os_family(host.os_name), host.p_vendor, host.p_model
+            alike.setdefault(key, []).append(host)
+    found = []
+    for several in alike.values():
+        *before, newest = several
+        older = max(before, key=lambda host: host.last_contact_at, default=None)
+        if (
+            older is not None
+            and newest.created_at > now - dt.timedelta(days=WEEK_DAYS)
+            and older.last_contact_at <= min(newest.created_at, now - SECOND_RECORD_AFTER)
+        ):
+            found.append(
+                Attention(
+                    Concern.SECOND_RECORD,
+                    newest.pk,
+                    newest.name,
+                    f"may be here twice: an equal one of this name reported until {older.last_contact_at:%Y-%m-%d}.",
+                    "Merge them?",
+                    "If BOINC was installed again there, merge the two records. The history of both stays.",
+                    since=newest.created_at,
+                    page="host_merge",
+                )
+            )
+    return found
