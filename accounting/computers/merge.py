@@ -21,7 +21,7 @@ from accounting.computers import sql
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.ledger.locks import lock_ledgers
-from accounting.models import Day, HostProject, Note
+from accounting.models import Day, HostClient, HostProject, Note
 from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
@@ -155,10 +155,19 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         # Records that were merged into the older one point to the newer one as well, so that one step always leads
         # to the record in use.
         Host.objects.filter(Q(pk=older.pk) | Q(merged_into=older)).update(merged_into=newer)
+        _move_clients(older, newer)
         if older.given_name and not newer.given_name:
             Host.objects.filter(pk=newer.pk).update(given_name=older.given_name)
         newer.refresh_from_db()
         return newer
+
+
+def _move_clients(older: Host, newer: Host) -> None:
+    """What is known of clients that reported as the older record, but not of those that are one computer now."""
+    known = HostClient.objects.filter(host=newer).values("cpid")
+    HostClient.objects.filter(host=older).exclude(cpid__in=known).exclude(cpid=newer.host_cpid).update(host=newer)
+    gone = Q(host=older) | Q(host=newer, record=newer) | Q(host=newer, record__merged_into=newer)
+    HostClient.objects.filter(gone).delete()
 
 
 def _move_totals(older: Host, newer: Host) -> None:

@@ -8,6 +8,7 @@ import datetime as dt
 import pytest
 from django.db.models import F
 
+from accounting.computers.merge import merge
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import HostClient, HostProject, Project
@@ -383,6 +384,34 @@ def test_a_newcomer_whose_id_changes_and_that_gets_no_reply_has_one_record(
     assert Host.objects.count() == 2
     record = Host.objects.exclude(pk=one.host.pk).get()
     assert HostProject.objects.get(host=record, project=alpha).credited[2] == 8 * 3600 * MICRO
+
+
+def test_a_client_that_was_told_apart_goes_on_when_the_record_that_it_left_was_merged(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one, clone = told_apart(alice, alpha)
+    again = machine(alice, THIRD)
+    again.report(START + 2 * HOUR)
+    merge(alice.pk, one.host.pk, again.host.pk)
+    clone.did(alpha, 2, 2)
+    clone.report(START + 3 * HOUR)
+    assert clone.host not in (one.host, again.host)
+    assert hours_credited(clone.computer, alpha) == 2
+    assert list(check.differences()) == []
+
+
+def test_a_record_that_is_merged_with_the_one_that_it_left_is_one_computer_again(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one, clone = told_apart(alice, alpha)
+    clone.report(START + 2 * HOUR)
+    merge(alice.pk, one.host.pk, clone.host.pk)
+    assert not HostClient.objects.filter(record__isnull=False).exists()
+    clone.did(alpha, 1, 1)
+    clone.report(START + 3 * HOUR)
+    assert Host.objects.filter(merged_into=None).get() == clone.host
 
 
 # What a record may be credited, and what is remembered
