@@ -57,6 +57,8 @@ def recognise(user_id: int, request: AccountManagerRequest, now: dt.datetime) ->
 
 def _reported_before(user_id: int, appearance: HostDescription) -> Host | None:
     """The computer as which a client with this CPID reported before another one did."""
+    if not (appearance.host_cpid and appearance.os_name and appearance.p_model):
+        return None
     clients = HostClient.objects.filter(
         host__owner_id=user_id,
         host__merged_into=None,
@@ -65,7 +67,7 @@ def _reported_before(user_id: int, appearance: HostDescription) -> Host | None:
         host__p_vendor=appearance.p_vendor,
         host__p_model=appearance.p_model,
     )
-    client = clients.select_related("host").order_by("-seen_at").first() if appearance.host_cpid else None
+    client = clients.select_related("host").order_by("-seen_at").first()
     return client.host if client is not None else None
 
 

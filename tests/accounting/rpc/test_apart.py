@@ -159,6 +159,27 @@ def test_three_clients_of_one_folder_get_three_records(alice: User, projects: li
     assert sum(hours_credited(each.computer, alpha) for each in several) == 3 * 8 - 2
 
 
+def test_four_clients_of_two_people_are_booked_once_each_in_a_record_of_its_own(
+    alice: User, bob: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    # Two on one machine, a copy of the first one's folder, and somebody else's on a machine that looks the same.
+    one, beside, his = machine(alice, ONE), machine(alice, OTHER), machine(bob, "4" * 32)
+    for each in (one, beside, his):
+        each.report(START)
+    four = [one, beside, his, clone_of(one, THIRD)]
+    for hour in range(1, 13):
+        for number, each in enumerate(four):
+            each.did(alpha, 0.5, 1)
+            each.report(START + hour * HOUR + number * dt.timedelta(minutes=7))
+    assert len({each.host.pk for each in four}) == 4
+    assert [each.host.owner for each in four] == [alice, alice, bob, alice]
+    # The copy's first totals were those that the first client had just reported: they show no work.
+    assert [jobs_of(each) for each in four] == [12, 12, 12, 12 - 1]
+    assert [hours_credited(each.computer, alpha) for each in four] == [6, 6, 6, 6 - 0.5]
+    assert list(check.differences()) == []
+
+
 def test_a_client_whose_id_changes_once_keeps_its_record(alice: User, projects: list[Project]) -> None:
     alpha = projects[0]
     one = machine(alice, ONE)
