@@ -75,7 +75,7 @@ def forget_set(user: User, venue: str) -> None:
         saved.save(update_fields=["preferences", "preferences_at"])
 
 
-def _stored(preferences: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+def _stored(preferences: Mapping[str, object]) -> dict[str, dict[str, object]]:
     """The sets by venue as they are stored."""
     sets = {EVERYWHERE: canonical(preferences)} if has_everywhere(preferences) else {}
     return sets | {name: canonical(own) for name, own in own_venues(preferences).items()}
