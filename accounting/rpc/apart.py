@@ -82,6 +82,8 @@ def _with_other_cpid(host: Host, request: AccountManagerRequest, now: dt.datetim
     seen, present = clients.get(cpid), clients.get(current)
     if seen is None or previous == current:
         _keep_books(host, now, told_apart_at=None)
+        if seen is not None:
+            _count_once(host, seen.books)
         return Recognised(host)
     if present is not None and present.pk < seen.pk:
         seen.told_apart_at = now
@@ -89,6 +91,19 @@ def _with_other_cpid(host: Host, request: AccountManagerRequest, now: dt.datetim
         return _record_of(seen, now)
     _keep_books(host, now, told_apart_at=now)
     return _restored(host, seen)
+
+
+def _count_once(host: Host, books: dict[str, Any]) -> None:
+    """Let totals that were reported under an earlier CPID not count again.
+
+    A client that goes back to it has at least these totals, in the host's rows. A copy may have more, if the reply that
+    would have told the two apart was lost.
+    """
+    for row in HostProject.objects.filter(host=host, reported__isnull=False):
+        before = books["projects"].get(str(row.project_id), {}).get("reported")
+        if before is not None and any(own < other for own, other in zip(row.reported or (), before, strict=True)):
+            row.reported = [max(own, other) for own, other in zip(row.reported or (), before, strict=True)]
+            row.save(update_fields=["reported"])
 
 
 def _keep_books(host: Host, now: dt.datetime, told_apart_at: dt.datetime | None) -> None:

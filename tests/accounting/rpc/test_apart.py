@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
 
 import pytest
 from django.db.models import F
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from accounting.computers.merge import merge
 from accounting.engine.amounts import MICRO
@@ -535,4 +538,33 @@ def test_copies_with_one_id_count_the_higher_totals_and_are_told_apart_by_the_ne
             each.did(alpha, 1, 1)
             each.report(START + hour * HOUR)
     assert [hours_credited(each.computer, alpha) for each in (one, clone)] == [hours + 4, 1 + 4]
+    assert list(check.differences()) == []
+
+
+# Whatever the order of the reports
+
+_volunteers = itertools.count(1)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sequence=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans()), min_size=4, max_size=12))
+# No reply reaches them. The first copy says at its second report that it had the first client's id before, as then.
+@example(sequence=[(1, 5, True), (2, 0, True), (0, 0, True), (1, 1, True)])
+def test_several_clients_of_one_folder_are_never_booked_twice(
+    sequence: list[tuple[int, int, bool]], projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    name = f"Copier{next(_volunteers)}"
+    user = User.objects.create_user(f"{name}@example.org", f"{name.lower()}'s secret", name=name)
+    one = machine(user, ONE)
+    one.report(START)
+    several = [one, clone_of(one, OTHER), clone_of(one, THIRD)]
+    for number, (who, hours, is_lost) in enumerate(sequence, 1):
+        several[who].did(alpha, hours, hours)
+        several[who].report(START + number * HOUR, is_lost=is_lost)
+    credited_jobs = sum(sum(row.credited[4:]) for row in HostProject.objects.filter(host__owner=user))
+    assert credited_jobs <= sum(hours for _, hours, _ in sequence)
+    # The record never gets more than its four processors can do.
+    (record,) = HostProject.objects.filter(host=one.host, project=alpha)
+    assert record.credited[2] <= 4 * len(sequence) * 3600 * MICRO
     assert list(check.differences()) == []
