@@ -17,6 +17,7 @@ from accounting.engine import preferences
 from accounting.models import (
     AccountSettings,
     Announcement,
+    HostClient,
     Note,
     Project,
     ProjectDay,
@@ -261,6 +262,15 @@ class ProjectStandingAdmin(ReadOnlyAdmin):
     list_display = ("project", "on_gpu", "target", "got", "boost", "day")
     list_filter = ("project", "on_gpu")
     list_select_related = ("project",)
+
+
+@admin.register(HostClient)
+class HostClientAdmin(ReadOnlyAdmin):
+    list_display = ("host", "cpid", "seen_at", "told_apart_at", "record")
+    list_filter = (("told_apart_at", admin.EmptyFieldListFilter),)
+    search_fields = ("cpid", "host__token")
+    list_select_related = ("host", "record")
+    show_full_result_count = False
 
 
 @admin.register(Note)

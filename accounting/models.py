@@ -276,6 +276,8 @@ class HostProject(models.Model):
     # Totals as a client can claim them go up to 1e21 micro-units, past bigint.
     reported = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
     high = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
+    # The totals at the reset, as long as those before it may come back (``high``)
+    restart = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
     handed = ArrayField(models.BigIntegerField(), size=6, null=True)
     credited = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
     pending = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
@@ -295,10 +297,43 @@ class HostProject(models.Model):
     class Meta:
         constraints = [
             CheckConstraint(condition=Q(credited__len=6, pending__len=6, dropped__len=6), name="hostproject_six"),
+            # NULL passes the check of its length.
+            CheckConstraint(condition=Q(restart__len=6), name="hostproject_restart_six"),
+            CheckConstraint(
+                condition=Q(high__isnull=True, restart__isnull=True) | Q(high__isnull=False, restart__isnull=False),
+                name="hostproject_high_and_restart",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.host} at {self.project}"
+
+
+class HostClient(models.Model):
+    """A client that reported with a host's id, by its cross-project id, once another one came in its place.
+
+    It may be the same client with its old id, or another one: see accounting/rpc/apart.py. The rows of a host are made
+    in the order in which their clients first came.
+    """
+
+    host = models.ForeignKey(Host, models.CASCADE, related_name="other_clients", db_index=False)
+    cpid = models.CharField("cross-project id", max_length=32)
+    # The totals with which it goes on, as of its last report with the host's id
+    books = models.JSONField(default=dict)
+    seen_at = models.DateTimeField("another id came in its place", default=timezone.now)
+    told_apart_at = models.DateTimeField("known to be another client", null=True, blank=True)
+    # Made when it reports again
+    record = models.ForeignKey(Host, models.CASCADE, null=True, blank=True, related_name="told_apart_from")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["host", "cpid"], name="hostclient_host_cpid"),
+            CheckConstraint(condition=Q(record=None) | Q(told_apart_at__isnull=False), name="hostclient_record_apart"),
+            CheckConstraint(condition=~Q(cpid=""), name="hostclient_has_cpid"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cpid} at {self.host}"
 
 
 class Day(models.Model):

@@ -13,6 +13,7 @@ from accounting.account_data.tasks import make_data_copy
 from accounting.choosing import standings
 from accounting.ledger import partitions, rollup
 from accounting.mails import send
+from accounting.rpc import apart
 from portal.ops.mails import MailServerDown
 
 __all__ = ["make_data_copy"]  # Celery looks for tasks here only
@@ -33,10 +34,11 @@ def roll_up() -> None:
 
 @shared_task
 def erase() -> None:
-    """Once a day: accounts whose grace period is over, and copies that are old."""
+    """Once a day: accounts whose grace period is over, old copies, and old notes of which clients reported as what."""
     now = timezone.now()
     erasure.erase_due(now)
     copies.remove_old_copies(now)
+    apart.forget_old(now)
 
 
 @shared_task

@@ -36,6 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("computers/<int:pk>/projects/", computers_views.host_wishes, name="host_wishes"),
     path("computers/<int:pk>/retire/", computers_views.host_retire, name="host_retire"),
     path("computers/<int:pk>/unretire/", computers_views.host_unretire, name="host_unretire"),
+    path("computers/<int:pk>/split/", computers_views.host_split, name="host_split"),
     path("computers/<int:pk>/merge/", computers_views.host_merge, name="host_merge"),
     path("projects/", projects_views.projects, name="projects"),
     path("projects/keywords/", projects_views.keywords, name="keywords"),

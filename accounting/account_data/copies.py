@@ -29,6 +29,7 @@ from accounting.models import (
     DataCopy,
     DataCopyPart,
     Day,
+    HostClient,
     HostLedger,
     HostProject,
     Note,
@@ -58,6 +59,7 @@ history.csv         what each computer did for each project, day by day (UTC)
 account.json        your account, with e-mail addresses, preferences, keywords, and what was sent to you
 computers.json      your computers as they described themselves
 contacts.json       when each computer last reported, and what its client said of itself
+other_clients.json  clients that reported with the id of one of your computers under another cross-project id
 answers.json        what each computer was answered
 totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and jobs
 projects.json       your choice of projects
@@ -176,6 +178,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     )
     yield "computers.json", _rows(Host.objects.filter(owner=user).order_by("pk"))
     yield "contacts.json", _rows(HostLedger.objects.filter(host__owner=user).order_by("pk"))
+    yield "other_clients.json", _rows(HostClient.objects.filter(host__owner=user).order_by("pk"))
     yield "answers.json", _rows(Answer.objects.filter(host__owner=user).order_by("host_id", "at"))
     yield "totals.json", _rows(HostProject.objects.filter(host__owner=user).order_by("host_id", "project_id"))
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))

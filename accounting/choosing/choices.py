@@ -21,21 +21,25 @@ class ChoiceRefused(ValueError):
         self.project_id = project_id
 
 
-def choose_projects(user: User, shares: Mapping[int, float | None]) -> None:
+def choose_projects(
+    user: User, shares: Mapping[int, float | None], for_later: Mapping[int, float | None] | None = None
+) -> None:
     """Keep the choice: these projects and no others, at these resource shares (None: the project's default).
 
+    ``for_later``: shares of projects that are not chosen, for the day when they are.
     An empty choice leaves it to the keywords (accounting/engine/choice/rules.py). Projects that are not active stay as
     they were. One transaction, one writer per volunteer: of two choices at once one holds, never a mixture.
     Raises ChoiceRefused for a project that is unknown or not active, and for a share that is not from 0 to
     1,000,000.
     """
-    for project_id, share in shares.items():
+    later = for_later or {}
+    for project_id, share in {**later, **shares}.items():
         if share is not None and not (math.isfinite(share) and 0 <= share <= MAX_SHARE):
             raise ChoiceRefused("The share must be a number from 0 to 1 000 000.", project_id)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
         active = set(Project.objects.filter(is_active=True).values_list("pk", flat=True))
-        if unknown := shares.keys() - active:
+        if unknown := (shares.keys() | later.keys()) - active:
             raise ChoiceRefused(
                 "A project that you chose takes no computers any more. Reload the page and choose others.",
                 min(unknown),
@@ -45,8 +49,8 @@ def choose_projects(user: User, shares: Mapping[int, float | None]) -> None:
         )
         UserProject.objects.bulk_create(
             [
-                UserProject(user=user, project_id=pk, is_chosen=True, resource_share=share)
-                for pk, share in sorted(shares.items())
+                UserProject(user=user, project_id=pk, is_chosen=pk in shares, resource_share=share)
+                for pk, share in sorted({**later, **shares}.items())
             ],
             update_conflicts=True,
             unique_fields=["user", "project"],

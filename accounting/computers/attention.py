@@ -16,13 +16,16 @@ from django.db.models.functions import Cast
 
 from accounting.choosing.texts import listed, types_text
 from accounting.engine.choice.facts import CPU, TroubleKind, device_types
+from accounting.engine.merge_rules import os_family
 from accounting.engine.states import DayFlag, NoteKind
-from accounting.models import Day, HostLedger, HostProject, Note, ProjectVersion
+from accounting.models import Day, HostClient, HostLedger, HostProject, Note, ProjectVersion
 from portal.models import Host, User
 from portal.templatetags.display import count, plural
 
 WEEK_DAYS: Final = 7
 NO_WORK_AFTER: Final = dt.timedelta(days=1)
+# A client that is used reports several times a day, so two of one name that are two computers are known by then.
+SECOND_RECORD_AFTER: Final = dt.timedelta(days=1)
 MIN_FAILED_JOBS: Final = 3
 # Honest computers report late once in a while, too; then what waits is soon credited.
 MIN_CAPPED_DAYS: Final = 2
@@ -36,13 +39,16 @@ class Concern(StrEnum):
     FAILING_JOBS = "failing jobs"
     CAPPED = "capped"
     NOT_COUNTED = "not all counts"
+    SEVERAL = "several clients"
+    SECOND_RECORD = "second record"
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
     """One concern about one computer: ``text`` follows the computer's name, ``link`` asks what its page answers.
 
-    ``since``: when it began, of what has a beginning; the last contact of a silent computer.
+    ``since``: when it began, of what has a beginning; the last contact of a silent computer. ``page``: the name of the
+    page that the link leads to.
     """
 
     concern: Concern
@@ -52,6 +58,7 @@ class Attention:
     link: str
     to_do: str
     since: dt.datetime | None = None
+    page: str = "host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,7 @@ def are_failing(succeeded: int, failed: int) -> bool:
 
 
 def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_after: dt.timedelta) -> list[Attention]:
-    """The concerns about these computers of the user, silent ones first; six statements."""
+    """The concerns about these computers of the user, silent ones first; seven statements."""
     in_use = [host for host in hosts if host.retired_at is None and host.merged_into_id is None]
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=WEEK_DAYS - 1)
@@ -113,6 +120,8 @@ def read_attention(user: User, hosts: Sequence[Host], now: dt.datetime, silent_a
         *_failing(user, in_use, first, today),
         *_capped(user, in_use, first, today),
         *_not_counted(in_use, first),
+        *_several(in_use, now),
+        *_second_records(in_use, now),
     ]
 
 
@@ -255,3 +264,57 @@ def _not_counted(hosts: Iterable[Host], first: dt.date) -> list[Attention]:
         )
         for row in rows
     ]
+
+
+def _several(hosts: Iterable[Host], now: dt.datetime) -> list[Attention]:
+    """Computers as which another one reported, too, until the two were told apart some days ago."""
+    names = {host.pk: host.name for host in hosts}
+    apart = (
+        HostClient.objects.filter(host__in=list(names), told_apart_at__gte=now - dt.timedelta(days=WEEK_DAYS))
+        .values("host_id")
+        .annotate(latest=Max("told_apart_at"))
+        .order_by("-latest", "host_id")
+    )
+    return [
+        Attention(
+            Concern.SEVERAL,
+            row["host_id"],
+            names[row["host_id"]],
+            "was two computers that reported as one.",
+            "Which ones?",
+            "The other one has a page of its own from its next report on.",
+            since=row["latest"],
+        )
+        for row in apart
+    ]
+
+
+def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
+    """Records of the last days that began after one of an equal computer fell silent: BOINC was installed again."""
+    alike: dict[tuple[str, ...], list[Host]] = {}
+    for host in sorted(hosts, key=lambda host: host.created_at):
+        if host.domain_name and host.os_name and host.p_model:
+            key = host.domain_name.casefold(), os_family(host.os_name), host.p_vendor, host.p_model
+            alike.setdefault(key, []).append(host)
+    found = []
+    for several in alike.values():
+        *before, newest = several
+        older = max(before, key=lambda host: host.last_contact_at, default=None)
+        if (
+            older is not None
+            and newest.created_at > now - dt.timedelta(days=WEEK_DAYS)
+            and older.last_contact_at <= min(newest.created_at, now - SECOND_RECORD_AFTER)
+        ):
+            found.append(
+                Attention(
+                    Concern.SECOND_RECORD,
+                    newest.pk,
+                    newest.name,
+                    f"may be here twice: an equal one of this name reported until {older.last_contact_at:%Y-%m-%d}.",
+                    "Merge them?",
+                    "If BOINC was installed again there, merge the two records. The history of both stays.",
+                    since=newest.created_at,
+                    page="host_merge",
+                )
+            )
+    return found

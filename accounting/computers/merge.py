@@ -15,12 +15,13 @@ from functools import reduce
 from typing import TypeVar
 
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import Q
 
 from accounting.computers import sql
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
-from accounting.models import Day, HostLedger, HostProject, Note
+from accounting.ledger.locks import lock_ledgers
+from accounting.models import Day, HostClient, HostProject, Note
 from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
@@ -140,7 +141,7 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
-        _lock_ledgers(owner_id, host_id, other_id)
+        lock_ledgers(owner_id, host_id, other_id)
         if (joined := _joined_already(owner_id, host_id, other_id)) is not None:
             return joined
         older, newer, _, _ = _judge(owner_id, host_id, other_id)
@@ -154,22 +155,19 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         # Records that were merged into the older one point to the newer one as well, so that one step always leads
         # to the record in use.
         Host.objects.filter(Q(pk=older.pk) | Q(merged_into=older)).update(merged_into=newer)
+        _move_clients(older, newer)
         if older.given_name and not newer.given_name:
             Host.objects.filter(pk=newer.pk).update(given_name=older.given_name)
         newer.refresh_from_db()
         return newer
 
 
-def _lock_ledgers(owner_id: int, *host_ids: int) -> None:
-    """Lock the ledger rows of the owner's computers among these, in the order of their ids, making missing
-    ones.
-
-    Counts as a contact of both, so that a report that read either of them before begins again.
-    """
-    own = sorted(Host.objects.filter(owner_id=owner_id, pk__in=host_ids).values_list("pk", flat=True))
-    HostLedger.objects.bulk_create([HostLedger(host_id=pk) for pk in own], ignore_conflicts=True)
-    list(HostLedger.objects.select_for_update().filter(pk__in=own).order_by("pk").values_list("pk"))
-    HostLedger.objects.filter(pk__in=own).update(contacts=F("contacts") + 1)
+def _move_clients(older: Host, newer: Host) -> None:
+    """What is known of clients that reported as the older record, but not of those that are one computer now."""
+    known = HostClient.objects.filter(host=newer).values("cpid")
+    HostClient.objects.filter(host=older).exclude(cpid__in=known).exclude(cpid=newer.host_cpid).update(host=newer)
+    gone = Q(host=older) | Q(host=newer, record=newer) | Q(host=newer, record__merged_into=newer)
+    HostClient.objects.filter(gone).delete()
 
 
 def _move_totals(older: Host, newer: Host) -> None:

@@ -26,7 +26,7 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import CPU, Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.ledger.texts import NoteLine, explain
-from accounting.models import Day, HostLedger, HostProject, Note, Project
+from accounting.models import Day, HostClient, HostLedger, HostProject, Note, Project
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
 from portal.people.access import own_hosts
@@ -171,6 +171,8 @@ class HostPage:
     # What needs its owner's attention, apart from silence and notes, which the page shows by themselves
     attention: list[Attention]
     contacts: Contacts
+    # Clients that reported as this computer under another id, the latest first
+    other_clients: list[HostClient]
 
     @property
     def credit(self) -> int:
@@ -204,7 +206,7 @@ class HostPage:
 
 
 def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
-    """All about one of the user's computers; nineteen statements."""
+    """All about one of the user's computers; twenty-one statements."""
     selection = read_selection(user)
     ledger = HostLedger.objects.filter(host=host).only("contact", "excluded_types", "same_answers", "last_at").first()
     rows = {row.project_id: row for row in HostProject.objects.filter(host=host)}
@@ -244,6 +246,12 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
             if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED)
         ],
         contacts=read_contacts(host, selection.projects),
+        other_clients=list(
+            HostClient.objects.filter(host=host)
+            .exclude(cpid=host.host_cpid)
+            .select_related("record")
+            .order_by("-seen_at")
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from accounting.computers import reads
 from accounting.computers.forms import HostForm, TypesForm, WishForm, wish_forms
 from accounting.computers.merge import Candidate, MergeRefused, candidates, merge, preview
 from accounting.computers.wishes import exclude_types, save_wishes
+from accounting.rpc.apart import split
 from credit.statistics.exports import granted_to_host
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
 from portal.computers.host_sections import host_sections
@@ -136,6 +137,18 @@ def host_unretire(request: HttpRequest, pk: int) -> HttpResponse:
     found = _in_use(request, pk)
     unretire_host(found)
     messages.success(request, f"{found.name} is among your computers again.")
+    return redirect("host", found.pk)
+
+
+@require_POST
+@login_required
+def host_split(request: HttpRequest, pk: int) -> HttpResponse:
+    """Give another client that reported as this computer a record of its own."""
+    found = _in_use(request, pk)
+    if split(found.owner_id, found.pk, request.POST.get("cpid", ""), timezone.now()):
+        messages.success(request, "Split. The other computer has a page of its own from its next report on.")
+    else:
+        messages.error(request, "Nothing was changed: no other client reports as this computer under that id.")
     return redirect("host", found.pk)
 
 

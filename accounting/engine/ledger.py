@@ -8,9 +8,10 @@ State of a host: when it last reported (our clock), what its own clock said then
 allowances (``machine.Allowance``) that fill with time at the machine's full speed, up to 30 days of it.
 
 State of a host at a project: ``reported``, the last totals (R in the rules); ``high``, the totals before a
-reset, as long as they may come back (W); ``credited`` (C), ``pending`` (Q: not covered by the allowance yet)
-and ``dropped``, whose sum is all the work ever reported; ``handed``, the totals that we gave a client to
-start from and have not built upon; ``listed``, whether the last request named the project.
+reset, as long as they may come back (W), and ``restart``, the totals at that reset or since then (B); ``credited`` (C),
+``pending`` (Q: not covered by the allowance yet) and ``dropped``, whose sum is all the work ever reported;
+``handed``, the totals that we gave a client to start from and have not built upon; ``listed``, whether the last
+request named the project.
 
 ``settle`` applies the rules in order:
 
@@ -18,7 +19,7 @@ start from and have not built upon; ``listed``, whether the last request named t
 2. The level fills by the time since the last report.
 3. A new attachment starts from a base: what the client had before we could know.
 4. Else the difference to the last totals counts. Falling totals are a reset and count nothing; totals that
-   jump back after a reset count only above where they were.
+   come back after a reset count only above where they were.
 5. Credit is bounded by run time times speed.
 6. What the level covers is credited, the same fraction for all projects; the rest waits.
 7. What is left of the level pays what waits; what waits beyond one day's work is dropped.
@@ -83,27 +84,29 @@ def settle(
     client_now: float | None,
     old: Machine | None,
     new: Machine | None,
-    has_token: bool,
+    is_same_client: bool,
+    own_last_at_us: int | None = None,
     honours_handed: bool,
     ceilings: Ceilings,
 ) -> Settlement:
     """What a request with these reports changes; the arguments stay as they are.
 
     ``projects`` has every row of the host, also of projects that the request does not list. ``old`` and
-    ``new`` are the hardware as stored and as this request describes it, ``has_token`` says that the request
-    carried the host id that we gave out, ``honours_handed`` that the client starts its counters from the
-    totals of our reply.
+    ``new`` are the hardware as stored and as this request describes it. ``is_same_client`` says that the request
+    is of the client whose totals are in ``projects``: else they are no start for its own. ``own_last_at_us`` is
+    when it last reported, if another client has reported for the host since. ``honours_handed`` says that the
+    client starts its counters from the totals of our reply.
     """
     if client_now is not None and not isfinite(client_now):
         client_now = None
     if _is_stale(host, now_us, client_now):
         return Settlement(True, host)
     machine = larger_capacity(old, new, ceilings)
-    # A new host has no known time of work; if our clock was set back, no time has passed.
+    # A new host has no known time of work. If our clock was set back, no time has passed.
     since_us = now_us if host.last_at_us is None else min(host.last_at_us, now_us)
-    known = has_token and host.last_at_us is not None
-    level = _grown(host.level, machine, since_us, now_us) if known else NO_ALLOWANCE
-    intake = Intake(machine, now_us - since_us, has_token, honours_handed, dict(projects))
+    level = NO_ALLOWANCE if host.last_at_us is None else _grown(host.level, machine, since_us, now_us)
+    own_us = now_us - (since_us if own_last_at_us is None else min(own_last_at_us, since_us))
+    intake = Intake(machine, own_us, is_same_client, honours_handed, dict(projects))
     _take_reports(intake, reports)
     level, credits = distribute(intake, level)
     current = new if new is not None else old
@@ -157,7 +160,7 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
         if report.totals is None:
             rows[project_id] = _without_totals(intake, state, report.fault)
             continue
-        delta, high = _difference(intake, state, report.totals)
+        delta, high, restart = _difference(intake, state, report.totals)
         dropped = state.dropped
         if delta != NO_WORK:
             earned = _limited_by_run_time(intake, project_id, delta)
@@ -166,7 +169,7 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
             if earned != NO_WORK:
                 intake.deltas[project_id] = earned
         rows[project_id] = ProjectState(
-            project_id, report.totals, high, state.credited, state.pending, dropped, None, True
+            project_id, report.totals, high, state.credited, state.pending, dropped, None, True, restart
         )
     for project_id, state in rows.items():
         if state.listed and project_id not in seen:
@@ -176,37 +179,66 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
 def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> ProjectState:
     """A project that is listed without usable totals: the last ones stay.
 
-    But not in a request without our id: that client attached anew, and the old totals are not its own.
+    But not if they are another client's. This one's first totals will be where it starts.
     """
     if fault is not None:
         intake.notes.append(Note(NoteKind.INVALID, state.project_id, detail=fault))
-    if intake.has_token:
+    if intake.is_same_client:
         # A faulty first report does not move the base: the client knows of us, so what it did may be ours.
         return state if fault is not None and state.reported is None else replace(state, listed=True)
-    return replace(state, reported=None, high=None, listed=True)
+    return replace(state, reported=None, high=None, restart=None, listed=True)
 
 
-def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Totals | None]:
-    """What was done since the last totals, and the high-water mark left (accounting rules 3 and 4)."""
-    last, high = state.reported, state.high
-    if last is None or not state.listed or not intake.has_token:
-        return totals.minus(_baseline(intake, state, totals)), None
+def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Totals | None, Totals | None]:
+    """What was done since the last totals, and the marks W and B that are left (accounting rules 3 and 4)."""
+    last, high, restart = state.reported, state.high, state.restart
+    if last is None or not state.listed or not intake.is_same_client:
+        return totals.minus(_baseline(intake, state, totals)), None, None
     delta = totals.minus(last)
     if min(delta) < 0:
         _note(intake, state.project_id, DayFlag.RESET, NoteKind.RESET)
-        return NO_WORK, last if high is None else high.larger(last)
-    if high is None:
-        return delta, None
-    above = totals.minus(high)
-    if _is_too_much(intake, delta):
+        return NO_WORK, last if high is None else high.larger(last), totals
+    if high is None or restart is None:
+        return delta, None, None
+    if _is_too_much(intake, delta) or _is_return(totals, last, high, restart):
         _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)
-        delta = above.larger(NO_WORK)
-    return delta, high if min(above) < 0 else None
+        delta = totals.minus(high.larger(last)).larger(NO_WORK)
+        restart = totals
+    has_reached = min(totals.minus(high)) >= 0
+    return (delta, None, None) if has_reached else (delta, high, restart)
+
+
+def has_far_to_go(reported: Totals, high: Totals, restart: Totals) -> bool:
+    """Whether a client did less since its reset than it lacks to its old totals (accounting rules, rule 4)."""
+    lacks, done, _ = _way(reported, high, restart, reported)
+    return lacks > done
+
+
+def lacking(reported: Totals, high: Totals) -> Totals:
+    """How far a client is below its old totals."""
+    return high.minus(reported).larger(NO_WORK)
+
+
+def _is_return(totals: Totals, reported: Totals, high: Totals, restart: Totals) -> bool:
+    """Whether this step is longer than all since the reset, and longer than half of the way that was left.
+
+    A client that has less to go than it did since the reset is on its way.
+    """
+    lacks, done, step = _way(reported, high, restart, totals)
+    return lacks > done and step > done and 2 * step > lacks
+
+
+def _way(reported: Totals, high: Totals, restart: Totals, totals: Totals) -> tuple[int, int, int]:
+    """What a client lacks to its old totals, did since its reset, and does now: run time, or jobs if it lacks none."""
+    lacks, done, step = lacking(reported, high), reported.minus(restart), totals.minus(reported)
+    if lacks.run_time:
+        return lacks.run_time, done.run_time, step.run_time
+    return lacks.njobs, done.njobs, step.njobs
 
 
 def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:
     """Where a new attachment starts: what the client had before we could know (accounting rules, rule 3)."""
-    if state.handed is None or (state.listed and state.reported is None):
+    if state.handed is None or (state.listed and state.reported is None) or not intake.is_same_client:
         if totals != NO_WORK:
             _note(intake, state.project_id, DayFlag.BASELINE, NoteKind.BASELINE, totals.credit)
         return totals

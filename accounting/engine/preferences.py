@@ -135,6 +135,11 @@ def own_venues(chosen: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     return {name: venues[name] for name in VENUES if isinstance(venues.get(name), Mapping)}
 
 
+def has_everywhere(chosen: Mapping[str, object]) -> bool:
+    """Whether there is a set for everywhere, or only sets of places."""
+    return any(name != "venues" for name in chosen)
+
+
 def complete(chosen: Mapping[str, object]) -> dict[str, float]:
     """A complete set: what was chosen, within each element's limits, and the defaults of the rest."""
     return {name: _within(chosen.get(name), limits) for name, limits in PREFERENCES.items()}

@@ -153,6 +153,7 @@ def _apply(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, To
             row.dropped.plus(dropped) if dropped != NO_WORK else row.dropped,
             row.handed,
             row.listed,
+            row.restart,
         )
     for kind, split in zip(KINDS, splits, strict=True):
         lost = sum(split.dropped)

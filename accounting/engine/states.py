@@ -73,6 +73,7 @@ class ProjectState:
     dropped: Totals = NO_WORK
     handed: Totals | None = None
     listed: bool = False
+    restart: Totals | None = None
 
 
 class Report(NamedTuple):
@@ -104,7 +105,7 @@ class Intake:
 
     capacity: Capacity
     elapsed_us: int
-    has_token: bool
+    is_same_client: bool
     honours_handed: bool
     rows: dict[int, ProjectState]
     deltas: dict[int, Totals] = field(default_factory=dict)

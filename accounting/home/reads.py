@@ -97,7 +97,7 @@ class _Sums:
 
 
 def read_overview(user: User, now: dt.datetime) -> Overview:
-    """The figures of ``user`` at ``now``; twelve statements, however many computers and projects there are."""
+    """The figures of ``user`` at ``now``; thirteen statements, however many computers and projects there are."""
     today = now.astimezone(dt.UTC).date()
     sums = _read_sums(user, today)
     hosts = list(own_hosts(user).filter(retired_at=None).order_by("-last_contact_at", "pk"))

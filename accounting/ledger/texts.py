@@ -45,8 +45,8 @@ _TEXTS: Final[dict[str, NoteText]] = {
     ),
     NoteKind.BASELINE: NoteText(
         "{project} came with earlier work: {amount}.",
-        "It was done before this site had attached the project, so it does not count here. What the computer does "
-        "from now on does.",
+        "It was done before this site had attached the project, or by a client that was known by its computer's name "
+        "alone. So it does not count here. What the computer does from now on does.",
         _NOTHING_TO_DO,
     ),
     NoteKind.RESET: NoteText(
@@ -57,7 +57,8 @@ _TEXTS: Final[dict[str, NoteText]] = {
     ),
     NoteKind.RETURNED: NoteText(
         "Old totals of {project} came back.",
-        "They were counted before, so only what goes beyond them counts.",
+        "They were counted before, so only what goes beyond them counts. Work after a reset looks the same if much of "
+        "it comes in one report, because the computer could not reach this site for long.",
         "If this note comes back, two computers may use copies of one BOINC folder. Give each its own.",
     ),
     NoteKind.EC_ABOVE_TIME: NoteText(

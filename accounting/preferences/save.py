@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils import timezone
 
-from accounting.engine.preferences import VENUES, canonical, complete, days_of, own_venues
+from accounting.engine.preferences import VENUES, canonical, complete, days_of, has_everywhere, own_venues
 from accounting.models import AccountSettings
 from portal.models import User
 
 EVERYWHERE = ""
 """The venue of the set for all places that have none of their own."""
-
-
-class NothingForEverywhere(Exception):
-    """A place can differ only from preferences that are saved for everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +27,10 @@ class Saved:
 def read_saved(user: User) -> dict[str, Saved]:
     """The saved sets by venue; empty if the clients keep their own."""
     saved = AccountSettings.objects.filter(user=user).first()
-    if saved is None or not saved.preferences:
+    if saved is None:
         return {}
-    sets = {EVERYWHERE: saved.preferences, **own_venues(saved.preferences)}
+    sets = {EVERYWHERE: saved.preferences} if has_everywhere(saved.preferences) else {}
+    sets |= own_venues(saved.preferences)
     return {venue: Saved(complete(chosen), days_of(chosen)) for venue, chosen in sets.items()}
 
 
@@ -45,7 +42,7 @@ def read_sets(user: User) -> dict[str, dict[str, float]]:
 def save_set(
     user: User, venue: str, values: Mapping[str, object], days: Mapping[int, Mapping[str, float]] | None = None
 ) -> None:
-    """Save a set, completed, for everywhere or for one place; raises NothingForEverywhere and ValueError.
+    """Save a set, completed, for everywhere or for one place; raises ValueError if clients do not know it.
 
     ``days``: hours of the days that differ, 0 for Sunday.
     """
@@ -55,30 +52,38 @@ def save_set(
     AccountSettings.objects.get_or_create(user=user)
     with transaction.atomic():
         saved = AccountSettings.objects.select_for_update().get(user=user)
-        venues = {name: canonical(own) for name, own in own_venues(saved.preferences).items()}
-        if venue == EVERYWHERE:
-            saved.preferences = {**chosen, "venues": venues}
-        elif not saved.preferences:
-            raise NothingForEverywhere
-        else:
-            saved.preferences = {**canonical(saved.preferences), "venues": {**venues, venue: chosen}}
+        sets = _stored(saved.preferences)
+        sets[venue] = chosen
+        saved.preferences = _joined(sets)
         saved.preferences_at = timezone.now()
         saved.save(update_fields=["preferences", "preferences_at"])
 
 
 def forget_set(user: User, venue: str) -> None:
-    """Let a place follow the set for everywhere; or, for everywhere, let each client keep what it has."""
+    """Remove one set.
+
+    Computers at a place then follow the set for everywhere. Those without any set keep what they have.
+    """
     with transaction.atomic():
         saved = AccountSettings.objects.select_for_update().filter(user=user).first()
         if saved is None or not saved.preferences:
             return
-        if venue == EVERYWHERE:
-            saved.preferences, saved.preferences_at = {}, None
-        else:
-            venues = {name: canonical(own) for name, own in own_venues(saved.preferences).items() if name != venue}
-            saved.preferences = {**canonical(saved.preferences), "venues": venues}
-            saved.preferences_at = timezone.now()
+        sets = _stored(saved.preferences)
+        sets.pop(venue, None)
+        saved.preferences = _joined(sets)
+        saved.preferences_at = timezone.now() if sets else None
         saved.save(update_fields=["preferences", "preferences_at"])
+
+
+def _stored(preferences: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """The sets by venue as they are stored."""
+    sets = {EVERYWHERE: canonical(preferences)} if has_everywhere(preferences) else {}
+    return sets | {name: canonical(own) for name, own in own_venues(preferences).items()}
+
+
+def _joined(sets: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
+    venues = {name: own for name, own in sets.items() if name != EVERYWHERE}
+    return {**sets.get(EVERYWHERE, {}), "venues": venues} if sets else {}
 
 
 def save_client_display(user: User, team_name: str, no_project_notices: bool) -> None:

@@ -18,7 +18,6 @@ from accounting.models import AccountSettings
 from accounting.preferences.forms import ClientDisplayForm, DaysForm, PreferenceForms, PreferencesForm
 from accounting.preferences.save import (
     EVERYWHERE,
-    NothingForEverywhere,
     Saved,
     forget_set,
     read_saved,
@@ -56,9 +55,9 @@ def _act(request: HttpRequest, user: User, venue: str, bound: PreferenceForms) -
     place = "everywhere" if venue == EVERYWHERE else f"“{_PLACES[venue]}”"
     if "forget" in request.POST:
         forget_set(user, venue)
-        if venue == EVERYWHERE:
-            return "Removed. Your computers keep the preferences that they have; change them in BOINC itself.", bound
-        return f"Removed. Computers at {place} follow the preferences for everywhere.", bound
+        if venue != EVERYWHERE and EVERYWHERE in read_saved(user):
+            return f"Removed. Computers at {place} follow the preferences for everywhere.", bound
+        return "Removed. Computers that have no others keep these until you change them in BOINC itself.", bound
     preset = request.POST.get("preset", "")
     days: Mapping[int, Mapping[str, float]] = {}
     if preset in PRESETS:
@@ -68,10 +67,7 @@ def _act(request: HttpRequest, user: User, venue: str, bound: PreferenceForms) -
         if not bound.are_valid():
             return "", bound
         values, days = bound.values.chosen, bound.days.chosen
-    try:
-        save_set(user, venue, values, days)
-    except NothingForEverywhere:
-        raise Http404 from None
+    save_set(user, venue, values, days)
     return f"Saved for {place}. Each computer gets it at its next contact.", bound
 
 

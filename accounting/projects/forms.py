@@ -59,6 +59,15 @@ def chosen_shares(forms_: Sequence[ShareForm]) -> dict[int, float | None]:
     return {form.project.pk: form.cleaned_data["share"] for form in forms_ if form.cleaned_data["chosen"]}
 
 
+def shares_for_later(forms_: Sequence[ShareForm]) -> dict[int, float | None]:
+    """The shares that were typed for projects that are not ticked."""
+    return {
+        form.project.pk: form.cleaned_data["share"]
+        for form in forms_
+        if "share" in form.changed_data and not form.cleaned_data["chosen"]
+    }
+
+
 def show_refusal(refusal: ChoiceRefused, forms_: Sequence[ShareForm]) -> bool:
     """Put the refusal beside the project that it is about; False if none of the forms is about it."""
     for form in forms_:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounting.choosing.choices import ChoiceRefused, choose_keywords, choose_projects
 from accounting.choosing.reads import read_parts, read_selection_of_all
-from accounting.projects.forms import chosen_shares, share_forms, show_refusal
+from accounting.projects.forms import chosen_shares, share_forms, shares_for_later, show_refusal
 from accounting.projects.keywords import MAYBE, NO, YES, answers_of_form, read_keywords
 from accounting.projects.reads import read_project_page
 from portal.people.access import signed_in
@@ -30,9 +30,9 @@ def projects(request: HttpRequest) -> HttpResponse:
     problem = ""
     if request.method == "POST":
         if "all" in request.POST or all([form.is_valid() for form in forms]):
-            shares = {} if "all" in request.POST else chosen_shares(forms)
+            shares, later = ({}, {}) if "all" in request.POST else (chosen_shares(forms), shares_for_later(forms))
             try:
-                choose_projects(user, shares)
+                choose_projects(user, shares, later)
             except ChoiceRefused as refusal:
                 problem = CORRECT_A_SHARE if show_refusal(refusal, forms) else str(refusal)
             else:

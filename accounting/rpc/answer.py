@@ -23,14 +23,14 @@ from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store
-from accounting.rpc.description import appearance_of, describe, description_digest
+from accounting.rpc.apart import Recognised, recognise
+from accounting.rpc.description import describe, description_digest
 from accounting.wire.replies import AccountManagerReply, render_reply
 from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients import plain
 from portal.clients.request_handler import best_effort
 from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Turn, in_thread
-from portal.computers.identify import identify
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
 from portal.wire import credentials
@@ -41,8 +41,6 @@ log = structlog.get_logger("rpc")
 # Another request of the same host may come between read and write. Each failure means that such a request succeeded.
 MAX_ATTEMPTS: Final = 20
 KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
-# The first client version that starts its counters from the totals in the reply.
-HONOURS_HANDED_SINCE: Final = (8, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +72,13 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
 def _answer_known(
     request: AccountManagerRequest, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
 ) -> Steps[bytes | None]:
-    """Answer a computer that sends its key and its id. None if the two do not belong together."""
+    """Answer a computer that sends its key and its id. None if these do not belong together, or with the CPID."""
     read = store.ReadByKey(credentials.key_hash(request.authenticator), host_token)
     for _ in range(MAX_ATTEMPTS):
         account: store.Account | None = yield read
-        if account is None:
+        if account is None or _has_other_cpid(request, account):
             return None
-        done = yield from _settle_and_write(request, account, projects, now, first_contact=False)
+        done = yield from _settle_and_write(request, account, projects, now)
         if done is not None:
             if account.key_id is not None and _is_key_use_new(account, now):
                 yield from best_effort(in_thread(_note_key_use, account.key_id, account.host_id, now))
@@ -88,43 +86,44 @@ def _answer_known(
     raise _conflict()
 
 
+def _has_other_cpid(request: AccountManagerRequest, account: store.Account) -> bool:
+    """Whether it may be another client that sends this computer's id, such as that of a copied data folder."""
+    return bool(request.host_cpid and account.cpid) and request.host_cpid != account.cpid
+
+
 def _answer_unknown(
     request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
 ) -> bytes:
-    """Answer a first contact or a password login, in a thread: identify the computer, then settle as always."""
+    """Answer a first contact, a password login or a new CPID, in a thread: identify the computer, then settle."""
     caller = _caller(request, address)
     with transaction.atomic():
         try:
-            host, created = identify(caller.user_id, appearance_of(request), now)
+            recognised = recognise(caller.user_id, request, now)
         except User.DoesNotExist:
             raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
+        host = recognised.host
         key = request.authenticator
         if caller.by_password:
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
-        done = plain.run(_settle_identified(request, host.pk, key, projects, now, first_contact=created))
-    log.info("computer attached" if created else "computer recognised", host=host.pk, user=caller.user_id)
+        done = plain.run(_settle_identified(request, recognised, key, projects, now))
+    log.info("computer attached" if recognised.is_new else "computer recognised", host=host.pk, user=caller.user_id)
     # A new key, which the client sends with all later requests
     done.authenticator = key if caller.by_password else ""
     return render_reply(done)
 
 
 def _settle_identified(
-    request: AccountManagerRequest,
-    host_id: int,
-    key: str,
-    projects: catalogue.Catalogue,
-    now: dt.datetime,
-    *,
-    first_contact: bool,
+    request: AccountManagerRequest, recognised: Recognised, key: str, projects: catalogue.Catalogue, now: dt.datetime
 ) -> Steps[AccountManagerReply]:
+    host_id = recognised.host.pk
     for _ in range(MAX_ATTEMPTS):
         account = yield from store.read_by_host(host_id, credentials.key_hash(key))
         if account is None:
             HostLedger.objects.bulk_create([HostLedger(host_id=host_id)], ignore_conflicts=True)
             continue
-        done = yield from _settle_and_write(request, account, projects, now, first_contact=first_contact)
+        done = yield from _settle_and_write(request, account, projects, now, recognised)
         if done is not None:
             return done
     raise _conflict()
@@ -160,8 +159,7 @@ def _settle_and_write(
     account: store.Account,
     projects: catalogue.Catalogue,
     now: dt.datetime,
-    *,
-    first_contact: bool,
+    recognised: Recognised | None = None,
 ) -> Steps[AccountManagerReply | None]:
     """Settle and store the request's totals and the answer; None if another request of the host was faster."""
     listed = _listed(request, projects)
@@ -172,6 +170,7 @@ def _settle_and_write(
         account.platform = described.columns["platform_name"]
         if "coprocs" in described.columns:
             account.device_types = device_types(described.columns["coprocs"])
+    own_last_at = recognised.own_last_at if recognised is not None else None
     settlement = settle(
         account.state,
         account.projects,
@@ -180,8 +179,9 @@ def _settle_and_write(
         client_now=request.client_now,
         old=account.machine,
         new=described.machine if described is not None else None,
-        has_token=request.host_token == account.token,
-        honours_handed=request.version_tuple >= HONOURS_HANDED_SINCE,
+        is_same_client=(recognised is not None and recognised.goes_on) or _is_same_client(request, account),
+        own_last_at_us=store.to_us(own_last_at) if own_last_at is not None else None,
+        honours_handed=request.version_tuple >= instructions.HONOURS_HANDED_SINCE,
         ceilings=_ceilings(),
     )
     troubles = {
@@ -190,7 +190,8 @@ def _settle_and_write(
     }
     shares = instructions.choose_for(account, listed, troubles, projects, now)
     after = account.projects if settlement.stale else _rows_after(account, settlement, listed, shares)
-    outcome = instructions.Outcome(settlement, after, listed, shares, projects, first_contact)
+    is_first = recognised is not None and recognised.is_new
+    outcome = instructions.Outcome(settlement, after, listed, shares, projects, is_first)
     reply = instructions.reply_to(request, account, outcome, now=now)
     if settlement.stale:
         return reply
@@ -206,6 +207,16 @@ def _settle_and_write(
         described,
     )
     return reply if written else None
+
+
+def _is_same_client(request: AccountManagerRequest, account: store.Account) -> bool:
+    """Whether the totals in the books are this client's: it sends the record's id, or none and the record's CPID.
+
+    A record may be found by the computer's name alone. Then its totals are another client's.
+    """
+    if request.host_token is not None:
+        return request.host_token == account.token
+    return account.cpid != "" and account.cpid in (request.host_cpid, request.previous_host_cpid)
 
 
 def _rows_after(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +20,7 @@ from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
+from accounting.engine.ledger import has_far_to_go, lacking
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.store import Account, to_us
@@ -29,6 +31,8 @@ from portal.people.accounts import weak_key
 
 # Detach orders for unknown projects in one reply; a client with more gets the rest next time.
 MAX_UNKNOWN: Final = 50
+# The first client version that starts its counters from the totals in the reply. Older ones do not know these elements.
+HONOURS_HANDED_SINCE: Final = (8, 3)
 NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
 
@@ -160,7 +164,7 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
         wishes = account.wishes.get(id_, NO_WISHES)
         if wishes.excluded:
             continue
-        entries.append(_entry(account, project, outcome.rows.get(id_), wishes, share))
+        entries.append(_entry(request, account, project, outcome, wishes, share))
     for id_, reported in outcome.listed.items():
         wanted = id_ in outcome.shares and not account.wishes.get(id_, NO_WISHES).excluded
         if not wanted and reported.attached_via_acct_mgr:
@@ -172,30 +176,44 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
 
 
 def _entry(
+    request: AccountManagerRequest,
     account: Account,
     project: catalogue.CatalogueProject,
-    row: ProjectState | None,
+    outcome: Outcome,
     wishes: HostWishes,
     share: float,
 ) -> AccountEntry:
-    # A client starts its counters from the totals that it gets at the attach; see the ledger's offer().
-    totals = (row.handed or row.credited) if row is not None else NO_WORK
-    user_total, user_avg = account.user_totals.get(project.id, (0, 0.0))
-    return AccountEntry(
+    account_key = _account_key(account, project) or ""
+    entry = AccountEntry(
         url=project.url,
         url_signature=project.url_signature,
-        authenticator=_account_key(account, project) or "",
+        authenticator=account_key,
         resource_share=share,
-        update=wishes.update_asked,
+        update=wishes.update_asked or _takes_new_key(outcome.listed.get(project.id), account_key),
         suspend=wishes.suspended if wishes.suspended or wishes.told_suspended else None,
         dont_request_more_work=wishes.no_new_work,
         # Without no_new_work the client would fetch jobs and drop them, again and again.
         abort_not_started=wishes.drop_waiting and wishes.no_new_work,
         no_rsc=tuple(dict.fromkeys((*wishes.no_rsc, *account.excluded_types))),
-        user_total_ec=user_total / MICRO,
-        user_avg_ec=user_avg,
-        totals=totals,
     )
+    if request.version_tuple >= HONOURS_HANDED_SINCE:
+        # A client starts its counters from the totals that it gets at the attach; see the ledger's offer().
+        row = outcome.rows.get(project.id)
+        entry.totals = (row.handed or row.credited) if row is not None else NO_WORK
+        total, entry.user_avg_ec = account.user_totals.get(project.id, (0, 0.0))
+        entry.user_total_ec = total / MICRO
+    return entry
+
+
+def _takes_new_key(reported: ReportedProject | None, account_key: str) -> bool:
+    """Whether the client has another account key for a project that it has, and takes this one.
+
+    It should use it at once: the project refused its old one, perhaps, and it would wait for up to an hour. Clients
+    exchange weak keys only, which have an underscore.
+    """
+    if reported is None or not account_key or reported.account_key == account_key:
+        return False
+    return "_" in account_key and "_" in (reported.account_key or "_")
 
 
 def _unknown(request: AccountManagerRequest, projects: catalogue.Catalogue) -> list[AccountEntry]:
@@ -226,11 +244,35 @@ def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
     site = _site()
     if outcome.first_contact:
         return min(site.repeat_secs_after_attach, site.repeat_secs)
-    if _is_settled(account, outcome):
-        return site.repeat_secs
     last = account.state.last_at_us
     since_secs = (to_us(now) - last) // MICRO if last is not None else 0
+    if _is_settled(account, outcome):
+        secs = _secs_of_reset(account, outcome, since_secs)
+        return int(min(max(site.repeat_secs_after_attach, secs), site.repeat_secs))
     return min(max(site.repeat_secs_after_attach, 2 * since_secs), site.repeat_secs)
+
+
+def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float:
+    """How soon a client that was reset should report, so that its new work can be told from its old totals.
+
+    Half of what it lacks to them may not come at once (accounting rules, rule 4). It is asked in the time in which the
+    computer can do a third, as clients report a little late. Where nothing was done since its last report, the time is
+    twice that since then, so that an idle client is not asked for ever.
+    """
+    machine = account.machine
+    gpus = sum(count for count, _ in machine.gpus) if machine is not None else 0
+    instances = machine.ncpus + gpus + (gpus > 0) if machine is not None else 0
+    soonest = inf
+    for id_ in outcome.listed:
+        row, before = outcome.rows.get(id_), account.projects.get(id_)
+        if row is None or row.reported is None or row.high is None or row.restart is None:
+            continue
+        way_us = lacking(row.reported, row.high).run_time
+        if way_us and has_far_to_go(row.reported, row.high, row.restart):
+            secs = way_us / (3 * MICRO * max(1, instances))
+            is_idle = before is not None and before.reported == row.reported
+            soonest = min(soonest, max(secs, 2 * since_secs) if is_idle else secs)
+    return soonest
 
 
 def _is_settled(account: Account, outcome: Outcome) -> bool:
@@ -259,13 +301,20 @@ def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
 
 
 def _preferences(account: Account) -> Preferences | None:
-    """The volunteer's preferences, if saved here; else none, so that the client keeps its own."""
-    if not account.preferences or account.preferences_at is None:
+    """The volunteer's preferences, if saved here for the computer's place; else none: the client keeps its own.
+
+    Clients need a set for everywhere. Where none is saved, a computer gets that of its place as such, too: it stays if
+    the computer's place changes to one without a set.
+    """
+    venues = preferences.own_venues(account.preferences)
+    has_everywhere = preferences.has_everywhere(account.preferences)
+    general = account.preferences if has_everywhere else venues.get(account.venue)
+    if general is None or account.preferences_at is None:
         return None
     return Preferences(
         mod_time=int(account.preferences_at.timestamp()),
-        general=_preference_set(account.preferences),
-        venues={name: _preference_set(own) for name, own in preferences.own_venues(account.preferences).items()},
+        general=_preference_set(general),
+        venues={name: _preference_set(own) for name, own in venues.items()},
     )
 
 

@@ -53,6 +53,7 @@ class Account:
     key_used_at: dt.datetime | None
     # Of the key that the client sends, or is given now; its account key at the site's own project is derived from it.
     key_hash: bytes = b""
+    cpid: str = ""
     # BOINC's names of its platform and of its devices' types, and of types that no project may use here.
     platform: str = ""
     device_types: tuple[str, ...] = ()
@@ -98,6 +99,7 @@ class AccountRow(NamedTuple):
     answer_digest: str
     answers_logged: int
     same_answers: int
+    cpid: str
     key_id: int | None
     key_host_id: int | None
     key_used_at: dt.datetime | None
@@ -157,6 +159,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         platform=row.platform,
         device_types=device_types(devices),
         excluded_types=tuple(orjson.loads(row.excluded_types)),
+        cpid=row.cpid,
         answered=LastAnswer(row.answer_digest, row.answers_logged, row.same_answers),
     )
     if row.projects:
@@ -184,7 +187,7 @@ def _totals(values: Sequence[int] | None) -> Totals | None:
 
 
 def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
-    for id_, reported, high, handed, credited, pending, dropped, listed, *wishes in rows:
+    for id_, reported, high, handed, credited, pending, dropped, listed, *wishes, restart in rows:
         account.projects[id_] = ProjectState(
             id_,
             _totals(reported),
@@ -194,6 +197,7 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             Totals._make(dropped),
             _totals(handed),
             listed,
+            _totals(restart),
         )
         suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs = wishes
         account.wishes[id_] = HostWishes(
@@ -382,6 +386,7 @@ def _project_params(several: Sequence[Write]) -> dict[str, str]:
         "p_id": _array([row.project_id for row in rows]),
         "p_reported": _amounts([row.reported for row in rows]),
         "p_high": _amounts([row.high for row in rows]),
+        "p_restart": _amounts([row.restart for row in rows]),
         "p_handed": _amounts([row.handed for row in rows]),
         "p_credited": _amounts([row.credited for row in rows]),
         "p_pending": _amounts([row.pending for row in rows]),

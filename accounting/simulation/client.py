@@ -79,6 +79,7 @@ class SimulatedComputer:
     version: str = "7.20.5"
     authenticator: str = ""
     opaque: str = ""
+    previous_cpid: str = ""
     dynamic: bool = False
     projects: dict[str, Attachment] = field(default_factory=dict)
 
@@ -86,9 +87,11 @@ class SimulatedComputer:
         """What the client sends at this time of its own clock."""
         projects = "".join(self._project(project) for project in self.projects.values())
         opaque = f"   <opaque>\n{self.opaque}\n   </opaque>\n" if self.opaque else ""
+        said_before = self.previous_cpid
+        previous = f"   <previous_host_cpid>{said_before}</previous_host_cpid>\n" if said_before else ""
         return (
             f'<?xml version="1.0" encoding="UTF-8" ?>\n<acct_mgr_request>\n{self._login()}'
-            f"   <host_cpid>{self.cpid}</host_cpid>\n   <domain_name>{self.name}</domain_name>\n"
+            f"   <host_cpid>{self.cpid}</host_cpid>\n{previous}   <domain_name>{self.name}</domain_name>\n"
             f"   <client_version>{self.version}</client_version>\n   <run_mode>auto</run_mode>\n"
             f"    <platform_name>x86_64-pc-linux-gnu</platform_name>\n{projects}{self._host_info()}{opaque}"
             f"<time_stats>\n    <on_frac>0.900000</on_frac>\n    <active_frac>0.950000</active_frac>\n"
@@ -101,6 +104,7 @@ class SimulatedComputer:
         if "<error_num>" in text:
             raise ValueError(text)
         self.dynamic = "<dynamic/>" in text
+        self.previous_cpid = self.cpid
         if key := _AUTHENTICATOR.search(text):
             self.authenticator = key[1]
         if opaque := _OPAQUE.search(text):
@@ -115,6 +119,9 @@ class SimulatedComputer:
         elif url in self.projects:
             # A share counts from the second reply on only.
             self.projects[url].share = float(account.get("resource_share", 100))
+            # It exchanges weak keys only.
+            if "_" in (key := account.get("authenticator", "")) and "_" in (self.projects[url].account_key or "_"):
+                self.projects[url].account_key = key
         else:
             self.projects[url] = attached = Attachment(url, account_key=account.get("authenticator", ""))
             if tuple(map(int, self.version.split(".")[:2])) >= STARTS_FROM_HANDED:

@@ -6,6 +6,7 @@ Source: BOINC protocol, finding user and host. A cross-project id is only a hint
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,15 +34,26 @@ class HostDescription:
     p_model: str
 
 
-def identify(user_id: int, described: HostDescription, now: dt.datetime) -> tuple[Host, bool]:
+SAME_NAME_AFTER: Final = dt.timedelta(days=10)
+"""A computer with this name and another id is the same one, installed again, if the record has been silent so long.
+
+A client in use reports several times a day, and one that is off now and then within a week or so. A computer that is
+installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
+
+
+def identify(
+    user_id: int, described: HostDescription, now: dt.datetime, or_else: Callable[[], Host | None] = lambda: None
+) -> tuple[Host, bool]:
     """The user's host for these values, created if there is none; and whether it was created.
+
+    ``or_else`` is asked for a host that is known by other facts before one is created.
 
     Runs inside the caller's transaction and locks the user's row, so two simultaneous first requests make one host.
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("identify() needs the caller's transaction")
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
-    host = _by_token(user_id, described) or _by_description(user_id, described)
+    host = _by_token(user_id, described) or _by_description(user_id, described, now) or or_else()
     if host is not None:
         return host, False
     return new_host(user_id, described, now), True
@@ -74,13 +86,16 @@ def _by_token(user_id: int, described: HostDescription) -> Host | None:
     return host
 
 
-def _by_description(user_id: int, described: HostDescription) -> Host | None:
+def _by_description(user_id: int, described: HostDescription, now: dt.datetime) -> Host | None:
     """A host with the same operating system and processor, and the same cross-project id or name.
 
-    The best match counts; among equals the host with the latest contact.
+    The best match counts; among equals the host with the latest contact. A name does not suffice if the ids differ
+    and the record reported recently: two computers may have one name.
     """
     same_cpid = Q(host_cpid=described.host_cpid) if described.host_cpid else _NEVER
     same_name = Q(domain_name=described.domain_name) if described.domain_name else _NEVER
+    if described.host_cpid:
+        same_name &= Q(host_cpid="") | Q(host_cpid=described.host_cpid) | Q(last_contact_at__lt=now - SAME_NAME_AFTER)
     if not (described.os_name and described.p_model):
         return None
     return (

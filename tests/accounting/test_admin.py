@@ -10,11 +10,12 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounting.models import AccountSettings, Announcement, Project, UserProject
+from accounting.models import AccountSettings, Announcement, HostClient, Project, UserProject
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
 from portal.models import User
 from portal.wire import signing
+from tests.support.accounting_factories import make_host
 
 SECRET = "42_0123456789abcdef0123456789abcdef"
 
@@ -300,3 +301,13 @@ def test_what_was_worked_out_of_projects_is_shown_and_not_changed(desk: Client) 
     for name in ("projecttrouble", "projectstanding"):
         assert "Alpha" in desk.get(reverse(f"admin:accounting_{name}_changelist")).content.decode()
         assert desk.get(reverse(f"admin:accounting_{name}_add")).status_code == 403
+
+
+def test_operators_see_which_clients_reported_as_a_computer_and_change_nothing(desk: Client, alice: User) -> None:
+    HostClient.objects.create(host=make_host(alice, "studio"), cpid="a" * 32)
+    client = HostClient.objects.get()
+    assert "a" * 32 in desk.get(reverse("admin:accounting_hostclient_changelist")).content.decode()
+    page = reverse("admin:accounting_hostclient_change", args=[client.pk])
+    assert desk.get(page).status_code == 200
+    assert desk.post(page, {"cpid": "b" * 32}).status_code == 403
+    assert desk.get(reverse("admin:accounting_hostclient_add")).status_code == 403

@@ -56,11 +56,13 @@ class Books:
         offers: Iterable[int] = (),
         new: Machine | None = None,
         client_now: float | None = None,
-        token: bool = True,
+        same: bool = True,
+        own_last_at_secs: float | None = None,
     ) -> Settlement:
         """A request ``at_secs`` after the start that lists projects with totals or without (None), or reports.
 
-        The reply offers the projects in ``offers`` that the request did not list.
+        The reply offers the projects in ``offers`` that the request did not list. ``same``: it is the client whose
+        totals are in the books, which last reported at ``own_last_at_secs`` if another one has reported since.
         """
         reports = [Report(*line) for line in listed.items()] if isinstance(listed, Mapping) else list(listed)
         now_us = START_US + round(at_secs * MICRO)
@@ -72,7 +74,8 @@ class Books:
             client_now=client_now,
             old=self.machine,
             new=new or self.machine,
-            has_token=token and self.host.last_at_us is not None,
+            is_same_client=same,
+            own_last_at_us=None if own_last_at_secs is None else START_US + round(own_last_at_secs * MICRO),
             honours_handed=self.honours_handed,
             ceilings=Ceilings(),
         )

@@ -32,10 +32,11 @@ def nothing() -> Amounts:
 
 @dataclass
 class Row:
-    """A host at a project, in the letters of the rules: R, W, C, Q, and what was dropped."""
+    """A host at a project, in the letters of the rules: R, W, B, C, Q, and what was dropped."""
 
     R: Amounts | None = None
     W: Amounts | None = None
+    B: Amounts | None = None
     C: Amounts = field(default_factory=nothing)
     Q: Amounts = field(default_factory=nothing)
     dropped: Amounts = field(default_factory=nothing)
@@ -96,7 +97,8 @@ class ReferenceHost:
         client_now: float | None = None,
         old: Hardware | None,
         new: Hardware | None,
-        token: bool = True,
+        same: bool = True,
+        own_last_at: int | None = None,
         honours: bool = False,
     ) -> dict[int, Amounts] | None:
         """The credit of each project that got some; None if the message was stale. ``now`` in micro-seconds."""
@@ -106,7 +108,10 @@ class ReferenceHost:
             if client_now < self.client_now and near:
                 return None
         speeds = self._faster(speeds_of(old), speeds_of(new))
-        seconds = self._fill(speeds, now, token)
+        seconds = self._fill(speeds, now)
+        if own_last_at is not None:
+            # Another client has reported since this one did.
+            seconds = max(seconds, Fraction(now - own_last_at, MICRO))
         if client_now is not None:
             self.client_now = client_now
         first_of_each: dict[int, Line] = {}
@@ -118,10 +123,10 @@ class ReferenceHost:
             if totals is None:
                 if fault is not None:
                     self.notes.append(("invalid", project, None, 0))
-                if not token:
-                    row.R = row.W = None
+                if not same:
+                    row.R = row.W = row.B = None
             else:
-                delta = self._delta(project, row, totals, speeds, seconds, token, honours)
+                delta = self._delta(project, row, totals, speeds, seconds, honours, same)
                 for kind in KINDS:
                     self.work[kind] += delta[kind]
                 deltas[project] = self._worth(project, row, delta, speeds)
@@ -130,7 +135,7 @@ class ReferenceHost:
         for project, row in self.rows.items():
             if project not in first_of_each:
                 row.listed = False
-            elif first_of_each[project][2] is None or row.R is not None or not token:
+            elif first_of_each[project][2] is None or row.R is not None or not same:
                 # Else the first totals were no numbers, and the project is as if it had not been listed.
                 row.listed = True
         return self._credit(deltas, speeds)
@@ -149,13 +154,13 @@ class ReferenceHost:
             max(a.gpu_flops, b.gpu_flops),
         )
 
-    def _fill(self, speeds: Speeds, now: int, token: bool) -> Fraction:
+    def _fill(self, speeds: Speeds, now: int) -> Fraction:
         """Rule 2: more allowance; returns the seconds since the last report."""
         since = now if self.last_at is None else min(now, self.last_at)
-        starts_anew = self.last_at is None or not token
+        is_first = self.last_at is None
         self.last_at = now
         for kind, rate in speeds.per_second.items():
-            if starts_anew:
+            if is_first:
                 self.level[kind] = 0
             else:
                 # rate per second in units is rate per micro-second in micro-units
@@ -171,14 +176,14 @@ class ReferenceHost:
         totals: Amounts,
         speeds: Speeds,
         seconds: Fraction,
-        token: bool,
         honours: bool,
+        same: bool,
     ) -> Amounts:
         """Rules 3 and 4: what was done since the base, or since the last totals."""
-        if row.R is None or not row.listed or not token:
-            row.W = None
+        if row.R is None or not row.listed or not same:
+            row.W = row.B = None
             listed_before_without_totals = row.listed and row.R is None
-            if listed_before_without_totals or row.handed is None:
+            if not same or listed_before_without_totals or row.handed is None:
                 if any(totals.values()):
                     self.notes.append(("baseline", project, None, totals["cpu_ec"] + totals["gpu_ec"]))
                 return nothing()
@@ -189,22 +194,39 @@ class ReferenceHost:
             self.notes.append(("reset", project, None, 0))
             before = row.W or row.R
             row.W = {kind: max(before[kind], row.R[kind]) for kind in KINDS}
+            row.B = dict(totals)
             return nothing()
         delta = {kind: totals[kind] - row.R[kind] for kind in KINDS}
-        if row.W is not None:
+        if row.W is not None and row.B is not None:
             time = seconds + 2 * MINUTE
             rate = speeds.per_second
             jobs = delta["njobs_success"] + delta["njobs_error"]
-            if (
+            is_too_much = (
                 delta["cpu_time"] > rate["cpu_time"] * time * MICRO
                 or delta["gpu_time"] > rate["gpu_time"] * time * MICRO
                 or jobs > rate["jobs"] * time
-            ):
+            )
+            if is_too_much or self._is_leap(row.B, row.R, totals, row.W):
                 self.notes.append(("returned", project, None, 0))
-                delta = {kind: max(0, totals[kind] - row.W[kind]) for kind in KINDS}
+                # Of what is new, only the part above both marks
+                delta = {kind: min(delta[kind], max(0, totals[kind] - row.W[kind])) for kind in KINDS}
+                row.B = dict(totals)
             if all(totals[kind] >= row.W[kind] for kind in KINDS):
-                row.W = None
+                row.W = row.B = None
         return delta
+
+    @staticmethod
+    def _is_leap(start: Amounts, before: Amounts, now: Amounts, end: Amounts) -> bool:
+        """Rule 4: is this step longer than all since the start, while the end was farther than that, and longer than
+        half of what was left? Lengths are run times, but numbers of jobs where no run time is left.
+        """
+        for a, b in (("cpu_time", "gpu_time"), ("njobs_success", "njobs_error")):
+            left = max(0, end[a] - before[a]) + max(0, end[b] - before[b])
+            if left:
+                walked = before[a] + before[b] - start[a] - start[b]
+                step = now[a] + now[b] - before[a] - before[b]
+                return walked < left < 2 * step and walked < step
+        return False
 
     def _worth(self, project: int, row: Row, delta: Amounts, speeds: Speeds) -> Amounts:
         """Rule 5: credit up to time times speed, and for rounding a micro-second, a FLOPS, two micro-credits."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -10,7 +11,15 @@ from django.utils import timezone
 
 from accounting.ledger import rollup
 from accounting.simulation import fleet
+from accounting.simulation.client import SimulatedComputer
 from portal.models import User
+
+
+def _within(
+    days: int, model: SimulatedComputer, pattern: fleet.UsagePattern
+) -> tuple[SimulatedComputer, fleet.UsagePattern]:
+    """A computer that joins within so many days; later ones would never report."""
+    return model, replace(pattern, joins_day=min(pattern.joins_day, days // 2))
 
 
 class Command(BaseCommand):
@@ -36,8 +45,9 @@ class Command(BaseCommand):
             email = f"fleet-{seed}-{number}@example.org"
             if not User.objects.filter(email=email).exists():
                 User.objects.create_user(email, password, name=f"Fleet {seed}.{number}", created_at=start)
-            patterns = [fleet.HARDWARE[index % len(fleet.HARDWARE)] for index in range(computers)]
+            patterns = [_within(days, *fleet.HARDWARE[index % len(fleet.HARDWARE)]) for index in range(computers)]
             machines += fleet.assemble(email, password, seed, patterns)
         calls = fleet.run(machines, start, now)
         rollup.roll_up(now, since=start.date())
-        self.stdout.write(f"{len(machines)} computers of {users} volunteers, {calls} requests answered.")
+        made = sum(machine.last_at is not None for machine in machines)
+        self.stdout.write(f"{made} computers of {users} volunteers, {calls} requests answered.")

@@ -187,11 +187,11 @@ def test_the_list_of_computers_costs_the_same_for_many(
     report(studio, project, no_work("CPU", timezone.now() - 2 * DAY))
     # Session, user, whether the address is confirmed; computers, totals, today, when silent; programs, types, projects,
     # jobs, capped days, notes.
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         client.get("/computers/")
     for number in range(20):
         report(make_host(studio.owner, f"node-{number}"), project, no_work("CPU", timezone.now() - 2 * DAY))
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         client.get("/computers/")
 
 
@@ -201,3 +201,40 @@ def test_many_silent_computers_are_told_of_in_one_line(client: Client, alice: Us
     client.force_login(alice)
     words = Page(client.get("/home/").content.decode()).words
     assert "6\u00a0computers have not reported for some days: node-0, node-1, node-2, node-3 and 2 more." in words
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_told"),
+    [
+        pytest.param({}, True, id="installed again"),
+        pytest.param({"name": "other"}, False, id="another name"),
+        pytest.param({"p_model": "Core i9"}, False, id="another processor"),
+        pytest.param({"first": "2026-03-07"}, False, id="both reported at the same time"),
+        pytest.param({"first": "2026-03-02"}, False, id="more than a week ago"),
+    ],
+)
+def test_a_computer_that_was_installed_again_may_be_merged(
+    changed: dict[str, str], is_told: bool, signed_in: Client, alice: User
+) -> None:
+    make_host(alice, "studio", last="2026-03-08")
+    newer = make_host(alice, **{"name": "studio", "first": "2026-03-08", "last": "2026-03-10", **changed})
+    found = read_attention(alice, list(Host.objects.all()), NOW, dt.timedelta(days=30))
+    told = [line for line in found if line.concern is Concern.SECOND_RECORD]
+    assert [line.host_id for line in told] == ([newer.pk] if is_told else [])
+
+
+def test_two_computers_of_one_name_are_not_offered_for_merging_before_both_had_time_to_report(alice: User) -> None:
+    make_host(alice, "studio", last="2026-03-09")
+    Host.objects.update(last_contact_at=NOW - DAY + dt.timedelta(seconds=1))
+    make_host(alice, "studio", first="2026-03-10", last="2026-03-10")
+    assert not read_attention(alice, list(Host.objects.all()), NOW, dt.timedelta(days=30))
+
+
+def test_home_offers_to_merge_a_computer_that_was_installed_again(signed_in: Client, alice: User) -> None:
+    today = timezone.now()
+    old, new = (make_host(alice, "studio") for _ in range(2))
+    Host.objects.filter(pk=old.pk).update(last_contact_at=today - 2 * DAY)
+    Host.objects.filter(pk=new.pk).update(created_at=today - 2 * DAY, last_contact_at=today)
+    page = Page(signed_in.get("/home/").content.decode())
+    assert "may be here twice" in page.words
+    assert [a.attributes["href"] for a in page.all("a") if a.text == "Merge them?"] == [f"/computers/{new.pk}/merge/"]

@@ -60,7 +60,9 @@ def test_days_of_both_are_added_where_they_meet(alice: User, old: Host, new: Hos
 def test_what_the_client_reported_last_stays_with_the_record_in_use(alice: User, old: Host, new: Host) -> None:
     project = make_project()
     credit(old, project, "2026-01-31", (5, 0, 6, 0, 1, 0))
-    HostProject.objects.filter(host=old).update(reported=[900] * 6, high=[950] * 6, handed=[7] * 6, listed=True)
+    HostProject.objects.filter(host=old).update(
+        reported=[900] * 6, high=[950] * 6, restart=[0] * 6, handed=[7] * 6, listed=True
+    )
     credit(new, project, "2026-03-01", (2, 0, 3, 0, 1, 0))
     HostProject.objects.filter(host=new).update(reported=[2, 0, 3, 0, 1, 0], pending=[1] * 6, listed=True)
     HostProject.objects.filter(host=old).update(pending=[10] * 6, dropped=[100] * 6)

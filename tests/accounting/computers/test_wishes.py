@@ -34,6 +34,7 @@ def test_wishes_leave_the_ledger_alone(alice: User, three: list[Project]) -> Non
     ledger = {
         "reported": [9] * 6,
         "high": [8] * 6,
+        "restart": [0] * 6,
         "handed": [7] * 6,
         "credited": [6] * 6,
         "pending": [5] * 6,

@@ -30,7 +30,7 @@ NOW = totals(cpu_secs=2_500, done=6)
 
 
 @pytest.mark.parametrize(
-    ("row", "token", "honours", "delta"),
+    ("row", "same", "honours", "delta"),
     [
         pytest.param(None, True, True, NO_WORK, id="never seen"),
         pytest.param(ProjectState(1, listed=True), True, True, NO_WORK, id="listed before without totals"),
@@ -64,18 +64,20 @@ NOW = totals(cpu_secs=2_500, done=6)
             id="one amount below what was handed back",
         ),
         pytest.param(ProjectState(1, BEFORE), True, True, NO_WORK, id="back by hand after an absence"),
-        pytest.param(ProjectState(1, BEFORE, listed=True), False, True, NO_WORK, id="without our id"),
+        pytest.param(
+            ProjectState(1, BEFORE, handed=NO_WORK, listed=True), False, False, NO_WORK, id="another client's totals"
+        ),
         pytest.param(ProjectState(1, BEFORE, listed=True), True, True, totals(cpu_secs=1_500, done=2), id="not new"),
     ],
 )
 def test_a_new_attachment_counts_from_what_the_client_had_before_we_could_know(
-    row: ProjectState | None, token: bool, honours: bool, delta: Totals
+    row: ProjectState | None, same: bool, honours: bool, delta: Totals
 ) -> None:
     books = Books(honours_handed=honours)
     books.host = HostState(START_US)
     if row is not None:
         books.rows[1] = row
-    books.rpc(DAY, {1: NOW}, token=token)
+    books.rpc(DAY, {1: NOW}, same=same)
     after = books.row(1)
     before = row.credited if row is not None else NO_WORK
     assert tuple(c - b for c, b in zip(after.credited, before, strict=True)) == delta
@@ -120,9 +122,9 @@ def test_a_project_without_totals_is_only_marked_as_listed() -> None:
     assert books.credited == totals(cpu_secs=37_000)
 
 
-def test_a_project_without_totals_nor_our_id_starts_anew_and_keeps_its_credit() -> None:
+def test_a_project_of_another_client_without_totals_starts_anew_and_keeps_its_credit() -> None:
     books = books_after_ten_hours()
-    books.rpc(11 * HOUR, {1: None}, token=False)
+    books.rpc(11 * HOUR, {1: None}, same=False)
     assert books.row(1) == ProjectState(1, credited=totals(cpu_secs=36_000), listed=True)
     books.rpc(12 * HOUR, {1: totals(cpu_secs=90_000)})
     assert books.credited == totals(cpu_secs=36_000)
@@ -202,8 +204,23 @@ def test_a_client_with_several_gpus_is_not_taken_for_a_return_of_old_totals() ->
     books.attach(1)
     books.rpc(DAY, {1: totals(gpu_secs=4 * DAY, gpu_ec=160 * DAY)})
     books.rpc(DAY + 60, {1: totals()})
-    settlement = books.rpc(2 * DAY, {1: totals(gpu_secs=4 * (DAY - 60), gpu_ec=160 * (DAY - 60))})
-    # 4 x 86,340 s at 10 credits a second: rule 5 takes what is too much.
-    assert settlement.credits[1][3] == 4 * 86_340 * MICRO
-    assert settlement.credits[1][1] == pytest.approx(3_453_600 * MICRO, abs=100)
+    # Half a day of the way of one day, no more.
+    half = DAY // 2
+    settlement = books.rpc(DAY + 60 + half, {1: totals(gpu_secs=4 * half, gpu_ec=160 * half)})
+    # 4 x 43,200 s at 10 credits a second: rule 5 takes what is too much.
+    assert settlement.credits[1][3] == 4 * 43_200 * MICRO
+    assert settlement.credits[1][1] == pytest.approx(1_728_000 * MICRO, abs=100)
     assert "returned" not in books.kinds_noted()
+
+
+def test_a_return_counts_no_part_of_what_was_reported_since_the_reset() -> None:
+    books = books_after_ten_hours()
+    books.rpc(11 * HOUR, {1: totals(cpu_secs=36_000, done=9_000)})
+    # After a reset, 40 reports of 1,000 s without a job: the run time is above the old one, the jobs are not.
+    for hour in range(12, 53):
+        books.rpc(hour * HOUR, {1: totals(cpu_secs=(hour - 12) * 1_000)})
+    before = books.credited
+    books.rpc(53 * HOUR, {1: totals(cpu_secs=40_100, done=9_000)})
+    # 9,000 jobs in an hour are too many: they are the old ones. The 100 s are new. It was 4,100 s, all that is
+    # above the old totals.
+    assert books.credited.minus(before) == totals(cpu_secs=100)

@@ -67,7 +67,8 @@ class Step:
 
     gap_us: int
     client_step: float | None
-    token: bool
+    is_same: bool
+    silent_us: int | None
     honours: bool
     hardware: Hardware | None
     lines: list[Line]
@@ -86,7 +87,8 @@ steps = st.builds(
     Step,
     gaps,
     st.one_of(st.just(1.0), st.none(), st.sampled_from([0.0, -5.0, 1e300, math.nan, math.inf])),
-    st.sampled_from([True, True, True, True, False]),
+    st.sampled_from([True, True, True, True, True, False]),
+    st.one_of(st.none(), st.none(), st.integers(0, 2 * DAY * MICRO)),
     st.booleans(),
     st.sampled_from(HARDWARE),
     st.lists(lines, max_size=5),
@@ -110,6 +112,7 @@ def plain(state: ProjectState) -> Row:
     return Row(
         as_dict(state.reported),
         as_dict(state.high),
+        as_dict(state.restart),
         dict(zip(KINDS, state.credited, strict=True)),
         dict(zip(KINDS, state.pending, strict=True)),
         dict(zip(KINDS, state.dropped, strict=True)),
@@ -182,7 +185,8 @@ class Comparison:
             client_now=client_now if client_now is not None and math.isfinite(client_now) else None,
             old=self.hardware,
             new=step.hardware,
-            token=step.token,
+            same=step.is_same,
+            own_last_at=None if step.silent_us is None else self.now_us - step.silent_us,
             honours=step.honours,
         )
         self.compare(got, expected)
@@ -208,7 +212,8 @@ class Comparison:
             client_now=client_now,
             old=machine_of(self.hardware),
             new=machine_of(step.hardware),
-            has_token=step.token,
+            is_same_client=step.is_same,
+            own_last_at_us=None if step.silent_us is None else self.now_us - step.silent_us,
             honours_handed=step.honours,
             ceilings=Ceilings(),
         )
@@ -256,8 +261,9 @@ class Comparison:
             return
         for row in again.changed:
             before = self.rows[row.project_id]
-            kept = (row.reported, row.high, row.handed, row.listed, row.dropped)
-            assert kept == (before.reported, before.high, before.handed, before.listed, before.dropped)
+            kept = (row.reported, row.high, row.restart, row.handed, row.listed, row.dropped)
+            marks = (before.high, before.restart, before.handed)
+            assert kept == (before.reported, *marks, before.listed, before.dropped)
             for c, q, c0, q0 in zip(row.credited, row.pending, before.credited, before.pending, strict=True):
                 assert c + q == c0 + q0
                 assert q <= q0
@@ -300,7 +306,7 @@ def test_an_honest_host_is_credited_all_it_did_however_often_it_reports(
             client_now=None,
             old=machine,
             new=machine,
-            has_token=True,
+            is_same_client=True,
             honours_handed=False,
             ceilings=Ceilings(),
         )

@@ -153,12 +153,13 @@ def test_a_clock_set_back_adds_no_allowance_and_takes_none() -> None:
     assert books.host.level[0] == level[0] + HOUR * MICRO
 
 
-def test_a_host_that_comes_without_our_id_starts_without_allowance() -> None:
-    books = books_after_ten_hours()
-    books.rpc(5 * DAY)
-    assert books.host.level[0] > 0
-    books.rpc(10 * DAY, token=False)
-    assert books.host.level == (0, 0, 0, 0, 0)
+def test_another_client_of_a_host_has_no_allowance_of_its_own() -> None:
+    books, expected = books_after_ten_hours(), books_after_ten_hours()
+    for each, is_same in ((books, False), (expected, True)):
+        each.rpc(5 * DAY)
+        each.rpc(10 * DAY, same=is_same)
+    assert books.host == expected.host
+    assert books.host.level[0] == (10 * DAY - 10 * HOUR) * MICRO
 
 
 def test_a_smaller_machine_loses_what_it_can_no_longer_use() -> None:

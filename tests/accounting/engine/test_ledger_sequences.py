@@ -107,9 +107,11 @@ def test_a_reset_in_the_middle_costs_nothing_but_what_came_with_it() -> None:
     books.rpc(20 * HOUR, {1: totals(cpu_secs=72_000, done=10)})
     books.rpc(30 * HOUR, {1: totals(cpu_secs=1_200)})
     assert books.row(1).high == totals(cpu_secs=72_000, done=10)
+    # Asked to come back sooner, it reports after 5 h: 18,000 s are less than half of the 70,800 s that it lacks.
+    books.rpc(35 * HOUR, {1: totals(cpu_secs=19_200, done=2)})
     books.rpc(40 * HOUR, {1: totals(cpu_secs=37_200, done=5)})
     books.rpc(50 * HOUR, {1: totals(cpu_secs=73_200, done=10)})
-    # 72,000 before, nothing at the reset, 36,000 twice after
+    # 72,000 before, nothing at the reset, 18,000 twice and 36,000 after
     assert books.credited == totals(cpu_secs=144_000, done=20)
     assert books.row(1).high is None
     assert books.kinds_noted() == ["reset"]
@@ -135,10 +137,10 @@ def test_old_totals_of_a_backup_that_come_back_count_nothing() -> None:
     books.rpc(21 * HOUR, {1: totals(cpu_secs=600)})
     books.rpc(22 * HOUR, {1: totals(cpu_secs=70_000)})
     assert books.credited == totals(cpu_secs=72_000)
-    # The mark stays until it is reached: 3,600 s can be done in an hour, so they count.
-    assert books.row(1).high == totals(cpu_secs=72_000)
+    # The mark stays until it is reached: of the next 3,600 s, those above it count.
+    assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=72_000), totals(cpu_secs=70_000))
     books.rpc(23 * HOUR, {1: totals(cpu_secs=73_600)})
-    assert books.credited == totals(cpu_secs=75_600)
+    assert books.credited == totals(cpu_secs=73_600)
     assert books.row(1).high is None
 
 
@@ -153,8 +155,8 @@ def test_a_client_that_attaches_again_loses_and_gains_nothing(honours: bool, sta
     books = Books(honours_handed=honours)
     books.attach(1)
     books.rpc(10 * HOUR, {1: totals(cpu_secs=36_000)})
-    # It left without a word, and comes back without our id and without projects.
-    books.rpc(11 * HOUR, offers=[1], token=False)
+    # It left without a word, and comes back without projects.
+    books.rpc(11 * HOUR, offers=[1])
     assert books.row(1).handed == totals(cpu_secs=36_000)
     books.rpc(12 * HOUR, {1: totals(cpu_secs=start_secs + 1_800)})
     books.rpc(13 * HOUR, {1: totals(cpu_secs=start_secs + 5_400)})
@@ -168,7 +170,7 @@ def test_a_client_said_to_honour_our_totals_that_starts_from_zero_loses_nothing(
     books = Books(honours_handed=True)
     books.attach(1)
     books.rpc(10 * HOUR, {1: totals(cpu_secs=36_000)})
-    books.rpc(11 * HOUR, offers=[1], token=False)
+    books.rpc(11 * HOUR, offers=[1])
     books.rpc(12 * HOUR, {1: totals(cpu_secs=1_800)})
     assert books.credited == totals(cpu_secs=37_800)
 

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounting.engine.preferences import PREFERENCES, PRESETS, complete, faults, own_venues
 from accounting.models import AccountSettings, Project
-from accounting.preferences.save import NothingForEverywhere, forget_set, read_sets, save_set
+from accounting.preferences.save import forget_set, read_sets, save_set
 from accounting.preferences.texts import GROUPS, PRESET_WORDS
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host
@@ -106,10 +106,7 @@ def test_the_form_shows_what_is_saved(signed_in: Client) -> None:
 
 
 def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alice: User) -> None:
-    assert "Nothing to differ from yet" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
-    assert signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"}).status_code == 404
-    with pytest.raises(NothingForEverywhere):
-        save_set(alice, "home", {})
+    assert "Nothing is saved for this place" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     signed_in.post(PAGE, {"preset": "usual"})
     assert "no separate preferences" in Page(signed_in.get(f"{PAGE}?place=home").content.decode()).words
     signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
@@ -117,6 +114,30 @@ def test_a_place_follows_everywhere_until_it_has_its_own(signed_in: Client, alic
     # Saving for everywhere leaves the place as it is.
     signed_in.post(PAGE, {"preset": "everything"})
     assert read_sets(alice) == {"": complete(PRESETS["everything"]), "home": complete(PRESETS["gentle"])}
+
+
+def test_a_place_alone_can_have_preferences(signed_in: Client, alice: User, projects: list[Project]) -> None:
+    office, studio = attach(alice, "office"), attach(alice, "studio")
+    Host.objects.filter(pk=host_of(office).pk).update(venue="work")
+    shown = Page(signed_in.get(f"{PAGE}?place=work").content.decode())
+    assert "Save for “Work”" in shown.words
+    assert signed_in.post(f"{PAGE}?place=work", {"preset": "gentle"}).status_code == 302
+    assert read_sets(alice) == {"work": complete(PRESETS["gentle"])}
+    told = sync(office).root.find("global_preferences")
+    assert told is not None and sent_set(told) == complete(PRESETS["gentle"])
+    assert [venue.get("name") for venue in told.findall("venue")] == ["work"]
+    # A computer elsewhere keeps its own.
+    assert sync(studio).root.find("global_preferences") is None
+    signed_in.post(f"{PAGE}?place=work", {"forget": "1"})
+    assert sync(office).root.find("global_preferences") is None
+    assert AccountSettings.objects.get(user=alice).preferences_at is None
+
+
+def test_a_place_keeps_its_preferences_when_those_for_everywhere_are_removed(signed_in: Client, alice: User) -> None:
+    signed_in.post(PAGE, {"preset": "usual"})
+    signed_in.post(f"{PAGE}?place=home", {"preset": "gentle"})
+    signed_in.post(PAGE, {"forget": "1"})
+    assert read_sets(alice) == {"home": complete(PRESETS["gentle"])}
 
 
 @pytest.mark.parametrize(

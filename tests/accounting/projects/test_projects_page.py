@@ -59,6 +59,19 @@ def test_choosing_two_with_shares(signed_in: Client, alice: User, three: list[Pr
     assert [(row.project.name, row.resource_share) for row in rows] == [("Alps", 150), ("Comets", None)]
 
 
+def test_a_share_for_a_project_without_its_tick_is_kept_for_later(
+    signed_in: Client, alice: User, three: list[Project]
+) -> None:
+    a, b = (f"p{project.pk}" for project in three[:2])
+    text = text_of(save(signed_in, **{f"{a}-chosen": "on", f"{b}-share": "7"}))
+    assert "Saved. Your computers work for the project that you chose." in text
+    row = UserProject.objects.get(user=alice, project=three[1])
+    assert (row.is_chosen, row.resource_share) == (False, 7)
+    save(signed_in, **{f"{a}-chosen": "on", f"{b}-share": ""})
+    row.refresh_from_db()
+    assert (row.is_chosen, row.resource_share) == (False, None)
+
+
 def test_one_button_goes_back_to_all_whatever_is_in_the_form(signed_in: Client, three: list[Project]) -> None:
     name = f"p{three[0].pk}"
     save(signed_in, **{f"{name}-chosen": "on", f"{name}-share": "150"})

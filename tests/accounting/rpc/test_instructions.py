@@ -266,6 +266,20 @@ class TestWishes:
         wish(computer, alpha)
         assert tags(ask(computer, 4).account(alpha)).isdisjoint({"dont_request_more_work", "no_rsc"})
 
+    def test_a_changed_account_key_is_used_at_once(self, computer: SimulatedComputer, projects: list[Project]) -> None:
+        alpha, beta, _ = projects
+        computer.projects[alpha.master_url].account_key = "7_old"
+        reply = ask(computer, 2)
+        assert [reply.account(p).find("update") is not None for p in (alpha, beta)] == [True, False]
+        assert computer.projects[alpha.master_url].account_key == "7_key_of_alpha"
+        assert ask(computer, 3).account(alpha).find("update") is None
+
+    def test_a_key_that_the_client_will_not_take_is_no_reason_to_call(
+        self, computer: SimulatedComputer, projects: list[Project]
+    ) -> None:
+        computer.projects[projects[0].master_url].account_key = "strong"
+        assert ask(computer, 2).account(projects[0]).find("update") is None
+
     def test_an_update_is_asked_for_once(self, computer: SimulatedComputer, projects: list[Project]) -> None:
         alpha = projects[0]
         wish(computer, alpha, HostWishes(update_asked=True))
@@ -313,10 +327,19 @@ class TestNews:
 
 
 class TestTotals:
+    @pytest.mark.parametrize(("version", "count"), [("7.20.5", 0), ("8.2.4", 0), ("8.3.0", 8), ("", 0)])
+    def test_elements_that_a_client_does_not_know_are_not_sent(
+        self, version: str, count: int, computer: SimulatedComputer, projects: list[Project]
+    ) -> None:
+        computer.version = version
+        known = tags(ask(computer, 2).account(projects[0]))
+        assert len(known & {"user_total_ec", "user_avg_ec", *KINDS}) == count
+
     def test_the_volunteers_totals_come_after_the_roll_up(
         self, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
         alpha, beta, _ = projects
+        computer.version = "8.3.0"
         work(computer, alpha, 1)
         ask(computer, 2)
         assert ask(computer, 3).account(alpha).findtext("user_total_ec") == "0"
@@ -331,6 +354,7 @@ class TestTotals:
         self, computer: SimulatedComputer, projects: list[Project]
     ) -> None:
         alpha = projects[0]
+        computer.version = "8.3.0"
         work(computer, alpha, 2, jobs=3)
         ask(computer, 4)
         computer.projects.clear()

@@ -98,7 +98,8 @@ class Mirror:
             client_now=request.client_now,
             old=self.hardware,
             new=hardware,
-            token=token is not None and request.host_token == token,
+            # Its CPID never changes: without an id it is the record's client, too.
+            same=request.host_token in (None, token),
             honours=request.version_tuple >= (8, 3),
         )
         # A stale message changes nothing, not even the hardware.
@@ -194,6 +195,7 @@ def plain(row: HostProject) -> Row:
     return Row(
         amounts(row.reported) if row.reported is not None else None,
         amounts(row.high) if row.high is not None else None,
+        amounts(row.restart) if row.restart is not None else None,
         amounts(row.credited),
         amounts(row.pending),
         amounts(row.dropped),

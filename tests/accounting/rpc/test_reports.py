@@ -12,9 +12,12 @@ from accounting.engine.amounts import MICRO
 from accounting.engine.states import DayFlag
 from accounting.models import Day, HostProject, Note, Project
 from accounting.simulation.client import Attachment
-from portal.models import Host, User
+from portal.models import ClientKey, Host, User
 from tests.support.am_rpc import (
+    HOUR,
+    START,
     attach,
+    call,
     credited,
     host_of,
     hours_credited,
@@ -295,3 +298,78 @@ def test_a_record_that_was_merged_goes_on_in_the_other(alice: User, projects: li
     assert token_of(old) == kept.token
     # Its totals are not the other record's: they count from here.
     assert not HostProject.objects.get(host=kept, project=alpha).credited[2]
+
+
+def test_work_before_a_login_by_password_counts(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = attach(alice)
+    hours_pass(computer, 1)
+    work(computer, alpha, 100 / 3600)
+    sync(computer)
+    ClientKey.objects.update(revoked_at=timezone.now())
+    hours_pass(computer, 1)
+    work(computer, alpha, 1_000 / 3600)
+    assert post(computer.request(time.time())).error[0] == -155
+    computer.authenticator = computer.opaque = ""
+    sync(computer)
+    # 100 s and 1,000 s, by hand. It was 100 s.
+    assert credited(computer, alpha)[2] == 1_100 * MICRO
+    assert kinds_noted(computer) == []
+
+
+def test_an_old_total_that_comes_back_is_credited_once(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = attach(alice, ncpus=64)
+    replies = []
+    for secs in (2_000, 10, 2_000, 2_060):
+        hours_pass(computer, 1)
+        computer.projects[alpha.master_url].totals = [0, 0, secs * MICRO, 0, 0, 0]
+        replies.append(sync(computer))
+    # 2,000 s once, and 60 s more
+    assert credited(computer, alpha)[2] == 2_060 * MICRO
+    assert kinds_noted(computer) == ["reset", "returned"]
+
+
+def test_a_client_that_was_reset_and_does_nothing_is_asked_less_and_less(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = make_computer(alice)
+    now = START
+    for secs in (0, 1_200, 0):
+        if computer.projects:
+            computer.projects[alpha.master_url].totals = [0, 0, secs * MICRO, 0, 0, 0]
+        asked = [call(computer, now).repeat_secs]
+        now += 3 * HOUR
+    now -= 3 * HOUR
+    for _ in range(9):
+        now += dt.timedelta(seconds=asked[-1])
+        asked.append(call(computer, now).repeat_secs)
+    # Four processors do 1,200 s in no time: the shortest interval, and twice as long each time, up to the usual one.
+    assert asked == [120, 240, 480, 960, 1_920, 3_840, 7_680, 15_360, 21_600, 21_600]
+
+
+def test_a_client_that_was_reset_is_asked_back_before_it_can_have_done_all_again(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    computer = attach(alice)
+    sync(computer)
+    row = computer.projects[alpha.master_url]
+    hours_pass(computer, 3)
+    row.totals = [0, 0, 36_000 * MICRO, 0, 0, 0]
+    usual = sync(computer).repeat_secs
+    row.totals = [0, 0, 0, 0, 0, 0]
+    hours_pass(computer, 1)
+    # It lacks 36,000 s. Four processors do a third of that in 36,000 / 3 / 4 s.
+    secs = sync(computer).repeat_secs
+    assert secs == 3_000 < usual
+    for done, asked in ((12_000, 2_000), (20_000, usual)):
+        hours_pass(computer, secs / 3600)
+        row.totals = [0, 0, done * MICRO, 0, 0, 0]
+        secs = sync(computer).repeat_secs
+        # At 12,000 s it lacks 24,000 s. At 20,000 s it is past half of the way.
+        assert secs == asked
+    hours_pass(computer, 6)
+    row.totals = [0, 0, 40_000 * MICRO, 0, 0, 0]
+    sync(computer)
+    assert credited(computer, alpha)[2] == (36_000 + 40_000) * MICRO
+    assert kinds_noted(computer) == ["reset"]

@@ -89,8 +89,8 @@ def test_the_command_makes_volunteers_and_their_history(projects: list[Project])
     call_command("fleet", users=2, computers=5, days=3, stdout=output)
     assert output.getvalue().startswith("10 computers of 2 volunteers, ")
     assert User.objects.count() == 2
-    # The fourth computer of each joins later only; the fifth is like the first.
-    assert Host.objects.count() == 8
+    # The fourth computer of each joins on the second day; the fifth is like the first.
+    assert Host.objects.count() == 10
     assert UserProject.objects.filter(total_ec__gt=0).count() == 6
     assert list(check.differences()) == []
 

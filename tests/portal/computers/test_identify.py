@@ -9,11 +9,12 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from portal.computers.identify import HostDescription, identify
+from portal.computers.identify import SAME_NAME_AFTER, HostDescription, identify
 from portal.models import Host, User
 from portal.wire.scanner import ProtocolError
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+SECOND = dt.timedelta(seconds=1)
 STUDIO = HostDescription(
     token=None,
     host_cpid="a" * 32,
@@ -51,7 +52,6 @@ def test_the_token_decides_whatever_else_changed(alice: User) -> None:
     [
         {},
         {"domain_name": "renamed"},
-        {"host_cpid": "b" * 32},
         {"domain_name": ""},
         {"host_cpid": ""},
         {"token": "f" * 32},
@@ -77,6 +77,14 @@ def test_without_token_the_same_machine_with_the_same_id_or_name_is_known(change
 def test_another_machine_is_new_though_it_may_share_the_id_or_the_name(changed: dict[str, str], alice: User) -> None:
     host = seen(alice)
     assert seen(alice, replace(STUDIO, **changed)) != host
+
+
+@pytest.mark.parametrize(
+    ("silent", "is_known"), [(SAME_NAME_AFTER, False), (SAME_NAME_AFTER + SECOND, True)], ids=["recent", "silent"]
+)
+def test_a_name_alone_is_enough_only_if_the_record_is_silent(silent: dt.timedelta, is_known: bool, alice: User) -> None:
+    host = seen(alice)
+    assert (seen(alice, replace(STUDIO, host_cpid="b" * 32), NOW + silent) == host) is is_known
 
 
 def test_two_computers_that_share_an_id_and_nothing_else_stay_two(alice: User) -> None:
@@ -115,7 +123,8 @@ def test_the_closest_likeness_wins_before_the_newest(alice: User) -> None:
     both.delete()
     assert seen(alice) == same_id
     same_id.delete()
-    assert seen(alice) == same_name
+    # By its name alone it is known once the record is silent.
+    assert seen(alice, now=same_name.last_contact_at + SAME_NAME_AFTER + SECOND) == same_name
 
 
 def test_among_equals_the_one_that_was_here_last_is_meant(alice: User) -> None:

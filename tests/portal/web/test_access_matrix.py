@@ -183,6 +183,7 @@ ACCOUNT_MANAGER: Final = [
     act_on("computers/<int:pk>/projects/", "computers/{host}/projects/"),
     act_on("computers/<int:pk>/retire/", "computers/{host}/retire/"),
     act_on("computers/<int:pk>/unretire/", "computers/{host}/unretire/"),
+    act_on("computers/<int:pk>/split/", "computers/{host}/split/"),
     mine("computers/<int:pk>/merge/", "computers/{host}/merge/"),
     mine("computers/<int:pk>/merge/", "computers/{host}/merge/?with={second}"),
     act_on("computers/<int:pk>/merge/", "computers/{host}/merge/", data={"with": "{second}"}),

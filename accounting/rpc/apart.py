@@ -1,0 +1,218 @@
+"""Tell clients apart that report with the id of one computer, by their cross-project ids (CPIDs).
+
+A client that gets a new CPID never goes back to its old one, or says at its next report which one it had before. So a
+CPID that comes back after another one shows two clients, such as those of a copied data folder. Then the one whose
+CPID came later gets a record of its own at its next report. Both go on from what they themselves reported last: until
+they are known to be two, their totals are kept at each change of the CPID. What was credited before stays where it is.
+The allowance is the record's: it is never given twice.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final, NamedTuple
+
+from django.db import transaction
+from django.db.models import F
+
+from accounting.ledger.locks import lock_ledgers
+from accounting.models import HostClient, HostLedger, HostProject
+from accounting.rpc.description import appearance_of
+from accounting.wire.requests import AccountManagerRequest
+from portal.computers.identify import HostDescription, identify, new_host
+from portal.models import Host, User
+
+MAX_CLIENTS: Final = 20
+"""CPIDs that are remembered of one computer; those that were seen last count."""
+FORGOTTEN_AFTER: Final = dt.timedelta(days=180)
+
+_TOTALS: Final = ("reported", "handed")
+_MARKS: Final = ("high", "restart")
+_WISHES: Final = ("suspended", "told_suspended", "no_new_work", "excluded", "no_rsc", "drop_waiting")
+
+
+class Recognised(NamedTuple):
+    """The record of a client; ``goes_on``: from its own totals, whatever id it sends.
+
+    ``own_last_at``: when it last reported, if another client has reported as this computer since.
+    """
+
+    host: Host
+    is_new: bool = False
+    goes_on: bool = False
+    own_last_at: dt.datetime | None = None
+
+
+def recognise(user_id: int, request: AccountManagerRequest, now: dt.datetime) -> Recognised:
+    """The record of this client of the user, made if there is none.
+
+    Runs inside the caller's transaction. Locks the user's row, and the record's ledger if its CPID is another one.
+    """
+    appearance = appearance_of(request)
+    host, is_new = identify(user_id, appearance, now, or_else=lambda: _reported_before(user_id, appearance))
+    if is_new or not request.host_cpid or not host.host_cpid or request.host_cpid == host.host_cpid:
+        return Recognised(host, is_new)
+    return _with_other_cpid(host, request, now)
+
+
+def _reported_before(user_id: int, appearance: HostDescription) -> Host | None:
+    """The computer as which a client with this CPID reported before another one did."""
+    if not (appearance.host_cpid and appearance.os_name and appearance.p_model):
+        return None
+    clients = HostClient.objects.filter(
+        host__owner_id=user_id,
+        host__merged_into=None,
+        cpid=appearance.host_cpid,
+        host__os_name=appearance.os_name,
+        host__p_vendor=appearance.p_vendor,
+        host__p_model=appearance.p_model,
+    )
+    client = clients.select_related("host").order_by("-seen_at").first()
+    return client.host if client is not None else None
+
+
+def _with_other_cpid(host: Host, request: AccountManagerRequest, now: dt.datetime) -> Recognised:
+    """The record of a client that was taken for this computer, whose CPID is another one."""
+    lock_ledgers(host.owner_id, host.pk)
+    cpid, previous, current = request.host_cpid, request.previous_host_cpid, host.host_cpid
+    clients = {each.cpid: each for each in HostClient.objects.filter(host=host, cpid__in=(cpid, previous, current))}
+    for known in (cpid, previous):
+        if known != current and known in clients and clients[known].told_apart_at is not None:
+            return _record_of(clients[known], now)
+    seen, present = clients.get(cpid), clients.get(current)
+    if seen is None or previous == current:
+        _keep_books(host, now, told_apart_at=None)
+        if seen is not None:
+            _count_once(host, seen.books)
+        return Recognised(host)
+    if present is not None and present.pk < seen.pk:
+        seen.told_apart_at = now
+        seen.save(update_fields=["told_apart_at"])
+        return _record_of(seen, now)
+    _keep_books(host, now, told_apart_at=now)
+    return _restored(host, seen)
+
+
+def _count_once(host: Host, books: dict[str, Any]) -> None:
+    """Let totals that were reported under an earlier CPID not count again.
+
+    A client that goes back to it has at least these totals, in the host's rows. A copy may have more, if the reply that
+    would have told the two apart was lost.
+    """
+    for row in HostProject.objects.filter(host=host, reported__isnull=False):
+        before = books["projects"].get(str(row.project_id), {}).get("reported")
+        if before is not None and any(own < other for own, other in zip(row.reported or (), before, strict=True)):
+            row.reported = [max(own, other) for own, other in zip(row.reported or (), before, strict=True)]
+            row.save(update_fields=["reported"])
+
+
+def _keep_books(host: Host, now: dt.datetime, told_apart_at: dt.datetime | None) -> None:
+    """Keep the totals of the host's present client, as another one, or another CPID, comes in its place.
+
+    The first of these rows is of the CPID that came first, and so on: they are made as each CPID is replaced.
+    """
+    HostClient.objects.update_or_create(
+        host=host,
+        cpid=host.host_cpid,
+        defaults={"books": _books(host), "seen_at": now, "told_apart_at": told_apart_at},
+    )
+    newest = HostClient.objects.filter(host=host).order_by("-seen_at", "-pk").values_list("pk", flat=True)
+    HostClient.objects.filter(host=host).exclude(pk__in=list(newest[:MAX_CLIENTS])).delete()
+
+
+def forget_old(now: dt.datetime) -> int:
+    """Forget clients that were seen long ago, but not the present one of a computer with others; how many."""
+    since = now - FORGOTTEN_AFTER
+    old = HostClient.objects.filter(seen_at__lt=since).exclude(
+        cpid=F("host__host_cpid"), host__other_clients__seen_at__gte=since
+    )
+    return old.delete()[0]
+
+
+def split(owner_id: int, host_id: int, cpid: str, now: dt.datetime) -> bool:
+    """Give the client with this CPID a record of its own from its next report on. False: there is none such."""
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
+        lock_ledgers(owner_id, host_id)
+        clients = HostClient.objects.filter(host_id=host_id, host__owner_id=owner_id, cpid=cpid, told_apart_at=None)
+        clients = clients.exclude(cpid=F("host__host_cpid"))
+        return clients.update(told_apart_at=now) == 1
+
+
+def _record_of(client: HostClient, now: dt.datetime) -> Recognised:
+    """The record of a client that was told apart, made at its first report after that."""
+    record = client.record
+    while record is not None and record.merged_into is not None:
+        record = record.merged_into
+    if record is not None:
+        HostClient.objects.filter(pk=client.pk).update(seen_at=now)
+        return Recognised(record, goes_on=True)
+    host, books = client.host, client.books
+    looks = HostDescription(None, client.cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
+    record = new_host(host.owner_id, looks, now)
+    Host.objects.filter(pk=record.pk).update(venue=host.venue)
+    # What it could have done before it was told apart may be credited to the other record.
+    HostLedger.objects.create(
+        host=record,
+        excluded_types=HostLedger.objects.get(host=host).excluded_types,
+        last_at=_time(books["last_at"]),
+        client_now=books["client_now"],
+    )
+    wishes = {row.project_id: row for row in HostProject.objects.filter(host=host)}
+    for id_, totals in books["projects"].items():
+        like = wishes.get(int(id_))
+        # Old totals that may come back are perhaps the other client's: its own only grew.
+        own = {name: totals[name] for name in (*_TOTALS, "listed")}
+        HostProject.objects.create(
+            host=record,
+            project_id=int(id_),
+            **own,
+            **({} if like is None else {name: getattr(like, name) for name in _WISHES}),
+        )
+    HostClient.objects.filter(pk=client.pk).update(record=record, books={}, seen_at=now)
+    return Recognised(record, goes_on=True)
+
+
+def _books(host: Host) -> dict[str, Any]:
+    """What its present client needs to go on later: its last report, and the totals."""
+    ledger = HostLedger.objects.get(host=host)
+    return {
+        "last_at": ledger.last_at.isoformat() if ledger.last_at is not None else None,
+        "client_now": ledger.client_now,
+        "projects": {
+            str(row.project_id): {
+                **{name: _whole(getattr(row, name)) for name in (*_TOTALS, *_MARKS)},
+                "listed": row.listed,
+            }
+            for row in HostProject.objects.filter(host=host)
+        },
+    }
+
+
+def _whole(totals: list[Any] | None) -> list[int] | None:
+    return None if totals is None else [int(amount) for amount in totals]
+
+
+def _time(text: str | None) -> dt.datetime | None:
+    return dt.datetime.fromisoformat(text) if text else None
+
+
+def _restored(host: Host, client: HostClient) -> Recognised:
+    """The host, whose client goes on from its own totals. What was credited, waits or was dropped stays.
+
+    So do the allowance and the time of the last report: they bound what the computer is credited in all.
+    """
+    books = client.books
+    HostLedger.objects.filter(host=host).update(client_now=books["client_now"])
+    projects = books["projects"]
+    # A project that only the other client reported is new to this one.
+    HostProject.objects.filter(host=host).exclude(project__in=map(int, projects)).update(
+        **dict.fromkeys((*_TOTALS, *_MARKS)), listed=False
+    )
+    HostProject.objects.bulk_create(
+        [HostProject(host=host, project_id=int(id_), **totals) for id_, totals in projects.items()],
+        update_conflicts=True,
+        unique_fields=["host", "project"],
+        update_fields=[*_TOTALS, *_MARKS, "listed"],
+    )
+    return Recognised(host, goes_on=True, own_last_at=_time(books["last_at"]))

@@ -1,0 +1,72 @@
+"""The owner's view of two computers that reported as one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounting.computers.attention import Concern, read_attention
+from accounting.models import HostClient, Project
+from portal.models import Host, User
+from tests.support.am_rpc import attach, copy_of, host_of, hours_pass, post, sync
+from tests.support.page_reader import Page
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_owner_splits_a_wrong_join_on_the_page(client: Client, alice: User, projects: list[Project]) -> None:
+    one = attach(alice, "node")
+    other = copy_of(one, cpid="f" * 32)
+    hours_pass(one, 1)
+    sync(other)
+    record = host_of(one)
+    client.force_login(alice)
+    assert "Split it off" in Page(client.get(f"/computers/{record.pk}/").content.decode()).words
+    answer = client.post(f"/computers/{record.pk}/split/", {"cpid": one.cpid}, follow=True)
+    words = Page(answer.content.decode()).words
+    assert "has a page of its own from its next report on" in words and "It gets a page when it reports again" in words
+    sync(one)
+    assert host_of(one) != record == host_of(other)
+    assert f'href="/computers/{host_of(one).pk}/"' in client.get(f"/computers/{record.pk}/").content.decode()
+    refused = client.post(f"/computers/{record.pk}/split/", {"cpid": one.cpid}, follow=True)
+    assert "Nothing was changed" in Page(refused.content.decode()).words
+
+
+def test_nobody_splits_somebody_elses_computer(client: Client, alice: User, bob: User, projects: list[Project]) -> None:
+    one = attach(alice, "node")
+    sync(copy_of(one, cpid="f" * 32))
+    client.force_login(bob)
+    assert client.post(f"/computers/{host_of(one).pk}/split/", {"cpid": one.cpid}).status_code == 404
+    assert not HostClient.objects.filter(told_apart_at__isnull=False).exists()
+
+
+def test_home_tells_of_two_computers_that_reported_as_one(client: Client, alice: User, projects: list[Project]) -> None:
+    one = attach(alice, "node")
+    other = copy_of(one, cpid="f" * 32)
+    for each in (other, one):
+        hours_pass(one, 1)
+        sync(each)
+    hosts = list(Host.objects.filter(owner=alice))
+    (line,) = [
+        line
+        for line in read_attention(alice, hosts, timezone.now(), dt.timedelta(days=7))
+        if line.concern is Concern.SEVERAL
+    ]
+    assert line.host_id == host_of(one).pk
+    client.force_login(alice)
+    assert "was two computers that reported as one" in Page(client.get("/home/").content.decode()).words
+
+
+def test_the_advice_for_a_client_that_cannot_log_in_any_more_works(alice: User, projects: list[Project]) -> None:
+    """“Stop using” and attach again, as the refusal says: the same record goes on."""
+    one = attach(alice, "node")
+    record = host_of(one)
+    one.authenticator = "f" * 32
+    assert "add it again" in post(one.request(time.time())).error[1]
+    one.authenticator = one.opaque = one.previous_cpid = ""
+    sync(one)
+    assert host_of(one) == record

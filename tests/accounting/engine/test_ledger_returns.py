@@ -1,0 +1,256 @@
+"""Which totals that grow after a reset are new work, and which are old ones that came back (accounting rules, rule 4).
+
+One CPU earns 0.01 credits a second. ``LARGE`` has 64: nearly all that a single job does is within its time.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.machine import Machine
+from accounting.engine.states import ProjectState
+from tests.support.ledger_books import DAY, HOUR, MICRO, ONE_CPU, Books, totals
+
+LARGE = Machine(64, ONE_CPU.p_fpops)
+
+
+def reports(*secs: int, jobs: bool = False) -> Books:
+    """The large machine reports these run times, an hour apart; with ``jobs``, a job for each 100 s of it."""
+    books = Books(LARGE)
+    books.attach(1)
+    for k, run_secs in enumerate(secs, 1):
+        books.rpc(k * HOUR, {1: totals(cpu_secs=run_secs, done=run_secs // 100 if jobs else 0)})
+    return books
+
+
+def test_an_old_total_that_comes_back_within_the_machines_time_is_booked_once() -> None:
+    books = reports(2_000, 10, 2_000)
+    # 2,000 s, then a reset, then 2,000 - 2,000 = 0 s. It was 2,000 + 1,990 s.
+    assert books.credited == totals(cpu_secs=2_000)
+    assert books.kinds_noted() == ["reset", "returned"]
+    assert (books.row(1).high, books.row(1).restart) == (None, None)
+
+
+def test_an_old_total_that_comes_back_higher_counts_above_where_it_was() -> None:
+    # 2,000 s, nothing, 2,500 - 2,000 s, and 100 s more
+    assert reports(2_000, 10, 2_500, 2_600).credited == totals(cpu_secs=2_600)
+
+
+def test_two_copies_that_take_turns_are_never_booked_twice() -> None:
+    books = reports(2_000, 10, 2_500, 200, 3_000, 500, 3_400, jobs=True)
+    # Each fall counts nothing, each return what is above: 2,000 + 500 + 500 + 400 s.
+    assert books.credited == totals(cpu_secs=3_400, done=34)
+    assert books.kinds_noted() == ["reset", "returned"] * 3
+
+
+def test_an_old_total_that_comes_back_after_a_little_new_work_is_booked_once() -> None:
+    # 500 - 10 s are new. From 500 s it lacks 1,500 s, more than the 490 s it did: so 2,000 s is the old total.
+    assert reports(2_000, 10, 500, 2_000).credited == totals(cpu_secs=2_490)
+
+
+def test_a_client_that_works_on_after_a_reset_loses_nothing_when_it_passes_its_old_totals() -> None:
+    books = reports(2_000, 10, 710, 1_410, 2_110, 3_210, jobs=True)
+    # 2,000 s before and 3,210 - 10 s after; 20 jobs and 32. At 10 s it lacks 1,990 s: 700 s are less than half. At
+    # 710 s it lacks 1,290 s: 700 s are more than half, but no more than it did. At 1,410 s it is past half of the way.
+    assert books.credited == totals(cpu_secs=5_200, done=52)
+    assert books.kinds_noted() == ["reset"]
+
+
+@pytest.mark.parametrize(
+    ("before_secs", "expected_secs"),
+    [
+        # Half of the way from 0 to 2,000 s is done at 1,000 s: 2,000 + 2,000 s in all.
+        pytest.param(1_000, 4_000, id="half of the way"),
+        # At 999 s it lacks 1,001 s: 2,000 + 999 s, and 0 s above the old totals.
+        pytest.param(999, 2_999, id="a second less"),
+        # More than half of the way in one step: 2,000 s. The next 999 s are a return again, as nothing was new.
+        pytest.param(1_001, 2_000, id="a second more"),
+    ],
+)
+def test_half_of_the_way_decides(before_secs: int, expected_secs: int) -> None:
+    assert reports(2_000, 0, before_secs, 2_000).credited == totals(cpu_secs=expected_secs)
+
+
+@pytest.mark.parametrize("short_secs", [1, 60, 989])
+def test_an_old_total_a_little_below_the_last_one_is_booked_once(short_secs: int) -> None:
+    books = reports(2_000, 10, 2_000 - short_secs)
+    # It was 2,000 + 1,989 s for 1,999 s: nothing is above the old totals.
+    assert books.credited == totals(cpu_secs=2_000)
+    assert books.kinds_noted() == ["reset", "returned"]
+    here = totals(cpu_secs=2_000 - short_secs)
+    assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=2_000), here)
+    # From here the client works on, and what exceeds the old totals counts.
+    books.rpc(4 * HOUR, {1: totals(cpu_secs=3_500)})
+    assert books.credited == totals(cpu_secs=3_500)
+
+
+def test_old_totals_in_several_long_steps_are_booked_once() -> None:
+    # 10 to 1,500 s is more than half of the way, then so are 1,500 to 1,900 s and 1,900 to 2,000 s.
+    assert reports(2_000, 10, 1_500, 1_900, 2_000, 2_100).credited == totals(cpu_secs=2_100)
+
+
+def test_old_totals_that_are_too_much_for_the_time_are_no_work_since_the_reset() -> None:
+    books = Books()
+    books.attach(1)
+    for k, secs in enumerate((36_000, 0, 20_000), 10):
+        books.rpc(k * HOUR, {1: totals(cpu_secs=secs)})
+    # 20,000 s cannot be done in an hour. So they are no half of the way for 36,000 s, five hours later.
+    books.rpc(17 * HOUR, {1: totals(cpu_secs=36_000)})
+    assert books.credited == totals(cpu_secs=36_000)
+
+
+@pytest.mark.parametrize(
+    ("secs", "lost_secs"),
+    [
+        # All again between two reports: the 2,000 s that it did again are taken for the old ones.
+        pytest.param([5_000], 2_000, id="all of the way"),
+        # More than half of the way between two reports, and then the rest of it.
+        pytest.param([1_200, 2_400], 2_000, id="in two steps"),
+        # From 1,200 s on the way is 800 s long; 300 s are less than half of it, and 400 s do not exceed half of 500 s.
+        pytest.param([1_200, 1_500, 1_700, 2_400], 1_200, id="and shorter steps then"),
+        # Less than half of the way, then more than that: from 500 s it lacks 1,500 s.
+        pytest.param([500, 1_400, 2_400], 1_500, id="faster"),
+    ],
+)
+def test_what_an_honest_client_loses_that_does_not_report_on_the_way(secs: list[int], lost_secs: int) -> None:
+    books = reports(2_000, 0, *secs)
+    assert books.credited == totals(cpu_secs=2_000 + secs[-1] - lost_secs)
+    assert set(books.kinds_noted()) == {"reset", "returned"}
+
+
+def test_jobs_alone_that_come_back_are_booked_once() -> None:
+    books = Books(LARGE)
+    books.attach(1)
+    for k, done in enumerate((7, 2, 7), 1):
+        books.rpc(k * HOUR, {1: totals(done=done)})
+    assert books.credited == totals(done=7)
+
+
+def test_the_way_begins_at_the_newest_reset() -> None:
+    books = reports(2_000, 0, 900, 100)
+    assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=2_000), totals(cpu_secs=100))
+    books.rpc(5 * HOUR, {1: totals(cpu_secs=2_000)})
+    assert books.credited == totals(cpu_secs=2_900)
+
+
+# A client that logs in again, and another one (rules 2 and 3)
+
+
+def test_work_before_a_new_login_counts_when_the_client_is_recognised() -> None:
+    books = Books()
+    books.attach(1)
+    books.rpc(HOUR, {1: totals(cpu_secs=100)})
+    books.rpc(2 * HOUR, {1: totals(cpu_secs=1_100)})
+    # 100 s, and 1,000 s more. It was 100 s.
+    assert books.credited == totals(cpu_secs=1_100)
+    assert books.notes == []
+
+
+def test_work_before_a_new_login_is_bounded_by_the_allowance() -> None:
+    books = Books()
+    books.attach(1)
+    books.rpc(HOUR, {1: totals(cpu_secs=HOUR)})
+    books.rpc(2 * HOUR, {1: totals(cpu_secs=100 * DAY)})
+    # One CPU can have done 3,600 s in that hour. The rest waits, or is dropped with a note.
+    assert books.credited == totals(cpu_secs=2 * HOUR)
+    assert "dropped" in books.kinds_noted()
+
+
+def test_work_that_another_client_brings_along_does_not_count() -> None:
+    books = Books()
+    books.attach(1)
+    books.rpc(HOUR, {1: totals(cpu_secs=100)})
+    books.rpc(2 * HOUR, {1: totals(cpu_secs=1_100)}, same=False)
+    books.rpc(3 * HOUR, {1: totals(cpu_secs=1_200)})
+    assert books.credited == totals(cpu_secs=200)
+    assert books.kinds_noted() == ["baseline"]
+
+
+def test_lower_totals_of_a_new_login_are_a_reset_whose_old_totals_count_once() -> None:
+    books = Books(LARGE)
+    books.attach(1)
+    books.rpc(HOUR, {1: totals(cpu_secs=2_000)})
+    books.rpc(2 * HOUR, {1: totals(cpu_secs=10)})
+    books.rpc(3 * HOUR, {1: totals(cpu_secs=2_000)})
+    assert books.credited == totals(cpu_secs=2_000)
+    assert books.kinds_noted() == ["reset", "returned"]
+
+
+# Whatever the numbers are
+
+work = st.integers(1, 3_000)
+
+
+def run(amounts: int) -> Totals:
+    """A run time in seconds, with a job for each 50 s of it."""
+    return totals(cpu_secs=amounts, done=amounts // 50)
+
+
+@settings(deadline=None)
+@given(old_secs=work, restart_secs=work, more_secs=st.integers(0, 3_000))
+def test_a_single_return_never_counts_anything_twice(old_secs: int, restart_secs: int, more_secs: int) -> None:
+    restart_secs = min(restart_secs, old_secs - 1)
+    books = reports(old_secs, restart_secs, old_secs + more_secs, jobs=True)
+    assert books.credited == totals(cpu_secs=old_secs + more_secs, done=(old_secs + more_secs) // 100)
+
+
+@settings(deadline=None)
+@given(old_secs=work, done_secs=st.integers(0, 3_000), back_secs=work)
+def test_a_return_counts_twice_at_most_what_was_done_since_or_half_of_what_was_lacking(
+    old_secs: int, done_secs: int, back_secs: int
+) -> None:
+    done_secs = min(done_secs, old_secs - 1)
+    books = reports(old_secs, 0, done_secs, done_secs + back_secs)
+    # What a client can have done that was reset, did this, and then got its old folder back
+    really = old_secs + done_secs + max(0, done_secs + back_secs - old_secs)
+    twice = max(done_secs, (old_secs - done_secs) // 2)
+    assert books.credited.cpu_time <= (really + twice) * MICRO
+
+
+@settings(deadline=None)
+@given(old_secs=work, steps=st.lists(work, min_size=2, max_size=12))
+def test_steps_of_at_most_half_of_the_way_or_the_work_since_the_reset_lose_nothing(
+    old_secs: int, steps: list[int]
+) -> None:
+    books = Books(LARGE)
+    books.attach(1)
+    books.rpc(HOUR, {1: run(old_secs)})
+    books.rpc(2 * HOUR, {1: NO_WORK})
+    done = 0
+    for k, step in enumerate(steps, 3):
+        done += min(step, max(done, (old_secs - done) // 2))
+        books.rpc(k * HOUR, {1: run(done)})
+    expected = run(old_secs).plus(run(done))
+    assert books.credited == expected
+    assert books.kinds_noted() == ["reset"]
+
+
+@settings(deadline=None)
+@given(old_secs=work, steps=st.lists(st.integers(0, 3_000), min_size=1, max_size=12))
+def test_whatever_comes_after_a_reset_at_most_the_old_totals_are_lost(old_secs: int, steps: list[int]) -> None:
+    books = Books(LARGE)
+    books.attach(1)
+    books.rpc(HOUR, {1: run(old_secs)})
+    books.rpc(2 * HOUR, {1: NO_WORK})
+    done = 0
+    for k, step in enumerate(steps, 3):
+        done += step
+        books.rpc(k * HOUR, {1: run(done)})
+    lost = run(old_secs).plus(run(done)).minus(books.credited)
+    assert 0 <= lost.cpu_time <= old_secs * MICRO
+    assert 0 <= lost.njobs <= run(old_secs).njobs
+
+
+def test_a_row_from_before_the_place_of_the_reset_was_kept_counts_from_zero() -> None:
+    books = Books(LARGE)
+    books.attach(1)
+    books.rpc(HOUR, {1: totals(cpu_secs=2_000)})
+    books.rows[1] = ProjectState(
+        1, totals(cpu_secs=1_200), totals(cpu_secs=2_000), books.row(1).credited, listed=True, restart=NO_WORK
+    )
+    books.rpc(2 * HOUR, {1: totals(cpu_secs=2_100)})
+    # It lacks 800 s and did 1,200 s: 900 s are new.
+    assert books.credited == totals(cpu_secs=2_900)
