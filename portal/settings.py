@@ -88,6 +88,9 @@ VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
 
+# Python functions that apps may name, by their dotted names: in the admin one chooses among them.
+APP_FUNCTIONS = env.words("APP_FUNCTIONS", [])
+
 # Requests to the REST API, per volunteer.
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 120, low=1, high=1_000_000)
 

@@ -16,6 +16,7 @@ from django.db import connection
 from django.test import Client
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from pytest_django import Settings
 
 from portal.models import Host, User
 
@@ -48,6 +49,13 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 def _empty_cache() -> Iterator[None]:
     yield
     cache.clear()
+
+
+@pytest.fixture
+def registered_functions(request: pytest.FixtureRequest, settings: Settings) -> None:
+    """Apps may name the functions of the test's own module."""
+    functions = [name for name, each in vars(request.module).items() if callable(each)]
+    settings.APP_FUNCTIONS = [f"{request.module.__name__}.{name}" for name in functions]
 
 
 @pytest.fixture
