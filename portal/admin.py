@@ -28,6 +28,9 @@ for model in (Group, EmailAddress, Authenticator, UserSession):
         admin.site.unregister(model)
 
 
+RIGHTS = ("is_staff", "is_superuser", "user_permissions")
+
+
 class ReadOnlyAdmin(ModelAdmin):
     """Rows that only the site itself writes."""
 
@@ -73,10 +76,22 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
-        ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "user_permissions")}),
+        (None, {"fields": ("is_active",)}),
+        ("Rights", {"fields": RIGHTS}),
         ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
+        """Only superusers change rights: otherwise whoever may change people could make themselves one."""
+        fields = list(self.readonly_fields)
+        return fields if request.user.is_superuser else [*fields, *RIGHTS]
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """An operator's password or address is worth their rights, so only superusers change operators."""
+        if obj is not None and (obj.is_staff or obj.is_superuser) and not request.user.is_superuser:
+            return False
+        return super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Their history and their computers would be deleted too: close the account ("active" off) instead.
@@ -167,4 +182,8 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     fields = ("user", "type", "created_at", "last_used_at")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """An operator's second factor guards the operator's rights, so only superusers switch it off."""
+        user = getattr(obj, "user", None)
+        if not request.user.is_superuser and (user is None or user.is_staff or user.is_superuser):
+            return False
         return request.user.has_perm("mfa.delete_authenticator")

@@ -156,6 +156,20 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
 
 
 @checks.register(deploy=True)
+def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Whoever breaks into a server that can sign has volunteers' computers run any program."""
+    return [
+        checks.Warning(
+            f"The private key of {name} lies on this server: {path}",
+            hint="Move it to a machine without a network, and sign there: docs/how-to/deploy.md, docs/how-to/jobs.md.",
+            id="cobblestone.W013",
+        )
+        for name, path in (("AM_SIGNING_KEY", settings.AM_SIGNING_KEY), ("CODE_SIGNING_KEY", settings.CODE_SIGNING_KEY))
+        if path.exists()
+    ]
+
+
+@checks.register(deploy=True)
 def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """A public site needs a mail server, and a key to sign addresses with."""
     found: list[CheckMessage] = []

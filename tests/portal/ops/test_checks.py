@@ -141,6 +141,19 @@ def test_what_suits_ones_own_machine_only_is_told(
     assert ids([*checks.check_production(None), *checks.check_services(None)]) == [found]
 
 
+def test_a_private_key_on_a_public_server_is_told(settings: Settings, tmp_path: Path) -> None:
+    settings.AM_SIGNING_KEY, settings.CODE_SIGNING_KEY = tmp_path / "am", tmp_path / "code"
+    assert checks.check_private_keys(None) == []
+    settings.AM_SIGNING_KEY.touch()
+    [found] = checks.check_private_keys(None)
+    assert (found.id, found.msg) == (
+        "cobblestone.W013",
+        f"The private key of AM_SIGNING_KEY lies on this server: {tmp_path / 'am'}",
+    )
+    settings.CODE_SIGNING_KEY.touch()
+    assert ids(checks.check_private_keys(None)) == ["cobblestone.W013"] * 2
+
+
 def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
     settings.SITE_URL = "http://localhost/"
     settings.SECRET_KEY = settings.ACCOUNT_KEY_SECRET = "short"
