@@ -14,11 +14,13 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from portal.models import ApiToken, ClientKey, Host, User
+from portal.people.accounts import revoke_client_key
+from portal.people.api_tokens import revoke_token
+from portal.people.security_events import Kind, Source, record
 
 # Two-factor login counts here too. The admin has no login page of its own; it uses the site's.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -28,6 +30,7 @@ for model in (Group, EmailAddress, Authenticator, UserSession):
         admin.site.unregister(model)
 
 
+BY_OPERATOR = Source(user_agent="an operator")
 RIGHTS = ("is_staff", "is_superuser", "user_permissions")
 
 
@@ -57,6 +60,15 @@ class PersonForm(LowerCaseEmail, UserChangeForm):
     """Change a person."""
 
 
+class NewPasswordForm(AdminPasswordChangeForm):
+    """Set or disable a person's password."""
+
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit)
+        record(user, Kind.PASSWORD_CHANGED, BY_OPERATOR)
+        return user
+
+
 class NewPersonForm(LowerCaseEmail, UserCreationForm):
     """Add a person."""
 
@@ -67,7 +79,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
 
     form = PersonForm
     add_form = NewPersonForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = NewPasswordForm
     ordering = ("email",)
     list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
     list_filter = ("is_staff", "is_superuser", "is_active")
@@ -99,6 +111,9 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
         super().save_model(request, obj, form, change)
+        if change and form.changed_data:
+            names = [str(form.fields[name].label).lower() for name in form.changed_data if name in form.fields]
+            record(obj, Kind.RIGHTS_CHANGED, BY_OPERATOR, ", ".join(names))
         if change and "email" in form.changed_data:
             # The old address must not log in any more.
             EmailAddress.objects.filter(user=obj).delete()
@@ -145,7 +160,10 @@ class ClientKeyAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Revoke the chosen keys", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ClientKey]) -> None:
-        count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
+        keys = list(queryset.filter(revoked_at=None).select_related("user"))
+        for key in keys:
+            revoke_client_key(key.user, key.pk, BY_OPERATOR)
+        count = len(keys)
         self.message_user(request, f"Keys revoked: {count}. Their computers have to be attached again.")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
@@ -165,8 +183,10 @@ class ApiTokenAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Revoke the chosen tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
-        count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
-        self.message_user(request, f"Tokens revoked: {count}.")
+        tokens = list(queryset.filter(revoked_at=None).select_related("user"))
+        for token in tokens:
+            revoke_token(token.user, token.pk, BY_OPERATOR)
+        self.message_user(request, f"Tokens revoked: {len(tokens)}.")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("portal.change_apitoken")

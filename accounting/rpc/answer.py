@@ -33,6 +33,7 @@ from portal.clients.wants import Steps, Turn, in_thread
 from portal.computers.identify import identify
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
+from portal.people.security_events import Source
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 
@@ -100,7 +101,7 @@ def _answer_unknown(
             raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
         key = request.authenticator
         if caller.by_password:
-            key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
+            key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host, source=Source(address))
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
         done = plain.run(_settle_identified(request, host.pk, key, projects, now, first_contact=created))

@@ -17,6 +17,7 @@ from portal.clients.messages import ClientReply, ClientRequest, document, xml_re
 from portal.clients.wants import Steps, in_thread
 from portal.models import ClientKey, User
 from portal.people import accounts
+from portal.people.security_events import Source
 from portal.wire import boinc_errors
 from portal.wire.scanner import ProtocolError
 
@@ -57,7 +58,7 @@ def look_up_account(request: ClientRequest) -> Steps[ClientReply]:
 
 
 def _log_in(email: str, password_hash: str, address: str) -> ClientReply:
-    return _key_for(accounts.authenticate_client(email, password_hash, address=address))
+    return _key_for(accounts.authenticate_client(email, password_hash, address=address), address)
 
 
 def create_account(request: ClientRequest) -> Steps[ClientReply]:
@@ -74,12 +75,13 @@ def _open_account(email: str, given: Mapping[str, str], address: str) -> ClientR
             given.get("user_name", ""),
             address=address,
             accepts_terms=given.get("consent_flag") == "1",
-        )
+        ),
+        address,
     )
 
 
-def _key_for(user: User) -> ClientReply:
-    key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP)
+def _key_for(user: User, address: str) -> ClientReply:
+    key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(address))
     return xml_reply(document("account_out", {"authenticator": key}))
 
 

@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, ClientKey, Host, User
 from portal.people import throttle
+from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
 from portal.wire import boinc_errors, credentials
 
 LIVE_KEYS_PER_HOST: Final = 20
@@ -139,8 +140,10 @@ def check_client_password(sent: str, stored: str) -> bool:
     return bool(stored) and check_password(sent.lower(), stored)
 
 
-def issue_client_key(user: User, origin: ClientKey.Origin, host: Host | None = None) -> str:
-    """A fresh client key in clear, valid at once; only its hash is kept.
+def issue_client_key(
+    user: User, origin: ClientKey.Origin, host: Host | None = None, *, source: Source = NOWHERE
+) -> str:
+    """A fresh client key in clear, valid at once; only its hash is kept. ``source``: where it is sent to.
 
     Beyond LIVE_KEYS_PER_HOST and LIVE_KEYS_PER_USER keys are revoked: never used ones first, then those that
     were used least recently; the oldest first.
@@ -154,18 +157,25 @@ def issue_client_key(user: User, origin: ClientKey.Origin, host: Host | None = N
         if host is not None:
             _revoke_beyond(others.filter(host=host), LIVE_KEYS_PER_HOST - 1)
         _revoke_beyond(others.filter(user=user), LIVE_KEYS_PER_USER - 1)
+        record(user, Kind.KEY_MADE, source, f"{issued.hint}…, {issued.get_origin_display()}")
     return key
 
 
-def revoke_client_key(user: User, key_id: int) -> bool:
+def revoke_client_key(user: User, key_id: int, source: Source = NOWHERE) -> bool:
     """Revoke one of the user's keys for good; False if the user has no such key. Safe to repeat."""
     own = ClientKey.objects.filter(user=user, pk=key_id)
-    return own.filter(revoked_at=None).update(revoked_at=timezone.now()) == 1 or own.exists()
+    key = own.first()
+    if key is not None and own.filter(revoked_at=None).update(revoked_at=timezone.now()):
+        record(user, Kind.KEY_REVOKED, source, f"{key.hint}…")
+    return key is not None
 
 
-def revoke_all_client_keys(user: User) -> int:
+def revoke_all_client_keys(user: User, source: Source = NOWHERE) -> int:
     """Revoke all of the user's keys for good; how many there were."""
-    return ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    number = ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    if number:
+        record(user, Kind.KEY_REVOKED, source, "all keys")
+    return number
 
 
 def weak_key(user_id: int, hash_of_key: bytes) -> str:
@@ -224,7 +234,9 @@ def _judged(user: User | None, right: bool, email: str, address: str) -> User:
         return _active(user)
     throttle.count_failure(email, address)
     if user is None:
+        log_event(Kind.CLIENT_LOGIN_FAILED, Source(address))
         raise _no_account()
+    record(user, Kind.CLIENT_LOGIN_FAILED, Source(address))
     raise _wrong_password(user)
 
 

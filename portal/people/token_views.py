@@ -23,6 +23,7 @@ from portal.people.api_tokens import (
     revoke_token,
     valid_tokens,
 )
+from portal.people.security_events import source_of
 
 _LIFETIMES: Final = {"30": "30 days", "365": "1 year", "": "until I revoke it"}
 
@@ -57,7 +58,11 @@ def tokens(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             token = issue_token(
-                user, name=form.cleaned_data["name"], scopes=form.cleaned_data["scopes"], lifetime=form.lifetime
+                user,
+                name=form.cleaned_data["name"],
+                scopes=form.cleaned_data["scopes"],
+                lifetime=form.lifetime,
+                source=source_of(request),
             )
             form = TokenForm()
         except TooManyTokens:
@@ -79,7 +84,7 @@ def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpRespo
 @login_required
 def replace(request: HttpRequest, pk: int) -> HttpResponse:
     """Replace a token by a fresh one, for instance after somebody has seen it."""
-    token = replace_token(signed_in(request), pk)
+    token = replace_token(signed_in(request), pk, source_of(request))
     if token is None:
         raise Http404
     return _page(request, TokenForm(), token)
@@ -89,7 +94,7 @@ def replace(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     """Revoke one token."""
-    token = revoke_token(signed_in(request), pk)
+    token = revoke_token(signed_in(request), pk, source_of(request))
     if token is None:
         raise Http404
     messages.success(request, f"The token “{token.name}” is revoked.")

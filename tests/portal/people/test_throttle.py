@@ -138,7 +138,7 @@ def test_logins_work_while_valkey_is_down_and_the_log_says_so(alice: User, setti
     with structlog.testing.capture_logs() as lines:
         assert attempt(alice.email, "alice's secret") == 0
         assert attempt(alice.email, "wrong") == boinc_errors.ERR_BAD_PASSWORD
-    assert {line["event"] for line in lines} == {"login_limits_off"}
+    assert {line["event"] for line in lines} == {"login_limits_off", "security_event"}
     assert "alice" not in str(lines)
 
 

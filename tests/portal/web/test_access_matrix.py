@@ -106,6 +106,7 @@ PORTAL: Final = [
     act("account/email/", data={"action_add": "", "email": "x@example.org", "password": "wrong"}, answer=200),
     own("account/profile/"),
     act("account/profile/", data={"name": "N"}),
+    own("account/events/"),
     own("account/keys/"),
     Line("account/keys/<int:pk>/revoke/", 405, 405, 405, 405, "account/keys/{key}/revoke/"),
     act_on("account/keys/<int:pk>/revoke/", "account/keys/{key}/revoke/"),
