@@ -19,6 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from pytest_django import Settings
 
 from portal.models import Host, User
+from tests.support.sessions import sign_in_lately
 
 # A busy machine is no failure: no test of ours asserts how long something takes.
 hypothesis_settings.register_profile("site", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -66,8 +67,8 @@ def alice(db: None) -> User:
 
 @pytest.fixture
 def signed_in(client: Client, alice: User) -> Client:
-    """Alice's browser."""
-    client.force_login(alice)
+    """Alice's browser, where she has just signed in."""
+    sign_in_lately(client, alice)
     return client
 
 

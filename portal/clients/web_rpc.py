@@ -17,6 +17,7 @@ from portal.clients.messages import ClientReply, ClientRequest, document, xml_re
 from portal.clients.wants import Steps, in_thread
 from portal.models import ClientKey, User
 from portal.people import accounts
+from portal.people.key_mails import tell_of_key
 from portal.people.security_events import Source
 from portal.wire import boinc_errors
 from portal.wire.scanner import ProtocolError
@@ -68,20 +69,19 @@ def create_account(request: ClientRequest) -> Steps[ClientReply]:
 
 
 def _open_account(email: str, given: Mapping[str, str], address: str) -> ClientReply:
-    return _key_for(
-        accounts.create_account(
-            email,
-            given.get("passwd_hash", ""),
-            given.get("user_name", ""),
-            address=address,
-            accepts_terms=given.get("consent_flag") == "1",
-        ),
-        address,
+    user = accounts.create_account(
+        email,
+        given.get("passwd_hash", ""),
+        given.get("user_name", ""),
+        address=address,
+        accepts_terms=given.get("consent_flag") == "1",
     )
+    return _key_for(user, address)
 
 
 def _key_for(user: User, address: str) -> ClientReply:
     key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(address))
+    tell_of_key(user, address)
     return xml_reply(document("account_out", {"authenticator": key}))
 
 

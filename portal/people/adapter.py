@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import time
 from smtplib import SMTPException
 from typing import Any
 
 import structlog
+from allauth.account import app_settings
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import get_authentication_records
 from allauth.account.models import EmailAddress
+from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
 from cryptography.fernet import Fernet
 from django.conf import settings
@@ -36,6 +40,10 @@ class AccountAdapter(DefaultAccountAdapter):
         if isinstance(user, User) and user.is_active and credentials.get("password"):
             refresh_client_password(user, credentials["password"])
         return user
+
+    def is_reauthentication_required(self, *, app: str, **more: Any) -> bool:
+        """Whether the password is asked again: not if this browser signed in a few minutes ago."""
+        return super().is_reauthentication_required(app=app, **more) and not _signed_in_lately(context.request)
 
     def can_delete_email(self, email_address: EmailAddress) -> bool:
         """Never the address that is the login: allauth would put an unconfirmed one in its place."""
@@ -67,6 +75,12 @@ class AccountAdapter(DefaultAccountAdapter):
                 messages.ERROR,
                 message="The e-mail could not be sent. Your account works; please try again later.",
             )
+
+
+def _signed_in_lately(request: HttpRequest) -> bool:
+    """Whether the last step of the login was at most so long ago as a repeated password counts."""
+    steps = get_authentication_records(request, request.user)
+    return bool(steps) and time.time() - steps[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
 
 
 class TwoFactorAdapter(DefaultMFAAdapter):

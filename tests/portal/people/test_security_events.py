@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import time
 from collections.abc import Callable
 
 import pytest
+from allauth.account.models import EmailAddress
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
@@ -14,6 +18,7 @@ from portal import tasks
 from portal.models import ClientKey, SecurityEvent, User
 from portal.people import accounts
 from portal.people.api_tokens import issue_token
+from portal.people.key_mails import send_key_mail
 from portal.people.security_events import EVENTS_KEPT, Source
 
 PASSWORD = "alice's secret"
@@ -109,3 +114,74 @@ def test_each_event_is_a_line_of_the_log_without_the_login(
         ("login_failed", None, "192.0.2.7"),
     ]
     assert "example.org" not in str(lines)
+
+
+def test_a_token_is_made_by_who_signed_in_lately_only_and_a_mail_tells_of_it(alice: User) -> None:
+    wish = {"name": "spreadsheet", "scopes": "read:hosts", "days": "30"}
+    browser = log_in(alice.email, PASSWORD)
+    sign_in_was(browser, minutes_ago=6)
+    asked = browser.post("/account/tokens/", wish)
+    assert (asked.status_code, asked.headers["Location"]) == (
+        302,
+        "/account/reauthenticate/?next=%2Faccount%2Ftokens%2F",
+    )
+    assert not alice.api_tokens.exists()
+    wrong = browser.post(asked.headers["Location"], {"password": "wrong"})
+    assert wrong.status_code == 200 and not alice.api_tokens.exists()
+    # The wish is not lost: it is carried out as soon as the password was given.
+    made = browser.post(asked.headers["Location"], {"password": PASSWORD, "next": "/account/tokens/"})
+    assert "This is your new token" in made.content.decode()
+    assert alice.api_tokens.get().name == "spreadsheet"
+    [sent] = mail.outbox
+    assert sent.to == [alice.email] and "spreadsheet" in sent.body and "computers" in sent.body
+
+    sign_in_was(browser, minutes_ago=6)
+    replace = f"/account/tokens/{alice.api_tokens.get().pk}/replace/"
+    assert browser.post(replace).headers["Location"].startswith("/account/reauthenticate/")
+    sign_in_was(browser, minutes_ago=4)
+    assert browser.post(replace).status_code == 200
+    assert len(mail.outbox) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_second_factor_is_changed_by_who_signed_in_lately_only_and_a_mail_tells_of_it(alice: User) -> None:
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
+    browser = log_in(alice.email, PASSWORD)
+    page = "/account/2fa/totp/activate/"
+    assert browser.get(page).status_code == 200
+    sign_in_was(browser, minutes_ago=6)
+    assert browser.get(page).headers["Location"].startswith("/account/reauthenticate/")
+    sign_in_was(browser, minutes_ago=1)
+    browser.get(page)
+    secret = browser.session["mfa.totp.secret"]
+    browser.post(page, {"code": format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time())))})
+    assert [sent.subject for sent in mail.outbox] == ["Cobblestone: Authenticator App Activated"]
+    assert "factor_added" in kinds(alice)
+    sign_in_was(browser, minutes_ago=6)
+    assert browser.post("/account/2fa/totp/deactivate/").headers["Location"].startswith("/account/reauthenticate/")
+    sign_in_was(browser, minutes_ago=1)
+    browser.post("/account/2fa/totp/deactivate/")
+    assert kinds(alice)[-1] == "factor_removed"
+    assert mail.outbox[-1].subject == "Cobblestone: Authenticator App Deactivated"
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_a_mail_tells_of_a_key_that_a_client_got_for_the_password(
+    alice: User, client: Client, monkeypatch: pytest.MonkeyPatch, confirmed: bool
+) -> None:
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=confirmed, primary=True)
+    # The worker takes the task at once.
+    monkeypatch.setattr(send_key_mail, "delay", send_key_mail.run)
+    sent = hashlib.md5((PASSWORD + alice.email).encode()).hexdigest()
+    client.get("/lookup_account.php", {"email_addr": alice.email, "passwd_hash": sent}, REMOTE_ADDR="192.0.2.8")
+    assert [message.to for message in mail.outbox] == [[alice.email]] * confirmed
+    if confirmed:
+        assert "192.0.2.8" in mail.outbox[0].body and "/account/password/reset/" in mail.outbox[0].body
+
+
+def sign_in_was(browser: Client, *, minutes_ago: int) -> None:
+    """Move all steps of this browser's login back."""
+    session = browser.session
+    for step in session["account_authentication_methods"]:
+        step["at"] = time.time() - 60 * minutes_ago
+    session.save()

@@ -33,6 +33,7 @@ from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
 from tests.support.credit_factories import make_app, make_result, make_workunit
+from tests.support.sessions import sign_in_lately
 
 LOGIN: Final = "login"
 """Sent to the sign-in page."""
@@ -134,11 +135,11 @@ ALLAUTH: Final = [
     own("account/2fa/"),
     own("account/2fa/authenticate/", answer=ON),
     own("account/2fa/reauthenticate/", answer=ON),
-    # Asks for the password once more.
-    own("account/2fa/totp/activate/", answer=ON),
+    # Alice alone has confirmed her address.
+    Line("account/2fa/totp/activate/", 200, ON, ON, LOGIN),
     own("account/2fa/totp/deactivate/", answer=404),
     own("account/2fa/recovery-codes/", answer=404),
-    own("account/2fa/recovery-codes/generate/", answer=ON),
+    own("account/2fa/recovery-codes/generate/"),
     own("account/2fa/recovery-codes/download/", answer=404),
     own("account/sessions/"),
 ]
@@ -310,7 +311,7 @@ def world(alice: User, bob: User, operator: User) -> World:
     for who, user in {"owner": alice, "other": bob, "staff": operator}.items():
         token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
         clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
-        clients[who].force_login(user)
+        sign_in_lately(clients[who], user)
     ids = {
         "host": host.pk,
         "second": second.pk,
