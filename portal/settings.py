@@ -373,6 +373,13 @@ SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 31_536_000 if HTTPS els
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
+# Browsers take a cookie with this prefix only from this very host, over https: none from a neighbour under its domain.
+_COOKIE_PREFIX = "__Host-" if HTTPS else ""
+SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
+CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
+KNOWN_BROWSER_COOKIE_NAME = f"{_COOKIE_PREFIX}known"
+# Messages to the next page are in the session, not in one more cookie.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -21,7 +21,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, ClientKey, Host, User
-from portal.people import throttle
+from portal.people import known_devices, throttle
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
 from portal.wire import boinc_errors, credentials
 
@@ -50,27 +50,31 @@ class WrongPassword(ClientAuthError):
         super().__init__(boinc_errors.ERR_BAD_PASSWORD, message)
 
 
-def authenticate_client(login: str, password_hash: str, *, address: str) -> User:
+def authenticate_client(login: str, password_hash: str, *, address: str, host_token: str = "") -> User:
     """The user whose e-mail address is ``login``, if the client's value for the password is right.
 
     ``password_hash`` is MD5(password + lower-case login) in 32 hex digits; ``address`` is the IP address that
-    failures are counted for. Raises ClientAuthError. Computes a slow hash unless it refuses before that.
+    failures are counted for, ``host_token`` the id of the computer if it sends one. Raises ClientAuthError. Computes a
+    slow hash unless it refuses before that.
     """
     check_password_hash(password_hash)
     email = login.strip().lower()
-    with _admitted(email, address):
+    with _admitted(address):
         user = _find(email)
+        device = _admit_to_account(user, email, address, host_token)
         right = _check(user, password_hash)
-    return _judged(user, right, email, address)
+    return _judged(user, right, email, address, device)
 
 
 def account_exists(login: str, *, address: str) -> None:
     """Return if there is an account with this e-mail address; else ClientAuthError. Limited like a login."""
     email = login.strip().lower()
     with _throttling():
-        throttle.admit(email, address)
-    if _find(email) is None:
-        throttle.count_failure(email, address)
+        throttle.admit(address)
+        user = _find(email)
+        device = _admit_to_account(user, email, address)
+    if user is None:
+        throttle.count_failure(email, address, device)
         raise _no_account()
 
 
@@ -95,16 +99,17 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
             "Opening an account needs your consent to the terms of use. Agree to them, or sign up at "
             f"{settings.SITE_URL}",
         )
-    with _admitted(email, address):
+    with _admitted(address):
         # Only now: a request that waits for a hash slot must not hold a connection of the pool.
         known = _find(email)
+        device = _admit_to_account(known, email, address)
         if known is not None:
             right = _check(known, password_hash)
         else:
             throttle.admit_new_account(address)
             stored = make_password(password_hash.lower())
     if known is not None:
-        return _existing_account(known, right, email, address)
+        return _existing_account(known, right, email, address, device)
     user = User(email=email, name=name, terms_accepted_at=timezone.now() if settings.TERMS_OF_USE else None)
     # The site has not seen the password: the first login on the web sets Django's own (portal/people/backends.py).
     user.set_unusable_password()
@@ -228,11 +233,11 @@ def _wrong_password(user: User) -> WrongPassword:
     )
 
 
-def _judged(user: User | None, right: bool, email: str, address: str) -> User:
+def _judged(user: User | None, right: bool, email: str, address: str, device: str) -> User:
     """The user if the password was right; else the failure is counted, and ClientAuthError."""
     if user is not None and right:
         return _active(user)
-    throttle.count_failure(email, address)
+    throttle.count_failure(email, address, device)
     if user is None:
         log_event(Kind.CLIENT_LOGIN_FAILED, Source(address))
         raise _no_account()
@@ -240,9 +245,9 @@ def _judged(user: User | None, right: bool, email: str, address: str) -> User:
     raise _wrong_password(user)
 
 
-def _existing_account(user: User, right: bool, email: str, address: str) -> User:
+def _existing_account(user: User, right: bool, email: str, address: str, device: str) -> User:
     try:
-        return _judged(user, right, email, address)
+        return _judged(user, right, email, address, device)
     except WrongPassword as error:
         raise ClientAuthError(
             boinc_errors.ERR_NOT_UNIQUE,
@@ -280,10 +285,17 @@ def _no_account() -> ClientAuthError:
     )
 
 
+def _admit_to_account(user: User | None, email: str, address: str, host_token: str = "") -> str:
+    """What the account knows the caller by, after its counter of failures was looked at; raises Throttled."""
+    device = known_devices.of_client(user, address, host_token)
+    throttle.admit_to_account(email, device)
+    return device
+
+
 @contextmanager
-def _admitted(email: str, address: str) -> Iterator[None]:
+def _admitted(address: str) -> Iterator[None]:
     with _throttling():
-        throttle.admit(email, address)
+        throttle.admit(address)
         with throttle.hash_slot():
             yield
 

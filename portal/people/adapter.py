@@ -20,9 +20,10 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import IntegrityError, transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from portal.models import User
+from portal.people import known_devices
 from portal.people.accounts import refresh_client_password
 
 log = structlog.get_logger("accounts")
@@ -40,6 +41,18 @@ class AccountAdapter(DefaultAccountAdapter):
         if isinstance(user, User) and user.is_active and credentials.get("password"):
             refresh_client_password(user, credentials["password"])
         return user
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """Failures of browsers and addresses that the account knows are counted apart: no stranger locks it."""
+        login = str(credentials.get("email") or "").strip().lower()
+        user = User.objects.filter(email=login).first() if "\0" not in login else None
+        key = super()._get_login_attempts_cache_key(request, **credentials)
+        return f"{key} {known_devices.of_browser(user, request)}"
+
+    def post_login(self, request: HttpRequest, user: User, **more: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **more)
+        known_devices.remember_browser(request, response, user)
+        return response
 
     def is_reauthentication_required(self, *, app: str, **more: Any) -> bool:
         """Whether the password is asked again: not if this browser signed in a few minutes ago."""

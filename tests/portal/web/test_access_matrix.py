@@ -135,8 +135,7 @@ ALLAUTH: Final = [
     own("account/2fa/"),
     own("account/2fa/authenticate/", answer=ON),
     own("account/2fa/reauthenticate/", answer=ON),
-    # Alice alone has confirmed her address.
-    Line("account/2fa/totp/activate/", 200, ON, ON, LOGIN),
+    own("account/2fa/totp/activate/"),
     own("account/2fa/totp/deactivate/", answer=404),
     own("account/2fa/recovery-codes/", answer=404),
     own("account/2fa/recovery-codes/generate/"),
