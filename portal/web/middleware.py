@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import resolve
 
@@ -80,6 +81,24 @@ class RequestLogMiddleware:
                 "user_agent": request.META.get("HTTP_USER_AGENT", "")[:USER_AGENT_CHARS],
             }
         )
+        return response
+
+
+class NoStoreMiddleware:
+    """Nothing that somebody sees while signed in is kept by a browser or proxy, unless the view itself allows it.
+
+    Who uses the same computer later must not find it by going back.
+    """
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        session = request.session
+        # A page that did not look into the session is the same for everybody.
+        if session.accessed and SESSION_KEY in session and not response.has_header("Cache-Control"):
+            response.headers["Cache-Control"] = "private, no-store"
         return response
 
 
