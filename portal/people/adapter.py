@@ -15,6 +15,7 @@ from allauth.account.internal.flows.login import get_authentication_records
 from allauth.account.models import EmailAddress
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.contrib import messages
@@ -98,6 +99,13 @@ def _signed_in_lately(request: HttpRequest) -> bool:
 
 class TwoFactorAdapter(DefaultMFAAdapter):
     """Keeps the secrets of two-factor login encrypted: a stolen database gives no codes."""
+
+    def _get_site_name(self) -> str:
+        return str(settings.SITE_NAME)
+
+    def generate_authenticator_name(self, user: User, type: Authenticator.Type) -> str:
+        number = Authenticator.objects.filter(user=user, type=type).count()
+        return f"Passkey {number + 1}"
 
     def encrypt(self, text: str) -> str:
         return _fernet().encrypt(text.encode()).decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from django.db import transaction
 
 from portal.models import CLIENT_PASSWORD_FIELDS, User
@@ -22,8 +23,9 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
     """Set the password of somebody who proved by a mail that the address is theirs, and leave nobody else any access.
 
     Keys, tokens, logins and a change of address that waits end: whoever opened the account or knew the password could
-    have made them. ``session_key``: the session that asks, which goes on. The second factor stays: a mailbox alone
-    must not be enough to take an account over. Locks the user's row, then those of keys, tokens and sessions.
+    have made them. ``session_key``: the session that asks, which goes on. Second factors and passkeys stay if the
+    address was confirmed before, as a mailbox alone must not be enough to take such an account over. If it was not,
+    nobody knows that the address's owner made them. Locks the user's row, then those of keys, tokens and sessions.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
@@ -31,6 +33,8 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
         locked.set_password(password)
         locked.awaited_email_at = None
         locked.save(update_fields=["password", "awaited_email_at", *CLIENT_PASSWORD_FIELDS])
+        if not EmailAddress.objects.filter(user=locked, email=locked.email, verified=True).exists():
+            Authenticator.objects.filter(user=locked).delete()
         EmailAddress.objects.filter(user=locked).exclude(email=locked.email).delete()
         EmailAddress.objects.update_or_create(
             user=locked, email=locked.email, defaults={"verified": True, "primary": True}

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from django.core import mail
 from django.test import Client
 
@@ -57,6 +58,13 @@ def test_a_reset_revokes_keys_tokens_and_logins(alice: User) -> None:
     assert kinds[-3:] == [("key_revoked", "all keys"), ("token_revoked", "all tokens"), ("reset", "")]
 
 
+def test_a_mailbox_alone_does_not_switch_off_the_second_factor_of_a_confirmed_account(alice: User) -> None:
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
+    Authenticator.objects.create(user=alice, type=Authenticator.Type.TOTP, data={})
+    reset_by_mail(alice.email)
+    assert Authenticator.objects.filter(user=alice).exists()
+
+
 def test_a_reset_by_who_is_signed_in_leaves_that_browser_working(alice: User) -> None:
     browser = sign_in(alice.email, OLD)
     reset_by_mail(alice.email, browser)
@@ -104,11 +112,14 @@ class TestAnAccountThatAStrangerOpenedUnderMyAddress:
         wish = {"email": STRANGER, "password": self.STRANGERS, "action_add": ""}
         browser.post("/account/email/", wish)
         confirmation = link_to(STRANGER)
+        for kind in (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN):
+            Authenticator.objects.create(user=account, type=kind, data={})
 
         reset_by_mail(self.EMAIL)
 
         assert not ClientKey.objects.filter(key_hash=credentials.key_hash(key), revoked_at=None).exists()
         assert find_valid_token(token) is None
+        assert not Authenticator.objects.exists()
         assert browser.get("/account/keys/").status_code == 302
         assert sign_in(self.EMAIL, self.STRANGERS).get("/account/keys/").status_code == 302
         with pytest.raises(accounts.ClientAuthError) as caught:
