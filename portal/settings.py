@@ -244,6 +244,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "portal.web.middleware.NoStoreMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "portal.web.middleware.SecondFactorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -379,6 +380,8 @@ SECURE_SSL_REDIRECT = HTTPS and env.switch("SECURE_SSL_REDIRECT", True)
 SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 31_536_000 if HTTPS else 0, low=0, high=10 * 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+# Operators without a second factor can do nothing but set one up.
+STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
 SESSION_COOKIE_HTTPONLY = True
 # Browsers take a cookie with this prefix only from this very host, over https: none from a neighbour under its domain.
 _COOKIE_PREFIX = "__Host-" if HTTPS else ""

@@ -135,6 +135,14 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W012",
             )
         )
+    if not settings.STAFF_SECOND_FACTOR:
+        found.append(
+            checks.Warning(
+                "STAFF_SECOND_FACTOR is off: an operator's password alone opens the admin.",
+                hint="Leave STAFF_SECOND_FACTOR out; it is on by default for https.",
+                id="cobblestone.W014",
+            )
+        )
     # Django looks at SECRET_KEY itself.
     if len(settings.ACCOUNT_KEY_SECRET) < MIN_SECRET_CHARS:
         found.append(

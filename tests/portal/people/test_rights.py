@@ -1,13 +1,19 @@
-"""Only superusers change rights, whatever permissions other operators have."""
+"""Only superusers change rights, whatever permissions other operators have; and operators need a second factor."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
 
 import pytest
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import Permission
 from django.test import Client
+from pytest_django import Settings
 
 from portal.models import User
+from portal.people.api_tokens import issue_token
 
 RIGHTS = {"is_staff": "on", "is_superuser": "on"}
 
@@ -66,3 +72,56 @@ def test_only_superusers_switch_off_an_operators_second_factor(
     many = {"action": "delete_selected", "_selected_action": [str(factor.pk)], "post": "yes"}
     client.post("/admin/mfa/authenticator/", many)
     assert list(Authenticator.objects.values_list("user", flat=True)) == [operator.pk]
+
+
+class TestOperatorsNeedASecondFactor:
+    @pytest.fixture(autouse=True)
+    def demanded(self, settings: Settings) -> None:
+        settings.STAFF_SECOND_FACTOR = True
+
+    @pytest.mark.parametrize("path", ["/admin/", "/admin/portal/user/", "/home/", "/tasks/", "/api/v1/hosts/"])
+    def test_without_one_every_page_leads_to_where_it_is_set_up(
+        self, operator: User, client: Client, path: str
+    ) -> None:
+        client.force_login(operator)
+        answer = client.get(path, follow=True)
+        assert answer.redirect_chain == [("/account/2fa/", 302)]
+        assert "Operators need a second factor here." in answer.content.decode()
+        change(client, operator, name="changed")
+        operator.refresh_from_db()
+        assert operator.name != "changed"
+
+    def test_without_one_their_tokens_are_refused(self, operator: User, alice: User) -> None:
+        for user, status in ((operator, 401), (alice, 200)):
+            token = issue_token(user, name="x", scopes=["read:hosts"], lifetime=None)
+            answer = Client(headers={"Authorization": f"Bearer {token}"}).get("/api/v1/hosts/")
+            assert answer.status_code == status
+
+    @pytest.mark.parametrize("kind", [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN])
+    def test_with_one_they_get_in_and_the_login_asks_for_it(
+        self, operator: User, client: Client, kind: Authenticator.Type
+    ) -> None:
+        Authenticator.objects.create(user=operator, type=kind, data={})
+        client.force_login(operator)
+        assert client.get("/admin/").status_code == 200
+        browser = Client()
+        login = {"login": operator.email, "password": "operator's secret"}
+        assert browser.post("/account/login/", login).headers["Location"] == "/account/2fa/authenticate/"
+        assert browser.get("/admin/").status_code == 302
+
+    def test_recovery_codes_alone_are_none(self, operator: User, client: Client) -> None:
+        Authenticator.objects.create(user=operator, type=Authenticator.Type.RECOVERY_CODES, data={})
+        client.force_login(operator)
+        assert client.get("/admin/").status_code == 302
+
+    def test_volunteers_need_none(self, alice: User, client: Client) -> None:
+        client.force_login(alice)
+        assert client.get("/home/").status_code == 200
+
+
+@pytest.mark.parametrize(("url", "demanded"), [("https://portal.example.org/", "True"), ("", "False")])
+def test_a_public_site_demands_it_by_default(url: str, demanded: str) -> None:
+    environment = {**os.environ, "SITE_URL": url, "DJANGO_SETTINGS_MODULE": "portal.settings", "LOG_LEVEL": "ERROR"}
+    command = "import django; django.setup(); from django.conf import settings; print(settings.STAFF_SECOND_FACTOR)"
+    run = subprocess.run([sys.executable, "-c", command], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == demanded
