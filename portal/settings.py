@@ -31,6 +31,8 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
 # New accounts on the web and, separately, from the BOINC Manager (create_account.php).
 SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
 CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
+# Whether account keys at projects are handed out only after the person has confirmed their address.
+CONFIRMED_EMAIL_FOR_PROJECTS = env.switch("CONFIRMED_EMAIL_FOR_PROJECTS", False)
 # Shown before sign-up, which then needs consent; empty: there are none.
 TERMS_OF_USE = env.text("TERMS_OF_USE")
 # The parts of the site that this installation has.

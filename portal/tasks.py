@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from portal.ops import housekeeping
 from portal.people import security_events
-from portal.people.key_mails import send_key_mail
+from portal.people.key_mails import send_confirmation, send_key_mail
 
-__all__ = ["send_key_mail", "tidy_up"]
+__all__ = ["send_confirmation", "send_key_mail", "tidy_up"]
 
 
 @shared_task

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth.hashers import check_password, make_password
 from django.core.exceptions import ValidationError
@@ -117,10 +118,23 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
     try:
         with transaction.atomic():
             user.save()
+            EmailAddress.objects.create(user=user, email=email, primary=True, verified=False)
     except IntegrityError:
         # The same request came twice at the same time.
         return authenticate_client(email, password_hash, address=address)
     return user
+
+
+def demand_confirmed_address(user: User) -> None:
+    """Raise ClientAuthError if the site hands out keys of projects for confirmed addresses only, and this one is not."""
+    if not settings.CONFIRMED_EMAIL_FOR_PROJECTS:
+        return
+    if not EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists():
+        raise ClientAuthError(
+            boinc_errors.ERR_GENERIC,
+            "Confirm your e-mail address first: open the link in the mail that we sent to you, then try again. You can "
+            f"ask for another mail at {settings.SITE_URL}account/email/",
+        )
 
 
 def refresh_client_password(user: User, raw_password: str) -> None:
