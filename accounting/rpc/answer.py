@@ -152,7 +152,9 @@ def _caller(request: AccountManagerRequest, address: str) -> Caller:
                 " again with your e-mail address and password.",
             )
         return Caller(key[1], key[0], by_password=False)
-    user = authenticate_client(request.name, request.password_hash, address=address, host_token=request.host_token)
+    user = authenticate_client(
+        request.name, request.password_hash, address=address, host_token=request.host_token or ""
+    )
     return Caller(user.pk, None, by_password=True)
 
 

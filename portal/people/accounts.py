@@ -126,7 +126,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
 
 
 def demand_confirmed_address(user: User) -> None:
-    """Raise ClientAuthError if the site hands out keys of projects for confirmed addresses only, and this one is not."""
+    """Raise ClientAuthError if keys of projects are for confirmed addresses only, and this one is not."""
     if not settings.CONFIRMED_EMAIL_FOR_PROJECTS:
         return
     if not EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists():

@@ -6,7 +6,6 @@ import datetime as dt
 from typing import Final
 
 from allauth.account.adapter import get_adapter
-from allauth.account.decorators import reauthentication_required
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from django import forms
 from django.contrib import messages
@@ -95,10 +94,10 @@ def tell_of_token(user: User, name: str, scopes: list[str]) -> None:
 
 @require_POST
 @login_required
-@reauthentication_required(app="portal")
 def replace(request: HttpRequest, pk: int) -> HttpResponse:
     """Replace a token by a fresh one, for instance after somebody has seen it."""
     user = signed_in(request)
+    raise_if_reauthentication_required(request, app="portal")
     token = replace_token(user, pk, source_of(request))
     if token is None:
         raise Http404
