@@ -201,6 +201,14 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     search_fields = ("user__email",)
     fields = ("user", "type", "created_at", "last_used_at")
 
+    def delete_model(self, request: HttpRequest, obj: Authenticator) -> None:
+        record(obj.user, Kind.FACTOR_REMOVED, BY_OPERATOR, obj.get_type_display())
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Authenticator]) -> None:
+        for each in queryset:
+            self.delete_model(request, each)
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """An operator's second factor guards the operator's rights, so only superusers switch it off."""
         user = getattr(obj, "user", None)

@@ -69,6 +69,7 @@ def test_only_superusers_switch_off_an_operators_second_factor(
         factor = Authenticator.objects.create(user=user, type=Authenticator.Type.TOTP, data={})
         url = f"/admin/mfa/authenticator/{factor.pk}/delete/"
         assert client.post(url, {"post": "yes"}).status_code == status
+    assert alice.security_events.get(kind="factor_removed").user_agent == "an operator"
     many = {"action": "delete_selected", "_selected_action": [str(factor.pk)], "post": "yes"}
     client.post("/admin/mfa/authenticator/", many)
     assert list(Authenticator.objects.values_list("user", flat=True)) == [operator.pk]
