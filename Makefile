@@ -5,10 +5,10 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install -qq --no-cache-dir --disable-pip-version-check
 # For tools that only import the settings: addresses nobody connects to, so no embedded server is started.
 NO_SERVERS := DATABASE_URL=postgresql://nobody@127.0.0.1:1/none BROKER_URL=redis://127.0.0.1:1/0 CACHE_URL=redis://127.0.0.1:1/1
-PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 SILENCED_SYSTEM_CHECKS=cobblestone.W011
+PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 SILENCED_SYSTEM_CHECKS=cobblestone.W011,cobblestone.W013
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench soak faults fuzz shell psql clean
+.PHONY: help run test lint bench soak faults fuzz lock shell psql clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## */\1\t/p' Makefile | expand -t 8
@@ -41,6 +41,12 @@ faults: .venv/development  ## 100,000 requests while servers are killed: what wa
 fuzz: .venv/development  ## a million mutated requests of clients; FUZZ_REQUESTS= of each of ten seeds
 	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-100000} $(PY) -m pytest -n 2 tests/accounting/wire/test_requests_generated.py $(ARGS)
 
+lock: .venv/development  ## write requirements*.txt anew from requirements*.in: all packages, with hashes; ARGS=--upgrade
+	@for name in requirements requirements-dev; do \
+	  .venv/bin/uv pip compile --quiet --no-cache --no-header --universal --python-version 3.11 --generate-hashes \
+	    $(ARGS) $$name.in --output-file $$name.txt || exit 1; \
+	done
+
 shell: .venv/runtime  ## a Python shell with the site loaded
 	@$(PY) manage.py shell
 
@@ -65,10 +71,10 @@ clean:  ## remove what the targets above made, but for the data below var/
 
 .venv/runtime: .venv/made requirements.txt
 	@echo "Installing what requirements.txt names…"
-	@$(PIP) -r requirements.txt
+	@$(PIP) --require-hashes -r requirements.txt
 	@touch $@
 
 .venv/development: .venv/runtime requirements-dev.txt
 	@echo "Installing what requirements-dev.txt names…"
-	@$(PIP) -r requirements-dev.txt
+	@$(PIP) --require-hashes -r requirements-dev.txt
 	@touch $@

@@ -11,9 +11,10 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.module_loading import import_string
 from unfold.admin import ModelAdmin
+from unfold.widgets import UnfoldAdminSelectWidget
 
+from credit import functions
 from credit.models import (
     App,
     AppVersion,
@@ -31,7 +32,6 @@ from credit.pages.setting_texts import APP_TEXTS, VERSION_TEXTS
 from portal.admin import ReadOnlyAdmin
 from portal.templatetags.display import significant
 
-FUNCTION_FIELDS = ("comparison_function", "assimilation_function", "trickle_function")
 VERSION_STATISTICS = ("pfc_n", "average", "factor", "credit", "ngranted", "daily", "as_of")
 
 
@@ -65,10 +65,32 @@ class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argum
         help_texts = APP_TEXTS
         labels: ClassVar = {"host_scale_check": "Heed probation (host_scale_check)"}
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for kind in functions.Kind:
+            if kind in self.fields:
+                self.fields[kind] = self._function_field(kind)
+
+    def _function_field(self, kind: functions.Kind) -> forms.ChoiceField:
+        """A choice among the registered functions. One that is named and not registered is shown, and refused."""
+        present = getattr(self.instance, kind)
+        names = [*functions.registered(kind)]
+        choices = [("", "none"), *((name, name) for name in names)]
+        if present and present not in names:
+            choices.append((present, f"{present} (not registered)"))
+        before = self.fields[kind]
+        return forms.ChoiceField(
+            label=before.label,
+            help_text=before.help_text,
+            required=False,
+            choices=choices,
+            widget=UnfoldAdminSelectWidget,
+        )
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        for field in FUNCTION_FIELDS:
-            self._check_function(field, cleaned.get(field) or "")
+        for kind in functions.Kind:
+            self._check_function(kind, cleaned.get(kind) or "")
         if cleaned.get("comparison") == Comparison.CUSTOM and not cleaned.get("comparison_function"):
             self.add_error("comparison_function", "Name the function that compares outputs, or choose another way.")
         amounts = (cleaned.get("fixed_credit"), cleaned.get("fixed_credit_per_flop"))
@@ -76,16 +98,14 @@ class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argum
             self.add_error("fixed_credit", "A fixed amount has to be given: per job, or per FLOP estimated.")
         return cleaned
 
-    def _check_function(self, field: str, path: str) -> None:
-        if not path:
+    def _check_function(self, kind: functions.Kind, name: str) -> None:
+        if not name:
             return
         try:
-            function = import_string(path)
-        except ImportError as error:
-            self.add_error(field, ValidationError(f"There is no such function on this server: {error}"))
-            return
-        if not callable(function):
-            self.add_error(field, "This names something that cannot be called.")
+            functions.load(kind, name)
+        except Exception as error:
+            # Importing a project's module may raise anything.
+            self.add_error(kind, ValidationError(f"This cannot be used: {error}"))
 
 
 class VersionForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time

@@ -14,11 +14,13 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from portal.models import ApiToken, ClientKey, Host, User
+from portal.people.accounts import revoke_client_key
+from portal.people.api_tokens import revoke_token
+from portal.people.security_events import Kind, Source, record
 
 # Two-factor login counts here too. The admin has no login page of its own; it uses the site's.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -26,6 +28,10 @@ admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-a
 for model in (Group, EmailAddress, Authenticator, UserSession):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
+
+
+BY_OPERATOR = Source(user_agent="an operator")
+RIGHTS = ("is_staff", "is_superuser", "user_permissions")
 
 
 class ReadOnlyAdmin(ModelAdmin):
@@ -54,6 +60,15 @@ class PersonForm(LowerCaseEmail, UserChangeForm):
     """Change a person."""
 
 
+class NewPasswordForm(AdminPasswordChangeForm):
+    """Set or disable a person's password."""
+
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit)
+        record(user, Kind.PASSWORD_CHANGED, BY_OPERATOR)
+        return user
+
+
 class NewPersonForm(LowerCaseEmail, UserCreationForm):
     """Add a person."""
 
@@ -64,7 +79,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
 
     form = PersonForm
     add_form = NewPersonForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = NewPasswordForm
     ordering = ("email",)
     list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
     list_filter = ("is_staff", "is_superuser", "is_active")
@@ -73,10 +88,22 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
-        ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "user_permissions")}),
+        (None, {"fields": ("is_active",)}),
+        ("Rights", {"fields": RIGHTS}),
         ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
+        """Only superusers change rights: otherwise whoever may change people could make themselves one."""
+        fields = list(self.readonly_fields)
+        return fields if request.user.is_superuser else [*fields, *RIGHTS]
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """An operator's password or address is worth their rights, so only superusers change operators."""
+        if obj is not None and (obj.is_staff or obj.is_superuser) and not request.user.is_superuser:
+            return False
+        return super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Their history and their computers would be deleted too: close the account ("active" off) instead.
@@ -84,6 +111,9 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
         super().save_model(request, obj, form, change)
+        if change and form.changed_data:
+            names = [str(form.fields[name].label).lower() for name in form.changed_data if name in form.fields]
+            record(obj, Kind.RIGHTS_CHANGED, BY_OPERATOR, ", ".join(names))
         if change and "email" in form.changed_data:
             # The old address must not log in any more.
             EmailAddress.objects.filter(user=obj).delete()
@@ -130,7 +160,10 @@ class ClientKeyAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Revoke the chosen keys", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ClientKey]) -> None:
-        count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
+        keys = list(queryset.filter(revoked_at=None).select_related("user"))
+        for key in keys:
+            revoke_client_key(key.user, key.pk, BY_OPERATOR)
+        count = len(keys)
         self.message_user(request, f"Keys revoked: {count}. Their computers have to be attached again.")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
@@ -150,8 +183,10 @@ class ApiTokenAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Revoke the chosen tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
-        count = queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
-        self.message_user(request, f"Tokens revoked: {count}.")
+        tokens = list(queryset.filter(revoked_at=None).select_related("user"))
+        for token in tokens:
+            revoke_token(token.user, token.pk, BY_OPERATOR)
+        self.message_user(request, f"Tokens revoked: {len(tokens)}.")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("portal.change_apitoken")
@@ -166,5 +201,17 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     search_fields = ("user__email",)
     fields = ("user", "type", "created_at", "last_used_at")
 
+    def delete_model(self, request: HttpRequest, obj: Authenticator) -> None:
+        record(obj.user, Kind.FACTOR_REMOVED, BY_OPERATOR, obj.get_type_display())
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Authenticator]) -> None:
+        for each in queryset:
+            self.delete_model(request, each)
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """An operator's second factor guards the operator's rights, so only superusers switch it off."""
+        user = getattr(obj, "user", None)
+        if not request.user.is_superuser and (user is None or user.is_staff or user.is_superuser):
+            return False
         return request.user.has_perm("mfa.delete_authenticator")

@@ -290,3 +290,43 @@ class SentMail(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} to {self.user}, {self.key}"
+
+
+class SecurityEvent(models.Model):
+    """Something about who may use an account: a login, a failed one, a key, a token, a change.
+
+    Shown to its owner, and kept for `portal.people.security_events.EVENTS_KEPT`.
+    """
+
+    class Kind(models.TextChoices):
+        LOGIN = "login", "signed in"
+        LOGIN_FAILED = "login_failed", "a wrong password"
+        FACTOR_FAILED = "factor_failed", "a wrong second factor"
+        CLIENT_LOGIN_FAILED = "client_failed", "a wrong password, from a BOINC client"
+        KEY_MADE = "key_made", "client key made"
+        KEY_REVOKED = "key_revoked", "client key revoked"
+        TOKEN_MADE = "token_made", "API token made"
+        TOKEN_REVOKED = "token_revoked", "API token revoked"
+        PASSWORD_CHANGED = "password", "password changed"
+        PASSWORD_RESET = "reset", "password set anew by a link in a mail"
+        EMAIL_CHANGED = "email", "e-mail address changed"
+        FACTOR_ADDED = "factor_added", "second factor added"
+        FACTOR_REMOVED = "factor_removed", "second factor removed"
+        RIGHTS_CHANGED = "rights", "changed by an operator"
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="security_events", db_index=False)
+    kind = models.CharField(max_length=16, choices=Kind)
+    detail = models.CharField(max_length=200, blank=True)
+    # Empty if it did not come over the network
+    address = models.CharField("IP address", max_length=45, blank=True)
+    user_agent = models.CharField(max_length=200, blank=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user", "-at"], name="securityevent_user_at"),
+            models.Index(fields=["at"], name="securityevent_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} {self.at:%Y-%m-%d %H:%M}"

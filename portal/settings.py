@@ -31,6 +31,8 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL.rstrip("/")]
 # New accounts on the web and, separately, from the BOINC Manager (create_account.php).
 SIGNUP_OPEN = env.switch("SIGNUP_OPEN", True)
 CLIENT_SIGNUP_OPEN = env.switch("CLIENT_SIGNUP_OPEN", True)
+# Whether account keys at projects are handed out only after the person has confirmed their address.
+CONFIRMED_EMAIL_FOR_PROJECTS = env.switch("CONFIRMED_EMAIL_FOR_PROJECTS", False)
 # Shown before sign-up, which then needs consent; empty: there are none.
 TERMS_OF_USE = env.text("TERMS_OF_USE")
 # The parts of the site that this installation has.
@@ -87,6 +89,9 @@ VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
+
+# Python functions that apps may name, by their dotted names: in the admin one chooses among them.
+APP_FUNCTIONS = env.words("APP_FUNCTIONS", [])
 
 # Requests to the REST API, per volunteer.
 API_REQUESTS_PER_MINUTE = env.integer("API_REQUESTS_PER_MINUTE", 120, low=1, high=1_000_000)
@@ -239,7 +244,9 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.web.middleware.NoStoreMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "portal.web.middleware.SecondFactorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -357,6 +364,12 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = f"{SITE_NAME}: "
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
 MFA_ADAPTER = "portal.people.adapter.TwoFactorAdapter"
 MFA_TOTP_ISSUER = SITE_NAME
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_FORMS = {
+    "add_webauthn": "portal.people.passkeys.AddPasskeyForm",
+    "edit_webauthn": "portal.people.passkeys.RenamePasskeyForm",
+}
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
@@ -369,7 +382,16 @@ SECURE_SSL_REDIRECT = HTTPS and env.switch("SECURE_SSL_REDIRECT", True)
 SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 31_536_000 if HTTPS else 0, low=0, high=10 * 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+# Operators without a second factor can do nothing but set one up.
+STAFF_SECOND_FACTOR = env.switch("STAFF_SECOND_FACTOR", HTTPS)
 SESSION_COOKIE_HTTPONLY = True
+# Browsers take a cookie with this prefix only from this very host, over https: none from a neighbour under its domain.
+_COOKIE_PREFIX = "__Host-" if HTTPS else ""
+SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
+CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
+KNOWN_BROWSER_COOKIE_NAME = f"{_COOKIE_PREFIX}known"
+# Messages to the next page are in the session, not in one more cookie.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -7,6 +7,7 @@ from django.urls import include, path
 from portal.clients.views import client_urls
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
+from portal.people.event_views import events
 from portal.people.token_views import replace, revoke, tokens
 from portal.people.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 
@@ -23,6 +24,7 @@ urlpatterns = [
     path("account/tokens/", tokens, name="tokens"),
     path("account/tokens/<int:pk>/revoke/", revoke, name="revoke_token"),
     path("account/tokens/<int:pk>/replace/", replace, name="replace_token"),
+    path("account/events/", events, name="security_events"),
     path("account/sessions/", sessions, name="usersessions_list"),
     path("account/", include("allauth.urls")),
 ]

@@ -8,6 +8,7 @@ class SchedulerConfig(AppConfig):
     verbose_name = "Project server"
 
     def ready(self) -> None:
+        from credit import functions
         from credit.statistics.check import archives
         from portal.computers.host_changes import merge_hooks
         from portal.computers.host_sections import host_sections
@@ -18,6 +19,7 @@ class SchedulerConfig(AppConfig):
         from scheduler.lifecycle.metrics import Background
 
         archives.append(archived_credit)
+        functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
         merge_hooks.append(host_merge.follow)
         host_sections.append(programs_section)
         app_collectors.append(Background())

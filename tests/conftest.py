@@ -17,8 +17,10 @@ from django.db import connection
 from django.test import Client, TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from pytest_django import Settings
 
 from portal.models import Host, User
+from tests.support.sessions import sign_in_lately
 
 # A busy machine is no failure: no test of ours asserts how long something takes.
 hypothesis_settings.register_profile("site", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -60,6 +62,13 @@ def _empty_cache() -> Iterator[None]:
 
 
 @pytest.fixture
+def registered_functions(request: pytest.FixtureRequest, settings: Settings) -> None:
+    """Apps may name the functions of the test's own module."""
+    functions = [name for name, each in vars(request.module).items() if callable(each)]
+    settings.APP_FUNCTIONS = [f"{request.module.__name__}.{name}" for name in functions]
+
+
+@pytest.fixture
 def alice(db: None) -> User:
     """A volunteer, the owner in most tests; her password is "alice's secret"."""
     return User.objects.create_user("alice@example.org", "alice's secret", name="Alice")
@@ -67,8 +76,8 @@ def alice(db: None) -> User:
 
 @pytest.fixture
 def signed_in(client: Client, alice: User) -> Client:
-    """Alice's browser."""
-    client.force_login(alice)
+    """Alice's browser, where she has just signed in."""
+    sign_in_lately(client, alice)
     return client
 
 

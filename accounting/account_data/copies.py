@@ -35,7 +35,7 @@ from accounting.models import (
     Note,
     UserProject,
 )
-from portal.models import ApiToken, ClientKey, Host, MailChoice, SentMail, User
+from portal.models import ApiToken, ClientKey, Host, MailChoice, SecurityEvent, SentMail, User
 
 KEPT: Final = dt.timedelta(days=7)
 # A copy that is not ready by then has lost its worker.
@@ -190,6 +190,7 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
             "api_tokens": _rows(ApiToken.objects.filter(user=user)),
             "two_factor": _rows(Authenticator.objects.filter(user=user), "data"),
             "sessions": _rows(UserSession.objects.filter(user=user), "session_key", "data"),
+            "security_events": _rows(SecurityEvent.objects.filter(user=user).order_by("pk")),
         },
     )
 

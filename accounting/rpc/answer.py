@@ -33,6 +33,7 @@ from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
+from portal.people.security_events import Source
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 
@@ -104,7 +105,7 @@ def _answer_unknown(
         host = recognised.host
         key = request.authenticator
         if caller.by_password:
-            key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host)
+            key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host, source=Source(address))
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
         done = plain.run(_settle_identified(request, recognised, key, projects, now))
@@ -150,7 +151,9 @@ def _caller(request: AccountManagerRequest, address: str) -> Caller:
                 " again with your e-mail address and password.",
             )
         return Caller(key[1], key[0], by_password=False)
-    user = authenticate_client(request.name, request.password_hash, address=address)
+    user = authenticate_client(
+        request.name, request.password_hash, address=address, host_token=request.host_token or ""
+    )
     return Caller(user.pk, None, by_password=True)
 
 

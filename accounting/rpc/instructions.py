@@ -56,6 +56,8 @@ def choose_for(
     now: dt.datetime,
 ) -> dict[int, float]:
     """The shares of the account's computer's projects; ``troubles``: those with projects that the request lists."""
+    if not account.may_have_keys:
+        return {}
     without_account = projects.without_account
     if lacking := [p.id for p in projects.with_own_keys if _account_key(account, p) is None]:
         without_account = without_account.union(lacking)
@@ -144,7 +146,7 @@ def reply_to(
         repeat_secs=_repeat_secs(account, outcome, now),
         user_name=account.user_name,
         team_name=account.team_name,
-        messages=_messages(outcome, now),
+        messages=_messages(account, outcome, now),
         host_token=account.token,
         keywords_yes=account.keywords_yes,
         keywords_no=account.keywords_no,
@@ -158,6 +160,9 @@ def reply_to(
 
 def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome) -> list[AccountEntry]:
     projects = outcome.projects
+    if not account.may_have_keys:
+        # What is left out stays as it is: nothing is attached, and nothing that is attached is detached.
+        return _unknown(request, projects)
     entries = []
     for id_, share in outcome.shares.items():
         project = projects.by_id[id_]
@@ -276,7 +281,9 @@ def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float
 
 
 def _is_settled(account: Account, outcome: Outcome) -> bool:
-    """Whether the client has the chosen projects, at the chosen shares."""
+    """Whether the client has the chosen projects at the chosen shares; not while it waits for a confirmed address."""
+    if not account.may_have_keys:
+        return False
     for id_, share in outcome.shares.items():
         if account.wishes.get(id_, NO_WISHES).excluded:
             continue
@@ -286,11 +293,16 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
     return True
 
 
-def _messages(outcome: Outcome, now: dt.datetime) -> list[str]:
+def _messages(account: Account, outcome: Outcome, now: dt.datetime) -> list[str]:
     """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
     projects = outcome.projects
     announcements = [title for title, until in projects.urgent if now < until]
-    if not outcome.shares:
+    if not account.may_have_keys:
+        announcements.append(
+            "This computer gets projects as soon as you have confirmed your e-mail address: open the link in the mail "
+            f"that we sent to you, or ask for another one at {settings.SITE_URL}account/email/"
+        )
+    elif not outcome.shares:
         announcements.append(f"No project is left for this computer to work for; {settings.SITE_URL}projects/ says why")
     return announcements + [
         f"Totals of {projects.by_id[note.project_id].name} could not be read ({note.detail}); nothing is lost,"

@@ -24,7 +24,9 @@ _READ: Final = """
 SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs::text,
        encode(h.hardware_digest, 'hex'), h.venue, (extract(epoch FROM l.last_at) * 1000000)::bigint, l.client_now,
        array_to_json(l.level)::text, l.contacts, h.platform_name, array_to_json(l.excluded_types)::text,
-       l.answer_digest, l.answers_logged, l.same_answers, h.host_cpid, {key},
+       l.answer_digest, l.answers_logged, l.same_answers, h.host_cpid,
+       (NOT %(confirmed_only)s::boolean OR EXISTS (
+         SELECT FROM account_emailaddress e WHERE e.user_id = u.id AND e.email = u.email AND e.verified)), {key},
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
                p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
                p.drop_waiting, p.state->'troubles', p.state->'at', p.restart))::text

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import orjson
+from django.conf import settings
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.choice.facts import Wish, device_types
@@ -58,6 +59,8 @@ class Account:
     platform: str = ""
     device_types: tuple[str, ...] = ()
     excluded_types: tuple[str, ...] = ()
+    # Whether its owner may be handed account keys at projects: not before the address is confirmed, if that is demanded
+    may_have_keys: bool = True
     # Its last answer, and how often it was given (accounting/rpc/contact_log.py)
     answered: LastAnswer = NOTHING_ANSWERED
     projects: dict[int, ProjectState] = field(default_factory=dict)
@@ -100,6 +103,7 @@ class AccountRow(NamedTuple):
     answers_logged: int
     same_answers: int
     cpid: str
+    may_have_keys: bool
     key_id: int | None
     key_host_id: int | None
     key_used_at: dt.datetime | None
@@ -124,7 +128,11 @@ class ReadByKey(Query):
     @staticmethod
     def steps(several: Sequence[ReadByKey], *, apart: bool) -> Sequence[Step]:
         hashes = ",".join([f'"\\\\x{each.key_hash.hex()}"' for each in several])
-        params = {"key_hashes": f"{{{hashes}}}", "tokens": _texts([each.token for each in several])}
+        params = {
+            "key_hashes": f"{{{hashes}}}",
+            "tokens": _texts([each.token for each in several]),
+            "confirmed_only": settings.CONFIRMED_EMAIL_FOR_PROJECTS,
+        }
         return [Step(rpc_sql.READ_BY_KEY, params)]
 
     @staticmethod
@@ -136,7 +144,8 @@ class ReadByKey(Query):
 
 
 def read_by_host(host_id: int, key_hash: bytes) -> Steps[Account | None]:
-    rows = yield from fetch(Step(rpc_sql.READ_BY_HOST, {"host_id": host_id}))
+    params = {"host_id": host_id, "confirmed_only": settings.CONFIRMED_EMAIL_FOR_PROJECTS}
+    rows = yield from fetch(Step(rpc_sql.READ_BY_HOST, params))
     return _account(AccountRow(*rows[0]), key_hash) if rows else None
 
 
@@ -160,6 +169,7 @@ def _account(row: AccountRow, key_hash: bytes) -> Account:
         device_types=device_types(devices),
         excluded_types=tuple(orjson.loads(row.excluded_types)),
         cpid=row.cpid,
+        may_have_keys=row.may_have_keys,
         answered=LastAnswer(row.answer_digest, row.answers_logged, row.same_answers),
     )
     if row.projects:

@@ -40,10 +40,11 @@ APP_TEXTS: Final = {
         "Two numbers agree as well if they differ by at most this: for numbers near zero. From 0 to 1e+300."
     ),
     "comparison_function": (
-        "Dotted path of a Python function of two results that says whether they agree; only for “a Python function”."
+        "A Python function of two results that says whether they agree; only for “a Python function”. The setting "
+        "APP_FUNCTIONS registers functions."
     ),
     "trickle_function": (
-        "Dotted path of a Python function; empty: messages are kept and nothing else. "
+        "A registered Python function; none: messages are kept and nothing else. "
         "scheduler.rpc.trickles.grant_partial_credit grants credit while a job runs."
     ),
     "max_jobs_per_day_init": (

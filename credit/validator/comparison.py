@@ -15,8 +15,8 @@ from itertools import starmap, zip_longest
 from typing import Any, Final, Protocol
 
 from django.core.files.storage import default_storage
-from django.utils.module_loading import import_string
 
+from credit import functions
 from credit.models import App, Comparison
 
 MAX_FILES: Final = 100
@@ -193,13 +193,10 @@ def _check_total(result: Delivered) -> None:
 
 def _function(path: str) -> Comparer:
     try:
-        function = import_string(path)
+        return functions.load(functions.Kind.COMPARISON, path)
     except Exception as error:
         # Importing a project's module may raise anything.
-        raise ComparisonError(f"the function {path} cannot be imported: {error}") from error
-    if not callable(function):
-        raise ComparisonError(f"{path} is no function")
-    return function  # type: ignore[no-any-return]  # whatever it is, its result is taken as a truth value
+        raise ComparisonError(f"the function {path} cannot be used: {error}") from error
 
 
 def _number(file: dict[str, Any], place: int) -> int:

@@ -17,6 +17,8 @@ from portal.clients.messages import ClientReply, ClientRequest, document, xml_re
 from portal.clients.wants import Steps, in_thread
 from portal.models import ClientKey, User
 from portal.people import accounts
+from portal.people.key_mails import ask_for_confirmation, tell_of_key
+from portal.people.security_events import Source
 from portal.wire import boinc_errors
 from portal.wire.scanner import ProtocolError
 
@@ -53,33 +55,37 @@ def look_up_account(request: ClientRequest) -> Steps[ClientReply]:
     if "passwd_hash" not in given:
         yield from in_thread(accounts.account_exists, email, address=request.address)
         return xml_reply(document("account_out", {"success": True}))
-    return (yield from in_thread(_log_in, email, given["passwd_hash"], request.address))
+    return (yield from in_thread(_log_in, email, given["passwd_hash"], request))
 
 
-def _log_in(email: str, password_hash: str, address: str) -> ClientReply:
-    return _key_for(accounts.authenticate_client(email, password_hash, address=address))
+def _log_in(email: str, password_hash: str, request: ClientRequest) -> ClientReply:
+    return _key_for(accounts.authenticate_client(email, password_hash, address=request.address), request)
 
 
 def create_account(request: ClientRequest) -> Steps[ClientReply]:
     """Opens an account and returns its first client key; the same request again returns another key."""
     given = _parameters(request)
-    return (yield from in_thread(_open_account, _email(given), given, request.address))
+    return (yield from in_thread(_open_account, _email(given), given, request))
 
 
-def _open_account(email: str, given: Mapping[str, str], address: str) -> ClientReply:
-    return _key_for(
-        accounts.create_account(
-            email,
-            given.get("passwd_hash", ""),
-            given.get("user_name", ""),
-            address=address,
-            accepts_terms=given.get("consent_flag") == "1",
-        )
+def _open_account(email: str, given: Mapping[str, str], request: ClientRequest) -> ClientReply:
+    user = accounts.create_account(
+        email,
+        given.get("passwd_hash", ""),
+        given.get("user_name", ""),
+        address=request.address,
+        accepts_terms=given.get("consent_flag") == "1",
     )
+    ask_for_confirmation(user)
+    return _key_for(user, request)
 
 
-def _key_for(user: User) -> ClientReply:
-    key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP)
+def _key_for(user: User, request: ClientRequest) -> ClientReply:
+    if request.path.startswith("/project/"):
+        # There the key is one for work, while the account manager hands out work separately.
+        accounts.demand_confirmed_address(user)
+    key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(request.address))
+    tell_of_key(user, request.address)
     return xml_reply(document("account_out", {"authenticator": key}))
 
 

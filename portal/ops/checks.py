@@ -135,6 +135,14 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
                 id="cobblestone.W012",
             )
         )
+    if not settings.STAFF_SECOND_FACTOR:
+        found.append(
+            checks.Warning(
+                "STAFF_SECOND_FACTOR is off: an operator's password alone opens the admin.",
+                hint="Leave STAFF_SECOND_FACTOR out; it is on by default for https.",
+                id="cobblestone.W014",
+            )
+        )
     # Django looks at SECRET_KEY itself.
     if len(settings.ACCOUNT_KEY_SECRET) < MIN_SECRET_CHARS:
         found.append(
@@ -153,6 +161,20 @@ def check_production(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[
             )
         )
     return found
+
+
+@checks.register(deploy=True)
+def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Whoever breaks into a server that can sign has volunteers' computers run any program."""
+    return [
+        checks.Warning(
+            f"The private key of {name} lies on this server: {path}",
+            hint="Move it to a machine without a network, and sign there: docs/how-to/deploy.md, docs/how-to/jobs.md.",
+            id="cobblestone.W013",
+        )
+        for name, path in (("AM_SIGNING_KEY", settings.AM_SIGNING_KEY), ("CODE_SIGNING_KEY", settings.CODE_SIGNING_KEY))
+        if path.exists()
+    ]
 
 
 @checks.register(deploy=True)

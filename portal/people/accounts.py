@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.contrib.auth.hashers import check_password, make_password
 from django.core.exceptions import ValidationError
@@ -21,7 +22,8 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, ClientKey, Host, User
-from portal.people import throttle
+from portal.people import known_devices, throttle
+from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
 from portal.wire import boinc_errors, credentials
 
 LIVE_KEYS_PER_HOST: Final = 20
@@ -49,27 +51,31 @@ class WrongPassword(ClientAuthError):
         super().__init__(boinc_errors.ERR_BAD_PASSWORD, message)
 
 
-def authenticate_client(login: str, password_hash: str, *, address: str) -> User:
+def authenticate_client(login: str, password_hash: str, *, address: str, host_token: str = "") -> User:
     """The user whose e-mail address is ``login``, if the client's value for the password is right.
 
     ``password_hash`` is MD5(password + lower-case login) in 32 hex digits; ``address`` is the IP address that
-    failures are counted for. Raises ClientAuthError. Computes a slow hash unless it refuses before that.
+    failures are counted for, ``host_token`` the id of the computer if it sends one. Raises ClientAuthError. Computes a
+    slow hash unless it refuses before that.
     """
     check_password_hash(password_hash)
     email = login.strip().lower()
-    with _admitted(email, address):
+    with _admitted(address):
         user = _find(email)
+        device = _admit_to_account(user, email, address, host_token)
         right = _check(user, password_hash)
-    return _judged(user, right, email, address)
+    return _judged(user, right, email, address, device)
 
 
 def account_exists(login: str, *, address: str) -> None:
     """Return if there is an account with this e-mail address; else ClientAuthError. Limited like a login."""
     email = login.strip().lower()
     with _throttling():
-        throttle.admit(email, address)
-    if _find(email) is None:
-        throttle.count_failure(email, address)
+        throttle.admit(address)
+        user = _find(email)
+        device = _admit_to_account(user, email, address)
+    if user is None:
+        throttle.count_failure(email, address, device)
         raise _no_account()
 
 
@@ -94,16 +100,17 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
             "Opening an account needs your consent to the terms of use. Agree to them, or sign up at "
             f"{settings.SITE_URL}",
         )
-    with _admitted(email, address):
+    with _admitted(address):
         # Only now: a request that waits for a hash slot must not hold a connection of the pool.
         known = _find(email)
+        device = _admit_to_account(known, email, address)
         if known is not None:
             right = _check(known, password_hash)
         else:
             throttle.admit_new_account(address)
             stored = make_password(password_hash.lower())
     if known is not None:
-        return _existing_account(known, right, email, address)
+        return _existing_account(known, right, email, address, device)
     user = User(email=email, name=name, terms_accepted_at=timezone.now() if settings.TERMS_OF_USE else None)
     # The site has not seen the password: the first login on the web sets Django's own (portal/people/backends.py).
     user.set_unusable_password()
@@ -111,10 +118,23 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
     try:
         with transaction.atomic():
             user.save()
+            EmailAddress.objects.create(user=user, email=email, primary=True, verified=False)
     except IntegrityError:
         # The same request came twice at the same time.
         return authenticate_client(email, password_hash, address=address)
     return user
+
+
+def demand_confirmed_address(user: User) -> None:
+    """Raise ClientAuthError if keys of projects are for confirmed addresses only, and this one is not."""
+    if not settings.CONFIRMED_EMAIL_FOR_PROJECTS:
+        return
+    if not EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists():
+        raise ClientAuthError(
+            boinc_errors.ERR_GENERIC,
+            "Confirm your e-mail address first: open the link in the mail that we sent to you, then try again. You can "
+            f"ask for another mail at {settings.SITE_URL}account/email/",
+        )
 
 
 def refresh_client_password(user: User, raw_password: str) -> None:
@@ -139,8 +159,10 @@ def check_client_password(sent: str, stored: str) -> bool:
     return bool(stored) and check_password(sent.lower(), stored)
 
 
-def issue_client_key(user: User, origin: ClientKey.Origin, host: Host | None = None) -> str:
-    """A fresh client key in clear, valid at once; only its hash is kept.
+def issue_client_key(
+    user: User, origin: ClientKey.Origin, host: Host | None = None, *, source: Source = NOWHERE
+) -> str:
+    """A fresh client key in clear, valid at once; only its hash is kept. ``source``: where it is sent to.
 
     Beyond LIVE_KEYS_PER_HOST and LIVE_KEYS_PER_USER keys are revoked: never used ones first, then those that
     were used least recently; the oldest first.
@@ -154,18 +176,25 @@ def issue_client_key(user: User, origin: ClientKey.Origin, host: Host | None = N
         if host is not None:
             _revoke_beyond(others.filter(host=host), LIVE_KEYS_PER_HOST - 1)
         _revoke_beyond(others.filter(user=user), LIVE_KEYS_PER_USER - 1)
+        record(user, Kind.KEY_MADE, source, f"{issued.hint}…, {issued.get_origin_display()}")
     return key
 
 
-def revoke_client_key(user: User, key_id: int) -> bool:
+def revoke_client_key(user: User, key_id: int, source: Source = NOWHERE) -> bool:
     """Revoke one of the user's keys for good; False if the user has no such key. Safe to repeat."""
     own = ClientKey.objects.filter(user=user, pk=key_id)
-    return own.filter(revoked_at=None).update(revoked_at=timezone.now()) == 1 or own.exists()
+    key = own.first()
+    if key is not None and own.filter(revoked_at=None).update(revoked_at=timezone.now()):
+        record(user, Kind.KEY_REVOKED, source, f"{key.hint}…")
+    return key is not None
 
 
-def revoke_all_client_keys(user: User) -> int:
+def revoke_all_client_keys(user: User, source: Source = NOWHERE) -> int:
     """Revoke all of the user's keys for good; how many there were."""
-    return ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    number = ClientKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    if number:
+        record(user, Kind.KEY_REVOKED, source, "all keys")
+    return number
 
 
 def weak_key(user_id: int, hash_of_key: bytes) -> str:
@@ -218,19 +247,21 @@ def _wrong_password(user: User) -> WrongPassword:
     )
 
 
-def _judged(user: User | None, right: bool, email: str, address: str) -> User:
+def _judged(user: User | None, right: bool, email: str, address: str, device: str) -> User:
     """The user if the password was right; else the failure is counted, and ClientAuthError."""
     if user is not None and right:
         return _active(user)
-    throttle.count_failure(email, address)
+    throttle.count_failure(email, address, device)
     if user is None:
+        log_event(Kind.CLIENT_LOGIN_FAILED, Source(address))
         raise _no_account()
+    record(user, Kind.CLIENT_LOGIN_FAILED, Source(address))
     raise _wrong_password(user)
 
 
-def _existing_account(user: User, right: bool, email: str, address: str) -> User:
+def _existing_account(user: User, right: bool, email: str, address: str, device: str) -> User:
     try:
-        return _judged(user, right, email, address)
+        return _judged(user, right, email, address, device)
     except WrongPassword as error:
         raise ClientAuthError(
             boinc_errors.ERR_NOT_UNIQUE,
@@ -268,10 +299,17 @@ def _no_account() -> ClientAuthError:
     )
 
 
+def _admit_to_account(user: User | None, email: str, address: str, host_token: str = "") -> str:
+    """What the account knows the caller by, after its counter of failures was looked at; raises Throttled."""
+    device = known_devices.of_client(user, address, host_token)
+    throttle.admit_to_account(email, device)
+    return device
+
+
 @contextmanager
-def _admitted(email: str, address: str) -> Iterator[None]:
+def _admitted(address: str) -> Iterator[None]:
     with _throttling():
-        throttle.admit(email, address)
+        throttle.admit(address)
         with throttle.hash_slot():
             yield
 

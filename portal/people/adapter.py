@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import time
 from smtplib import SMTPException
 from typing import Any
 
 import structlog
+from allauth.account import app_settings
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import get_authentication_records
 from allauth.account.models import EmailAddress
+from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import IntegrityError, transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from portal.models import User
+from portal.people import known_devices
 from portal.people.accounts import refresh_client_password
 
 log = structlog.get_logger("accounts")
@@ -36,6 +42,22 @@ class AccountAdapter(DefaultAccountAdapter):
         if isinstance(user, User) and user.is_active and credentials.get("password"):
             refresh_client_password(user, credentials["password"])
         return user
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """Failures of browsers and addresses that the account knows are counted apart: no stranger locks it."""
+        login = str(credentials.get("email") or "").strip().lower()
+        user = User.objects.filter(email=login).first() if "\0" not in login else None
+        key = super()._get_login_attempts_cache_key(request, **credentials)
+        return f"{key} {known_devices.of_browser(user, request)}"
+
+    def post_login(self, request: HttpRequest, user: User, **more: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **more)
+        known_devices.remember_browser(request, response, user)
+        return response
+
+    def is_reauthentication_required(self, *, app: str, **more: Any) -> bool:
+        """Whether the password is asked again: not if this browser signed in a few minutes ago."""
+        return super().is_reauthentication_required(app=app, **more) and not _signed_in_lately(context.request)
 
     def can_delete_email(self, email_address: EmailAddress) -> bool:
         """Never the address that is the login: allauth would put an unconfirmed one in its place."""
@@ -69,8 +91,21 @@ class AccountAdapter(DefaultAccountAdapter):
             )
 
 
+def _signed_in_lately(request: HttpRequest) -> bool:
+    """Whether the last step of the login was at most so long ago as a repeated password counts."""
+    steps = get_authentication_records(request, request.user)
+    return bool(steps) and time.time() - steps[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
+
+
 class TwoFactorAdapter(DefaultMFAAdapter):
     """Keeps the secrets of two-factor login encrypted: a stolen database gives no codes."""
+
+    def _get_site_name(self) -> str:
+        return str(settings.SITE_NAME)
+
+    def generate_authenticator_name(self, user: User, type: Authenticator.Type) -> str:
+        number = Authenticator.objects.filter(user=user, type=type).count()
+        return f"Passkey {number + 1}"
 
     def encrypt(self, text: str) -> str:
         return _fernet().encrypt(text.encode()).decode()

@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from portal.models import ApiToken, User
+from portal.people.security_events import NOWHERE, Kind, Source, record
 from portal.wire import credentials
 
 MAX_TOKENS_PER_USER: Final = 50
@@ -31,7 +32,9 @@ def valid_tokens() -> QuerySet[ApiToken]:
     return ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
 
 
-def issue_token(user: User, *, name: str, scopes: Iterable[str], lifetime: dt.timedelta | None) -> str:
+def issue_token(
+    user: User, *, name: str, scopes: Iterable[str], lifetime: dt.timedelta | None, source: Source = NOWHERE
+) -> str:
     """A fresh token in clear, valid at once; ``lifetime`` None: until it is revoked. Raises TooManyTokens."""
     token = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
@@ -47,6 +50,7 @@ def issue_token(user: User, *, name: str, scopes: Iterable[str], lifetime: dt.ti
             hint=token[:_HINT_CHARS],
             expires_at=timezone.now() + lifetime if lifetime else None,
         )
+        record(user, Kind.TOKEN_MADE, source, f"{token[:_HINT_CHARS]}…, {name}")
     return token
 
 
@@ -66,7 +70,7 @@ def find_valid_token(token: str) -> ApiToken | None:
     return found
 
 
-def replace_token(user: User, token_id: int) -> str | None:
+def replace_token(user: User, token_id: int, source: Source = NOWHERE) -> str | None:
     """A fresh token in place of one of the user's, which ends at once; with the same name, access and lifetime.
 
     None if the user has no such token that is valid.
@@ -76,13 +80,24 @@ def replace_token(user: User, token_id: int) -> str | None:
         old = valid_tokens().filter(user=user, pk=token_id).first()
         if old is None:
             return None
-        revoke_token(user, token_id)
+        revoke_token(user, token_id, source)
         lifetime = None if old.expires_at is None else old.expires_at - old.created_at
-        return issue_token(user, name=old.name, scopes=old.scopes, lifetime=lifetime)
+        return issue_token(user, name=old.name, scopes=old.scopes, lifetime=lifetime, source=source)
 
 
-def revoke_token(user: User, token_id: int) -> ApiToken | None:
+def revoke_token(user: User, token_id: int, source: Source = NOWHERE) -> ApiToken | None:
     """Revoke one of the user's tokens for good; None if there is no such token. Safe to repeat."""
     own = ApiToken.objects.filter(user=user, pk=token_id)
-    own.filter(revoked_at=None).update(revoked_at=timezone.now())
-    return own.first()
+    number = own.filter(revoked_at=None).update(revoked_at=timezone.now())
+    token = own.first()
+    if number and token:
+        record(user, Kind.TOKEN_REVOKED, source, f"{token.hint}…, {token.name}")
+    return token
+
+
+def revoke_all_tokens(user: User, source: Source = NOWHERE) -> int:
+    """Revoke all of the user's tokens for good; how many valid ones there were."""
+    number = valid_tokens().filter(user=user).update(revoked_at=timezone.now())
+    if number:
+        record(user, Kind.TOKEN_REVOKED, source, "all tokens")
+    return number

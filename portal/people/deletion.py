@@ -36,9 +36,9 @@ def ask_deletion(user: User) -> dt.datetime:
     return user.deletion_asked_at + GRACE
 
 
-def end_sessions(user: User) -> None:
-    """Log the user out on every device."""
-    listed = UserSession.objects.filter(user=user)
+def end_sessions(user: User, but: str | None = None) -> None:
+    """Log the user out on every device; ``but``: the key of a session that goes on."""
+    listed = UserSession.objects.filter(user=user).exclude(session_key=but or "")
     Session.objects.filter(session_key__in=listed.values("session_key")).delete()
     listed.delete()
 

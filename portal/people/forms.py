@@ -12,6 +12,7 @@ from allauth.account.adapter import get_adapter
 from allauth.account.fields import PasswordField
 from allauth.account.internal.flows.email_verification import send_verification_email_to_address
 from allauth.account.models import EmailAddress
+from allauth.core import context
 from django import forms
 from django.conf import settings
 from django.db import transaction
@@ -20,6 +21,8 @@ from django.utils import timezone
 from django.utils.html import linebreaks
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, User
+from portal.people.recovery import reset_password, revoke_access
+from portal.people.security_events import source_of
 
 _LABELS: Final = {
     "Email": "E-mail address",
@@ -48,15 +51,52 @@ class LoginForm(SiteLabels, allauth_forms.LoginForm):
 
 
 class ResetPasswordForm(SiteLabels, allauth_forms.ResetPasswordForm):
-    """Ask for a mail with a link to set a new password."""
+    """Ask for a mail with a link to set a new password.
+
+    It is sent to the login only: another address that somebody typed, and that waits for its confirmation, proves
+    nothing about whose account this is.
+    """
+
+    users: list[User]
+
+    def clean_email(self) -> str:
+        email = str(super().clean_email())
+        self.users = list(User.objects.filter(email=email.lower(), is_active=True))
+        return email
 
 
 class ResetPasswordKeyForm(SiteLabels, allauth_forms.ResetPasswordKeyForm):
-    """Set a new password with the link."""
+    """Set a new password with the link; it ends all other access (portal/people/recovery.py)."""
+
+    user: User
+
+    def save(self) -> None:
+        request = context.request
+        reset_password(
+            self.user,
+            self.cleaned_data["password1"],
+            source_of(request),
+            session_key=request.session.session_key if request is not None else None,
+        )
 
 
 class ChangePasswordForm(SiteLabels, allauth_forms.ChangePasswordForm):
-    """Change the password."""
+    """Change the password and, unless the person does not want that, revoke what gave access with the old one."""
+
+    user: User
+    revoke = forms.BooleanField(
+        label="Revoke all client keys and API tokens",
+        required=False,
+        initial=True,
+        help_text="Whoever knew the old password could have made some. Each of your computers then has to be attached "
+        "again. Leave the tick out if nobody else knew it.",
+    )
+
+    def save(self) -> None:
+        with transaction.atomic():
+            super().save()
+            if self.cleaned_data["revoke"]:
+                revoke_access(self.user, source_of(context.request))
 
 
 class SetPasswordForm(SiteLabels, allauth_forms.SetPasswordForm):

@@ -1,19 +1,70 @@
-"""What happens at a login on the web: a deletion that was asked for is cancelled."""
+"""What happens at logins and at changes by django-allauth: security events, and the end of an asked-for deletion."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from allauth.account import signals as account_signals
+from allauth.mfa import signals as mfa_signals
+from allauth.mfa.models import Authenticator
 from django.contrib import messages
-from django.contrib.auth.signals import user_logged_in
+from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.dispatch import receiver
 from django.http import HttpRequest
 
 from portal.models import User
 from portal.people.deletion import cancel_deletion
+from portal.people.security_events import Kind, log_event, record, source_of
 
 
 @receiver(user_logged_in)
-def _cancel_deletion(request: HttpRequest, user: User, **_: Any) -> None:
+def _logged_in(request: HttpRequest, user: User, **_: Any) -> None:
+    record(user, Kind.LOGIN, source_of(request))
     if cancel_deletion(user):
         messages.success(request, "Welcome back. Your account will not be deleted.", fail_silently=True)
+
+
+@receiver(user_login_failed)
+def _login_failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_: Any) -> None:
+    login = str(credentials.get("email") or credentials.get("username") or "").strip().lower()
+    user = User.objects.filter(email=login).first() if "\0" not in login else None
+    if user is None:
+        log_event(Kind.LOGIN_FAILED, source_of(request))
+    else:
+        record(user, Kind.LOGIN_FAILED, source_of(request))
+
+
+@receiver(account_signals.password_changed)
+@receiver(account_signals.password_set)
+def _password_changed(request: HttpRequest, user: User, **_: Any) -> None:
+    record(user, Kind.PASSWORD_CHANGED, source_of(request))
+
+
+@receiver(account_signals.password_reset)
+def _password_reset(request: HttpRequest, user: User, **_: Any) -> None:
+    record(user, Kind.PASSWORD_RESET, source_of(request))
+
+
+@receiver(account_signals.email_changed)
+def _email_changed(request: HttpRequest, user: User, **_: Any) -> None:
+    record(user, Kind.EMAIL_CHANGED, source_of(request))
+
+
+@receiver(mfa_signals.authenticator_added)
+def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    record(user, Kind.FACTOR_ADDED, source_of(request), authenticator.get_type_display())
+
+
+@receiver(mfa_signals.authenticator_reset)
+def _factor_reset(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    record(user, Kind.FACTOR_ADDED, source_of(request), f"{authenticator.get_type_display()}, made anew")
+
+
+@receiver(mfa_signals.authenticator_removed)
+def _factor_removed(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    record(user, Kind.FACTOR_REMOVED, source_of(request), authenticator.get_type_display())
+
+
+@receiver(mfa_signals.authentication_failed)
+def _factor_failed(request: HttpRequest, user: User, **_: Any) -> None:
+    record(user, Kind.FACTOR_FAILED, source_of(request))

@@ -1,6 +1,7 @@
 """Limits on client logins by password and on the REST API, counted in Valkey, against guessing and floods.
 
-Two counters of failures (per account, per address) and one of all checks per address, each in a fixed window.
+Counters of failures (per address; per account and, apart, per computer, browser or address that the account knows) and
+one of all checks per address, each in a fixed window.
 Accounts and addresses are counted under hashes, so no e-mail or IP address is kept. While Valkey is down
 nothing is limited and a warning is logged: volunteers keep attaching, and the slow hash still slows guessing.
 """
@@ -50,20 +51,27 @@ class NoHashSlot(Exception):
     """No hash slot came free within HASH_SLOT_WAIT_SECS."""
 
 
-def admit(login: str, address: str) -> None:
-    """Let an attempt go on to the password check, and count it as a check; raises Throttled."""
+def admit(address: str) -> None:
+    """Let an attempt from this address go on, and count it as a check; raises Throttled."""
     network = network_of(address)
-    _refuse_if_spent(_failures(), "account", login)
     _refuse_if_spent(_failures(), "address", network)
     checks = RateLimitItemPerSecond(settings.CLIENT_PASSWORD_CHECKS_PER_MINUTE, CHECKS_WINDOW_SECS)
     _take(checks, "checks", network)
 
 
-def count_failure(login: str, address: str) -> None:
+def admit_to_account(login: str, device: str) -> None:
+    """Let an attempt go on to this account's password check; raises Throttled.
+
+    ``device``: what the account knows the caller by (portal/people/known_devices.py). Strangers share one counter.
+    """
+    _refuse_if_spent(_failures(), "account", f"{login} {device}")
+
+
+def count_failure(login: str, address: str, device: str = "") -> None:
     """Remember a wrong password, or an account that does not exist, against the account and the address."""
     try:
         limiter = _limiter()
-        limiter.hit(_failures(), "account", _digest(login))
+        limiter.hit(_failures(), "account", _digest(f"{login} {device}"))
         limiter.hit(_failures(), "address", _digest(network_of(address)))
     except RedisError as error:
         _log_unlimited(error)

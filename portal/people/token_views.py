@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final
 
+from allauth.account.adapter import get_adapter
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -13,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from portal.models import ApiToken
+from portal.models import ApiToken, User
 from portal.people.access import signed_in
 from portal.people.api_tokens import (
     MAX_TOKENS_PER_USER,
@@ -23,6 +25,7 @@ from portal.people.api_tokens import (
     revoke_token,
     valid_tokens,
 )
+from portal.people.security_events import source_of
 
 _LIFETIMES: Final = {"30": "30 days", "365": "1 year", "": "until I revoke it"}
 
@@ -55,10 +58,16 @@ def tokens(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST if request.method == "POST" else None)
     token = None
     if request.method == "POST" and form.is_valid():
+        raise_if_reauthentication_required(request, app="portal")
         try:
             token = issue_token(
-                user, name=form.cleaned_data["name"], scopes=form.cleaned_data["scopes"], lifetime=form.lifetime
+                user,
+                name=form.cleaned_data["name"],
+                scopes=form.cleaned_data["scopes"],
+                lifetime=form.lifetime,
+                source=source_of(request),
             )
+            tell_of_token(user, form.cleaned_data["name"], form.cleaned_data["scopes"])
             form = TokenForm()
         except TooManyTokens:
             form.add_error(None, f"You have {MAX_TOKENS_PER_USER} tokens already. Revoke one that you do not need.")
@@ -75,13 +84,25 @@ def _page(request: HttpRequest, form: TokenForm, token: str | None) -> HttpRespo
     return response
 
 
+def tell_of_token(user: User, name: str, scopes: list[str]) -> None:
+    """Send the mail about a new token: somebody else may have made it."""
+    words = [str(ApiToken.Scope(scope).label) for scope in scopes]
+    get_adapter().send_notification_mail(
+        "account/email/token_made", user, {"token_name": name, "scopes": ", ".join(words)}
+    )
+
+
 @require_POST
 @login_required
 def replace(request: HttpRequest, pk: int) -> HttpResponse:
     """Replace a token by a fresh one, for instance after somebody has seen it."""
-    token = replace_token(signed_in(request), pk)
+    user = signed_in(request)
+    raise_if_reauthentication_required(request, app="portal")
+    token = replace_token(user, pk, source_of(request))
     if token is None:
         raise Http404
+    old = ApiToken.objects.get(user=user, pk=pk)
+    tell_of_token(user, old.name, old.scopes)
     return _page(request, TokenForm(), token)
 
 
@@ -89,7 +110,7 @@ def replace(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def revoke(request: HttpRequest, pk: int) -> HttpResponse:
     """Revoke one token."""
-    token = revoke_token(signed_in(request), pk)
+    token = revoke_token(signed_in(request), pk, source_of(request))
     if token is None:
         raise Http404
     messages.success(request, f"The token “{token.name}” is revoked.")

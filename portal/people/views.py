@@ -23,6 +23,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from portal.models import MAX_NAME_CHARS, ClientKey
 from portal.people.access import get_own_key, signed_in
 from portal.people.accounts import revoke_all_client_keys, revoke_client_key
+from portal.people.security_events import source_of
 
 REVOKED_SHOWN: Final = 20
 REVOKED_SINCE: Final = dt.timedelta(days=90)
@@ -50,7 +51,7 @@ def keys(request: HttpRequest) -> HttpResponse:
 def revoke_key(request: HttpRequest, pk: int) -> HttpResponse:
     """Revoke one key."""
     key = get_own_key(signed_in(request), pk)
-    revoke_client_key(signed_in(request), key.pk)
+    revoke_client_key(signed_in(request), key.pk, source_of(request))
     messages.success(request, f"The key {key.hint}… is revoked.")
     return redirect("keys")
 
@@ -59,7 +60,7 @@ def revoke_key(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def revoke_keys(request: HttpRequest) -> HttpResponse:
     """Revoke all keys at once."""
-    number = revoke_all_client_keys(signed_in(request))
+    number = revoke_all_client_keys(signed_in(request), source_of(request))
     messages.success(request, f"{number} keys are revoked." if number != 1 else "The key is revoked.")
     return redirect("keys")
 

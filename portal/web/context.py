@@ -5,6 +5,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from portal.people.passkeys import why_unavailable
+
 
 def site(request: HttpRequest) -> dict[str, object]:
     return {
@@ -12,6 +14,7 @@ def site(request: HttpRequest) -> dict[str, object]:
         "site_url": settings.SITE_URL,
         "signup_open": settings.SIGNUP_OPEN,
         # Read from the database only where a template uses it.
+        "passkeys_unavailable": SimpleLazyObject(lambda: why_unavailable(request)),
         "email_to_confirm": SimpleLazyObject(lambda: _email_to_confirm(request)),
     }
 

@@ -9,13 +9,18 @@ from typing import Final
 import structlog
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import resolve
 
 from portal.clients import request_handler
 from portal.clients.views import content_length
+from portal.models import User
 from portal.ops import metrics
 from portal.ops.logs import USER_AGENT_CHARS, log_request, loggable_path
+from portal.people.staff import lacks_second_factor
 
 Handler = Callable[[HttpRequest], HttpResponse]
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -81,6 +86,44 @@ class RequestLogMiddleware:
             }
         )
         return response
+
+
+class NoStoreMiddleware:
+    """Nothing that somebody sees while signed in is kept by a browser or proxy, unless the view itself allows it.
+
+    Who uses the same computer later must not find it by going back.
+    """
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        session = request.session
+        # A page that did not look into the session is the same for everybody.
+        if session.accessed and SESSION_KEY in session and not response.has_header("Cache-Control"):
+            response.headers["Cache-Control"] = "private, no-store"
+        return response
+
+
+class SecondFactorMiddleware:
+    """Leads operators without a second factor to the page where they set one up, whatever page they wanted."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
+        match = request.resolver_match
+        if match is None or match.route.startswith("account/"):
+            return None
+        user = request.user
+        if not isinstance(user, User) or not lacks_second_factor(user):
+            return None
+        messages.warning(request, "Operators need a second factor here. Add a passkey or an authenticator app first.")
+        return redirect("mfa_index")
 
 
 class ContentPolicyMiddleware(CSPMiddleware):

@@ -19,9 +19,8 @@ from typing import Any, Final
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection, transaction
-from django.utils.module_loading import import_string
 
-from credit import models
+from credit import functions, models
 from credit.engine.states import AssimilateState
 from credit.models import App, Result, Workunit
 from scheduler.lifecycle import retry_queue, sql
@@ -89,7 +88,7 @@ def _run_app(app: App, this: _Pass) -> None:
     take: Take = partial(_keep, this.now)
     if app.assimilation_function:
         try:
-            function: Function = import_string(app.assimilation_function)
+            function: Function = functions.load(functions.Kind.ASSIMILATION, app.assimilation_function)
         except Exception as error:  # not only ImportError: a module may fail in any way while it is read
             _note_missing(app, error, this.now)
             return

@@ -21,8 +21,8 @@ import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
-from django.utils.module_loading import import_string
 
+from credit import functions
 from credit.models import App
 from credit.validator import partial_grants
 from scheduler.engine.request import SchedulerRequest
@@ -174,7 +174,7 @@ def _fault_of(trickle: Trickle, path: str, now: dt.datetime) -> str:
     """Call the function; return its error or an empty string. SoftTimeLimitExceeded if the task's time is up."""
     try:
         with transaction.atomic():
-            handler: Handler = import_string(path)
+            handler: Handler = functions.load(functions.Kind.TRICKLE, path)
             handler(trickle, now)
     except TrickleError as error:
         return str(error)[:200]

@@ -23,6 +23,8 @@ PRIVATE = [
     "/account/email/",
     "/account/password/change/",
     "/account/2fa/",
+    "/account/2fa/webauthn/",
+    "/account/events/",
     "/account/sessions/",
     "/account/keys/",
     "/account/tokens/",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
@@ -23,6 +24,9 @@ def sign_in(context: BrowserContext, site: Site, user: User) -> None:
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    # As after a login a moment ago: the site does not ask for the password again.
+    session["account_authentication_methods"] = [{"method": "password", "at": time.time()}]
+    session["account_authentication_methods_user"] = str(user.pk)
     session.save()
     assert session.session_key
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session.session_key, "url": site.url}])

@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.db.models import F
 from django.db.models.signals import pre_save
 from django.test import Client
+from pytest_django import Settings
 
 from credit.engine.rules import LIMITS
 from credit.models import App, AppVersion, CreditSystem, ProcessorType
@@ -77,7 +78,13 @@ def test_each_limit_of_the_rules_is_checked_against_the_engines_own(operator: Cl
         ({"comparison": "custom"}, "comparison_function"),
         ({"comparison_function": "nowhere.at_all"}, "comparison_function"),
         ({"comparison_function": "no module"}, "comparison_function"),
+        # Registered, and of no use
+        ({"comparison_function": "nowhere.registered"}, "comparison_function"),
         ({"trickle_function": "credit.validator.comparison.MAX_FILES"}, "trickle_function"),
+        # Functions of the server that nobody registered
+        ({"comparison_function": "os.system"}, "comparison_function"),
+        ({"assimilation_function": "os.system"}, "assimilation_function"),
+        ({"trickle_function": "os.system"}, "trickle_function"),
         ({"comparison_tolerance": "2"}, "comparison_tolerance"),
         ({"weight": "nan"}, "weight"),
         ({"actual_flops_scale": "0"}, "actual_flops_scale"),
@@ -89,11 +96,23 @@ def test_each_limit_of_the_rules_is_checked_against_the_engines_own(operator: Cl
     ],
 )
 def test_settings_that_cannot_be_are_refused_with_the_field_named(
-    fields: dict[str, Any], wrong: str, operator: Client, app: App
+    fields: dict[str, Any], wrong: str, operator: Client, app: App, settings: Settings
 ) -> None:
+    settings.APP_FUNCTIONS = ["nowhere.registered", "credit.validator.comparison.MAX_FILES"]
     assert wrong in change(operator, app, **fields)
     app.refresh_from_db()
     assert app.credit_system == CreditSystem.CREDITNEW
+
+
+def test_an_app_takes_a_registered_function_and_the_sites_own(operator: Client, app: App, settings: Settings) -> None:
+    settings.APP_FUNCTIONS = ["credit.validator.comparison.to_the_bit"]
+    chosen = {
+        "comparison_function": "credit.validator.comparison.to_the_bit",
+        "trickle_function": "scheduler.rpc.trickles.grant_partial_credit",
+    }
+    assert change(operator, app, **chosen) == {}
+    app.refresh_from_db()
+    assert {name: getattr(app, name) for name in chosen} == chosen
 
 
 @pytest.mark.parametrize(

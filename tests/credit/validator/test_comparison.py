@@ -123,10 +123,15 @@ def broken(first: Delivered, second: Delivered) -> bool:
     raise ZeroDivisionError("of all things")
 
 
-def test_a_projects_function_is_asked() -> None:
+def test_a_projects_function_is_asked(settings: Settings) -> None:
+    settings.APP_FUNCTIONS = [
+        "nowhere.at_all",
+        "credit.validator.comparison.MAX_FILES",
+        "credit.validator.comparison.to_the_bit",
+    ]
     app = App(comparison="custom", comparison_function=f"{__name__}.same_length")
     assert agree(same_length, result(1, b"ab"), result(2, b"cd"))
-    with pytest.raises(ComparisonError, match="cannot be imported"):
+    with pytest.raises(ComparisonError, match="cannot be used: No module"):
         comparer_of(App(comparison="custom", comparison_function="nowhere.at_all"))
     with pytest.raises(ComparisonError, match="is no function"):
         comparer_of(App(comparison="custom", comparison_function="credit.validator.comparison.MAX_FILES"))
@@ -171,3 +176,9 @@ def test_files_are_compared_word_by_word_in_little_memory(monkeypatch: pytest.Mo
     tracemalloc.stop()
     # 0.8 MB each, and room for 1 MB while one is read; twice 200,000 numbers of Python's would take 13 MB.
     assert most < 5e6
+
+
+@pytest.mark.parametrize("name", ["os.system", "credit.validator.comparison.to_the_bit"])
+def test_a_function_that_nobody_registered_is_not_called_whatever_the_database_says(name: str) -> None:
+    with pytest.raises(ComparisonError, match=f"{name} is not registered on this server"):
+        comparer_of(App(comparison="custom", comparison_function=name))

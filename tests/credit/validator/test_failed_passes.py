@@ -33,7 +33,7 @@ from portal.models import Host
 from tests.support.credit_factories import NOON, make_version
 from tests.support.validator_runs import LATER, differences, done, record, report, validate
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
 
 
 def long_winded(first: object, second: object) -> bool:

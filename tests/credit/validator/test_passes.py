@@ -33,7 +33,7 @@ from tests.support.credit_engine_facts import recomputed_credit
 from tests.support.credit_factories import make_app, make_result, make_version
 from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
 
 # 1e13 FLOPs are 1e13 * 200 / 86400e9 = 23.148… credits: the default, without least average.
 DEFAULT = EST * 200 / 86400e9

@@ -118,7 +118,7 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
     settings.SITE_URL = "https://portal.example.org/"
     settings.SECRET_KEY, settings.ACCOUNT_KEY_SECRET = "s" * 32, "a" * 32
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.SECURE_SSL_REDIRECT = settings.BEHIND_PROXY = True
+    settings.SECURE_SSL_REDIRECT = settings.BEHIND_PROXY = settings.STAFF_SECOND_FACTOR = True
     assert [*checks.check_production(None), *checks.check_services(None)] == []
 
 
@@ -131,6 +131,7 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend", "cobblestone.W010"),
         ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
         ("BEHIND_PROXY", False, "cobblestone.W012"),
+        ("STAFF_SECOND_FACTOR", False, "cobblestone.W014"),
     ],
 )
 def test_what_suits_ones_own_machine_only_is_told(
@@ -141,6 +142,19 @@ def test_what_suits_ones_own_machine_only_is_told(
     assert ids([*checks.check_production(None), *checks.check_services(None)]) == [found]
 
 
+def test_a_private_key_on_a_public_server_is_told(settings: Settings, tmp_path: Path) -> None:
+    settings.AM_SIGNING_KEY, settings.CODE_SIGNING_KEY = tmp_path / "am", tmp_path / "code"
+    assert checks.check_private_keys(None) == []
+    settings.AM_SIGNING_KEY.touch()
+    [found] = checks.check_private_keys(None)
+    assert (found.id, found.msg) == (
+        "cobblestone.W013",
+        f"The private key of AM_SIGNING_KEY lies on this server: {tmp_path / 'am'}",
+    )
+    settings.CODE_SIGNING_KEY.touch()
+    assert ids(checks.check_private_keys(None)) == ["cobblestone.W013"] * 2
+
+
 def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
     settings.SITE_URL = "http://localhost/"
     settings.SECRET_KEY = settings.ACCOUNT_KEY_SECRET = "short"
@@ -148,6 +162,6 @@ def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> No
     settings.AM_SIGNING_KEY_PUBLIC = tmp_path / "none"
     settings.SECURE_SSL_REDIRECT = True
     found = [*checks.check_site_url(None), *checks.check_production(None), *checks.check_services(None)]
-    # An address without a dot, no TLS, no proxy, a short secret that is used twice, no mail, no key.
-    assert len(found) == 7
+    # An address without a dot, no TLS, no proxy, no second factor, a short secret that is used twice, no mail, no key.
+    assert len(found) == 8
     assert all(message.hint for message in found)

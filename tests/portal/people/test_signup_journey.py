@@ -120,6 +120,32 @@ class TestLoggingIn:
         assert not is_signed_in(browser)
         assert "Too many failed login attempts" in text_of(answer)
 
+    def test_a_stranger_does_not_lock_out_a_browser_that_signed_in_before(self, alice: User) -> None:
+        known = Client(REMOTE_ADDR="192.0.2.7")
+        known.post("/account/login/", {"login": alice.email, "password": "alice's secret"})
+        known.post("/account/logout/")
+        # It has moved, so that its address is unknown.
+        for number in range(6):
+            stranger = Client(REMOTE_ADDR=f"203.0.113.{number}")
+            stranger.post("/account/login/", {"login": alice.email, "password": "wrong"})
+        login = {"login": alice.email, "password": "alice's secret"}
+        stranger.post("/account/login/", login)
+        assert not is_signed_in(stranger)
+        known.post("/account/login/", login, REMOTE_ADDR="198.51.100.9")
+        assert is_signed_in(known)
+        # Nor an address that it signed in from.
+        other = Client(REMOTE_ADDR="192.0.2.7")
+        other.post("/account/login/", login)
+        assert is_signed_in(other)
+
+    def test_a_known_browser_may_not_guess_without_end_either(self, alice: User) -> None:
+        browser = log_in(alice, "alice's secret")
+        browser.post("/account/logout/")
+        for _ in range(5):
+            browser.post("/account/login/", {"login": alice.email, "password": "wrong"})
+        browser.post("/account/login/", {"login": alice.email, "password": "alice's secret"})
+        assert not is_signed_in(browser)
+
     def test_a_user_name_is_no_login(self, alice: User) -> None:
         browser = Client()
         browser.post("/account/login/", {"login": "Alice", "password": "alice's secret"})

@@ -11,8 +11,9 @@ import structlog
 from django.contrib.auth import hashers
 from redis import Redis
 
-from portal.models import User
+from portal.models import ClientKey, Host, User
 from portal.people import accounts, throttle
+from portal.people.security_events import Kind, Source, record
 from portal.wire import boinc_errors
 
 HOME, OFFICE = "192.0.2.7", "198.51.100.9"
@@ -23,10 +24,10 @@ def client_hash(password: str, login: str) -> str:
     return hashlib.md5((password + login.lower()).encode()).hexdigest()
 
 
-def attempt(login: str, password: str, address: str = HOME) -> int:
+def attempt(login: str, password: str, address: str = HOME, host_token: str = "") -> int:
     """The error number of a login; 0 if it succeeds."""
     try:
-        accounts.authenticate_client(login, client_hash(password, login), address=address)
+        accounts.authenticate_client(login, client_hash(password, login), address=address, host_token=host_token)
     except accounts.ClientAuthError as error:
         return error.error_num
     return 0
@@ -66,6 +67,37 @@ def test_the_right_password_is_refused_too_after_too_many_wrong_ones(alice: User
     message = refusal(alice.email, "alice's secret", OFFICE)
     assert "too many attempts" in message
     assert re.search(r"Wait until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", message)
+
+
+@pytest.mark.usefixtures("few_failures")
+def test_a_stranger_does_not_lock_out_computers_and_addresses_that_the_account_knows(alice: User, studio: Host) -> None:
+    accounts.issue_client_key(alice, ClientKey.Origin.LOOKUP, source=Source(OFFICE))
+    for number in range(4):
+        attempt(alice.email, "wrong", f"203.0.113.{number}")
+    assert "too many attempts" in refusal(alice.email, "alice's secret", HOME)
+    assert attempt(alice.email, "alice's secret", OFFICE) == 0
+    assert attempt(alice.email, "alice's secret", HOME, studio.token) == 0
+    # The id of somebody else's computer opens nothing.
+    assert attempt(alice.email, "alice's secret", HOME, "f" * 32) == boinc_errors.ERR_BAD_PASSWORD
+
+
+@pytest.mark.usefixtures("few_failures")
+def test_a_known_address_may_not_guess_without_end_either(alice: User) -> None:
+    accounts.issue_client_key(alice, ClientKey.Origin.LOOKUP, source=Source(OFFICE))
+    for _ in range(3):
+        attempt(alice.email, "wrong", OFFICE)
+    assert "too many attempts" in refusal(alice.email, "alice's secret", OFFICE)
+    assert attempt(alice.email, "alice's secret", HOME) == 0
+
+
+@pytest.mark.usefixtures("few_failures")
+def test_after_a_reset_the_addresses_before_it_are_strangers(alice: User) -> None:
+    record(alice, Kind.KEY_MADE, Source(OFFICE))
+    record(alice, Kind.PASSWORD_RESET, Source(HOME))
+    for number in range(4):
+        attempt(alice.email, "wrong", f"203.0.113.{number}")
+    assert attempt(alice.email, "alice's secret", OFFICE) == boinc_errors.ERR_BAD_PASSWORD
+    assert attempt(alice.email, "alice's secret", HOME) == 0
 
 
 @pytest.mark.usefixtures("few_failures")
@@ -138,7 +170,7 @@ def test_logins_work_while_valkey_is_down_and_the_log_says_so(alice: User, setti
     with structlog.testing.capture_logs() as lines:
         assert attempt(alice.email, "alice's secret") == 0
         assert attempt(alice.email, "wrong") == boinc_errors.ERR_BAD_PASSWORD
-    assert {line["event"] for line in lines} == {"login_limits_off"}
+    assert {line["event"] for line in lines} == {"login_limits_off", "security_event"}
     assert "alice" not in str(lines)
 
 

@@ -33,6 +33,7 @@ from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
 from tests.support.credit_factories import make_app, make_result, make_workunit
+from tests.support.sessions import sign_in_lately
 
 LOGIN: Final = "login"
 """Sent to the sign-in page."""
@@ -106,6 +107,7 @@ PORTAL: Final = [
     act("account/email/", data={"action_add": "", "email": "x@example.org", "password": "wrong"}, answer=200),
     own("account/profile/"),
     act("account/profile/", data={"name": "N"}),
+    own("account/events/"),
     own("account/keys/"),
     Line("account/keys/<int:pk>/revoke/", 405, 405, 405, 405, "account/keys/{key}/revoke/"),
     act_on("account/keys/<int:pk>/revoke/", "account/keys/{key}/revoke/"),
@@ -133,11 +135,16 @@ ALLAUTH: Final = [
     own("account/2fa/"),
     own("account/2fa/authenticate/", answer=ON),
     own("account/2fa/reauthenticate/", answer=ON),
-    # Asks for the password once more.
-    own("account/2fa/totp/activate/", answer=ON),
+    own("account/2fa/totp/activate/"),
     own("account/2fa/totp/deactivate/", answer=404),
+    own("account/2fa/webauthn/"),
+    own("account/2fa/webauthn/add/"),
+    own("account/2fa/webauthn/reauthenticate/", answer=ON),
+    own("account/2fa/webauthn/keys/<int:pk>/remove/", "account/2fa/webauthn/keys/1/remove/", answer=404),
+    own("account/2fa/webauthn/keys/<int:pk>/edit/", "account/2fa/webauthn/keys/1/edit/", answer=404),
+    Line("account/2fa/webauthn/login/", ON, ON, ON, LOGIN),
     own("account/2fa/recovery-codes/", answer=404),
-    own("account/2fa/recovery-codes/generate/", answer=ON),
+    own("account/2fa/recovery-codes/generate/"),
     own("account/2fa/recovery-codes/download/", answer=404),
     own("account/sessions/"),
 ]
@@ -310,7 +317,7 @@ def world(alice: User, bob: User, operator: User) -> World:
     for who, user in {"owner": alice, "other": bob, "staff": operator}.items():
         token = issue_token(user, name="t", scopes=list(ApiToken.Scope.values), lifetime=None)
         clients[who] = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {token}"})
-        clients[who].force_login(user)
+        sign_in_lately(clients[who], user)
     ids = {
         "host": host.pk,
         "second": second.pk,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from pytest_django import Settings
 
 from portal.models import User
 
@@ -51,6 +55,61 @@ def test_every_page_has_the_strict_policy(client: Client, alice: User, path: str
     assert policy_of(client, path) == STRICT
     client.force_login(alice)
     assert policy_of(client, path) == STRICT
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", [*PAGES, "/nowhere/", "/admin/"])
+def test_no_page_of_somebody_signed_in_is_kept_by_a_browser(client: Client, operator: User, path: str) -> None:
+    client.force_login(operator)
+    response = client.get(path)
+    # The feed for BOINC clients and the API's description are the same for everybody.
+    if path not in ("/notices.rss", "/api/v1/schema/") and response.status_code != 405:
+        assert "no-store" in response.headers["Cache-Control"]
+
+
+@pytest.mark.django_db
+def test_a_page_for_everybody_may_be_kept(client: Client) -> None:
+    assert "Cache-Control" not in client.get("/").headers
+
+
+NAMES = ["__Host-sessionid", "__Host-csrftoken", "__Host-known"]
+PRODUCTION = {"SITE_URL": "https://portal.example.org/", "SECRET_KEY": "s" * 60}
+COOKIES = """
+import django; django.setup()
+from django.conf import settings as s
+print(s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME, s.KNOWN_BROWSER_COOKIE_NAME, s.SESSION_COOKIE_SECURE)
+print(s.CSRF_COOKIE_SECURE, s.SESSION_COOKIE_DOMAIN, s.CSRF_COOKIE_DOMAIN, s.SESSION_COOKIE_PATH, s.CSRF_COOKIE_PATH)
+"""
+
+
+def test_cookies_of_a_public_site_are_bound_to_its_host() -> None:
+    environment = {**os.environ, **PRODUCTION, "DJANGO_SETTINGS_MODULE": "portal.settings", "LOG_LEVEL": "ERROR"}
+    run = subprocess.run([sys.executable, "-c", COOKIES], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [
+        "__Host-sessionid",
+        "__Host-csrftoken",
+        "__Host-known",
+        "True",
+        "True",
+        "None",
+        "None",
+        "/",
+        "/",
+    ]
+
+
+@pytest.mark.django_db
+def test_a_login_sets_no_other_cookies_and_all_of_them_as_the_prefix_demands(
+    client: Client, alice: User, settings: Settings
+) -> None:
+    settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, settings.KNOWN_BROWSER_COOKIE_NAME = NAMES
+    settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
+    client.get("/account/login/", secure=True)
+    client.post("/account/login/", {"login": alice.email, "password": "alice's secret"}, secure=True)
+    client.post("/account/profile/", {"name": "Alison"}, secure=True)
+    assert set(client.cookies) == set(NAMES)
+    for cookie in client.cookies.values():
+        assert (cookie["secure"], cookie["path"], cookie["domain"]) == (True, "/", "")
 
 
 @pytest.mark.django_db

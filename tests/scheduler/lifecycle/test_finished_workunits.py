@@ -39,7 +39,7 @@ from tests.support.credit_factories import NOON, make_app
 from tests.support.finished_jobs import DAY, DEFAULTS, finish, send_and_report, validate
 from tests.support.upload_requests import post, upload_body
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
 
 MINUTE = dt.timedelta(minutes=1)
 taken: list[Finished] = []
@@ -177,7 +177,7 @@ def test_a_function_that_fails_is_tried_again_and_holds_up_nobody(studio: Host, 
     assert failed.assimilate_state == AssimilateState.READY
     entry = RetryEntry.objects.get()
     assert (entry.workunit, entry.step, entry.retry_at) == (failed, Step.ASSIMILATE, NOON + 10 * MINUTE)
-    assert ("cannot be used" if exists else "No module named 'no'") in entry.fault
+    assert ("cannot be used" if exists else "is not registered on this server") in entry.fault
     # Repaired: whoever made no trouble goes at once, the other one when its time has come.
     App.objects.update(assimilation_function="")
     assert assimilator.run(NOON + 9 * MINUTE) == 1 - exists

@@ -30,7 +30,7 @@ from scheduler.lifecycle.retry_queue import StepBatch, run_batches
 from scheduler.models import ArchivedWorkunit, KeptOutput, RetryEntry, Step
 from tests.support.credit_factories import NOON, make_app, make_result, make_success, make_workunit
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
 MINUTE = dt.timedelta(minutes=1)
 HOUR = dt.timedelta(hours=1)
 

@@ -286,7 +286,10 @@ def test_the_rest_api_refuses_json_that_is_nested_without_end(app: App, alice: U
     call("POST", API, headers, {**SUBMISSION, "jobs": [{"\ud800": 1}]}, 400)
 
 
-def test_a_module_that_cannot_be_read_holds_up_no_other_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_cannot_be_read_holds_up_no_other_app(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.APP_FUNCTIONS = ["broken_assimilation.take"]
     (tmp_path / "broken_assimilation.py").write_text("this is no python\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     for app in (make_app(name="aaa", assimilation_function="broken_assimilation.take"), make_app(name="bbb")):

@@ -23,7 +23,7 @@ from scheduler.rpc.trickles import TrickleError, handle_waiting
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, names, post, result_xml
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("registered_functions")]
 
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 MD5 = "9" * 32

@@ -1,0 +1,45 @@
+"""The functions that apps may name: what a server's own operators registered, and nothing else.
+
+An app's settings are in the database, so whoever may change them in the admin chooses among these names; they cannot
+have the server call `os.system`. A name is imported only after it was found in the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+
+class Kind(StrEnum):
+    """What a function does: the field of an app that names it."""
+
+    COMPARISON = "comparison_function"
+    ASSIMILATION = "assimilation_function"
+    TRICKLE = "trickle_function"
+
+
+built_in: Final[dict[Kind, list[str]]] = {kind: [] for kind in Kind}
+"""Dotted names of functions that come with the site. Other apps add theirs when they start."""
+
+
+class UnregisteredFunction(Exception):
+    """The name is not in the list; the message says how it gets there."""
+
+
+def registered(kind: Kind) -> list[str]:
+    """The dotted names that an app may have in this field, in alphabetical order."""
+    return sorted({*built_in[kind], *settings.APP_FUNCTIONS})
+
+
+def load(kind: Kind, name: str) -> Callable[..., Any]:
+    """The registered function of this name. Raises UnregisteredFunction, or whatever importing its module raises."""
+    if name not in registered(kind):
+        raise UnregisteredFunction(f"the function {name} is not registered on this server: add it to APP_FUNCTIONS")
+    function = import_string(name)
+    if not callable(function):
+        raise TypeError(f"{name} is no function")
+    return function  # type: ignore[no-any-return]  # its module has no types here

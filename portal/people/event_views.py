@@ -1,0 +1,31 @@
+"""The page of an account's security events."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from portal.people.access import signed_in
+from portal.people.security_events import EVENTS_KEPT, of_account
+
+EVENTS_SHOWN: Final = 100
+
+
+@require_safe
+@login_required
+def events(request: HttpRequest) -> HttpResponse:
+    """The newest events, and apart from them the newest failed logins."""
+    user = signed_in(request)
+    context = {
+        "lists": [
+            ("Logins and changes", of_account(user, False, EVENTS_SHOWN)),
+            ("Failed logins", of_account(user, True, EVENTS_SHOWN)),
+        ],
+        "shown": EVENTS_SHOWN,
+        "kept_days": EVENTS_KEPT.days,
+    }
+    return render(request, "portal/events.html", context)

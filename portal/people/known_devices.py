@@ -1,0 +1,82 @@
+"""Which browsers, computers and addresses an account knows: their failed logins are counted apart.
+
+Otherwise a stranger with wrong passwords could keep the owner out. A browser is known by a cookie that it got when it
+signed in, a computer by the id that the site handed to it, an address by a login or key in the last 90 days.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Final
+
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest, HttpResponseBase
+
+from portal.models import Host, SecurityEvent, User
+from portal.people.throttle import network_of
+
+COOKIE_SECS: Final = 365 * 86_400
+_SALT: Final = "portal.people.known_devices"
+_EVENTS_LOOKED_AT: Final = 200
+_GAVE_ACCESS: Final = (SecurityEvent.Kind.LOGIN, SecurityEvent.Kind.KEY_MADE, SecurityEvent.Kind.PASSWORD_RESET)
+
+
+def of_client(user: User | None, address: str, host_token: str = "") -> str:
+    """The name of the counter for a BOINC client: its computer's, else its address's; empty for strangers."""
+    if user is None:
+        return ""
+    if host_token and Host.objects.filter(token=host_token, owner=user).exists():
+        return f"computer {hashlib.sha256(host_token.encode()).hexdigest()[:16]}"
+    return _of_address(user, address)
+
+
+def of_browser(user: User | None, request: HttpRequest) -> str:
+    """The same for a browser: by its cookie, else by its address."""
+    if user is None:
+        return ""
+    try:
+        found = signing.loads(request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, ""), salt=_SALT)
+    except signing.BadSignature:
+        found = []
+    for user_id, name in found:
+        if user_id == user.pk:
+            return f"browser {name}"
+    return _of_address(user, request.META.get("REMOTE_ADDR", ""))
+
+
+def remember_browser(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
+    """Give a browser that has just signed in the cookie by which the account knows it."""
+    if of_browser(user, request).startswith("browser "):
+        return
+    try:
+        others = signing.loads(request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, ""), salt=_SALT)
+    except signing.BadSignature:
+        others = []
+    # The people of one household share a browser.
+    known = [[user.pk, secrets.token_hex(8)], *others][:5]
+    response.set_cookie(
+        settings.KNOWN_BROWSER_COOKIE_NAME,
+        signing.dumps(known, salt=_SALT),
+        max_age=COOKIE_SECS,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def _of_address(user: User, address: str) -> str:
+    network = network_of(address)
+    return f"address {network}" if network in _known_networks(user) else ""
+
+
+def _known_networks(user: User) -> set[str]:
+    """Where the account was used from since its owner last took it back; at most the newest events count."""
+    events = SecurityEvent.objects.filter(user=user, kind__in=_GAVE_ACCESS).exclude(address="").order_by("-at", "-pk")
+    found: set[str] = set()
+    for kind, address in events.values_list("kind", "address")[:_EVENTS_LOOKED_AT]:
+        found.add(network_of(address))
+        if kind == SecurityEvent.Kind.PASSWORD_RESET:
+            break
+    return found - {"unknown"}

@@ -1,0 +1,55 @@
+"""Passkeys (WebAuthn): the forms, and whether browsers allow them at this address."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
+from django.http import HttpRequest
+from django.http.request import split_domain_port
+
+from portal.people.forms import SiteLabels
+
+_MAX_NAME_CHARS = 60
+
+
+class AddPasskeyForm(SiteLabels, AddWebAuthnForm):
+    """Add a passkey: its name, and whether it is enough to sign in."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"].label = "Name"
+        self.fields["name"].max_length = _MAX_NAME_CHARS
+        self.fields["name"].help_text = "So that you know it again, for example “phone”."
+        self.fields["passwordless"].label = "Sign in with it alone"
+        self.fields["passwordless"].initial = True
+        self.fields["passwordless"].help_text = (
+            "Then you need neither your address nor your password; the device asks for its PIN or your fingerprint. "
+            "Without the tick it is a second factor after the password."
+        )
+
+
+class RenamePasskeyForm(SiteLabels, EditWebAuthnForm):
+    """Give a passkey another name."""
+
+
+def why_unavailable(request: HttpRequest) -> str:
+    """Why browsers refuse passkeys at the address under which the site was called, in words; empty if they do not."""
+    host, _ = split_domain_port(request.get_host())
+    if _is_ip_address(host):
+        return (
+            "Passkeys need a host name, and this site was called by an IP address. Call it by its name, "
+            "or use an authenticator app."
+        )
+    if request.is_secure() or host == "localhost" or host.endswith(".localhost"):
+        return ""
+    return "Passkeys need https, and this site was called without. Use an authenticator app."
+
+
+def _is_ip_address(host: str) -> bool:
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True

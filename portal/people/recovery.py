@@ -1,0 +1,44 @@
+"""What ends when the owner of an account takes it back: all that a stranger could have made for themselves."""
+
+from __future__ import annotations
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from django.db import transaction
+
+from portal.models import CLIENT_PASSWORD_FIELDS, User
+from portal.people.accounts import revoke_all_client_keys
+from portal.people.api_tokens import revoke_all_tokens
+from portal.people.deletion import end_sessions
+from portal.people.security_events import Source
+
+
+def revoke_access(user: User, source: Source) -> None:
+    """Revoke all client keys and API tokens."""
+    revoke_all_client_keys(user, source)
+    revoke_all_tokens(user, source)
+
+
+def reset_password(user: User, password: str, source: Source, *, session_key: str | None) -> None:
+    """Set the password of somebody who proved by a mail that the address is theirs, and leave nobody else any access.
+
+    Keys, tokens, logins and a change of address that waits end: whoever opened the account or knew the password could
+    have made them. ``session_key``: the session that asks, which goes on. Second factors and passkeys stay if the
+    address was confirmed before, as a mailbox alone must not be enough to take such an account over. If it was not,
+    nobody knows that the address's owner made them. Locks the user's row, then those of keys, tokens and sessions.
+    """
+    with transaction.atomic():
+        locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        locked.expect_email(None, "")
+        locked.set_password(password)
+        locked.awaited_email_at = None
+        locked.save(update_fields=["password", "awaited_email_at", *CLIENT_PASSWORD_FIELDS])
+        if not EmailAddress.objects.filter(user=locked, email=locked.email, verified=True).exists():
+            Authenticator.objects.filter(user=locked).delete()
+        EmailAddress.objects.filter(user=locked).exclude(email=locked.email).delete()
+        EmailAddress.objects.update_or_create(
+            user=locked, email=locked.email, defaults={"verified": True, "primary": True}
+        )
+        revoke_access(locked, source)
+        end_sessions(locked, but=session_key)
+    user.refresh_from_db()

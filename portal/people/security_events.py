@@ -1,0 +1,74 @@
+"""The security events of accounts: each is stored for its owner and logged for operators.
+
+Logins, failures and changes by django-allauth come as signals (portal/people/login_events.py); client keys and API
+tokens are noted where they are made and revoked.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from django.http import HttpRequest
+from django.utils import timezone
+
+from portal.models import SecurityEvent, User
+
+log = structlog.get_logger("security")
+
+Kind = SecurityEvent.Kind
+EVENTS_KEPT: Final = dt.timedelta(days=90)
+FAILURES: Final = (Kind.LOGIN_FAILED, Kind.FACTOR_FAILED, Kind.CLIENT_LOGIN_FAILED)
+_ADDRESS_CHARS: Final = 45
+_TEXT_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a request came from: its IP address, and what the program calls itself."""
+
+    address: str = ""
+    user_agent: str = ""
+
+
+NOWHERE: Final = Source()
+"""Not over the network: a command, a task."""
+
+
+def source_of(request: HttpRequest | None) -> Source:
+    """Where a request for a page came from; behind a proxy the middleware has put the visitor's address there."""
+    if request is None:
+        return NOWHERE
+    return Source(request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_USER_AGENT", ""))
+
+
+def record(user: User, kind: SecurityEvent.Kind, source: Source, detail: str = "") -> None:
+    """Store and log an event of this account."""
+    address = source.address[:_ADDRESS_CHARS].replace("\0", "")
+    SecurityEvent.objects.create(
+        user=user,
+        kind=kind,
+        detail=detail[:_TEXT_CHARS],
+        address=address,
+        user_agent=source.user_agent[:_TEXT_CHARS].replace("\0", ""),
+    )
+    log_event(kind, source, user.pk)
+
+
+def log_event(kind: SecurityEvent.Kind, source: Source, user_id: int | None = None) -> None:
+    """A line for operators; ``user_id`` is None for a login that names no account."""
+    log.info("security_event", kind=kind.value, user=user_id, address=source.address[:_ADDRESS_CHARS])
+
+
+def delete_old(now: dt.datetime) -> int:
+    """Remove events that are older than EVENTS_KEPT; how many."""
+    return SecurityEvent.objects.filter(at__lt=now - EVENTS_KEPT).delete()[0]
+
+
+def of_account(user: User, kinds_of_failure: bool, limit: int) -> list[SecurityEvent]:
+    """The newest events, either the failures or all others: a flood of failures must not hide the rest."""
+    own = SecurityEvent.objects.filter(user=user, at__gte=timezone.now() - EVENTS_KEPT).order_by("-at", "-pk")
+    wanted = own.filter(kind__in=FAILURES) if kinds_of_failure else own.exclude(kind__in=FAILURES)
+    return list(wanted[:limit])

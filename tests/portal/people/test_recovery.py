@@ -1,0 +1,140 @@
+"""Whoever takes an account back by a mail is alone in it: nothing that somebody else made there goes on working."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from django.core import mail
+from django.test import Client
+
+from portal.models import ApiToken, ClientKey, User
+from portal.people import accounts
+from portal.people.api_tokens import find_valid_token, issue_token
+from portal.wire import boinc_errors, credentials
+
+OLD, NEW = "alice's secret", "a brand-new pass phrase"
+STRANGER = "stranger@example.net"
+
+
+def sign_in(login: str, password: str) -> Client:
+    browser = Client()
+    browser.post("/account/login/", {"login": login, "password": password})
+    return browser
+
+
+def link_to(address: str) -> str:
+    """The link in the last mail to this address."""
+    [*_, last] = [sent for sent in mail.outbox if sent.to == [address]]
+    found = re.search(r"https?://[^/\s]+(/\S+)", str(last.body))
+    assert found
+    return found[1]
+
+
+def reset_by_mail(email: str, browser: Client | None = None) -> None:
+    browser = browser or Client()
+    browser.post("/account/password/reset/", {"email": email})
+    asked = browser.get(link_to(email), follow=True)
+    answer = browser.post(asked.redirect_chain[-1][0], {"password1": NEW, "password2": NEW}, follow=True)
+    assert "Your password is changed" in answer.content.decode()
+
+
+def password_hash(password: str, email: str) -> str:
+    return hashlib.md5((password + email).encode()).hexdigest()
+
+
+def test_a_reset_revokes_keys_tokens_and_logins(alice: User) -> None:
+    browser = sign_in(alice.email, OLD)
+    accounts.issue_client_key(alice, ClientKey.Origin.LOOKUP)
+    token = issue_token(alice, name="x", scopes=["read:hosts"], lifetime=None)
+    reset_by_mail(alice.email)
+    assert not ClientKey.objects.filter(revoked_at=None).exists()
+    assert find_valid_token(token) is None
+    assert browser.get("/account/keys/").status_code == 302
+    kinds = list(alice.security_events.order_by("pk").values_list("kind", "detail"))
+    assert kinds[-3:] == [("key_revoked", "all keys"), ("token_revoked", "all tokens"), ("reset", "")]
+
+
+def test_a_mailbox_alone_does_not_switch_off_the_second_factor_of_a_confirmed_account(alice: User) -> None:
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
+    Authenticator.objects.create(user=alice, type=Authenticator.Type.TOTP, data={})
+    reset_by_mail(alice.email)
+    assert Authenticator.objects.filter(user=alice).exists()
+
+
+def test_a_reset_by_who_is_signed_in_leaves_that_browser_working(alice: User) -> None:
+    browser = sign_in(alice.email, OLD)
+    reset_by_mail(alice.email, browser)
+    assert browser.get("/account/login/").status_code == 200
+
+
+def test_a_reset_leaves_others_alone(alice: User, bob: User) -> None:
+    accounts.issue_client_key(bob, ClientKey.Origin.LOOKUP)
+    token = issue_token(bob, name="x", scopes=["read:hosts"], lifetime=None)
+    browser = sign_in(bob.email, "bob's secret")
+    reset_by_mail(alice.email)
+    assert ClientKey.objects.filter(revoked_at=None, user=bob).exists()
+    assert find_valid_token(token) is not None
+    assert browser.get("/account/keys/").status_code == 200
+
+
+@pytest.mark.parametrize(("revoke", "left"), [("on", 0), ("", 1)])
+def test_a_change_revokes_what_gave_access_if_wanted(alice: User, revoke: str, left: int) -> None:
+    browser = sign_in(alice.email, OLD)
+    accounts.issue_client_key(alice, ClientKey.Origin.LOOKUP)
+    issue_token(alice, name="x", scopes=["read:hosts"], lifetime=None)
+    page = browser.get("/account/password/change/").content.decode()
+    assert re.search(r'<input type="checkbox" name="revoke"[^>]* checked', page)
+    form = {"oldpassword": OLD, "password1": NEW, "password2": NEW, "revoke": revoke}
+    browser.post("/account/password/change/", form)
+    assert ClientKey.objects.filter(revoked_at=None).count() == left
+    assert ApiToken.objects.filter(revoked_at=None).count() == left
+    assert browser.get("/account/keys/").status_code == 200
+
+
+class TestAnAccountThatAStrangerOpenedUnderMyAddress:
+    """By a BOINC client: the address is the owner's, the password the stranger's."""
+
+    EMAIL, STRANGERS = "owner@example.org", "the stranger's own"
+
+    @pytest.fixture
+    def account(self, db: None) -> User:
+        sent = password_hash(self.STRANGERS, self.EMAIL)
+        return accounts.create_account(self.EMAIL, sent, "Mallory", address="203.0.113.1")
+
+    def test_nothing_of_the_strangers_survives_the_owners_reset(self, account: User) -> None:
+        key = accounts.issue_client_key(account, ClientKey.Origin.LOOKUP)
+        browser = sign_in(self.EMAIL, self.STRANGERS)
+        token = issue_token(account, name="x", scopes=["read:hosts"], lifetime=None)
+        wish = {"email": STRANGER, "password": self.STRANGERS, "action_add": ""}
+        browser.post("/account/email/", wish)
+        confirmation = link_to(STRANGER)
+        for kind in (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN):
+            Authenticator.objects.create(user=account, type=kind, data={})
+
+        reset_by_mail(self.EMAIL)
+
+        assert not ClientKey.objects.filter(key_hash=credentials.key_hash(key), revoked_at=None).exists()
+        assert find_valid_token(token) is None
+        assert not Authenticator.objects.exists()
+        assert browser.get("/account/keys/").status_code == 302
+        assert sign_in(self.EMAIL, self.STRANGERS).get("/account/keys/").status_code == 302
+        with pytest.raises(accounts.ClientAuthError) as caught:
+            accounts.authenticate_client(self.EMAIL, password_hash(self.STRANGERS, self.EMAIL), address="203.0.113.1")
+        assert caught.value.error_num == boinc_errors.ERR_BAD_PASSWORD
+        # The address that the stranger wanted does not become the login any more.
+        Client().post(confirmation)
+        account.refresh_from_db()
+        assert (account.email, account.next_client_password) == (self.EMAIL, "")
+        assert list(EmailAddress.objects.values_list("email", "verified")) == [(self.EMAIL, True)]
+        assert sign_in(self.EMAIL, NEW).get("/account/keys/").status_code == 200
+
+    def test_an_address_that_waits_gets_no_mail_to_set_the_password(self, account: User) -> None:
+        browser = sign_in(self.EMAIL, self.STRANGERS)
+        browser.post("/account/email/", {"email": STRANGER, "password": self.STRANGERS, "action_add": ""})
+        mail.outbox.clear()
+        Client().post("/account/password/reset/", {"email": STRANGER})
+        assert not any("password/reset/key" in str(sent.body) for sent in mail.outbox)

@@ -1,0 +1,128 @@
+"""Only superusers change rights, whatever permissions other operators have; and operators need a second factor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import Permission
+from django.test import Client
+from pytest_django import Settings
+
+from portal.models import User
+from portal.people.api_tokens import issue_token
+
+RIGHTS = {"is_staff": "on", "is_superuser": "on"}
+
+
+@pytest.fixture
+def helper(db: None) -> User:
+    """An operator who may change people and second factors, and is no superuser."""
+    user = User.objects.create_user("helper@example.org", "helper's secret", is_staff=True)
+    codenames = ["view_user", "change_user", "view_authenticator", "delete_authenticator"]
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    return user
+
+
+def change(client: Client, user: User, **fields: str) -> int:
+    form = {"email": user.email, "name": user.name, "is_active": "on", **fields}
+    return client.post(f"/admin/portal/user/{user.pk}/change/", form).status_code
+
+
+def test_who_may_change_people_cannot_give_rights(helper: User, alice: User, client: Client) -> None:
+    client.force_login(helper)
+    permission = Permission.objects.get(codename="add_user")
+    assert change(client, alice, name="Alison", user_permissions=str(permission.pk), **RIGHTS) == 302
+    alice.refresh_from_db()
+    assert (alice.name, alice.is_staff, alice.is_superuser) == ("Alison", False, False)
+    assert not alice.user_permissions.exists()
+
+
+def test_who_may_change_people_changes_no_operator_and_not_their_own_rights(
+    helper: User, operator: User, client: Client
+) -> None:
+    client.force_login(helper)
+    for user in (helper, operator):
+        assert change(client, user, email="taken@example.org", **RIGHTS) == 403
+        form = {"usable_password": "true", "password1": "tulips in may", "password2": "tulips in may"}
+        assert client.post(f"/admin/portal/user/{user.pk}/password/", form).status_code == 403
+    helper.refresh_from_db()
+    assert not helper.is_superuser
+    assert not User.objects.filter(email="taken@example.org").exists()
+
+
+def test_a_superuser_gives_rights(operator: User, alice: User, client: Client) -> None:
+    client.force_login(operator)
+    assert change(client, alice, is_staff="on") == 302
+    alice.refresh_from_db()
+    assert alice.is_staff
+
+
+def test_only_superusers_switch_off_an_operators_second_factor(
+    helper: User, operator: User, alice: User, client: Client
+) -> None:
+    client.force_login(helper)
+    for user, status in ((operator, 403), (alice, 302)):
+        factor = Authenticator.objects.create(user=user, type=Authenticator.Type.TOTP, data={})
+        url = f"/admin/mfa/authenticator/{factor.pk}/delete/"
+        assert client.post(url, {"post": "yes"}).status_code == status
+    assert alice.security_events.get(kind="factor_removed").user_agent == "an operator"
+    many = {"action": "delete_selected", "_selected_action": [str(factor.pk)], "post": "yes"}
+    client.post("/admin/mfa/authenticator/", many)
+    assert list(Authenticator.objects.values_list("user", flat=True)) == [operator.pk]
+
+
+class TestOperatorsNeedASecondFactor:
+    @pytest.fixture(autouse=True)
+    def demanded(self, settings: Settings) -> None:
+        settings.STAFF_SECOND_FACTOR = True
+
+    @pytest.mark.parametrize("path", ["/admin/", "/admin/portal/user/", "/home/", "/tasks/", "/api/v1/hosts/"])
+    def test_without_one_every_page_leads_to_where_it_is_set_up(
+        self, operator: User, client: Client, path: str
+    ) -> None:
+        client.force_login(operator)
+        answer = client.get(path, follow=True)
+        assert answer.redirect_chain == [("/account/2fa/", 302)]
+        assert "Operators need a second factor here." in answer.content.decode()
+        change(client, operator, name="changed")
+        operator.refresh_from_db()
+        assert operator.name != "changed"
+
+    def test_without_one_their_tokens_are_refused(self, operator: User, alice: User) -> None:
+        for user, status in ((operator, 401), (alice, 200)):
+            token = issue_token(user, name="x", scopes=["read:hosts"], lifetime=None)
+            answer = Client(headers={"Authorization": f"Bearer {token}"}).get("/api/v1/hosts/")
+            assert answer.status_code == status
+
+    @pytest.mark.parametrize("kind", [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN])
+    def test_with_one_they_get_in_and_the_login_asks_for_it(
+        self, operator: User, client: Client, kind: Authenticator.Type
+    ) -> None:
+        Authenticator.objects.create(user=operator, type=kind, data={})
+        client.force_login(operator)
+        assert client.get("/admin/").status_code == 200
+        browser = Client()
+        login = {"login": operator.email, "password": "operator's secret"}
+        assert browser.post("/account/login/", login).headers["Location"] == "/account/2fa/authenticate/"
+        assert browser.get("/admin/").status_code == 302
+
+    def test_recovery_codes_alone_are_none(self, operator: User, client: Client) -> None:
+        Authenticator.objects.create(user=operator, type=Authenticator.Type.RECOVERY_CODES, data={})
+        client.force_login(operator)
+        assert client.get("/admin/").status_code == 302
+
+    def test_volunteers_need_none(self, alice: User, client: Client) -> None:
+        client.force_login(alice)
+        assert client.get("/home/").status_code == 200
+
+
+@pytest.mark.parametrize(("url", "demanded"), [("https://portal.example.org/", "True"), ("", "False")])
+def test_a_public_site_demands_it_by_default(url: str, demanded: str) -> None:
+    environment = {**os.environ, "SITE_URL": url, "DJANGO_SETTINGS_MODULE": "portal.settings", "LOG_LEVEL": "ERROR"}
+    command = "import django; django.setup(); from django.conf import settings; print(settings.STAFF_SECOND_FACTOR)"
+    run = subprocess.run([sys.executable, "-c", command], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == demanded
