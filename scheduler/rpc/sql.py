@@ -56,7 +56,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
-       array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until),
+       array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until), s.repeated_seqno,
        h.xmin::text, q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
@@ -239,6 +239,7 @@ _RECORD: Final = {
     "rpc_seqno": "bigint",
     "cpids": "text[]",
     "named_jobs_until": "timestamptz",
+    "repeated_seqno": "bigint",
     "last_rpc_at": "timestamptz",
     "on_frac": "float8",
     "active_frac": "float8",
