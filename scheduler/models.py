@@ -110,9 +110,11 @@ class HostRecord(models.Model):
     host = models.OneToOneField(Host, models.CASCADE, primary_key=True, related_name="scheduler_record")
     rpc_seqno = models.BigIntegerField(default=0)
     # By which a copy of its client's data folder is found (engine.copies). Its CPIDs, one for each change, at most 3:
-    cpids = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    cpids = ArrayField(models.CharField(max_length=32), default=list, db_default=[], blank=True)
     # The client has named all jobs that it was sent before this time. NULL: not known
     named_jobs_until = models.DateTimeField(null=True)
+    # The rpc_seqno that last came twice with jobs of two clients. NULL: never
+    repeated_seqno = models.BigIntegerField(null=True)
     last_rpc_at = models.DateTimeField(null=True)
     on_frac = models.FloatField(default=1)
     active_frac = models.FloatField(default=1)

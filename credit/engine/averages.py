@@ -52,6 +52,19 @@ class Average:
         else:
             self.avg = avg + rules.weight * (sample - avg)
 
+    def join(self, other: Average, rules: AverageRules) -> None:
+        """Takes in the samples of another average, as if each were their mean."""
+        if not other.n or other.avg is None:
+            return
+        if not self.n or self.avg is None:
+            self.n, self.avg = other.n, other.avg
+            return
+        sample = min(other.avg, rules.limit * self.avg) if self.avg else other.avg
+        even = max(0, min(rules.even_samples - self.n, other.n))
+        avg = (self.avg * self.n + sample * even) / (self.n + even)
+        self.avg = sample + (1 - rules.weight) ** (other.n - even) * (avg - sample)
+        self.n += other.n
+
 
 @dataclass(slots=True)
 class AverageWithVariance:

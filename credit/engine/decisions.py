@@ -48,7 +48,7 @@ def decide_set(
     if deployed:
         _count_validity(app, workunit, valid, invalid, now)
     granted = grant(app, workunit, claims)
-    _update_statistics(app, workunit, valid, creditnew_claims, granted)
+    _update_statistics(app, workunit, valid, creditnew_claims, granted, now)
     return Decision(granted, claims)
 
 
@@ -64,18 +64,20 @@ def decide_late(
 
     The claims are by the third system's rules, or the app's own, as in ``decide_set``.
     """
-    _count_validity(app, workunit, valid, invalid, now)
+    _count_validity(app, workunit, valid, invalid, now, is_late=True)
     claims, creditnew_claims = _claims(app, workunit, valid, now)
     granted = late_grant(canonical_credit)
-    _update_statistics(app, workunit, valid, creditnew_claims, granted)
+    _update_statistics(app, workunit, valid, creditnew_claims, granted, now)
     return Decision(granted, claims)
 
 
-def count_only_invalid(app: AppFacts, invalid: Sequence[HostVersionFacts | None]) -> None:
+def count_only_invalid(
+    app: AppFacts, workunit: WorkunitFacts, invalid: Sequence[HostVersionFacts | None], now: float
+) -> None:
     """Results found wrong, of a workunit that has no canonical result (yet)."""
     for record in invalid:
         if record is not None:
-            count_invalid(record, app.rules)
+            count_invalid(record, now, workunit.delay_bound_secs, app.rules)
 
 
 def _count_validity(
@@ -84,15 +86,19 @@ def _count_validity(
     valid: Sequence[ResultFacts],
     invalid: Sequence[HostVersionFacts | None],
     now: float,
+    *,
+    is_late: bool = False,
 ) -> None:
     rules = app.rules
     is_unreplicated = workunit.target_nresults == 1 and app.target_nresults > 1
+    if not rules.is_deployed and (is_late or len(valid) > 1):
+        is_unreplicated = False  # it was compared all the same
     for result in valid:
         if result.host_version is not None:
             count_valid(result.host_version, now, rules, is_unreplicated)
     for record in invalid:
         if record is not None:
-            count_invalid(record, rules)
+            count_invalid(record, now, workunit.delay_bound_secs, rules)
 
 
 def _claims(
@@ -116,6 +122,7 @@ def _update_statistics(
     valid: Sequence[ResultFacts],
     creditnew_claims: Sequence[Explanation],
     granted: Grant,
+    now: float,
 ) -> None:
     """Updates the statistics by results whose claims have all been made.
 
@@ -132,7 +139,7 @@ def _update_statistics(
                 version.grants.append((result.sent_at, max(0.0, claim.claimed_credit - result.partial_credit)))
             continue
         if claim.claim_rule in _FAILED_SANITY_CHECK and result.host_version is not None:
-            count_cheat(result.host_version, rules)
+            count_cheat(result.host_version, now, workunit.delay_bound_secs, rules)
         else:
             add_published_samples(app, workunit, result, claim)
         if version is not None:

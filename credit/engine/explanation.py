@@ -63,6 +63,7 @@ class GrantRule(IntEnum):
     MINIMUM = 6  # first two systems: the least of the replicas' claims
     FIXED = 7
     PARTIAL = 8  # by a trickle
+    MEAN_OF_SCALED = 9  # no claim but approximate ones: the mean of those with both factors
 
 
 CUT: Final = 64

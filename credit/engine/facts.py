@@ -95,9 +95,10 @@ class VersionFacts:
 class HostVersionFacts:
     """The statistics of a version on a host, or of a host's own programs (anonymous platform) of a processor type.
 
-    ``pfc``: PFC / fpops_est. ``et``: elapsed seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None
-    until the first job of a spell of probation is sent. ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts
-    ``jobs_day``.
+    ``pfc``: PFC / fpops_est. ``spell_pfc``: the same of the present spell of probation, if ``consecutive_valid`` is not
+    0. ``clean_pfc``: of the time off probation, and of spells that ended without another failure. ``et``: elapsed
+    seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None until the first job is sent.
+    ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts ``jobs_day``.
     """
 
     pfc: Average = field(default_factory=Average)
@@ -110,16 +111,19 @@ class HostVersionFacts:
     max_jobs_per_day: int = 0
     n_jobs_today: int = 0
     jobs_day: date | None = None
+    clean_pfc: Average = field(default_factory=Average)
+    spell_pfc: Average = field(default_factory=Average)
 
 
 @dataclass(slots=True)
 class WorkunitFacts:
-    """A workunit's size (FLOPs), its limit, and how it is replicated."""
+    """A workunit's size (FLOPs), its limit, how it is replicated, and how long its results may be out."""
 
     fpops_est: float
     fpops_bound: float
     min_quorum: int = 1
     target_nresults: int = 1
+    delay_bound_secs: float = 0.0
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from credit.engine.claims.deployed import deployed_pfc
 from credit.engine.claims.published import default_pfc
-from credit.engine.explanation import Explanation, Grant, GrantRule
+from credit.engine.explanation import ClaimRule, Explanation, Grant, GrantRule
 from credit.engine.facts import AppFacts, CreditSystem, ReplicaRule, ResultFacts, WorkunitFacts
 from credit.engine.rules import MAX_CREDIT, credit_of
 
@@ -15,8 +15,9 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
     """A workunit's credit, from the claims of all its valid results, of which there is at least one.
 
     Replicated is a workunit with a quorum above one or with several valid results. Of one that is not, the claim is
-    granted, approximate or not. Of others, claims that are approximate do not count; if all are, the default is
-    granted.
+    granted, approximate or not. Of others, claims that are approximate do not count; if all are, those with both
+    factors do, whose hosts are on probation. If there are none, the default is granted: in an app where most hosts are
+    on probation it would pay a host that picks its jobs.
     """
     if app.credit_system is CreditSystem.FIXED:
         return _at_most(app, claims[0].claimed_credit or 0.0, GrantRule.FIXED)
@@ -34,6 +35,10 @@ def grant(app: AppFacts, workunit: WorkunitFacts, claims: Sequence[Explanation])
             total += credit
             if credit < least:
                 least = credit
+    if not count and app.rules.only_clean_samples_raise:
+        scaled = [claim.claimed_credit or 0.0 for claim in claims if claim.claim_rule is ClaimRule.VERSION_AND_HOST]
+        if scaled:
+            return _at_most(app, sum(scaled) / len(scaled), GrantRule.MEAN_OF_SCALED)
     if not count:
         return _at_most(app, credit_of(default_pfc(app, workunit)), GrantRule.DEFAULT)
     if app.replica_rule is ReplicaRule.MINIMUM and app.credit_system is not CreditSystem.CREDITNEW:

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Final
 
 from credit.engine.averages import Average
-from credit.engine.facts import HostVersionFacts
+from credit.engine.facts import AppFacts, HostVersionFacts
 from credit.engine.rules import Rules
 
 
@@ -58,11 +58,9 @@ def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, to
 def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
     """A job ended without a success: a new spell, ``error_rate``, ``consecutive_valid``.
 
-    The spell does not end before the one that it is in: jobs may differ in their delay bounds. The transitioner counts
-    time-outs in SQL, as this and ``count_crash`` do.
+    The transitioner counts time-outs in SQL, as this and ``count_crash`` do.
     """
-    record.scale_probation = True
-    record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
+    _begin_spell(record, now, delay_bound_secs)
     record.error_rate = _raised(record.error_rate, rules)
     record.consecutive_valid = 0
 
@@ -86,12 +84,12 @@ def count_ending(
     return True
 
 
-def count_cheat(record: HostVersionFacts, rules: Rules) -> None:
+def count_cheat(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
     """A claim above the workunit's bound, or of numbers that no computer has: a new spell, and suspicion enough to
     replicate its jobs for a while. A worse error rate stays, but for the letter.
     """
-    record.scale_probation = True
-    record.host_scale_time = None
+    _begin_spell(record, now, delay_bound_secs)
+    record.spell_pfc = Average()
     least = record.error_rate if rules.cheats_keep_worse_error_rate else 0.0
     record.error_rate = max(rules.initial_error_rate, least)
 
@@ -99,33 +97,44 @@ def count_cheat(record: HostVersionFacts, rules: Rules) -> None:
 def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplicated: bool = False) -> None:
     """A result was found valid: ``consecutive_valid``, ``error_rate``, and the end of probation.
 
-    Deployed rules: ``max_jobs_per_day`` too, and a single result of an app whose workunits usually have more
-    (``is_unreplicated``) does not make a host trusted.
+    A single result of an app whose workunits usually have more (``is_unreplicated``) was compared with nothing, and
+    does not make a host trusted; but to the letter. Deployed rules: ``max_jobs_per_day`` too.
     """
     if rules.is_deployed:
         record.max_jobs_per_day += 1
         if is_unreplicated:
             return
-    record.consecutive_valid += 1
-    record.error_rate *= rules.error_rate_kept_when_valid
+    if not record.consecutive_valid:
+        # All others, who count failures, leave the samples since the last failure to this.
+        record.spell_pfc = Average()
+    if not (is_unreplicated and rules.trusts_compared_only):
+        record.consecutive_valid += 1
+        record.error_rate *= rules.error_rate_kept_when_valid
     since = record.host_scale_time
     if record.scale_probation and since is not None and now > since:
         record.scale_probation = False
+        record.clean_pfc.join(record.spell_pfc, rules.host_average)
+        record.spell_pfc = Average()
 
 
-def count_invalid(record: HostVersionFacts, rules: Rules) -> None:
-    """A result was found wrong: ``consecutive_valid``, ``error_rate``, and a new spell, dated by the next job sent.
+def count_invalid(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
+    """A result was found wrong: a new spell, ``consecutive_valid``, ``error_rate``.
 
     Deployed rules: ``max_jobs_per_day`` too.
     """
     if rules.counts_every_ending:
-        record.scale_probation = True
-        record.host_scale_time = None
+        _begin_spell(record, now, delay_bound_secs)
     record.consecutive_valid = 0
     record.error_rate = _raised(record.error_rate, rules)
     quota = rules.daily_result_quota
     if quota is not None and record.max_jobs_per_day > quota:
         record.max_jobs_per_day -= 1
+
+
+def _begin_spell(record: HostVersionFacts, now: float, delay_bound_secs: float) -> None:
+    """It does not end before the spell that the host is in: jobs may differ in their delay bounds."""
+    record.scale_probation = True
+    record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
 
 
 def count_crash(record: HostVersionFacts, most: int) -> None:
@@ -183,6 +192,21 @@ def is_odd(sample: float, record: HostVersionFacts | None, version: Average | No
     known += [] if version is None else [(version, rules.min_version_samples)]
     averages = [pfc.avg for pfc, threshold in known if pfc.n >= threshold and pfc.avg]
     return any(not average / factor <= sample <= average * factor for average in averages)
+
+
+def needs_confirmation(
+    app: AppFacts, sample: float, record: HostVersionFacts | None, version: Average | None, now: float
+) -> bool:
+    """Whether a single result's claim has to wait for another result, in an app that otherwise has two of each job.
+
+    It is odd, or, where probation counts, nothing shows yet what the host's claims are worth.
+    """
+    rules = app.rules
+    if is_odd(sample, record, version, rules):
+        return True
+    if record is None or not (app.host_scale_check and rules.only_clean_samples_raise):
+        return False
+    return is_on_probation(record, now) or record.clean_pfc.n < rules.min_host_samples
 
 
 def _raised(error_rate: float, rules: Rules) -> float:

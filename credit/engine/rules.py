@@ -87,6 +87,8 @@ class Rules:
     trusted_after_valid: int = 0  # deployed: consecutive valid results, in place of probation
     # "Cheat prevention": not only errors and aborts begin a spell of probation, but every ending without a valid result
     counts_every_ending: bool = True
+    # False: the letter. A host that picks its jobs fails the others, and its average is of those that it picked.
+    only_clean_samples_raise: bool = True
     # "Cross-version normalization". False: the letter. A version that is withdrawn or new has no scale, and its jobs
     # claim their whole run time.
     keeps_scales: bool = True
@@ -109,6 +111,8 @@ class Rules:
     error_rate_step: float = 0.1
     max_error_rate_for_single: float = 0.05
     # "Replicate for a while". By the letter a host is trusted until it fails, which made-up single results never do.
+    # Nor do single results lower the error rate, which were compared with nothing.
+    trusts_compared_only: bool = True
     # After so many valid results in a row the chance of a second one falls; 0, 0 and None: the letter.
     always_replicated_valid: int = 10
     min_replication_chance: float = 0.05
@@ -158,6 +162,8 @@ class Rules:
             look_again_factor=None,
             skips_runtime_outliers=False,
             counts_every_ending=False,
+            only_clean_samples_raise=False,
+            trusts_compared_only=False,
         )
 
     @classmethod
@@ -171,6 +177,7 @@ class Rules:
             caps_anonymous_scale=False,
             trusted_after_valid=10,
             counts_every_ending=False,
+            only_clean_samples_raise=False,
             extra_samples_in_mean=1,
             only_gpu_scale=0.1,
             min_sample=1e-4,

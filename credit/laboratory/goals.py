@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
@@ -35,6 +35,12 @@ FAILING_PART: Final = 0.03
 EVASION_BOUND: Final = 0.02
 PICKING_JOBS: Final = 300
 """Of the computer that picks. Its first third is left out: by then most computers have left probation."""
+_LIKE_ERRORS: Final = (Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_UPLOAD, Cheat.PICK_BY_LOSS)
+"""What the published rules treat as compute errors: measured for single results only."""
+TURNING_HOSTS: Final = 5
+SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
+_WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
+"""How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
 _PICKING: Final = {
     Cheat.CHERRY_PICK: "compute errors",
     Cheat.PICK_BY_202: "202 that nobody asked for",
@@ -99,6 +105,7 @@ def _replaced(setup: Setup, cheat: Cheat) -> Setup:
         rules=setup.rules,
         host_scale_check=setup.host_scale_check,
         nreplicas=setup.nreplicas,
+        is_adaptive=setup.is_adaptive,
         first_cheat=cheat,
     )
 
@@ -114,9 +121,9 @@ def measure_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
         _goal("device neutrality, two replicas", pairs, device_neutrality, 0.03),
         _goal("replicas' claims for one job apart", pairs, wingman_variance, None),
     ]
-    for replicas in (1, 2):
+    for way in _WAYS:
         for check in (False, True):
-            goals += _cheat_goals(rules, seeds, replicas, check)
+            goals += _cheat_goals(rules, seeds, way, check)
     return goals + _evasion_goals(rules, seeds) + _honest_goals(rules, seeds)
 
 
@@ -127,14 +134,12 @@ def _goal(
     return Goal(name, fmean(values), max(values), bound)
 
 
-def _cheat_goals(rules: Rules, seeds: Sequence[int], replicas: int, check: bool) -> list[Goal]:
+def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> list[Goal]:
     """Each cheat's gain over honest hosts, and the document's two promises about it."""
-    way = f"{'two replicas' if replicas == 2 else 'single results'}{', host_scale_check' if check else ''}"
+    setup = replace(_WAYS[way], rules=rules, host_scale_check=check)
+    way += ", host_scale_check" if check else ""
     found = {
-        cheat: [
-            _with_cheat(Setup(seed=seed, rules=rules, nreplicas=replicas, host_scale_check=check), cheat)
-            for seed in seeds
-        ]
+        cheat: [_with_cheat(replace(setup, seed=seed), cheat) for seed in seeds]
         for cheat in (Cheat.EXAGGERATE, Cheat.ONE_TIME, Cheat.CHERRY_PICK, Cheat.SLACK)
     }
     late = [abs(gain.late - 1) for gain in found[Cheat.EXAGGERATE]]
@@ -144,7 +149,7 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], replicas: int, check: bool)
         Goal(f"exaggerating tenfold, after {CHEAT_JOBS} jobs, off honest ({way})", fmean(late), max(late), 0.2),
         Goal(f"exaggerating tenfold, gain in the first {CHEAT_JOBS} jobs ({way})", fmean(early), max(early), None),
     ]
-    if replicas == 1:
+    if setup.nreplicas == 1:
         goals.append(
             Goal(f"one-time cheat: greatest grant over the default ({way})", fmean(greatest), max(greatest), 1.0)
         )
@@ -155,24 +160,18 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], replicas: int, check: bool)
     return goals
 
 
-def picking_gain(rules: Rules, seed: int, cheat: Cheat, *, nreplicas: int = 1, check: bool = True) -> float:
+def picking_gain(
+    rules: Rules, seed: int, cheat: Cheat, way: str = SINGLE, *, check: bool = True, failing_part: float = 0.0
+) -> float:
     """What a computer gains per FLOP by doing only short jobs, where the estimate does not tell which these are.
 
-    All computers are as efficient as each other: on probation an efficient one gets less, and another one more.
+    All computers are as efficient as each other: on probation an efficient one gets less, and another one more. Of
+    those that pick in turns there are several, as by chance a single one's honest jobs may be short or long.
     """
-    trial = Trial(
-        Setup(
-            seed=seed,
-            hosts=120,
-            rules=rules,
-            host_scale_check=check,
-            nreplicas=nreplicas,
-            first_cheat=cheat,
-            works=HIDDEN_WORK,
-            is_equal=True,
-        )
-    )
-    while sum(outcome.cheat is cheat for outcome in trial.outcomes) < PICKING_JOBS:
+    ncheats = TURNING_HOSTS if cheat is Cheat.PICK_IN_TURNS else 1
+    setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
+    trial = Trial(replace(setup, first_cheat=cheat, ncheats=ncheats, works=HIDDEN_WORK, is_equal=True))
+    while sum(outcome.cheat is cheat for outcome in trial.outcomes) < PICKING_JOBS * ncheats:
         trial.run(2000)
     mature = trial.outcomes[len(trial.outcomes) // 3 :]
     return credit_per_flop(mature, cheat) / credit_per_flop(mature) - 1
@@ -181,23 +180,28 @@ def picking_gain(rules: Rules, seed: int, cheat: Cheat, *, nreplicas: int = 1, c
 def _evasion_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     """What is gained by the ways to get rid of long jobs: nothing, with ``host_scale_check``."""
     goals = []
-    for replicas, way in ((1, "single results"), (2, "two replicas")):
-        gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, nreplicas=replicas, check=False) for seed in seeds]
+    for way in _WAYS:
+        gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, way, check=False) for seed in seeds]
         goals.append(Goal(f"picking jobs of hidden size: gain ({way})", fmean(gains), max(gains), None))
         for cheat, words in _PICKING.items():
-            gains = [picking_gain(rules, seed, cheat, nreplicas=replicas) for seed in seeds]
+            if way != SINGLE and cheat in _LIKE_ERRORS:
+                continue
+            gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
             name = f"picking by {words}: gain ({way}, host_scale_check)"
+            goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+        for cheat in (Cheat.CHERRY_PICK, Cheat.PICK_AND_EXAGGERATE):
+            gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
+            name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"
             goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
     return goals
 
 
-def honest_loss(rules: Rules, seed: int, failing_part: float) -> float:
+def honest_loss(rules: Rules, seed: int, failing_part: float, way: str = SINGLE) -> float:
     """What honest computers, which fail this part of their jobs, lose by ``host_scale_check``, on average."""
 
     def granted(check: bool) -> float:
-        setup = Setup(
-            seed=seed, hosts=120, rules=rules, host_scale_check=check, works=HIDDEN_WORK, failing_part=failing_part
-        )
+        setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check)
+        setup = replace(setup, works=HIDDEN_WORK, failing_part=failing_part)
         return credit_per_flop(Trial(setup).run(HONEST_JOBS)[HONEST_JOBS // 4 :])
 
     return 1 - granted(True) / granted(False)
@@ -205,9 +209,9 @@ def honest_loss(rules: Rules, seed: int, failing_part: float) -> float:
 
 def _honest_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     goals = []
-    for part, words in ((0.0, "never fail"), (FAILING_PART, f"fail {FAILING_PART:.0%} of their jobs")):
-        losses = [honest_loss(rules, seed, part) for seed in seeds]
-        goals.append(
-            Goal(f"honest computers that {words}: loss by host_scale_check", fmean(losses), max(losses), EVASION_BOUND)
-        )
+    for way in _WAYS:
+        for part, words in ((0.0, "never fail"), (FAILING_PART, f"fail {FAILING_PART:.0%} of their jobs")):
+            losses = [honest_loss(rules, seed, part, way) for seed in seeds]
+            name = f"honest computers that {words}: loss by host_scale_check ({way})"
+            goals.append(Goal(name, fmean(losses), max(losses), EVASION_BOUND))
     return goals

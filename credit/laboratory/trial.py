@@ -17,7 +17,7 @@ from credit.engine.decisions import decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.grants import due
 from credit.engine.normalisation import normalise
-from credit.engine.probation import count_ending, count_invalid, count_sent
+from credit.engine.probation import count_ending, count_invalid, count_sent, needs_confirmation, replication_chance
 from credit.engine.rules import Rules, credit_of
 from credit.laboratory.population import (
     BOUND_FACTOR,
@@ -47,8 +47,9 @@ class Setup:
 
     ``hosts``: computers, each of a volunteer of its own. ``jobs_per_host_day``: how quickly the stream flows.
     ``pass_jobs``: workunits of a validator pass. ``cheats``: which part of the computers cheats, and how; with
-    ``first_cheat`` the very first computer does, and no other. ``works``: FLOPs of jobs over those estimated.
+    ``first_cheat`` the very first computers do, and no others. ``works``: FLOPs of jobs over those estimated.
     ``failing_part``: which part of their jobs honest computers fail. ``is_equal``: all are as efficient.
+    ``is_adaptive``: single results of trusted computers are accepted. ``ncheats``: so many have the first cheat.
     """
 
     seed: int = 1
@@ -63,6 +64,8 @@ class Setup:
     works: Sequence[float] = (1.0,)
     failing_part: float = 0.0
     is_equal: bool = False
+    is_adaptive: bool = False
+    ncheats: int = 1
     jobs_per_host_day: float = 5.0
     pass_jobs: int = 20
 
@@ -95,7 +98,8 @@ class Trial:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.rng = Random(setup.seed)
-        self.app = AppFacts(1, setup.rules, host_scale_check=setup.host_scale_check, target_nresults=setup.nreplicas)
+        self.app = AppFacts(1, setup.rules, host_scale_check=setup.host_scale_check)
+        self.app.target_nresults = 2 if setup.is_adaptive else setup.nreplicas
         platforms = sorted({kind.platform for kind in setup.kinds})
         self.versions = [
             VersionFacts(
@@ -118,7 +122,7 @@ class Trial:
     def _computer(self, number: int) -> Computer:
         setup = self.setup
         made = make_computer(self.rng, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
-        if setup.first_cheat is not Cheat.NONE and number == 0:
+        if setup.first_cheat is not Cheat.NONE and number < setup.ncheats:
             made.cheat, made.is_anonymous = setup.first_cheat, False
         made.failing_part = setup.failing_part
         if setup.is_equal:
@@ -142,21 +146,33 @@ class Trial:
 
     def _decide(self) -> None:
         setup, app = self.setup, self.app
-        job = make_job(self.rng, self.computers, setup.kinds, setup.nreplicas, USUAL_FPOPS, setup.works)
-        workunit = WorkunitFacts(job.fpops_est, job.fpops_est * BOUND_FACTOR, setup.nreplicas, setup.nreplicas)
+        nreplicas = 2 if setup.is_adaptive else setup.nreplicas
+        job = make_job(self.rng, self.computers, setup.kinds, nreplicas, USUAL_FPOPS, setup.works)
+        least = nreplicas
         valid: list[tuple[Report, ResultFacts]] = []
         for report in job.reports:
             facts = self._facts(report)
             record = facts.host_version
             assert record is not None
+            if setup.is_adaptive and not valid:
+                replicate = self.rng.random() < replication_chance(record, setup.rules)
+                least = 2 if replicate else 1
             count_ending(record, report.ending, self.now, DELAY_BOUND_SECS, MOST_JOBS_PER_DAY, setup.rules)
             if report.has_failed:
                 continue
             if report.is_right:
                 valid.append((report, facts))
+                if setup.is_adaptive and least == 1:
+                    sample = facts.elapsed_secs * facts.peak_flops / job.fpops_est
+                    version = None if facts.version is None else facts.version.pfc
+                    if not needs_confirmation(app, sample, record, version, self.now):
+                        break
+                    least = 2
             else:
-                count_invalid(record, setup.rules)
-        if len(valid) < setup.nreplicas:
+                count_invalid(record, self.now, DELAY_BOUND_SECS, setup.rules)
+        bound = job.fpops_est * BOUND_FACTOR
+        workunit = WorkunitFacts(job.fpops_est, bound, least, least, DELAY_BOUND_SECS)
+        if len(valid) < least:
             return  # others will do it; what they would get is no different from other jobs
         default = app.min_avg_pfc or 1.0
         decision = decide_set(app, workunit, [facts for _, facts in valid], [], self.now)

@@ -12,6 +12,8 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="appversion",
             name="is_counted",
-            field=models.BooleanField(default=False, editable=False, verbose_name="counts for the app's least average"),
+            field=models.BooleanField(
+                db_default=False, default=False, editable=False, verbose_name="counts for the app's least average"
+            ),
         ),
     ]

@@ -3,6 +3,7 @@
 import datetime
 import django.db.models.deletion
 from django.conf import settings
+from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models
 
 
@@ -55,7 +56,8 @@ class Migration(migrations.Migration):
             name="ninstances",
             field=models.FloatField(blank=True, null=True, verbose_name="processors of its type that it uses"),
         ),
-        migrations.AddConstraint(
+        # 0022 checks the rows that are there, without keeping others from the table.
+        AddConstraintNotValid(
             model_name="hostcredit",
             constraint=models.CheckConstraint(
                 condition=models.Q(
@@ -65,7 +67,7 @@ class Migration(migrations.Migration):
                 name="hostcredit_cpus_credited_until_range",
             ),
         ),
-        migrations.AddConstraint(
+        AddConstraintNotValid(
             model_name="hostcredit",
             constraint=models.CheckConstraint(
                 condition=models.Q(
@@ -75,7 +77,7 @@ class Migration(migrations.Migration):
                 name="hostcredit_gpus_credited_until_range",
             ),
         ),
-        migrations.AddConstraint(
+        AddConstraintNotValid(
             model_name="result",
             constraint=models.CheckConstraint(
                 condition=models.Q(("ninstances__gte", 0), ("ninstances__lte", 65535)), name="result_ninstances_range"

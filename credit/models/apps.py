@@ -287,7 +287,9 @@ class AppVersion(models.Model):
     pfc_avg = models.FloatField("average of PFC / estimate", null=True, blank=True, editable=False)
     pfc_scale = models.FloatField("factor", null=True, blank=True, editable=False)
     # It goes on counting after it is withdrawn, until there are others to count (engine.normalisation).
-    is_counted = models.BooleanField("counts for the app's least average", default=False, editable=False)
+    is_counted = models.BooleanField(
+        "counts for the app's least average", default=False, db_default=False, editable=False
+    )
     # The grants of its results: credit as in volunteers' totals, and the number of results
     total_credit = models.FloatField("credit granted in all", default=0, editable=False)
     ngranted = models.BigIntegerField("results granted", default=0, editable=False)

@@ -40,6 +40,12 @@ class HostAppVersion(models.Model):
 
     pfc_n = models.BigIntegerField(default=0)
     pfc_avg = models.FloatField("average of PFC / estimate", null=True)
+    # of the time off probation, and of spells of probation without another failure
+    clean_pfc_n = models.BigIntegerField(default=0, db_default=0)
+    clean_pfc_avg = models.FloatField(null=True)
+    # of the present spell, if consecutive_valid is not 0
+    spell_pfc_n = models.BigIntegerField(default=0, db_default=0)
+    spell_pfc_avg = models.FloatField(null=True)
     et_n = models.BigIntegerField(default=0)
     et_avg = models.FloatField("average of elapsed secs / FLOPs estimated", null=True)
     et_var = models.FloatField(null=True)
@@ -73,6 +79,16 @@ class HostAppVersion(models.Model):
             ),
             *(within("hostappversion", name, 0, high) for name, high in _HIGHEST.items()),
             has_samples("hostappversion", "pfc", "et", "turnaround"),
+            CheckConstraint(
+                condition=Q(clean_pfc_avg__isnull=True)
+                | Q(clean_pfc_n__gt=0, clean_pfc_avg__gte=0, clean_pfc_avg__lt=1e300),
+                name="hostappversion_clean_pfc_range",
+            ),
+            CheckConstraint(
+                condition=Q(spell_pfc_avg__isnull=True)
+                | Q(spell_pfc_n__gt=0, spell_pfc_avg__gte=0, spell_pfc_avg__lt=1e300),
+                name="hostappversion_spell_pfc_range",
+            ),
             one_of("hostappversion", "processor_type", ProcessorType),
         ]
         indexes = [

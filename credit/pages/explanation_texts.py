@@ -72,6 +72,10 @@ GRANT_SENTENCES: Final = {
     ),
     GrantRule.MINIMUM: "All valid results get the smallest of their claims.",
     GrantRule.FIXED: "Every valid result of this app gets a fixed amount.",
+    GrantRule.MEAN_OF_SCALED: (
+        "All claims are approximate, so all valid results get the mean of those that have both factors: of the version "
+        "and of the computer."
+    ),
     GrantRule.PARTIAL: "Credit for a part of a long job, granted while it runs.",
 }
 
@@ -158,7 +162,10 @@ def _scale_steps(claim: Explanation) -> list[Step]:
     elif claim.is_approximate and rule < ClaimRule.PEAK_FLOPS and not claim.on_probation:
         steps.append(Step("Approximate", None, "The numbers are too uncertain to affect the credit of others."))
     if claim.on_probation:
-        sentence = "The computer has yet to show that it does not pick its jobs. Until then its factor is at most 1."
+        sentence = (
+            "The computer has yet to show that it does not pick its jobs. Until then its factor is above 1 only as far "
+            "as its jobs from times without failures show."
+        )
         steps.append(Step("On probation", None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
         steps.append(Step("Claim (FLOPs)", claim.claimed_pfc, "The result of the steps above."))

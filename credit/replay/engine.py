@@ -145,7 +145,7 @@ class Replay:
             credit = decision.grant.credit
             self._compare_claims(valid_results, decision)
         else:
-            count_only_invalid(app, invalid)
+            count_only_invalid(app, _workunit(event), invalid, max(result.received_at for result in event.results))
         self.comparison.credit("credit of a workunit", credit, event.credit)
         for result, host in zip(event.results, copies, strict=True):
             self._write(host)
@@ -161,7 +161,7 @@ class Replay:
                 decision = decide_late(app, _workunit(event), [facts], [], canonical, result.received_at)
                 self._compare_claims([result], decision)
             elif result.state_after == ValidateState.INVALID:
-                count_only_invalid(app, [host.record if host else None])
+                count_only_invalid(app, _workunit(event), [host.record if host else None], result.received_at)
             self._write(host)
             self._grant(result, canonical if result.state_after == ValidateState.VALID else 0.0)
 

@@ -58,8 +58,16 @@ def record_facts(record: HostAppVersion) -> HostVersionFacts:
         host_scale_time=record.host_scale_at.timestamp() if record.host_scale_at else None,
         error_rate=record.error_rate,
         consecutive_valid=record.consecutive_valid,
+        clean_pfc=Average(record.clean_pfc_n, record.clean_pfc_avg),
+        spell_pfc=Average(record.spell_pfc_n, record.spell_pfc_avg),
     )
 
 
 def workunit_facts(workunit: Workunit) -> WorkunitFacts:
-    return WorkunitFacts(workunit.fpops_est, workunit.fpops_bound, workunit.min_quorum, workunit.target_nresults)
+    return WorkunitFacts(
+        workunit.fpops_est,
+        workunit.fpops_bound,
+        workunit.min_quorum,
+        workunit.target_nresults,
+        workunit.delay_bound_secs,
+    )

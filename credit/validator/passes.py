@@ -26,7 +26,7 @@ from credit.engine.decisions import Decision, count_only_invalid, decide_late, d
 from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
 from credit.engine.grants import due
-from credit.engine.probation import is_odd
+from credit.engine.probation import needs_confirmation
 from credit.engine.quorum import Verdict
 from credit.engine.states import Outcome, ValidateState
 from credit.models import MAX_RESULTS_PER_WORKUNIT, App, AppVersion, Result, VersionAverage, Workunit
@@ -253,7 +253,6 @@ class _Pass:
 
     def look_again(self, workunits: Workunits, results: Results, verdicts: list[Verdict | None]) -> None:
         """Leaves out single results that another has to confirm."""
-        rules = self.app_facts.rules
         single = (workunits.min_quorum == 1) & (workunits.canonical_id == 0)
         for number in np.flatnonzero(single).tolist():
             begin, verdict = self.begins[number], verdicts[number]
@@ -263,7 +262,7 @@ class _Pass:
             sample = pfc / float(workunits.fpops_est[number])
             version = self.versions.get(int(results.version_id[begin]))
             record = self.records[int(self.places[begin])]
-            if is_odd(sample, record, None if version is None else version.pfc, rules):
+            if needs_confirmation(self.app_facts, sample, record, None if version is None else version.pfc, self.now):
                 self.odd.append(int(workunits.id[number]))
                 verdicts[number] = None
 
@@ -315,13 +314,14 @@ class _Pass:
             workunits.target_nresults,
             workunits.canonical_id,
             workunits.canonical_credit,
+            workunits.delay_bound_secs,
         )
         rows = zip(numbers, *(column[numbers.start : numbers.stop].tolist() for column in columns), strict=True)
-        for number, est, bound, quorum, target, decided, canonical_credit in rows:
+        for number, est, bound, quorum, target, decided, canonical_credit, delay_bound_secs in rows:
             verdict = verdicts[number]
             if verdict is None:
                 continue
-            workunit = WorkunitFacts(est, bound, quorum, target)
+            workunit = WorkunitFacts(est, bound, quorum, target, delay_bound_secs)
             begin = self.begins[number]
             ids.append(number)
             if decided:
@@ -349,7 +349,7 @@ class _Pass:
         valid = [begin + n for n, state in enumerate(states) if state == _VALID]
         invalid = [facts[begin + n].host_version for n, state in enumerate(states) if state == _INVALID]
         if not valid:
-            count_only_invalid(self.app_facts, invalid)
+            count_only_invalid(self.app_facts, workunit, invalid, self.now)
             for n, state in enumerate(states):
                 if state != _INIT:
                     changes.add(begin + n, state)

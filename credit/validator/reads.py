@@ -28,6 +28,7 @@ class Workunits:
     target_nresults: Column
     canonical_id: Column
     canonical_credit: Column
+    delay_bound_secs: Column
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class Accounts:
 def lock_workunits(app_id: int, limit: int, now_us: int) -> Workunits:
     """The first workunits that wait and that no other pass has locked."""
     return Workunits(
-        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8")
+        *_decoded(sql.LOCK_WORKUNITS.run(app_id, limit, now_us), "int8 float8 float8 int2 int2 int8 float8 int8")
     )
 
 
@@ -95,6 +96,7 @@ def read_results(workunit_ids: Column) -> Results:
 
 _RECORD_TYPES: Final = (
     "int8 int8 int8 float8 int8 float8 float8 float8 int8 float8 float8 float8 bool timestamptz float8 int8 int8"
+    " int8 float8 int8 float8"
 )
 
 
@@ -137,7 +139,7 @@ def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
     """The (host, version) records, from the columns of ``lock_records`` after the first two."""
     return [
         HostVersionFacts(
-            Average(pfc_n, None if pfc_avg != pfc_avg else pfc_avg),
+            _average(pfc_n, pfc_avg),
             AverageWithVariance(et_n, None if et_avg != et_avg else et_avg, None if et_var != et_var else et_var, et_q),
             AverageWithVariance(
                 out_n, None if out_avg != out_avg else out_avg, None if out_var != out_var else out_var, out_q
@@ -147,6 +149,8 @@ def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
             error_rate,
             consecutive_valid,
             max_jobs_per_day,
+            clean_pfc=_average(clean_n, clean_avg),
+            spell_pfc=_average(spell_n, spell_avg),
         )
         for (
             pfc_n,
@@ -164,8 +168,16 @@ def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
             error_rate,
             consecutive_valid,
             max_jobs_per_day,
+            clean_n,
+            clean_avg,
+            spell_n,
+            spell_avg,
         ) in zip(*(column.tolist() for column in columns), strict=True)
     ]
+
+
+def _average(n: int, avg: float) -> Average:
+    return Average(n, None if avg != avg else avg)
 
 
 def result_facts(

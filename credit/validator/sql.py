@@ -21,12 +21,14 @@ _TYPE_NUMBER: Final = f"array_position(ARRAY{list(PROCESSOR_TYPES)}::varchar[], 
 # equality the planner may walk through all workunits by their primary key instead of the index of those that wait.
 LOCK_WORKUNITS: Final = Statement(
     """WITH batch AS (
-  SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit
+  SELECT id, fpops_est, fpops_bound, min_quorum, target_nresults, canonical_result_id, canonical_credit,
+         delay_bound_secs
     FROM credit_workunit
    WHERE app_id >= $1 AND app_id <= $1 AND need_validate AND (validate_after IS NULL OR validate_after <= $3)
    ORDER BY app_id, id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
 SELECT array_agg(id), array_agg(fpops_est), array_agg(fpops_bound), array_agg(min_quorum), array_agg(target_nresults),
-       array_agg(coalesce(canonical_result_id, 0)), array_agg(coalesce(canonical_credit, 'NaN'))
+       array_agg(coalesce(canonical_result_id, 0)), array_agg(coalesce(canonical_credit, 'NaN')),
+       array_agg(delay_bound_secs::int8)
   FROM batch""",
     "int8 int8 timestamptz",
 )
@@ -65,7 +67,9 @@ SELECT array_agg(place), array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc
        array_agg(et_n), array_agg(coalesce(et_avg, 'NaN')), array_agg(coalesce(et_var, 'NaN')), array_agg(et_q),
        array_agg(turnaround_n), array_agg(coalesce(turnaround_avg, 'NaN')), array_agg(coalesce(turnaround_var, 'NaN')),
        array_agg(turnaround_q), array_agg(scale_probation), array_agg(coalesce(host_scale_at, '-infinity')),
-       array_agg(error_rate), array_agg(consecutive_valid::int8), array_agg(max_jobs_per_day::int8)
+       array_agg(error_rate), array_agg(consecutive_valid::int8), array_agg(max_jobs_per_day::int8),
+       array_agg(clean_pfc_n), array_agg(coalesce(clean_pfc_avg, 'NaN')),
+       array_agg(spell_pfc_n), array_agg(coalesce(spell_pfc_avg, 'NaN'))
   FROM (SELECT h.*, w.place FROM credit_hostappversion h JOIN wanted w ON w.id = h.id
          ORDER BY h.id FOR NO KEY UPDATE OF h) locked""",
     "int8[] int8[] int2[] int8",
@@ -117,13 +121,16 @@ UPDATE_RECORDS: Final = Statement(
    SET pfc_n = n.pfc_n, pfc_avg = n.pfc_avg, et_n = n.et_n, et_avg = n.et_avg, et_var = n.et_var, et_q = n.et_q,
        turnaround_n = n.turnaround_n, turnaround_avg = n.turnaround_avg, turnaround_var = n.turnaround_var,
        turnaround_q = n.turnaround_q, scale_probation = n.scale_probation, host_scale_at = n.host_scale_at,
-       error_rate = n.error_rate, consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day
-  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+       error_rate = n.error_rate, consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day,
+       clean_pfc_n = n.clean_pfc_n, clean_pfc_avg = n.clean_pfc_avg,
+       spell_pfc_n = n.spell_pfc_n, spell_pfc_avg = n.spell_pfc_avg
+  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
        n(id, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,
-         scale_probation, host_scale_at, error_rate, consecutive_valid, max_jobs_per_day)
+         scale_probation, host_scale_at, error_rate, consecutive_valid, max_jobs_per_day, clean_pfc_n, clean_pfc_avg,
+         spell_pfc_n, spell_pfc_avg)
  WHERE h.id = n.id""",
     "int8[] int8[] float8[] int8[] float8[] float8[] float8[] int8[]"
-    " float8[] float8[] float8[] bool[] timestamptz[] float8[] int8[] int8[]",
+    " float8[] float8[] float8[] bool[] timestamptz[] float8[] int8[] int8[] int8[] float8[] int8[] float8[]",
 )
 _ACCOUNTS: Final = """UPDATE credit_{0}credit c
    SET total_credit = n.total, expavg_credit = n.expavg, expavg_at = n.expavg_at

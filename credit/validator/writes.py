@@ -59,6 +59,10 @@ def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -
         [r.error_rate for r in records],
         [r.consecutive_valid for r in records],
         [r.max_jobs_per_day for r in records],
+        [r.clean_pfc.n for r in records],
+        [r.clean_pfc.avg for r in records],
+        [r.spell_pfc.n for r in records],
+        [r.spell_pfc.avg for r in records],
     )
 
 

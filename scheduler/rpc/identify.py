@@ -70,6 +70,7 @@ def _is_copy(request: SchedulerRequest, account: store.Account, host: store.Know
         request.host.host_cpid,
         host.rpc_seqno,
         host.cpids,
+        host.repeated_seqno,
         knows_other_jobs=reports.knows_other_jobs(account, host, request),
     )
 
@@ -85,7 +86,8 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
     with transaction.atomic():
         if unknown.is_copy:
             copy = HostDescription(None, host.host_cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
-            found, created = new_host(unknown.user_id, copy, now), True
+            unused = _given_before(unknown.user_id, copy, request.hostid)
+            found, created = unused or new_host(unknown.user_id, copy, now), unused is None
             _move_reported(request, found.pk, now)
         else:
             merged = _merged_into(unknown.user_id, request.hostid)
@@ -98,6 +100,26 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
                 raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
     log.info("computer attached" if created else "computer recognised", host=found.pk, user=unknown.user_id)
     return found.pk
+
+
+def _given_before(user_id: int, copy: HostDescription, original_id: int) -> Host | None:
+    """The record that this copy was given with a reply that was lost: no client has used it yet.
+
+    Locks the account, so that a request that comes twice at once makes one record.
+    """
+    User.objects.select_for_update(no_key=True).filter(pk=user_id).first()
+    same = Host.objects.filter(
+        owner_id=user_id,
+        host_cpid=copy.host_cpid,
+        domain_name=copy.domain_name,
+        os_name=copy.os_name,
+        p_vendor=copy.p_vendor,
+        p_model=copy.p_model,
+        merged_into=None,
+        pk__gt=original_id,
+    )
+    # With its first request the record gets a CPID.
+    return same.filter(scheduler_record__rpc_seqno=0, scheduler_record__cpids=[]).order_by("pk").last()
 
 
 def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from credit.engine import probation
 from credit.engine.probation import Ending
 from credit.engine.states import Outcome, ServerState
-from scheduler.engine import outputs, versions
+from scheduler.engine import copies, outputs, versions
 from scheduler.engine.facts import AppFacts, Computer, Records
 from scheduler.engine.request import ReportedResult, SchedulerRequest
 from scheduler.rpc.store import Account, KnownHost, KnownResult
@@ -193,6 +193,14 @@ def knows_other_jobs(account: Account, host: KnownHost, request: SchedulerReques
     return dropped or any(
         known is not None and known.host_id == host.id and known.outcome in _REPORTED for known in here
     )
+
+
+def repeated_seqno(account: Account, host: KnownHost, request: SchedulerRequest) -> int | None:
+    """The new `KnownHost.repeated_seqno`."""
+    if request.rpc_seqno != host.rpc_seqno:
+        return host.repeated_seqno
+    others = knows_other_jobs(account, host, request)
+    return copies.repeated(request.rpc_seqno, host.rpc_seqno, host.repeated_seqno, knows_other_jobs=others)
 
 
 def named_until(account: Account, host: KnownHost, request: SchedulerRequest, now: dt.datetime) -> float:

@@ -56,7 +56,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
                  SELECT i.id FROM credit_result i WHERE i.name = ANY (q.names)))),
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
-       array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until),
+       array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until), s.repeated_seqno,
        h.xmin::text, q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
@@ -239,6 +239,7 @@ _RECORD: Final = {
     "rpc_seqno": "bigint",
     "cpids": "text[]",
     "named_jobs_until": "timestamptz",
+    "repeated_seqno": "bigint",
     "last_rpc_at": "timestamptz",
     "on_frac": "float8",
     "active_frac": "float8",
@@ -317,11 +318,11 @@ _PARTS: Final = {
     "added": """
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
          error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
-         turnaround_n, turnaround_avg, turnaround_var, turnaround_q)
+         turnaround_n, turnaround_avg, turnaround_var, turnaround_q, clean_pfc_n, clean_pfc_avg)
   SELECT n.host_id, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
          n.error_rate, n.consecutive_valid, n.max_jobs_per_day, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0),
          o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
-         coalesce(o.turnaround_q, 0)
+         coalesce(o.turnaround_q, 0), coalesce(o.clean_pfc_n, 0), o.clean_pfc_avg
     FROM {given}
     LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",

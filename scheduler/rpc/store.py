@@ -36,7 +36,7 @@ class Credit:
 class KnownHost:
     """The computer's record; ``rpc_seqno`` None: it never asked the scheduler. ``version``: of its row.
 
-    ``cpids`` and ``named_jobs_until`` are those of `scheduler.models.HostRecord`; 0.0: not known.
+    ``cpids``, ``named_jobs_until`` and ``repeated_seqno`` are those of `scheduler.models.HostRecord`; 0.0: not known.
     """
 
     id: int
@@ -48,6 +48,7 @@ class KnownHost:
     version: str
     cpids: list[str]
     named_jobs_until: float
+    repeated_seqno: int | None
 
 
 @dataclass(slots=True)
@@ -171,6 +172,7 @@ class ReadRow(NamedTuple):
     jobs_of_day: str | None
     cpids: str | None
     named_jobs_until: float | None
+    repeated_seqno: int | None
     host_version: str | None
     number: int
 
@@ -187,6 +189,7 @@ class ReadRow(NamedTuple):
             self.host_version or "",
             orjson.loads(self.cpids or "[]"),
             self.named_jobs_until or 0.0,
+            self.repeated_seqno,
         )
 
 

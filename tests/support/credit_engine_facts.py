@@ -39,8 +39,10 @@ def version(n: int = 0, avg: float | None = None, scale: float | None = None, **
 
 
 def record(n: int = 0, avg: float | None = None, **fields: Any) -> HostVersionFacts:
-    """A host's record; off probation unless a field says otherwise."""
+    """A host's record; off probation unless a field says otherwise, and then all its samples are clean."""
     fields.setdefault("scale_probation", False)
+    if not fields["scale_probation"]:
+        fields.setdefault("clean_pfc", Average(n, avg))
     return HostVersionFacts(Average(n, avg), AverageWithVariance(), AverageWithVariance(), **fields)
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
+from credit.engine.averages import Average
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.probation import is_on_probation
-from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, credit_of, pfc_of
+from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, Rules, credit_of, pfc_of
 
 _LAST_WITHOUT_SAMPLE: Final = ClaimRule.ZERO_ELAPSED
 _VERSION_AND_HOST: Final = ClaimRule.VERSION_AND_HOST
@@ -111,13 +112,18 @@ def _normalised(
     version_n, version_avg = version.pfc.n, version.pfc.avg
     pfc = raw
     host_scale = None
+    is_proven = True
     if host_n >= rules.min_host_samples and version_n >= rules.min_version_samples and host_avg and version_avg:
-        host_scale = version_avg / host_avg
+        if app.host_scale_check and rules.only_clean_samples_raise:
+            host_scale, is_proven, used = _proven_scale(record, version_avg, on_probation, rules)
+            host_n, host_avg = used.n, used.avg
+        else:
+            host_scale = version_avg / host_avg
+            # The pseudocode would drop the factor; then failing now and then would pay a host that exaggerates.
+            if on_probation and host_scale > 1.0:
+                host_scale = 1.0
         if host_scale > rules.max_host_scale:
             host_scale = rules.max_host_scale
-        # The pseudocode would drop the factor; then failing now and then would pay a host that exaggerates.
-        if on_probation and host_scale > 1.0:
-            host_scale = 1.0
     version_scale = version.pfc_scale
     if version_scale is not None:
         pfc *= version_scale
@@ -131,7 +137,7 @@ def _normalised(
         raw,
         pfc,
         pfc * CREDIT_PER_DAY / GFLOP_DAY,
-        on_probation or rule is not _VERSION_AND_HOST,
+        on_probation or not is_proven or rule is not _VERSION_AND_HOST,
         version_scale,
         host_scale,
         on_probation,
@@ -141,6 +147,24 @@ def _normalised(
         host_avg,
         app.min_avg_pfc,
     )
+
+
+def _proven_scale(
+    record: HostVersionFacts, version_avg: float, on_probation: bool, rules: Rules
+) -> tuple[float, bool, Average]:
+    """The host's factor where probation counts, whether enough clean samples are known for it, and its average.
+
+    Only clean samples raise the factor above 1. On probation all samples may lower it, or a host that exaggerates and
+    fails on purpose would keep its factor.
+    """
+    whole, clean = record.pfc, record.clean_pfc
+    assert whole.avg  # checked by the caller
+    is_proven = clean.n >= rules.min_host_samples and bool(clean.avg)
+    proven = version_avg / clean.avg if is_proven and clean.avg else 1.0
+    scale = version_avg / whole.avg
+    if is_proven and (proven <= scale or not on_probation):
+        return proven, True, clean
+    return min(proven, scale), is_proven, whole
 
 
 def _anonymous(
@@ -153,15 +177,16 @@ def _anonymous(
 ) -> Explanation:
     """A host's own program: there is no version, so the app's least average is used instead."""
     rules = app.rules
-    least, host_avg = app.min_avg_pfc, record.pfc.avg
-    if least is None or record.pfc.n < rules.min_host_samples or not host_avg or on_probation:
+    used = record.clean_pfc if app.host_scale_check and rules.only_clean_samples_raise else record.pfc
+    least, host_avg = app.min_avg_pfc, used.avg
+    if least is None or used.n < rules.min_host_samples or not host_avg or on_probation:
         return default_claim(ClaimRule.ANONYMOUS_DEFAULT, app, workunit, result, raw, on_probation)
     host_scale = least / host_avg
     if rules.caps_anonymous_scale and host_scale > rules.max_host_scale:
         host_scale = rules.max_host_scale
     pfc = raw * host_scale
     claim = Explanation(ClaimRule.ANONYMOUS_NORMALISED, raw, pfc, credit_of(pfc), False, None, host_scale, on_probation)
-    claim.host_pfc_n = record.pfc.n
+    claim.host_pfc_n = used.n
     claim.host_pfc_avg = host_avg
     claim.min_avg_pfc = least
     return claim
@@ -197,5 +222,7 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
         result.version.samples.append(sample)
     average = app.rules.host_average
     record.pfc.add(sample, average)
+    if app.rules.only_clean_samples_raise:
+        (record.spell_pfc if record.scale_probation else record.clean_pfc).add(sample, average)
     record.et.add(elapsed / est, average)
     record.turnaround.add(result.received_at - result.sent_at, average)

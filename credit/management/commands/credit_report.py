@@ -37,8 +37,8 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps([{**asdict(goal), "is_met": goal.is_met} for goal in goals], indent=1))
             return
-        self.stdout.write(f"{'goal':<74} {'mean':>8} {'worst':>8} {'bound':>7}")
+        self.stdout.write(f"{'goal':<100} {'mean':>8} {'worst':>8} {'bound':>7}")
         for goal in goals:
             bound = "" if goal.bound is None else f"{goal.bound:.2f}"
             verdict = "" if goal.is_met is None else "  met" if goal.is_met else "  MISSED"
-            self.stdout.write(f"{goal.name:<74} {goal.measured:8.4f} {goal.worst:8.4f} {bound:>7}{verdict}")
+            self.stdout.write(f"{goal.name:<100} {goal.measured:8.4f} {goal.worst:8.4f} {bound:>7}{verdict}")

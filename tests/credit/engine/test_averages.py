@@ -147,3 +147,26 @@ def test_huge_samples_raise_a_settled_average_little(avg: float, samples: list[f
     # each sample at most ten times the average, with weight 0.01: at most × 1.09
     assert average.avg is not None
     assert average.avg <= avg * 1.09 ** len(samples) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("before", [0, 4, 10, 30])
+@pytest.mark.parametrize("count", [1, 4, 8, 200])
+def test_an_average_joins_another_as_if_each_sample_were_its_mean(before: int, count: int) -> None:
+    rules = AverageRules(10, 0.01, 10)
+    one_by_one, at_once = Average(), Average()
+    for _ in range(before):
+        one_by_one.add(2.0, rules)
+        at_once.add(2.0, rules)
+    for _ in range(count):
+        one_by_one.add(3.0, rules)
+    at_once.join(Average(count, 3.0), rules)
+    assert (at_once.n, at_once.avg) == (one_by_one.n, about(one_by_one.avg or 0.0))
+
+
+def test_an_average_joins_nothing_and_caps_what_it_joins() -> None:
+    rules, average = AverageRules(10, 0.01, 10), Average(5, 1.0)
+    average.join(Average(), rules)
+    assert average == Average(5, 1.0)
+    average.join(Average(5, 100.0), rules)
+    # At most ten times: (5 × 1 + 5 × 10) / 10
+    assert average == Average(10, 5.5)

@@ -13,6 +13,7 @@ import pytest
 
 from credit.engine.facts import AppFacts, HostVersionFacts, VersionFacts
 from credit.engine.probation import count_error, count_sent, is_on_probation
+from credit.engine.rules import Rules
 from tests.support.credit_engine_facts import (
     CREDIT_OF_EST,
     DAY,
@@ -134,11 +135,12 @@ def test_a_steady_honest_host_leaves_probation_within_two_delay_bounds_and_gets_
     assert credits[-1] == pytest.approx(1)
 
 
-def test_one_error_puts_an_honest_host_back_on_probation_for_a_delay_bound() -> None:
-    facts, host, ran = app(min_avg_pfc=1.0, host_scale_check=True), record(10, 0.5), settled()
+@pytest.mark.parametrize(("rules", "during"), [(Rules.letter(), 0.5), (Rules.published(), 1.0)])
+def test_an_honest_host_keeps_its_factor_after_an_error_but_to_the_letter(rules: Rules, during: float) -> None:
+    facts, host, ran = app(rules, min_avg_pfc=1.0, host_scale_check=True), record(10, 0.5), settled()
     assert credit(facts, host, ran, EST / 2) == pytest.approx(1)
     count_error(host, NOW, WEEK, facts.rules)
-    assert credit(facts, host, ran, EST / 2, NOW + WEEK - 1) == pytest.approx(0.5)
+    assert credit(facts, host, ran, EST / 2, NOW + WEEK - 1) == pytest.approx(during)
     assert credit(facts, host, ran, EST / 2, NOW + WEEK + 1) == pytest.approx(1)
 
 

@@ -6,6 +6,7 @@ from math import nan
 
 import pytest
 
+from credit.engine.averages import Average
 from credit.engine.decisions import count_only_invalid, decide_late, decide_set
 from credit.engine.explanation import ClaimRule, GrantRule, grant_rule_of
 from credit.engine.facts import ResultFacts
@@ -108,15 +109,30 @@ def test_wrong_results_are_counted_and_claim_nothing() -> None:
     decision = decide_set(app(), workunit(), [normal(1000.0)], [wrong, None], NOW)
     assert len(decision.claims) == 1
     assert (wrong.consecutive_valid, wrong.error_rate, wrong.pfc.n) == (0, about(0.2), 0)
-    count_only_invalid(app(), [wrong, None])
+    count_only_invalid(app(), workunit(), [wrong, None], NOW)
     assert wrong.error_rate == about(0.3)
 
 
 def test_validity_is_counted_before_claims() -> None:
     # Its probation is over by this very result, so it has its factor already.
-    host = record(1000, 1.0, scale_probation=True, host_scale_time=NOW - 1)
+    host = record(
+        1000, 1.0, scale_probation=True, host_scale_time=NOW - 1, consecutive_valid=9, spell_pfc=Average(10, 1.0)
+    )
     [claim] = decide(app(host_scale_check=True), result(host, version(1000, 3.0, 1.0))).claims
     assert (claim.host_scale, claim.is_approximate) == (3.0, False)
+
+
+@pytest.mark.parametrize(("rules", "credit"), [(Rules.published(), 0.2), (Rules.letter(), 1.1)])
+def test_claims_of_hosts_on_probation_count_if_there_are_no_others(rules: Rules, credit: float) -> None:
+    """A job that is shorter than its estimate tells: the default would pay those who pick such jobs.
+
+    The app's average is 1.1, the job's sample 0.2.
+    """
+    facts, ran = app(rules, host_scale_check=True, min_avg_pfc=1.1), version(1000, 1.1, 1.0)
+    results = [result(record(1000, 1.1, scale_probation=True), ran, 200.0) for _ in range(2)]
+    decision = decide_set(facts, workunit(min_quorum=2), results, [], NOW)
+    assert all(claim.is_approximate for claim in decision.claims)
+    assert decision.grant.credit == pytest.approx(credit * CREDIT_OF_EST)
 
 
 def test_deployed_rules_count_a_first_set_after_its_claims_and_a_late_result_before() -> None:

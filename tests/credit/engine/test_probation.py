@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from credit.engine.averages import Average
-from credit.engine.facts import HostVersionFacts
+from credit.engine.facts import AppFacts, HostVersionFacts
 from credit.engine.probation import (
     Ending,
     count_cheat,
@@ -27,6 +27,7 @@ from credit.engine.probation import (
     is_on_probation,
     jobs_left_today,
     most_jobs_per_day,
+    needs_confirmation,
     replication_chance,
 )
 from credit.engine.rules import Rules
@@ -92,9 +93,9 @@ def test_to_the_letter_only_errors_and_aborts_begin_one(ending: Ending, rules: R
 
 def test_an_invalid_result_begins_a_spell_but_to_the_letter() -> None:
     record, by_letter = HostVersionFacts(**SETTLED), HostVersionFacts(**SETTLED)
-    count_invalid(record, RULES)
-    count_invalid(by_letter, Rules.letter())
-    assert (record.scale_probation, record.host_scale_time) == (True, None)
+    count_invalid(record, NOW, WEEK, RULES)
+    count_invalid(by_letter, NOW, WEEK, Rules.letter())
+    assert (record.scale_probation, record.host_scale_time) == (True, NOW + WEEK)
     assert (by_letter.scale_probation, by_letter.host_scale_time) == (False, NOW - DAY)
 
 
@@ -126,13 +127,61 @@ def test_whatever_happens_there_is_no_factor_for_a_delay_bound_after_a_failure(
         assert 0 <= record.error_rate <= 1
 
 
-def test_after_a_cheat_the_next_job_sent_dates_the_spell() -> None:
+def test_a_cheat_begins_a_spell() -> None:
     record = HostVersionFacts(scale_probation=False, host_scale_time=NOW - DAY, error_rate=0.0)
-    count_cheat(record, RULES)
-    count_valid(record, NOW + DAY, RULES)
-    assert record.scale_probation
-    count_sent(record, NOW + 2 * DAY, WEEK, MONDAY)
-    assert record.host_scale_time == NOW + 2 * DAY + WEEK
+    count_cheat(record, NOW, WEEK, RULES)
+    assert (record.scale_probation, record.host_scale_time) == (True, NOW + WEEK)
+
+
+@pytest.mark.parametrize("count", [count_error, count_cheat, count_invalid])
+@pytest.mark.parametrize("rules", [RULES, LETTER])
+def test_nothing_that_counts_against_a_host_shortens_its_spell(count: Any, rules: Rules) -> None:
+    record = HostVersionFacts(host_scale_time=NOW + 2 * WEEK)
+    count(record, NOW, WEEK, rules)
+    count_sent(record, NOW + 1, WEEK, MONDAY)
+    assert record.host_scale_time == NOW + 2 * WEEK
+
+
+def test_single_results_bring_no_trust_but_to_the_letter() -> None:
+    """Nothing was compared: a host that makes up its outputs would lower its chance of a second result with each."""
+    for rules, expected in ((RULES, (50, 0.02)), (LETTER, (51, pytest.approx(0.019)))):
+        record = HostVersionFacts(error_rate=0.02, consecutive_valid=50)
+        count_valid(record, NOW, rules, is_unreplicated=True)
+        assert (record.consecutive_valid, record.error_rate) == expected
+
+
+# --- which samples raise a host's factor -------------------------------------------------------------
+def settled_record(*, clean: float) -> HostVersionFacts:
+    return HostVersionFacts(Average(50, clean), clean_pfc=Average(20, clean), **SETTLED)
+
+
+def test_the_samples_of_a_spell_that_ends_well_become_clean_ones() -> None:
+    record = HostVersionFacts(host_scale_time=NOW, consecutive_valid=3, spell_pfc=Average(3, 2.0))
+    count_valid(record, NOW + 1, RULES)
+    assert (record.clean_pfc, record.spell_pfc) == (Average(3, 2.0), Average())
+
+
+def test_those_before_another_failure_do_not() -> None:
+    record = HostVersionFacts(host_scale_time=NOW, consecutive_valid=3, spell_pfc=Average(3, 2.0))
+    # The scheduler and the transitioner, which count failures, know nothing of samples.
+    record.consecutive_valid = 0
+    count_valid(record, NOW + 1, RULES)
+    assert (record.clean_pfc, record.spell_pfc) == (Average(), Average())
+
+
+def test_a_single_result_of_a_host_on_probation_has_to_be_confirmed_where_probation_counts() -> None:
+    facts = AppFacts(1, RULES, host_scale_check=True)
+    record = settled_record(clean=2.0)
+    assert not needs_confirmation(facts, 2.0, record, None, NOW)
+    count_error(record, NOW, WEEK, RULES)
+    assert needs_confirmation(facts, 2.0, record, None, NOW)
+    assert not needs_confirmation(AppFacts(1, RULES), 2.0, record, None, NOW)
+    assert not needs_confirmation(AppFacts(1, LETTER, host_scale_check=True), 2.0, record, None, NOW)
+
+
+def test_so_has_one_of_a_host_of_which_too_little_is_known() -> None:
+    record = HostVersionFacts(Average(50, 2.0), clean_pfc=Average(9, 2.0), **SETTLED)
+    assert needs_confirmation(AppFacts(1, RULES, host_scale_check=True), 2.0, record, None, NOW)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +192,7 @@ def test_an_absurd_claim_never_improves_an_error_rate_but_by_the_letter(
     rules: Rules, before: float, after: float
 ) -> None:
     record = HostVersionFacts(error_rate=before)
-    count_cheat(record, rules)
+    count_cheat(record, NOW, WEEK, rules)
     assert record.error_rate == after
 
 
@@ -156,7 +205,7 @@ def test_the_error_rate_starts_at_a_tenth_and_falls_by_a_twentieth_when_valid() 
 
 def test_the_error_rate_rises_by_a_tenth_up_to_one() -> None:
     record = HostVersionFacts()
-    count_invalid(record, RULES)
+    count_invalid(record, NOW, WEEK, RULES)
     assert record.error_rate == pytest.approx(0.2)
     for _ in range(20):
         count_error(record, NOW, WEEK, RULES)
@@ -200,7 +249,7 @@ def test_a_trusted_host_that_begins_to_make_up_outputs_is_found() -> None:
             # Nothing else contradicts it: it counts as valid.
             count_valid(record, NOW, RULES)
             made_up += 1
-        count_invalid(record, RULES)
+        count_invalid(record, NOW, WEEK, RULES)
         assert replication_chance(record, RULES) == 1
         found_after.append(made_up)
     # The mean of 400 draws of mean 20 and deviation 19.5: within 4 standard errors.
@@ -263,14 +312,14 @@ def test_jobs_of_the_day_start_anew_at_midnight() -> None:
 def test_validity_does_not_move_the_published_quota() -> None:
     record = HostVersionFacts(max_jobs_per_day=600)
     count_valid(record, NOW, RULES)
-    count_invalid(record, RULES)
+    count_invalid(record, NOW, WEEK, RULES)
     assert record.max_jobs_per_day == 600
 
 
 @pytest.mark.parametrize(("quota", "expected"), [(499, 499), (500, 500), (501, 500)])
 def test_deployed_an_invalid_result_takes_one_above_the_quota(quota: int, expected: int) -> None:
     record = HostVersionFacts(max_jobs_per_day=quota, consecutive_valid=7)
-    count_invalid(record, Rules.deployed())
+    count_invalid(record, NOW, WEEK, Rules.deployed())
     assert (record.max_jobs_per_day, record.consecutive_valid) == (expected, 0)
 
 

@@ -15,7 +15,15 @@ from credit.laboratory.figures import (
     host_spread,
     wingman_variance,
 )
-from credit.laboratory.goals import CHEAT_JOBS, EVASION_BOUND, honest_loss, picking_gain, settled
+from credit.laboratory.goals import (
+    ADAPTIVE,
+    CHEAT_JOBS,
+    EVASION_BOUND,
+    PAIRS,
+    honest_loss,
+    picking_gain,
+    settled,
+)
 from credit.laboratory.population import Cheat
 from credit.laboratory.trial import Outcome, Setup, Trial
 
@@ -93,16 +101,33 @@ def test_to_the_letter_all_ways_but_errors_pay(cheat: Cheat) -> None:
     assert picking_gain(Rules.letter(), 7, cheat) > 3
 
 
-def test_replicas_take_the_gain_from_those_who_exaggerate_their_short_jobs() -> None:
-    # A single result gets it: nothing tells its claim from an honest one's. The report says so.
+@pytest.mark.parametrize("way", [ADAPTIVE, PAIRS])
+def test_replicas_take_the_gain_from_those_who_exaggerate_their_short_jobs(way: str) -> None:
+    assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, way) <= EVASION_BOUND
+
+
+def test_single_results_do_not() -> None:
+    # Nothing tells its claim from an honest one's. The report says so.
     assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE) > 4
-    assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, nreplicas=2) <= EVASION_BOUND
+
+
+def test_jobs_that_were_picked_before_raise_no_factor_later() -> None:
+    letter = replace(Rules.published(), only_clean_samples_raise=False)
+    assert picking_gain(letter, 7, Cheat.PICK_IN_TURNS) > 0.3
+    # Its honest jobs may by chance be a little shorter than others': there are few of them.
+    assert picking_gain(Rules.published(), 7, Cheat.PICK_IN_TURNS) < 0.15
+
+
+def test_picking_pays_hardly_more_where_most_computers_are_on_probation() -> None:
+    by_default = replace(Rules.published(), only_clean_samples_raise=False)
+    assert picking_gain(by_default, 7, Cheat.CHERRY_PICK, PAIRS, failing_part=0.03) > 2
+    assert picking_gain(Rules.published(), 7, Cheat.CHERRY_PICK, PAIRS, failing_part=0.03) <= EVASION_BOUND
 
 
 def test_honest_computers_lose_nothing_by_the_check_unless_they_fail() -> None:
     assert honest_loss(Rules.published(), 7, 0.0) == pytest.approx(0, abs=1e-3)
-    # The efficient ones lose their factor above 1 while they are on probation.
-    assert 0 < honest_loss(Rules.published(), 7, 0.03) < 0.06
+    # To the letter efficient ones lose their factor above 1 while they are on probation.
+    assert honest_loss(Rules.published(), 7, 0.03) <= EVASION_BOUND < honest_loss(Rules.letter(), 7, 0.03)
 
 
 def test_without_normalisation_the_laboratory_sees_that_devices_differ() -> None:

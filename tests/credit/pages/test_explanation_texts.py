@@ -271,7 +271,7 @@ def test_stored_rule_numbers_never_change() -> None:
         "FIXED_PER_JOB": 30,
         "FIXED_PER_FLOP": 31,
     }
-    assert [rule.value for rule in GrantRule] == list(range(1, 9))
+    assert [rule.value for rule in GrantRule] == list(range(1, 10))
 
 
 def test_the_explanations_fields_are_columns_of_the_result() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.engine.copies import is_copy, seen
+from scheduler.engine.copies import is_copy, repeated, seen
 
 X, Y, Z = "x" * 32, "y" * 32, "z" * 32
 
@@ -20,7 +20,7 @@ X, Y, Z = "x" * 32, "y" * 32, "z" * 32
         (6, X, [X], True, False),  # set up anew
         (4, X, [X], False, True),
         (5, X, [X], False, False),  # sent twice
-        (5, X, [X], True, True),
+        (5, X, [X], True, False),  # sent twice, the second time after a crash
         (5, Y, [X], False, True),
         (5, Y, [], False, False),  # it was just given its number
         (5, "", [X], False, False),
@@ -78,3 +78,17 @@ def test_two_clients_with_cpids_of_their_own_are_told_apart_in_any_order(turns: 
         else:
             known, cpids = seqnos[cpid], seen(cpids, cpid)
     assert ncopies == 1
+
+
+@pytest.mark.parametrize(("seqno", "expected"), [(5, False), (6, True), (7, True), (8, False)])
+def test_other_jobs_tell_a_copy_when_a_number_comes_twice_for_the_second_time_soon(seqno: int, expected: bool) -> None:
+    assert is_copy(seqno, X, seqno, [X], 5, knows_other_jobs=True) is expected
+    assert not is_copy(seqno, X, seqno, [X], 5, knows_other_jobs=False)
+
+
+def test_a_number_is_noted_that_comes_twice_with_other_jobs_or_soon_after_such_a_one() -> None:
+    assert repeated(5, 5, None, knows_other_jobs=True) == 5
+    assert repeated(5, 5, None, knows_other_jobs=False) is None
+    assert repeated(6, 5, None, knows_other_jobs=True) is None
+    assert repeated(7, 7, 5, knows_other_jobs=False) == 7
+    assert repeated(8, 8, 5, knows_other_jobs=False) == 5

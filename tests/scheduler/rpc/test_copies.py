@@ -94,26 +94,78 @@ def test_the_client_that_was_there_first_keeps_its_number(original: Computer) ->
     assert copy.hostid != number
 
 
-def test_a_copy_in_step_is_found_by_jobs_that_it_does_not_know(app: App, original: Computer) -> None:
+def test_a_copy_in_step_is_found_when_it_does_not_know_a_second_job(app: App, original: Computer) -> None:
     copy, number = copy_of(original), original.hostid
+    for minute in (4, 6):
+        assert copy.hostid == number
+        add_jobs(app, 1)
+        original.ask(1e5, now=at(minute))
+        original.ask(now=at(minute + 0.5))
+        # One of its requests was lost, so it is in step; but it has never heard of the new job.
+        copy.seqno = original.seqno - 1
+        copy.ask(now=at(minute + 1))
+    assert copy.hostid != number
+    original.ask(now=at(8))
+    assert (original.hostid, len(original.jobs)) == (number, 3)
+
+
+def test_a_copy_in_step_is_found_when_it_has_a_second_job_that_the_other_reported(app: App, original: Computer) -> None:
     add_jobs(app, 1)
     original.ask(1e5, now=at(4))
     original.ask(now=at(5))
-    # One of its requests was lost, so it is in step; but it has never heard of the second job.
-    copy.seqno += 1
-    copy.ask(now=at(5.5))
+    copy, number, jobs = copy_of(original), original.hostid, list(original.jobs)
+    for job, minute in zip(jobs, (6, 7), strict=True):
+        assert copy.hostid == number
+        original.jobs.remove(job)
+        original.ask(results=result_xml(job), now=at(minute))
+        reply = copy.ask(now=at(minute + 0.5))
     assert copy.hostid != number
-    original.ask(now=at(6))
-    assert (original.hostid, len(original.jobs)) == (number, 2)
+    # The jobs are not its own any more.
+    assert sorted(names(reply, "result_abort")) == sorted(jobs)
 
 
-def test_a_copy_in_step_is_found_by_a_job_that_the_other_has_reported(original: Computer) -> None:
-    copy, number, [job] = copy_of(original), original.hostid, original.jobs
+def crashed(computer: Computer) -> Computer:
+    """The client after a crash: as it was when it last wrote its state, before its next request."""
+    return copy_of(computer)
+
+
+def test_a_client_that_lost_a_count_in_a_crash_stays_one(app: App, original: Computer) -> None:
+    number, [job] = original.hostid, original.jobs
+    before = crashed(original)
     original.ask(results=result_xml(job), now=at(4))
-    reply = copy.ask(now=at(4.5))
-    assert copy.hostid != number
-    # The job is not its own any more.
-    assert names(reply, "result_abort") == [job]
+    # It still has the job that it has reported, and sends the same number again.
+    before.ask(now=at(5))
+    for minute in (6, 7, 8):
+        before.ask(now=at(minute))
+    # Another crash, later.
+    add_jobs(app, 1)
+    before.ask(1e5, now=at(9))
+    before.ask(now=at(10))
+    again, [job] = crashed(before), before.jobs[-1:]
+    before.ask(results=result_xml(job), now=at(11))
+    again.ask(now=at(12))
+    again.ask(now=at(13))
+    assert (again.hostid, Host.objects.count()) == (number, 1)
+
+
+def test_a_copy_whose_reply_is_lost_gets_the_same_record_again(original: Computer) -> None:
+    copy, number, [job] = copy_of(original), original.hostid, original.jobs
+    for minute in range(4, 9):
+        original.ask(now=at(minute))
+    for minute in (9, 10, 11):
+        # It has not read the reply before, but has counted the request.
+        again = copy_of(copy)
+        again.ask(results=result_xml(job, final_elapsed_time=60), now=at(minute))
+        copy.seqno += 1
+    assert Host.objects.count() == 2
+    assert again.hostid == Result.objects.get(name=job).host_id != number
+    again.ask(now=at(12))
+    # Now that it has used its record, another copy gets one of its own.
+    third = copy_of(original)
+    third.seqno = 1
+    third.ask(now=at(13))
+    assert Host.objects.count() == 3
+    assert third.hostid not in (number, again.hostid)
 
 
 def test_jobs_that_a_copy_reports_count_once_for_it(app: App, original: Computer, alice: User) -> None:

@@ -147,15 +147,15 @@ def test_a_time_out_begins_a_new_spell(computer: Computer) -> None:
     assert record.max_jobs_per_day == 397
 
 
-def test_a_wrong_output_begins_a_spell_that_the_next_job_dates(app: App, computer: Computer, bob: User) -> None:
+def test_a_wrong_output_begins_a_spell_that_later_jobs_do_not_move(app: App, computer: Computer, bob: User) -> None:
     mine = Result.objects.get(name=computer.jobs[0])
     Result.objects.filter(pk=mine.pk).update(**SUCCESS, output_digest=b"w" * 16)
     computer.jobs.remove(mine.name)
     replicas(mine, computer_of(bob))
     assert run_pass(app.pk, LATER).ninvalid == 1
     record = HostAppVersion.objects.get(host=computer.hostid)
-    assert (record.scale_probation, record.host_scale_at, record.consecutive_valid) == (True, None, 0)
-    make_result(make_workunit(app, delay_bound_secs=86_400))
+    assert (record.scale_probation, record.host_scale_at, record.consecutive_valid) == (True, LATER + DAY, 0)
+    make_result(make_workunit(app, delay_bound_secs=2 * 86_400))
     computer.ask(0, 1, now=LATER)
     record.refresh_from_db()
     assert record.host_scale_at == LATER + DAY

@@ -123,10 +123,10 @@ def test_above_the_bound_the_default_is_claimed(min_avg_pfc: float | None, defau
 
 def test_a_claim_above_the_bound_moves_no_average_and_brings_suspicion() -> None:
     host, ran = record(MANY, 2.0, error_rate=0.01, host_scale_time=NOW - DAY), version(MANY, 3.0, 0.5)
-    decide(app(), result(host, ran, 1e9))
+    decide(app(), result(host, ran, 1e9), job=workunit(delay_bound_secs=DAY))
     assert (host.pfc, ran.samples) == (Average(MANY, 2.0), [])
     assert (host.et.n, host.turnaround.n) == (0, 0)
-    assert (host.scale_probation, host.host_scale_time, host.error_rate) == (True, None, 0.1)
+    assert (host.scale_probation, host.host_scale_time, host.error_rate) == (True, NOW + DAY, 0.1)
 
 
 def test_exactly_the_bound_is_believed() -> None:
@@ -184,11 +184,52 @@ def test_on_probation_the_hosts_factor_is_at_most_one(host_avg: float, host_scal
     assert (claim.host_scale, claim.on_probation, claim.is_approximate) == (host_scale, True, True)
 
 
-def test_until_the_host_scale_time_the_factor_is_at_most_one() -> None:
-    facts, ran = app(host_scale_check=True), version(MANY, 3.0, 0.5)
-    [before] = decide(facts, result(record(MANY, 1.0, host_scale_time=NOW + 1), ran)).claims
+@pytest.mark.parametrize("rules", [Rules.letter(), Rules.published()])
+def test_until_the_host_scale_time_the_factor_is_at_most_one(rules: Rules) -> None:
+    facts, ran = app(rules, host_scale_check=True), version(MANY, 3.0, 0.5)
+    unknown = {"clean_pfc": Average()}
+    [before] = decide(facts, result(record(MANY, 1.0, host_scale_time=NOW + 1, **unknown), ran)).claims
     [at] = decide(facts, result(record(MANY, 1.0, host_scale_time=NOW), ran)).claims
     assert (before.host_scale, at.host_scale) == (1.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("clean", "whole", "on_probation", "scale", "used"),
+    [
+        # An honest host of an average of 2, where the version's is 3, keeps its factor though it failed.
+        (2.0, 2.0, True, 1.5, Average(20, 2.0)),
+        # One that failed its long jobs has no more than its clean samples bear out, then and later.
+        (3.0, 1.0, True, 1.0, Average(20, 3.0)),
+        (3.0, 1.0, False, 1.0, Average(20, 3.0)),
+        # One that exaggerates since it is on probation.
+        (3.0, 6.0, True, 0.5, Average(40, 6.0)),
+    ],
+)
+def test_only_clean_samples_raise_the_factor(
+    clean: float, whole: float, on_probation: bool, scale: float, used: Average
+) -> None:
+    host = record(40, whole, scale_probation=on_probation, clean_pfc=Average(20, clean))
+    [claim] = decide(app(host_scale_check=True), result(host, version(MANY, 3.0, 0.5))).claims
+    assert (claim.host_scale, claim.is_approximate) == (scale, on_probation)
+    assert Average(claim.host_pfc_n or 0, claim.host_pfc_avg) == used
+
+
+@pytest.mark.parametrize(("average", "scale"), [(1.0, 1.0), (6.0, 0.5)])
+def test_without_enough_clean_samples_the_factor_is_at_most_one_and_the_claim_approximate(
+    average: float, scale: float
+) -> None:
+    host = record(MANY, average, clean_pfc=Average(9, average))
+    [claim] = decide(app(host_scale_check=True), result(host, version(MANY, 3.0, 0.5))).claims
+    assert (claim.host_scale, claim.is_approximate, claim.on_probation) == (scale, True, False)
+
+
+def test_samples_are_kept_apart_while_a_host_is_on_probation() -> None:
+    host = record(scale_probation=True)
+    decide(app(), result(host, version(), 2000.0))
+    assert (host.pfc, host.spell_pfc, host.clean_pfc) == (Average(1, 2.0), Average(1, 2.0), Average())
+    host = record()
+    decide(app(), result(host, version(), 2000.0))
+    assert (host.pfc, host.spell_pfc, host.clean_pfc) == (Average(1, 2.0), Average(), Average(1, 2.0))
 
 
 def test_probation_does_not_matter_where_it_is_off() -> None:
@@ -210,8 +251,9 @@ def test_an_impossible_run_time_claims_the_default(elapsed: float, peak: float) 
 @pytest.mark.parametrize(("elapsed", "peak"), [(nan, PEAK), (inf, PEAK), (-1.0, PEAK), (1000.0, 0.0), (1e304, PEAK)])
 def test_impossible_numbers_count_as_a_failed_sanity_check(elapsed: float, peak: float) -> None:
     host = record(MANY, 2.0, error_rate=0.01, host_scale_time=NOW - DAY)
-    decide(app(), result(host, version(MANY, 3.0, 0.5), elapsed, peak_flops=peak))
-    assert (host.scale_probation, host.host_scale_time, host.error_rate) == (True, None, 0.1)
+    job = workunit(delay_bound_secs=DAY)
+    decide(app(), result(host, version(MANY, 3.0, 0.5), elapsed, peak_flops=peak), job=job)
+    assert (host.scale_probation, host.host_scale_time, host.error_rate) == (True, NOW + DAY, 0.1)
 
 
 @pytest.mark.parametrize("peak", [nan, inf, 0.0, -1.0, -inf])
