@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 from credit.engine.rules import Rules
 from credit.laboratory.figures import (
@@ -37,6 +37,10 @@ PICKING_JOBS: Final = 300
 """Of the computer that picks. Its first third is left out: by then most computers have left probation."""
 _LIKE_ERRORS: Final = (Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_UPLOAD, Cheat.PICK_BY_LOSS)
 """What the published rules treat as compute errors: measured for single results only."""
+EVASIONS: Final = (Cheat.CHERRY_PICK, *_LIKE_ERRORS, Cheat.PICK_BY_OUTPUT)
+"""The ways to get rid of long jobs, which are measured together."""
+EVASIONS_BUT_LIKE_ERRORS: Final = (Cheat.CHERRY_PICK, Cheat.PICK_BY_OUTPUT)
+_APART: Final = ((Cheat.PICK_IN_TURNS,), (Cheat.PICK_AND_EXAGGERATE,))
 TURNING_HOSTS: Final = 5
 SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
 _WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
@@ -106,7 +110,7 @@ def _replaced(setup: Setup, cheat: Cheat) -> Setup:
         host_scale_check=setup.host_scale_check,
         nreplicas=setup.nreplicas,
         is_adaptive=setup.is_adaptive,
-        first_cheat=cheat,
+        first_cheats=(cheat,),
     )
 
 
@@ -160,21 +164,34 @@ def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> l
     return goals
 
 
-def picking_gain(
-    rules: Rules, seed: int, cheat: Cheat, way: str = SINGLE, *, check: bool = True, failing_part: float = 0.0
-) -> float:
-    """What a computer gains per FLOP by doing only short jobs, where the estimate does not tell which these are.
+def picking_gains(
+    rules: Rules,
+    seed: int,
+    cheats: Sequence[Cheat],
+    way: str = SINGLE,
+    *,
+    check: bool = True,
+    failing_part: float = 0.0,
+) -> dict[Cheat, float]:
+    """What computers gain per FLOP by doing only short jobs, where the estimate does not tell which these are.
 
-    All computers are as efficient as each other: on probation an efficient one gets less, and another one more. Of
-    those that pick in turns there are several, as by chance a single one's honest jobs may be short or long.
+    One computer for each of these cheats, in one population. All computers are as efficient as each other: on probation
+    an efficient one gets less, and another one more. Of those that pick in turns there are several, as by chance a
+    single one's honest jobs may be short or long.
     """
-    ncheats = TURNING_HOSTS if cheat is Cheat.PICK_IN_TURNS else 1
+    first = [cheat for cheat in cheats for _ in range(TURNING_HOSTS if cheat is Cheat.PICK_IN_TURNS else 1)]
     setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
-    trial = Trial(replace(setup, first_cheat=cheat, ncheats=ncheats, works=HIDDEN_WORK, is_equal=True))
-    while sum(outcome.cheat is cheat for outcome in trial.outcomes) < PICKING_JOBS * ncheats:
-        trial.run(2000)
+    trial = Trial(replace(setup, first_cheats=first, works=HIDDEN_WORK, is_equal=True))
+    done: Counter[Cheat] = Counter()
+    while any(done[cheat] < PICKING_JOBS * first.count(cheat) for cheat in cheats):
+        done.update(outcome.cheat for outcome in trial.run(2000))
     mature = trial.outcomes[len(trial.outcomes) // 3 :]
-    return credit_per_flop(mature, cheat) / credit_per_flop(mature) - 1
+    return {cheat: credit_per_flop(mature, cheat) / credit_per_flop(mature) - 1 for cheat in cheats}
+
+
+def picking_gain(rules: Rules, seed: int, cheat: Cheat, way: str = SINGLE, **setup: Any) -> float:
+    """The gain of a single cheat; see ``picking_gains``."""
+    return picking_gains(rules, seed, [cheat], way, **setup)[cheat]
 
 
 def _evasion_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
@@ -183,12 +200,15 @@ def _evasion_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     for way in _WAYS:
         gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, way, check=False) for seed in seeds]
         goals.append(Goal(f"picking jobs of hidden size: gain ({way})", fmean(gains), max(gains), None))
-        for cheat, words in _PICKING.items():
-            if way != SINGLE and cheat in _LIKE_ERRORS:
-                continue
-            gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
-            name = f"picking by {words}: gain ({way}, host_scale_check)"
-            goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+        together = [
+            [picking_gains(rules, seed, cheats, way) for seed in seeds]
+            for cheats in (EVASIONS if way == SINGLE else EVASIONS_BUT_LIKE_ERRORS, *_APART)
+        ]
+        for runs in together:
+            for cheat in runs[0]:
+                gains = [run[cheat] for run in runs]
+                name = f"picking by {_PICKING[cheat]}: gain ({way}, host_scale_check)"
+                goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
         for cheat in (Cheat.CHERRY_PICK, Cheat.PICK_AND_EXAGGERATE):
             gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
             name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"

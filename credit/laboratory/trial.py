@@ -47,9 +47,9 @@ class Setup:
 
     ``hosts``: computers, each of a volunteer of its own. ``jobs_per_host_day``: how quickly the stream flows.
     ``pass_jobs``: workunits of a validator pass. ``cheats``: which part of the computers cheats, and how; with
-    ``first_cheat`` the very first computers do, and no others. ``works``: FLOPs of jobs over those estimated.
+    ``first_cheats`` the very first computers do, and no others. ``works``: FLOPs of jobs over those estimated.
     ``failing_part``: which part of their jobs honest computers fail. ``is_equal``: all are as efficient.
-    ``is_adaptive``: single results of trusted computers are accepted. ``ncheats``: so many have the first cheat.
+    ``is_adaptive``: single results of trusted computers are accepted.
     """
 
     seed: int = 1
@@ -60,12 +60,11 @@ class Setup:
     nreplicas: int = 1
     anonymous_part: float = 0.0
     cheats: Cheats = field(default_factory=dict)
-    first_cheat: Cheat = Cheat.NONE
+    first_cheats: Sequence[Cheat] = ()
     works: Sequence[float] = (1.0,)
     failing_part: float = 0.0
     is_equal: bool = False
     is_adaptive: bool = False
-    ncheats: int = 1
     jobs_per_host_day: float = 5.0
     pass_jobs: int = 20
 
@@ -122,8 +121,8 @@ class Trial:
     def _computer(self, number: int) -> Computer:
         setup = self.setup
         made = make_computer(self.rng, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
-        if setup.first_cheat is not Cheat.NONE and number < setup.ncheats:
-            made.cheat, made.is_anonymous = setup.first_cheat, False
+        if number < len(setup.first_cheats):
+            made.cheat, made.is_anonymous = setup.first_cheats[number], False
         made.failing_part = setup.failing_part
         if setup.is_equal:
             made.efficiency = 1.0

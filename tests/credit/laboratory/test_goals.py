@@ -19,9 +19,11 @@ from credit.laboratory.goals import (
     ADAPTIVE,
     CHEAT_JOBS,
     EVASION_BOUND,
+    EVASIONS,
     PAIRS,
     honest_loss,
     picking_gain,
+    picking_gains,
     settled,
 )
 from credit.laboratory.population import Cheat
@@ -55,7 +57,7 @@ def test_replicas_of_a_job_claim_nearly_the_same() -> None:
 
 
 def gain_of(cheat: Cheat, **setup: object) -> Gain:
-    trial = Trial(replace(Setup(seed=7, hosts=20, first_cheat=cheat), **setup))  # type: ignore[arg-type]  # any field
+    trial = Trial(replace(Setup(seed=7, hosts=20, first_cheats=[cheat]), **setup))  # type: ignore[arg-type]  # any field
     while sum(outcome.cheat is cheat for outcome in trial.outcomes) < CHEAT_JOBS + 300:
         trial.run(2000)
     # Honest hosts' first jobs, before anything is known of anybody, are no measure.
@@ -83,22 +85,19 @@ def test_next_to_nothing_on_nine_of_ten_jobs_is_the_gap_that_is_left() -> None:
 
 
 # --- picking jobs of which the estimate does not tell the size ---------------------------------------
-EVASIONS = [Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_UPLOAD, Cheat.PICK_BY_LOSS, Cheat.PICK_BY_OUTPUT]
-
-
 def test_picking_short_jobs_pays_without_the_check() -> None:
     # Half of the jobs take 0.2, half 2 times the estimate: a factor of 1.1 / 0.2 = 5.5.
     assert picking_gain(Rules.published(), 7, Cheat.CHERRY_PICK, check=False) == pytest.approx(4.5, abs=0.2)
 
 
-@pytest.mark.parametrize("cheat", [Cheat.CHERRY_PICK, *EVASIONS])
-def test_with_the_check_no_way_to_get_rid_of_long_jobs_pays(cheat: Cheat) -> None:
-    assert picking_gain(Rules.published(), 7, cheat) <= EVASION_BOUND
+def test_with_the_check_no_way_to_get_rid_of_long_jobs_pays() -> None:
+    gains = picking_gains(Rules.published(), 7, EVASIONS)
+    assert {cheat: gain for cheat, gain in gains.items() if gain > EVASION_BOUND} == {}
 
 
-@pytest.mark.parametrize("cheat", [Cheat.PICK_BY_202, Cheat.PICK_BY_OUTPUT])
-def test_to_the_letter_all_ways_but_errors_pay(cheat: Cheat) -> None:
-    assert picking_gain(Rules.letter(), 7, cheat) > 3
+def test_to_the_letter_all_ways_but_errors_pay() -> None:
+    gains = picking_gains(Rules.letter(), 7, EVASIONS)
+    assert {cheat for cheat, gain in gains.items() if gain > 3} == {*EVASIONS} - {Cheat.CHERRY_PICK}
 
 
 @pytest.mark.parametrize("way", [ADAPTIVE, PAIRS])
