@@ -8,12 +8,14 @@ upload goes on where it stopped. The writer holds a lock on it; a second upload 
 A whole file with the right MD5 goes into the default storage and never changes again. Its row says that it is here,
 and the client is told so, only when it is on the storage's disk, whole.
 
-Locks, in this order: the incoming file (never waited for), the workunit's row, the upload's row. The incoming file stays
-locked under its name until its row is complete: if it were moved away, the next upload would lock another file of the
-same name. With that lock, and for a moment with one on the workunit's row, the receiver checks that the file is still
-needed. From then on the file deleter leaves the workunit alone until the file's lock is free, so it sees whatever was
-stored. The upload's row is locked while the file goes into the storage. So two of them never do that at once, even if
-the file system's locks are of no use, and what a complete row names is never replaced.
+Locks, in this order: the incoming file (never waited for), the workunit's row, the upload's row.
+
+* The incoming file stays locked under its name until its row is complete. If it were moved away, the next upload would
+  lock another file of the same name.
+* With that lock, and for a moment with one on the workunit's row, the receiver checks that the file is still needed.
+  From then on the file deleter leaves the workunit alone until the file's lock is free, so it sees whatever was stored.
+* The upload's row is locked while the file goes into the storage. So two of them never do that at once, even if the
+  file system's locks are of no use, and what a complete row names is never replaced.
 """
 
 from __future__ import annotations

@@ -170,6 +170,13 @@ def test_units_start_programs_and_commands_that_there_are(unit: Path) -> None:
             assert list(ROOT.glob(f"*/management/commands/{arguments[1]}.py"))
 
 
+def test_the_nightly_timer_checks_ledger_and_files() -> None:
+    started = (ROOT / "deploy" / "cobblestone-check.service").read_text()
+    files = re.findall(r"^Wants=(\S+)$", started, re.M)
+    units = "".join([started, *[(ROOT / "deploy" / name).read_text() for name in files]])
+    assert re.findall(r"^ExecStart=.* manage.py (\w+)$", units, re.M) == ["check_ledger", "check_files"]
+
+
 @pytest.mark.parametrize(
     ("address", "nbytes"),
     [

@@ -23,7 +23,7 @@ from tests.support.upload_requests import asked_of, make_task, post, size_query,
 pytestmark = pytest.mark.django_db
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# The last part that is copied at a time is longer than what is left of it: a short write, and no further one that fails.
+# What is left ends within the last part that is copied at a time: a short write, and no further one that fails.
 CONTENT = os.urandom(64 * 1024 + 40_000)
 LEFT = 64 * 1024 + PAGE
 FULL = "1 The disk of this project is full. Your client will try again."
