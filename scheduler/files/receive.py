@@ -159,6 +159,7 @@ class _IncomingFile:
         if place.upload is not None and place.upload.is_complete:
             if (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
                 raise UploadError(REFUSED, "Another file has been uploaded under this name.")
+            tidy(asked.name)
             return False
         self._file = file = _open(self._path)
         _lock(self._path, file)
@@ -240,13 +241,19 @@ def discard(name: str) -> bool:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             default_storage.delete(_stored_path(name))
-            _link_path(path).unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
+            tidy(name)
     except FileNotFoundError:
         default_storage.delete(_stored_path(name))
     except BlockingIOError:
         return False
     return True
+
+
+def tidy(name: str) -> None:
+    """Remove the incoming file of a complete upload, which a server leaves that dies just then."""
+    path = _path(name)
+    _link_path(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
 
 
 def _path(name: str) -> Path:
@@ -308,7 +315,7 @@ def _note_start(place: _Place, asked: FileUpload, file: FileIO) -> Upload | None
             return None
         upload = Upload.objects.select_for_update().filter(name=asked.name).first()
         if upload is not None and upload.is_complete:
-            _path(asked.name).unlink(missing_ok=True)  # made just now, by us
+            tidy(asked.name)  # made just now, by us
             raise UploadError(TRY_AGAIN, _JUST_COMPLETED)
         if upload is None:
             upload = Upload.objects.create(result=place.result, name=asked.name, nbytes=asked.nbytes, md5=asked.md5)

@@ -91,6 +91,14 @@ def test_what_was_stored_by_a_server_that_died_before_it_could_say_so_is_deleted
     assert files(settings) == []
 
 
+def test_what_a_server_leaves_that_dies_after_its_row_was_written_is_deleted(late: Result, settings: Settings) -> None:
+    assert post(upload_body("t_0", CONTENT)) == "0"
+    files_receive._path("t_0").hardlink_to(default_storage.path(Upload.objects.get().path))
+    let_delete(late)
+    assert file_deleter.run(NOON) == 1
+    assert files(settings) == []
+
+
 def test_a_part_of_a_file_goes_with_its_workunit(late: Result, settings: Settings) -> None:
     assert post(upload_body("t_0", CONTENT)[:-1]).startswith("-1 data")
     pieces = iter([CONTENT[:10], b""])

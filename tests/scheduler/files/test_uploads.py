@@ -365,6 +365,20 @@ def test_an_upload_killed_before_its_row_was_written_is_taken_once_more(studio: 
     assert [path.name for path in folder.iterdir()] == ["t_0"]
 
 
+@pytest.mark.parametrize("ending", ["", ".whole"])
+def test_what_a_server_leaves_that_is_killed_after_its_row_was_written_goes_with_the_next_request(
+    studio: Host, settings: Settings, ending: str
+) -> None:
+    make_task("t", studio)
+    body = upload_body("t_0", CONTENT)
+    assert post(body) == "0"
+    path = receive._path("t_0")
+    path.with_name(path.name + ending).hardlink_to(default_storage.path(Upload.objects.get().path))
+    assert post(body) == "0"
+    assert left_over(settings) == []
+    assert stored("t_0") == CONTENT
+
+
 # --- what a result delivered ------------------------------------------------------------------------------------------
 
 
