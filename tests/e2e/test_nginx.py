@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import select
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPResponse
 from pathlib import Path
@@ -271,6 +274,54 @@ def test_while_the_event_loop_is_down_clients_are_told_in_their_own_words(deploy
             assert ask(deployment, path, b"<x/>") == (200, told), path
             assert ask(deployment, path) == (200, told), path
         assert ask(deployment, "/account/login/")[0] == 200
+
+
+@pytest.mark.parametrize("how", ["restarted", "killed"])
+def test_during_a_restart_every_path_of_clients_answers_in_its_own_words(deployment: Deployment, how: str) -> None:
+    over = threading.Event()
+
+    def ask_on_and_on(number: int) -> set[tuple[str, int, str]]:
+        """What was answered, but for what is right: path, status, and how the reply begins."""
+        wrong = set()
+        routes = itertools.cycle([*settings.CLIENT_PATHS.items()][number:] + [*settings.CLIENT_PATHS.items()][:number])
+        while not over.is_set():
+            path, route = next(routes)
+            body = size_query("none_0") + b" " * 20_000 if path == ADDRESS else b"<x/>"
+            status, content = ask(deployment, path, body)
+            if status != 200 or not content.startswith((f"<{route.root}>".encode(), b"<?xml", b"<error>")):
+                wrong.add((path, status, content[:100].decode()))
+        return wrong
+
+    with ThreadPoolExecutor(8) as pool:
+        asking = [pool.submit(ask_on_and_on, number) for number in range(8)]
+        try:
+            for _ in range(2):
+                if how == "killed":
+                    deployment.clients.kill()
+                else:
+                    deployment.clients.stop()
+                deployment.clients.start()
+        finally:
+            over.set()
+        assert set().union(*[each.result() for each in asking]) == set()
+
+
+def test_an_upload_that_a_restart_cuts_off_is_told_so_in_its_own_words(deployment: Deployment, studio: Host) -> None:
+    told = refusal("data_server_reply", ERR_PROJECT_DOWN, words("try_later")).body
+    make_task("t", studio, max_nbytes=3 * MIB)
+    whole = upload_body("t_0", os.urandom(2 * MIB), max_nbytes=3 * MIB)
+    with connect(deployment) as connection:
+        connection.sendall(head(ADDRESS, len(whole)) + whole[:MIB])
+        wait_until(lambda: Upload.objects.exists(), "the upload to begin", 20)
+        deployment.clients.kill()
+        try:
+            connection.sendall(whole[MIB:])
+            reply = HTTPResponse(connection)
+            reply.begin()
+            answer = reply.status, reply.read()
+        finally:
+            deployment.clients.start()
+    assert answer == (200, told)
 
 
 def test_while_the_pages_are_down_people_are_told_and_clients_answered(deployment: Deployment) -> None:
