@@ -7,6 +7,7 @@ the same after it was found.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final, TypeVar
 
 from django.db.models import QuerySet
 
@@ -14,7 +15,8 @@ from credit.engine.states import FileDeleteState
 from scheduler.files import storage
 from scheduler.models import KeptOutput, StoredFile, Upload
 
-_ROWS_AT_ONCE = 1000
+_ROWS_AT_ONCE: Final = 1000
+Row = TypeVar("Row", StoredFile, Upload, KeptOutput)
 
 
 def differences() -> Iterator[str]:
@@ -41,7 +43,7 @@ def fault(row: StoredFile | Upload | KeptOutput) -> str:
     return "" if here.md5 == row.md5 else f"has the MD5 {here.md5} instead of {row.md5}"
 
 
-def _compare(kind: str, rows: QuerySet[StoredFile] | QuerySet[Upload] | QuerySet[KeptOutput]) -> Iterator[str]:
+def _compare(kind: str, rows: QuerySet[Row]) -> Iterator[str]:
     after = 0
     while page := list(rows.filter(pk__gt=after).order_by("pk")[:_ROWS_AT_ONCE]):
         after = page[-1].pk

@@ -6,15 +6,15 @@ import socket
 from urllib.parse import urlsplit
 
 from tests.support.site_process import Site
-from tests.support.upload_requests import ADDRESS, read_reply
+from tests.support.upload_requests import ADDRESS, address_of, read_reply
 
 
-def connect(site: Site, length: int) -> socket.socket:
+def connect(site: Site, length: int, path: str = ADDRESS) -> socket.socket:
     """A connection on which the head of a POST was sent."""
     address = urlsplit(site.url)
     assert address.hostname and address.port
     connection = socket.create_connection((address.hostname, address.port), timeout=60)
-    head = f"POST {ADDRESS} HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     connection.sendall(head.encode())
     return connection
 
@@ -30,6 +30,6 @@ def reply_of(connection: socket.socket) -> str:
 
 
 def post(site: Site, body: bytes) -> str:
-    with connect(site, len(body)) as connection:
+    with connect(site, len(body), address_of(body)) as connection:
         connection.sendall(body)
         return reply_of(connection)
