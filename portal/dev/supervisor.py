@@ -70,7 +70,8 @@ class Server:
         prefix = unprivileged([self.home, self.socket_dir])
         if not self.data.exists():
             self._initdb(prefix, lock)
-        self._forget_stale_pid()
+        for name in (self.data / "postmaster.pid", self.socket_dir / ".s.PGSQL.5432.lock"):
+            self._forget_if_stale(name)
         command = [
             str(self.programs / "postgres"),
             "-D",
@@ -108,9 +109,8 @@ class Server:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, pass_fds=[lock], env=clean_environment())
         fresh.rename(self.data)
 
-    def _forget_stale_pid(self) -> None:
-        """Remove a dead server's pid file: it stops PostgreSQL if another process has that number."""
-        pid_file = self.data / "postmaster.pid"
+    def _forget_if_stale(self, pid_file: Path) -> None:
+        """Remove a file with the number of a dead server: it stops PostgreSQL if another process has that number."""
         try:
             owner = int(pid_file.read_text().split()[0])
             alive = Path(f"/proc/{owner}/cwd").samefile(self.data)

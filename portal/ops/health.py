@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryFile
+from time import monotonic
+from typing import Any, Final
 
 import structlog
+from django.conf import settings
+from django.core.files.storage import FileSystemStorage, default_storage
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -15,7 +21,15 @@ log = structlog.get_logger(__name__)
 
 # A load balancer gives up after a few seconds.
 DATABASE_LIMIT_SECS = 3.0
+WRITE_EVERY_SECS: Final = 5.0
+"""Each process tries to write this often at most, and says in between what came of it."""
+_WRITTEN_NBYTES: Final = 256 * 1024
+# A temporary table has its file beside those of all other tables, and is nobody else's: it waits for no backup.
+_MAKE_TABLE: Final = "CREATE TEMPORARY TABLE IF NOT EXISTS readyz (content text) ON COMMIT DELETE ROWS"
+_WRITE_ROWS: Final = "INSERT INTO readyz SELECT repeat('x', 1024) FROM generate_series(1, %s)"
 _migrated = False
+# By part: until when it need not be tried again, and whether it worked.
+_written: dict[str, tuple[float, bool]] = {}
 
 
 class NotReady(Exception):
@@ -29,7 +43,11 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 
 def readyz(_request: HttpRequest) -> HttpResponse:
     """200 when all parts can be used, else 503; the body says which cannot, the log says why."""
-    parts = {"database": _works("database", _check_database), "cache": _works("cache", _check_cache)}
+    parts = {
+        "database": _works("database", _check_database) and _can_write("database", _write_to_database),
+        "cache": _works("cache", _check_cache),
+        "files": _can_write("files", _write_files),
+    }
     # A database that is down is not asked again: that would only take more time.
     parts["migrations"] = parts["database"] and _works("migrations", _check_migrations)
     ready = all(parts.values())
@@ -47,11 +65,44 @@ def _works(name: str, check: Callable[[], None]) -> bool:
     return True
 
 
+def _can_write(name: str, write: Callable[[], None]) -> bool:
+    until, works = _written.get(name, (0.0, False))
+    if monotonic() >= until:
+        works = _works(name, write)
+        _written[name] = monotonic() + WRITE_EVERY_SECS, works
+    return works
+
+
 def _check_database() -> None:
+    with _session() as session:
+        session.execute("SELECT 1")
+
+
+def _session() -> Any:
     pool = connection.pool  # type: ignore[attr-defined]
     pool.open()
-    with pool.connection(timeout=DATABASE_LIMIT_SECS) as session:
-        session.execute("SELECT 1")
+    return pool.connection(timeout=DATABASE_LIMIT_SECS)
+
+
+def _write_to_database() -> None:
+    """The rows are gone at the end of the transaction, and their room on the disk with them."""
+    with _session() as session, session.transaction():
+        session.execute(_MAKE_TABLE)
+        session.execute(_WRITE_ROWS, [_WRITTEN_NBYTES // 1024])
+
+
+def _write_files() -> None:
+    """In each folder that files are written to, which may be on disks of their own."""
+    folders = {Path(settings.VAR_DIR)}
+    if "project" in settings.ROOMS:
+        folders.add(Path(settings.UPLOADS_DIR))
+        if isinstance(default_storage, FileSystemStorage):
+            folders.add(Path(default_storage.path("")))
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder, buffering=0) as file:
+            if file.write(bytes(_WRITTEN_NBYTES)) < _WRITTEN_NBYTES:
+                raise NotReady(f"{folder}: the disk is full")
 
 
 def _check_cache() -> None:

@@ -1,4 +1,4 @@
-"""Upload certificates: a client must send one to upload a file.
+"""Upload certificates: a client must send one to upload a file, and a key to ask how much of it has arrived.
 
 Nobody but this site reads them, so they are keyed hashes and no signatures: a microsecond each, in the form that
 clients expect of a signature.
@@ -19,6 +19,20 @@ def upload_certificate(name: str, max_nbytes: int) -> str:
     digest = _begun_digest().copy()
     digest.update(f"<name>{name}</name><max_nbytes>{max_nbytes}</max_nbytes>".encode())
     return f"{digest.hexdigest()}\n.\n"
+
+
+def size_key(name: str) -> str:
+    """The query string of the address at which a client uploads a file of this name.
+
+    A client sends no certificate with the question how much has arrived, but asks at the address that it was given.
+    """
+    digest = _begun_digest().copy()
+    digest.update(f"<get_file_size>{name}</get_file_size>".encode())
+    return digest.hexdigest()[:32]
+
+
+def is_size_key(name: str, key: str) -> bool:
+    return hmac.compare_digest(key.encode(), size_key(name).encode())
 
 
 @once

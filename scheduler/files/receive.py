@@ -5,26 +5,33 @@ thread nor a connection to the database.
 
 An incoming file lies in ``settings.UPLOADS_DIR`` under its own name. Its length says how much has arrived, so a broken
 upload goes on where it stopped. The writer holds a lock on it; a second upload of the same name is told to come later.
-A whole file with the right MD5 moves into the default storage and never changes again.
+A whole file with the right MD5 goes into the default storage and never changes again. Its row says that it is here,
+and the client is told so, only when it is on the storage's disk, whole.
 
-With that lock, and for a moment with a lock on the workunit's row, the receiver checks that the file is still needed.
-From then on the file deleter leaves the workunit alone until the file's lock is free, so it sees whatever was stored.
+Locks, in this order: the incoming file (never waited for), the workunit's row, the upload's row.
+
+* The incoming file stays locked under its name until its row is complete. If it were moved away, the next upload would
+  lock another file of the same name.
+* With that lock, and for a moment with one on the workunit's row, the receiver checks that the file is still needed.
+  From then on the file deleter leaves the workunit alone until the file's lock is free, so it sees whatever was stored.
+* The upload's row is locked while the file goes into the storage. So two of them never do that at once, even if the
+  file system's locks are of no use, and what a complete row names is never replaced.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.core.files import File
@@ -36,17 +43,18 @@ from credit.engine.states import FileDeleteState, Outcome, ServerState, Workunit
 from credit.models import Result
 from portal.clients.wants import Call, ReadBody, Steps
 from scheduler.engine.outputs import split_upload_name
+from scheduler.files import storage
 from scheduler.files.certificates import is_certified
 from scheduler.models import Upload
 from scheduler.wire.uploads import REFUSED, TRY_AGAIN, FileUpload
 
 CHUNK_NBYTES: Final = 256 * 1024
 SPARE_NBYTES: Final = 64 * 1024 * 1024
-"""Free space that uploads leave on their disk."""
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Free space that uploads leave on their disk, and on that of the storage."""
 _DISK_FULL: Final = "The disk of this project is full. Your client will try again."
 _NOT_HERE: Final = "This file is not one that this project waits for."
 _NOT_NEEDED: Final = "The task of this file is over: it is not needed any more."
+_JUST_COMPLETED: Final = "The file has just been completed by another upload."
 # Waits for a file deleter that has locked the workunit, and sees its changes.
 _LOCK_WORKUNIT: Final = "SELECT file_delete_state FROM credit_workunit WHERE id = %s FOR SHARE"
 
@@ -68,15 +76,15 @@ class _Place:
     upload: Upload | None
 
 
-class _ReceivedFile(File):  # type: ignore[type-arg]  # takes no type argument at run time
-    """A whole file: the storage takes it as it lies on the disk, without a copy where it can."""
+class _LinkedFile(File):  # type: ignore[type-arg]  # takes no type argument at run time
+    """A whole file and a second name of it, which the storage may take away: so nothing has to be copied."""
 
-    def __init__(self, file: FileIO, path: Path) -> None:
-        super().__init__(file, name=path.name)
-        self._path = path
+    def __init__(self, file: FileIO, link: Path) -> None:
+        super().__init__(file, name=link.name)
+        self._link = link
 
     def temporary_file_path(self) -> str:
-        return str(self._path)
+        return str(self._link)
 
 
 def received_nbytes(name: str) -> int:
@@ -106,7 +114,7 @@ def receive(asked: FileUpload, start: bytes) -> Steps[None]:
                 left -= len(chunk)
         except Exception as error:
             yield incoming.call(incoming.note_nbytes)
-            if isinstance(error, OSError) and error.errno in _FULL:
+            if isinstance(error, OSError) and error.errno in storage.FULL:
                 raise UploadError(TRY_AGAIN, _DISK_FULL) from error
             raise
         yield incoming.call(incoming.end)
@@ -151,6 +159,7 @@ class _IncomingFile:
         if place.upload is not None and place.upload.is_complete:
             if (place.upload.md5, place.upload.nbytes) != (asked.md5, asked.nbytes):
                 raise UploadError(REFUSED, "Another file has been uploaded under this name.")
+            tidy(asked.name)
             return False
         self._file = file = _open(self._path)
         _lock(self._path, file)
@@ -158,8 +167,7 @@ class _IncomingFile:
         if self._upload is None:
             self._path.unlink(missing_ok=True)
             raise UploadError(REFUSED, _NOT_NEEDED)
-        if shutil.disk_usage(settings.UPLOADS_DIR).free < asked.nbytes - asked.offset + SPARE_NBYTES:
-            raise UploadError(TRY_AGAIN, _DISK_FULL)
+        _check_room(asked)
         file.truncate(asked.offset)
         file.seek(asked.offset)
         return True
@@ -183,7 +191,12 @@ class _IncomingFile:
         if self.note_nbytes() < self._asked.nbytes:
             raise UploadError(TRY_AGAIN, "The upload ended before the file did.")
         _check_md5(self._upload, self._asked, self._file)
-        _store(self._upload, self._file)
+        try:
+            _store(self._upload, self._file)
+        except OSError as error:
+            if error.errno in storage.FULL:
+                raise UploadError(TRY_AGAIN, _DISK_FULL) from error
+            raise
 
 
 def _find(name: str) -> _Place:
@@ -228,7 +241,7 @@ def discard(name: str) -> bool:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             default_storage.delete(_stored_path(name))
-            path.unlink(missing_ok=True)
+            tidy(name)
     except FileNotFoundError:
         default_storage.delete(_stored_path(name))
     except BlockingIOError:
@@ -236,9 +249,21 @@ def discard(name: str) -> bool:
     return True
 
 
+def tidy(name: str) -> None:
+    """Remove the incoming file of a complete upload, which a server leaves that dies just then."""
+    path = _path(name)
+    _link_path(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
 def _path(name: str) -> Path:
     """The path of an incoming file. Its name has no slash, because `_find` checked it; few files share a folder."""
     return Path(settings.UPLOADS_DIR) / _shard(name) / name
+
+
+def _link_path(path: Path) -> Path:
+    """The second name of an incoming file. No upload has this one, as those end with a number."""
+    return path.with_name(f"{path.name}.whole")
 
 
 def _stored_path(name: str) -> str:
@@ -267,6 +292,16 @@ def _lock(path: Path, file: FileIO) -> None:
         raise UploadError(TRY_AGAIN, "Another upload of this file is going on.")
 
 
+def _check_room(asked: FileUpload) -> None:
+    """UploadError if the file does not fit on the disk of the incoming files, or on that of the storage."""
+    uploads, kept = Path(settings.UPLOADS_DIR), storage.folder()
+    needed = {uploads: asked.nbytes - asked.offset}
+    if kept is not None and kept.stat().st_dev != uploads.stat().st_dev:
+        needed[kept] = asked.nbytes  # it will be copied there
+    if any(shutil.disk_usage(folder).free < nbytes + SPARE_NBYTES for folder, nbytes in needed.items()):
+        raise UploadError(TRY_AGAIN, _DISK_FULL)
+
+
 def _note_start(place: _Place, asked: FileUpload, file: FileIO) -> Upload | None:
     """The upload's row; None if the file has ceased to be needed since `_find`.
 
@@ -278,9 +313,10 @@ def _note_start(place: _Place, asked: FileUpload, file: FileIO) -> Upload | None
             state = cursor.fetchone()
         if state is None or state[0] != FileDeleteState.INIT:
             return None
-        upload = Upload.objects.filter(name=asked.name).first()
+        upload = Upload.objects.select_for_update().filter(name=asked.name).first()
         if upload is not None and upload.is_complete:
-            raise UploadError(TRY_AGAIN, "The file has just been completed by another upload.")
+            tidy(asked.name)  # made just now, by us
+            raise UploadError(TRY_AGAIN, _JUST_COMPLETED)
         if upload is None:
             upload = Upload.objects.create(result=place.result, name=asked.name, nbytes=asked.nbytes, md5=asked.md5)
         elif (upload.md5, upload.nbytes) != (asked.md5, asked.nbytes):
@@ -307,10 +343,33 @@ def _check_md5(upload: Upload, asked: FileUpload, file: FileIO) -> None:
 
 def _store(upload: Upload, file: FileIO) -> None:
     """Put the file into the storage, then note it in the row. After a crash in between it is uploaded once more."""
-    os.fsync(file.fileno())
-    file.seek(0)
-    path, wanted = _path(upload.name), _stored_path(upload.name)
-    default_storage.delete(wanted)
-    saved: Any = default_storage.save(wanted, _ReceivedFile(file, path))
-    Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=timezone.now())
+    path = _path(upload.name)
+    content = storage.Content(upload.nbytes, upload.md5)
+    with transaction.atomic():
+        now = Upload.objects.select_for_update().filter(pk=upload.pk).first()
+        if now is None:
+            raise UploadError(REFUSED, _NOT_NEEDED)
+        if now.is_complete or (now.nbytes, now.md5) != content:
+            raise UploadError(TRY_AGAIN, _JUST_COMPLETED)
+        with _offered(path, file) as offered:
+            saved = storage.keep(_stored_path(upload.name), offered, content)
+        Upload.objects.filter(pk=upload.pk).update(path=saved, completed_at=timezone.now())
     path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _offered(path: Path, file: FileIO) -> Iterator[File[bytes]]:
+    """The whole file for the storage: by a second name on the same disk, else to be copied.
+
+    Django would copy a file that it is given by name without noticing that the other disk is full.
+    """
+    kept, link = storage.folder(), _link_path(path)
+    if kept is None or kept.stat().st_dev != path.stat().st_dev:
+        yield File(file)
+        return
+    link.unlink(missing_ok=True)  # a server that died may have left it
+    link.hardlink_to(path)
+    try:
+        yield _LinkedFile(file, link)
+    finally:
+        link.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from django.core.files.storage import default_storage
 
 from credit.models import Batch
 from scheduler.engine.limits import MAX_NAME_CHARS, is_name, name_rule
+from scheduler.files import storage
 from scheduler.models import StoredFile
 
 
@@ -27,13 +28,10 @@ def store_file(
     Raises StoringError for another content under a name that was used, and for a name that clients cannot have.
     """
     check_name(name)
-    digest = hashlib.md5(usedforsecurity=False)
-    for chunk in content.chunks():
-        digest.update(chunk)
-    md5, nbytes = digest.hexdigest(), content.size
+    given = storage.content_of(content)
     found = StoredFile.objects.filter(name=name).first()
     if found is not None:
-        if found.md5 != md5 or found.is_executable != is_executable or found.deleted_at is not None:
+        if found.md5 != given.md5 or found.is_executable != is_executable or found.deleted_at is not None:
             raise StoringError(
                 f"{name}: a file of this name was stored before, with other content."
                 " Clients would never fetch the new one. Give it a new name."
@@ -41,9 +39,9 @@ def store_file(
         return found
     return StoredFile.objects.create(
         name=name,
-        path=save_content(name, content),
-        nbytes=nbytes,
-        md5=md5,
+        path=storage.keep(_wanted_path(name), content, given),
+        nbytes=given.nbytes,
+        md5=given.md5,
         signature=signature,
         is_executable=is_executable,
         batch=batch,
@@ -51,11 +49,18 @@ def store_file(
 
 
 def save_content(name: str, content: File[bytes]) -> str:
-    """The path of ``content`` in the storage, where nothing else is kept under ``name``; the row is the caller's."""
-    wanted = f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
+    """The path of ``content`` in the storage, where nothing else is kept under ``name``; the row is the caller's.
+
+    The caller also has it written through to the disk (`scheduler.files.storage.sync_all`).
+    """
+    wanted = _wanted_path(name)
     default_storage.delete(wanted)  # left by an interrupted run: no row refers to it
     content.seek(0)
     return default_storage.save(wanted, content)
+
+
+def _wanted_path(name: str) -> str:
+    return f"files/{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:2]}/{name}"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from portal.clients.messages import ClientReply, ClientRequest
 from portal.clients.wants import Call, Steps
 from portal.wire.scanner import ProtocolError
 from scheduler.files import receive
+from scheduler.files.certificates import is_size_key
 from scheduler.files.receive import UploadError
 from scheduler.wire.uploads import DONE, REFUSED, TRY_AGAIN, FileUpload, parse_head, read_head, render_reply
 
@@ -34,6 +35,9 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
     head = yield from read_head()
     asked = parse_head(head.text)
     if not isinstance(asked, FileUpload):
+        if not is_size_key(asked.name, request.query):
+            # A stranger, or a job that was sent before addresses had keys: that one is uploaded from the beginning.
+            return _reply(DONE, file_size_nbytes=0)
         here: int = yield Call(partial(receive.received_nbytes, asked.name))
         return _reply(DONE, file_size_nbytes=here)
     announced = request.length - head.nbytes

@@ -52,9 +52,13 @@ def _delete_outputs(batch: StepBatch, after: int, now: dt.datetime) -> int:
         )
         batch.ids = [row[0] for row in cursor.fetchall()]
         # Incomplete uploads first, so that one that is completed meanwhile is among the paths.
-        parts = Upload.objects.filter(result__workunit__in=batch.ids, completed_at=None).order_by("id")
-        names = parts.values_list("result__workunit_id", "name")
-        coming = {workunit_id for workunit_id, name in names if not receive.discard(name)}
+        uploads = Upload.objects.filter(result__workunit__in=batch.ids).order_by("id")
+        coming = set()
+        for workunit_id, name, completed_at in uploads.values_list("result__workunit_id", "name", "completed_at"):
+            if completed_at is not None:
+                receive.tidy(name)
+            elif not receive.discard(name):
+                coming.add(workunit_id)
         ids = [id_ for id_ in batch.ids if id_ not in coming]
         cursor.execute(sql.UPLOADED_PATHS, {"ids": ids})
         failed = {workunit_id: path for workunit_id, path in cursor.fetchall() if not _delete(path)}

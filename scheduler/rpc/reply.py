@@ -14,7 +14,7 @@ from scheduler.engine.facts import Choice, Job
 from scheduler.engine.outputs import upload_name
 from scheduler.engine.request import ANONYMOUS, CPU, SchedulerRequest
 from scheduler.files import addresses
-from scheduler.files.certificates import upload_certificate
+from scheduler.files.certificates import size_key, upload_certificate
 from scheduler.programs.catalogue import Catalogue
 from scheduler.programs.code_signing import KeyStep
 from scheduler.rpc.dispatch import Dispatch
@@ -138,4 +138,5 @@ def _job_card(job: Job, choice: Choice, deadline_at: float, known: Catalogue) ->
             upload_certificate(upload_name(job.name, number), int(file["max_nbytes"]))
             for number, file in enumerate(details.output_files)
         ],
+        size_keys=[size_key(upload_name(job.name, number)) for number in range(len(details.output_files))],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from typing import Final
 
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
@@ -14,6 +15,9 @@ from credit.models import Batch
 from portal.models import User
 from scheduler.models import KeptOutput
 from scheduler.submission import sql
+
+GAP: Final = 1_000_000
+"""In the numbers of batches: more than were made since any backup."""
 
 
 class NotFinished(Exception):
@@ -76,6 +80,13 @@ def cancel(batch: Batch, now: dt.datetime) -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql.CANCEL, {"batch": batch.pk, "now": now, "cancelled": int(WorkunitError.CANCELLED)})
         return int(cursor.rowcount)
+
+
+def leave_gap() -> int:
+    """New batches get numbers above the one that is returned, far from any that was used."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LEAVE_GAP, {"gap": GAP})
+        return int(cursor.fetchone()[0])
 
 
 def retire(batch: Batch) -> int:

@@ -50,3 +50,8 @@ CREATE_RESULTS: Final = """
                generate_series(wanted.first, wanted.first + wanted.n - 1) AS number
          ORDER BY w.id, number
         """
+# Locks nothing: numbers of sequences are taken outside of transactions.
+LEAVE_GAP: Final = """
+SELECT setval(pg_get_serial_sequence('credit_batch', 'id'),
+              nextval(pg_get_serial_sequence('credit_batch', 'id')) + %(gap)s)
+"""

@@ -96,7 +96,10 @@ class VersionCard:
 
 @dataclass(slots=True)
 class JobCard:
-    """A job of a reply. ``inputs``, ``outputs``: as in the workunit's columns; ``certificates``: one per output."""
+    """A job of a reply. ``inputs``, ``outputs``: as in the workunit's columns.
+
+    For each output: ``certificates`` of the upload, and ``size_keys``, which its address ends with.
+    """
 
     result_name: str
     workunit_name: str
@@ -113,6 +116,7 @@ class JobCard:
     inputs: Sequence[dict[str, Any]]
     outputs: Sequence[dict[str, Any]]
     certificates: Sequence[str]
+    size_keys: Sequence[str]
 
 
 @dataclass(slots=True)
@@ -304,11 +308,11 @@ def _add_job(parts: list[str], job: JobCard, reply: SchedulerReply, known: set[s
     parts += [_file_ref(file["name"], file.get("open_name", ""), True) for file in job.inputs]
     parts.append("</workunit>\n")
     refs = []
-    for number, (file, certificate) in enumerate(zip(job.outputs, job.certificates, strict=True)):
+    for number, (file, certificate, key) in enumerate(zip(job.outputs, job.certificates, job.size_keys, strict=True)):
         name = upload_name(job.result_name, number)
         parts.append(
             f"<file_info>\n<name>{name}</name>\n<generated_locally/>\n<upload_when_present/>\n"
-            f"<max_nbytes>{int(file['max_nbytes'])}</max_nbytes>\n<url>{reply.upload_url}</url>\n"
+            f"<max_nbytes>{int(file['max_nbytes'])}</max_nbytes>\n<url>{reply.upload_url}?{key}</url>\n"
             f"<xml_signature>\n{certificate.strip()}\n</xml_signature>\n</file_info>\n"
         )
         optional = "<optional/>\n</file_ref>" if file.get("optional") else "</file_ref>"

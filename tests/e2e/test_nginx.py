@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import select
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPResponse
 from pathlib import Path
@@ -23,7 +26,7 @@ from portal.wire.boinc_errors import ERR_PROJECT_DOWN, ERR_XML_PARSE
 from scheduler.models import StoredFile, Upload
 from tests.support.boinc_client import BoincClient
 from tests.support.nginx_deployment import ADDRESS_HEADER, DEPLOY, Deployment, Program
-from tests.support.upload_requests import ADDRESS, make_task, read_reply, size_query, upload_body
+from tests.support.upload_requests import ADDRESS, address_of, make_task, read_reply, size_query, upload_body
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -150,7 +153,8 @@ def test_a_cut_upload_goes_on_where_it_stopped(deployment: Deployment, studio: H
         connection.sendall(head(ADDRESS, len(whole)) + whole[: MIB + 5])
         connection.shutdown(socket.SHUT_RDWR)
     wait_until(lambda: Upload.objects.filter(received_nbytes__gt=0).exists(), "the first part to be counted", 20)
-    status, here = read_reply(ask(deployment, ADDRESS, size_query("t_0"))[1]).split()
+    asked = size_query("t_0")
+    status, here = read_reply(ask(deployment, address_of(asked), asked)[1]).split()
     assert status == "0" and 0 < int(here) < len(content)
     rest = upload_body("t_0", content, offset=int(here), max_nbytes=3 * MIB)
     assert read_reply(ask(deployment, ADDRESS, rest)[1]) == "0"
@@ -271,6 +275,54 @@ def test_while_the_event_loop_is_down_clients_are_told_in_their_own_words(deploy
             assert ask(deployment, path, b"<x/>") == (200, told), path
             assert ask(deployment, path) == (200, told), path
         assert ask(deployment, "/account/login/")[0] == 200
+
+
+@pytest.mark.parametrize("how", ["restarted", "killed"])
+def test_during_a_restart_every_path_of_clients_answers_in_its_own_words(deployment: Deployment, how: str) -> None:
+    over = threading.Event()
+
+    def ask_on_and_on(number: int) -> set[tuple[str, int, str]]:
+        """What was answered, but for what is right: path, status, and how the reply begins."""
+        wrong = set()
+        routes = itertools.cycle([*settings.CLIENT_PATHS.items()][number:] + [*settings.CLIENT_PATHS.items()][:number])
+        while not over.is_set():
+            path, route = next(routes)
+            body = size_query("none_0") + b" " * 20_000 if path == ADDRESS else b"<x/>"
+            status, content = ask(deployment, path, body)
+            if status != 200 or not content.startswith((f"<{route.root}>".encode(), b"<?xml", b"<error>")):
+                wrong.add((path, status, content[:100].decode()))
+        return wrong
+
+    with ThreadPoolExecutor(8) as pool:
+        asking = [pool.submit(ask_on_and_on, number) for number in range(8)]
+        try:
+            for _ in range(2):
+                if how == "killed":
+                    deployment.clients.kill()
+                else:
+                    deployment.clients.stop()
+                deployment.clients.start()
+        finally:
+            over.set()
+        assert set().union(*[each.result() for each in asking]) == set()
+
+
+def test_an_upload_that_a_restart_cuts_off_is_told_so_in_its_own_words(deployment: Deployment, studio: Host) -> None:
+    told = refusal("data_server_reply", ERR_PROJECT_DOWN, words("try_later")).body
+    make_task("t", studio, max_nbytes=3 * MIB)
+    whole = upload_body("t_0", os.urandom(2 * MIB), max_nbytes=3 * MIB)
+    with connect(deployment) as connection:
+        connection.sendall(head(ADDRESS, len(whole)) + whole[:MIB])
+        wait_until(lambda: Upload.objects.exists(), "the upload to begin", 20)
+        deployment.clients.kill()
+        try:
+            connection.sendall(whole[MIB:])
+            reply = HTTPResponse(connection)
+            reply.begin()
+            answer = reply.status, reply.read()
+        finally:
+            deployment.clients.start()
+    assert answer == (200, told)
 
 
 def test_while_the_pages_are_down_people_are_told_and_clients_answered(deployment: Deployment) -> None:

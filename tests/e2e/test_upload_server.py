@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
@@ -15,7 +14,8 @@ from django.conf import settings
 from portal.models import Host
 from scheduler.models import Upload
 from tests.support.site_process import Site
-from tests.support.upload_requests import ADDRESS, make_task, read_reply, size_query, upload_body
+from tests.support.upload_requests import make_task, size_query, upload_body
+from tests.support.upload_sockets import connect, post, reply_of
 from tests.support.wait import wait_until
 
 MIB = 1024 * 1024
@@ -32,29 +32,6 @@ def upload_site(transactional_db: None, site_var_dir: Path, tmp_path: Path) -> I
         CLIENT_BODY_SECS="5",
     ) as site:
         yield site
-
-
-def connect(site: Site, length: int) -> socket.socket:
-    """A connection on which the head of a POST was sent."""
-    address = urlsplit(site.url)
-    assert address.hostname and address.port
-    connection = socket.create_connection((address.hostname, address.port), timeout=60)
-    head = f"POST {ADDRESS} HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    connection.sendall(head.encode())
-    return connection
-
-
-def reply_of(connection: socket.socket) -> str:
-    answer = b""
-    while chunk := connection.recv(65536):
-        answer += chunk
-    return read_reply(answer.partition(b"\r\n\r\n")[2])
-
-
-def post(site: Site, body: bytes) -> str:
-    with connect(site, len(body)) as connection:
-        connection.sendall(body)
-        return reply_of(connection)
 
 
 def test_a_cut_connection_leaves_what_came_and_the_rest_follows(upload_site: Site, studio: Host) -> None:

@@ -170,6 +170,24 @@ def test_units_start_programs_and_commands_that_there_are(unit: Path) -> None:
             assert list(ROOT.glob(f"*/management/commands/{arguments[1]}.py"))
 
 
+def test_each_line_of_the_threat_model_names_tests_that_there_are() -> None:
+    lines = (ROOT / "docs" / "threat-model.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith(("| wants", "| what", "| ---"))]
+    assert len(rows) >= 30
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row.split(" | ")[-1])
+        assert named, row
+        for file, name in named:
+            assert re.search(rf"^ *(async )?def {name}\(", (ROOT / file).read_text(), re.M), f"{file}::{name}"
+
+
+def test_the_nightly_timer_checks_ledger_and_files() -> None:
+    started = (ROOT / "deploy" / "cobblestone-check.service").read_text()
+    files = re.findall(r"^Wants=(\S+)$", started, re.M)
+    units = "".join([started, *[(ROOT / "deploy" / name).read_text() for name in files]])
+    assert re.findall(r"^ExecStart=.* manage.py (\w+)$", units, re.M) == ["check_ledger", "check_files"]
+
+
 @pytest.mark.parametrize(
     ("address", "nbytes"),
     [

@@ -56,14 +56,14 @@ def ask(*asked: Asked, **options: Any) -> list[Reply]:
         }
         application = ClientApplication(batcher=batcher, **given)
         try:
-            return await asyncio.gather(*[_exchange(application, each) for each in asked])
+            return await asyncio.gather(*[exchange(application, each) for each in asked])
         finally:
             await batcher.close()
 
     return asyncio.run(all_at_once())
 
 
-async def _exchange(application: ClientApplication, asked: Asked) -> Reply:
+async def exchange(application: ClientApplication, asked: Asked) -> Reply:
     parts = list(asked.parts)
     sent: list[Message] = []
 

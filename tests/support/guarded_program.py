@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -56,6 +59,15 @@ class GuardedProgram:
         """End it and its children by SIGTERM to its guard, so that no other program is touched."""
         if self._process is not None:
             self._process.terminate()
+            self._process.wait(timeout=process_guard.STOP_SECS + 10)
+            self._process = None
+
+    def kill(self) -> None:
+        """End its whole family by SIGKILL, as a power cut does: the guard ends as soon as the program has."""
+        if self._process is not None:
+            for pid in process_guard.descendants(self._process.pid):
+                with suppress(ProcessLookupError):  # it ended with the one before
+                    os.kill(pid, signal.SIGKILL)
             self._process.wait(timeout=process_guard.STOP_SECS + 10)
             self._process = None
 

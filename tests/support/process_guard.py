@@ -25,6 +25,14 @@ def command(arguments: list[str]) -> list[str]:
     return [sys.executable, __file__, str(os.getpid()), *arguments]
 
 
+def descendants(pid: int) -> list[int]:
+    """The children of a process, and theirs."""
+    children = [
+        int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()
+    ]
+    return children + [each for child in children for each in descendants(child)]
+
+
 def _prctl(option: int, value: int) -> None:
     if _libc.prctl(option, value, 0, 0, 0):
         raise OSError(ctypes.get_errno(), f"prctl({option}) was refused")

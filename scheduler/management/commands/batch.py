@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from credit.models import Batch
+from scheduler.files import check
 from scheduler.submission import batches
 
 
@@ -36,7 +37,13 @@ class Command(BaseCommand):
             f" {progress.noutputs} output files."
         )
         if fetch is not None:
-            self.stdout.write(f"{_fetch(found, fetch)} files copied to {fetch}.")
+            copied, faults = _fetch(found, fetch)
+            self.stdout.write(f"{copied} files copied to {fetch}.")
+            for line in faults:
+                self.stderr.write(line)
+            if faults:
+                # Nothing is retired then.
+                raise CommandError(f"{len(faults)} files could not be fetched; all others are there.", returncode=1)
         if options["retire"]:
             try:
                 self.stdout.write(f"{batches.retire(found)} output files deleted.")
@@ -44,14 +51,18 @@ class Command(BaseCommand):
                 raise CommandError(str(error)) from error
 
 
-def _fetch(batch: Batch, folder: Path) -> int:
-    """Copy the missing files; return their number."""
+def _fetch(batch: Batch, folder: Path) -> tuple[int, list[str]]:
+    """Copy the files that are not there yet; their number, and a line for each that the storage has lost or damaged."""
     count = after = 0
+    faults = []
     while page := batches.read_outputs(batch, after=after, limit=1000):
         after = page[-1].pk
         for output in page:
             target = folder / output.workunit_name / output.name
             if target.exists():
+                continue
+            if found := check.fault(output):
+                faults.append(f"{output} ({output.path}): {found}")
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             part = target.with_name(f"{target.name}.part")
@@ -59,4 +70,4 @@ def _fetch(batch: Batch, folder: Path) -> int:
                 shutil.copyfileobj(source, copy)
             part.rename(target)
             count += 1
-    return count
+    return count, faults

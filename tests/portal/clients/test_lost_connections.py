@@ -12,8 +12,10 @@ from typing import Any
 import psycopg
 import pytest
 import uvloop
+from django.conf import settings
 from django.db import connection
 from psycopg_pool import PoolTimeout
+from psycopg_pool.base import AttemptWithBackoff
 
 from portal.clients import batching
 from portal.clients.batching import Batcher
@@ -161,6 +163,24 @@ def test_after_an_outage_in_which_connecting_hangs_all_is_answered_again(monkeyp
         return found
 
     assert asyncio.run(run()) == [(2, 1), (3, 1)]
+
+
+@pytest.mark.parametrize("pool", ["pages", "clients"])
+def test_during_an_outage_each_pool_tries_to_connect_again_within_seconds(pool: str) -> None:
+    if pool == "pages":
+        reconnect_secs = settings.DATABASES["default"]["OPTIONS"]["pool"]["reconnect_timeout"]
+    else:
+        reconnect_secs = Batcher({})._pool.reconnect_timeout
+    # What the pool itself counts with; where it gives up, the next request begins anew.
+    attempt, now, delays = AttemptWithBackoff(timeout=reconnect_secs), 1000.0, []
+    while not attempt.time_to_give_up(now):
+        attempt.update_delay(now)
+        delays.append(attempt.delay)
+        now += attempt.delay
+    # 1, 2 and 4 s, each 10 % longer at most, and the rest of the ten.
+    assert max(delays) < 5
+    # An attempt that hangs ends too.
+    assert int(connection_params()["connect_timeout"]) <= 5
 
 
 def test_a_server_that_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,16 +182,22 @@ def test_a_user_revives_killed_servers(tmp_path: Path, users: list[User]) -> Non
     assert not set(supervisors(tmp_path)) & set(killed)
 
 
-def test_a_pid_file_that_names_another_process_does_not_hinder(tmp_path: Path, users: list[User]) -> None:
+@pytest.mark.parametrize("name", ["data/postmaster.pid", "run/.s.PGSQL.5432.lock"])
+@pytest.mark.parametrize("owner", ["a living process", "nobody"])
+def test_what_a_power_cut_leaves_does_not_hinder(tmp_path: Path, users: list[User], name: str, owner: str) -> None:
     users.append(User(tmp_path))
-    assert users[0].told
-    pid_file = tmp_path / "postgres" / "data" / "postmaster.pid"
-    stale = pid_file.read_text().split("\n")
+    query(users[0].database_url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    left = tmp_path / "postgres" / name
+    lines = left.read_text().split("\n")
     users[0].end()
-    wait_for_lock(tmp_path / "postgres" / "server.lock")
-    pid_file.write_text("\n".join([str(os.getpid()), *stale[1:]]))
+    for kind in ("postgres", "valkey"):
+        wait_for_lock(tmp_path / kind / "server.lock")
+    # After the next start of the machine the number is another's; or what was written last is lost.
+    left.write_text("\n".join([str(os.getpid()), *lines[1:]]) if owner == "a living process" else "")
+    for kind, socket in (("postgres", ".s.PGSQL.5432"), ("valkey", "valkey.sock")):
+        (tmp_path / kind / "run" / socket).touch()
     users.append(User(tmp_path))
-    assert query(users[1].database_url, "SELECT 1") == (1,)
+    assert query(users[1].database_url, "SELECT answer FROM kept") == (42,)
 
 
 @pytest.mark.parametrize("name", ["two words & 100%", "long" * 40], ids=["spaces", "too long for a socket"])

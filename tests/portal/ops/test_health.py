@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from portal.ops import health
+from tests.support.small_disk import small_disk
+from tests.support.wait import wait_for_lock
 
 ROOT = Path(__file__).resolve().parents[3]
 ASK_READYZ = """
@@ -38,7 +41,7 @@ def test_a_site_whose_parts_work_is_ready(client: Client, monkeypatch: pytest.Mo
     assert reply.status_code == 200
     assert reply.json() == {
         "ready": True,
-        "parts": {"database": "ok", "cache": "ok", "migrations": "ok"},
+        "parts": {"database": "ok", "cache": "ok", "files": "ok", "migrations": "ok"},
     }
 
 
@@ -51,7 +54,7 @@ def test_a_migration_that_is_not_applied_makes_the_site_unready(
         cursor.execute("DELETE FROM django_migrations WHERE app = 'accounting'")
     reply = client.get("/readyz")
     assert reply.status_code == 503
-    assert reply.json()["parts"] == {"database": "ok", "cache": "ok", "migrations": "failed"}
+    assert reply.json()["parts"] == {"database": "ok", "cache": "ok", "files": "ok", "migrations": "failed"}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,58 @@ def test_a_server_that_is_down_is_named_and_nothing_else_is_told(
         assert (f'"{part}": "failed"' in body) == (part in failed)
     assert url not in body
     assert "readiness.failed" in run.stderr
+
+
+# With the servers and folders of a private installation below VAR_DIR.
+ASK_BEFORE_AND_AFTER_FILLING = """
+from pathlib import Path
+import django; django.setup()
+from django.conf import settings
+from django.test import Client
+from portal.ops import health
+from tests.support.small_disk import fill
+def ask():
+    parts = Client().get("/readyz").json()["parts"]
+    return parts["database"], parts["files"]
+print(*ask())
+fill(Path(settings.VAR_DIR), 64 * 1024)
+print(*ask())
+health._written.clear()
+print(*ask())
+"""
+
+
+def test_a_full_disk_makes_the_site_unready_within_seconds(tmp_path: Path) -> None:
+    own = {"DATABASE_URL", "BROKER_URL", "CACHE_URL"}
+    inherited = {name: value for name, value in os.environ.items() if name not in own}
+    with small_disk(tmp_path / "var", 256 * 1024**2) as var_dir:
+        try:
+            run = subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", ASK_BEFORE_AND_AFTER_FILLING],
+                cwd=ROOT,
+                env={**inherited, "DJANGO_SETTINGS_MODULE": "portal.settings", "VAR_DIR": str(var_dir)},
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+        finally:
+            for lock in var_dir.rglob("server.lock"):
+                wait_for_lock(lock)
+    # In the middle the outcome of the first try is still given.
+    assert run.stdout.splitlines() == ["ok ok", "ok ok", "failed failed"], run.stderr
+    assert "No space left on device" in run.stderr
+
+
+@pytest.mark.django_db(transaction=True)
+def test_probes_write_only_now_and_then(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "WRITE_EVERY_SECS", 3600.0)
+    monkeypatch.setattr(health, "_written", {})
+    tries: list[str] = []
+    for name in ("_write_to_database", "_write_files"):
+        monkeypatch.setattr(health, name, partial(tries.append, name))
+    for _ in range(3):
+        assert client.get("/readyz").json()["parts"]["files"] == "ok"
+    assert tries == ["_write_to_database", "_write_files"]
 
 
 def test_a_cache_that_forgets_is_not_ready(settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,14 @@ def test_what_was_stored_by_a_server_that_died_before_it_could_say_so_is_deleted
     assert files(settings) == []
 
 
+def test_what_a_server_leaves_that_dies_after_its_row_was_written_is_deleted(late: Result, settings: Settings) -> None:
+    assert post(upload_body("t_0", CONTENT)) == "0"
+    files_receive._path("t_0").hardlink_to(default_storage.path(Upload.objects.get().path))
+    let_delete(late)
+    assert file_deleter.run(NOON) == 1
+    assert files(settings) == []
+
+
 def test_a_part_of_a_file_goes_with_its_workunit(late: Result, settings: Settings) -> None:
     assert post(upload_body("t_0", CONTENT)[:-1]).startswith("-1 data")
     pieces = iter([CONTENT[:10], b""])
@@ -123,3 +132,49 @@ def test_a_file_of_another_name_is_not_touched(late: Result, settings: Settings)
     let_delete(late)
     file_deleter.run(NOON)
     assert files(settings) == ["stranger"]
+
+
+def test_an_upload_that_begins_while_another_is_stored_does_not_lose_the_file(
+    studio: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_task("t", studio)
+    body = upload_body("t_0", CONTENT)
+    second = files_receive.receive(asked_of(body), CONTENT)
+    wants: list[Any] = []
+    save = default_storage.save
+
+    def save_and_begin_another(*args: Any) -> str:
+        saved = save(*args)
+        # Now the file is in the storage, and its row does not say so yet.
+        with suppress(files_receive.UploadError):
+            wants.append(second.send(next(second).function()))
+        return saved
+
+    with monkeypatch.context() as patched:
+        patched.setattr(default_storage, "save", save_and_begin_another)
+        assert post(body) == "0"
+    with suppress(files_receive.UploadError, OSError, StopIteration):
+        while wants:
+            wants.append(second.send(wants[-1].function()))
+    upload = Upload.objects.get()
+    with default_storage.open(upload.path) as file:
+        assert file.read() == CONTENT
+    assert wants == []  # it was told to come later
+
+
+def test_an_upload_that_finds_the_file_just_completed_leaves_nothing(
+    studio: Host, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_task("t", studio)
+    body = upload_body("t_0", CONTENT)
+    check = files_receive._check
+
+    def check_and_be_overtaken(*args: Any) -> None:
+        check(*args)
+        monkeypatch.undo()
+        assert post(body) == "0"
+
+    monkeypatch.setattr(files_receive, "_check", check_and_be_overtaken)
+    assert post(body) == "1 The file has just been completed by another upload."
+    assert [path for path in Path(settings.UPLOADS_DIR).rglob("*") if path.is_file()] == []
+    assert post(body) == "0"

@@ -27,6 +27,7 @@ from portal.models import Host
 from portal.wire.scanner import ProtocolError
 from scheduler.engine.outputs import expected_and_received
 from scheduler.files import receive, upload_handler
+from scheduler.files.certificates import size_key
 from scheduler.models import Upload
 from scheduler.wire.uploads import parse_head
 from tests.support.upload_requests import (
@@ -103,6 +104,26 @@ def test_a_captured_resume_finds_its_first_part(studio: Host, settings: Settings
     assert post(head + content[1_199_300:]) == "0"
     assert stored(name) == content
     assert left_over(settings) == []
+
+
+def test_who_does_not_hold_the_address_of_a_file_learns_nothing_of_it(studio: Host) -> None:
+    make_task("t", studio)
+    post_cut(upload_body("t_0", CONTENT), 20_000)
+    make_task("u", studio)
+    assert post(upload_body("u_0", CONTENT)) == "0"
+    assert [post(size_query(name)) for name in ("t_0", "u_0")] == ["0 5600", "0 25600"]
+    for name in ("t_0", "u_0", "nothing of this name_0", "../../etc/passwd_0"):
+        for query in ("", "?", f"?{size_key('v_0')}", f"?{size_key(name)[:-1]}", "?%FF", "?name=t_0"):
+            reply = Client().post(ADDRESS + query, size_query(name), content_type="text/xml")
+            assert read_reply(reply.content) == "0 0"
+
+
+def test_a_job_that_was_sent_before_addresses_had_keys_is_uploaded_from_the_beginning(studio: Host) -> None:
+    make_task("t", studio)
+    post_cut(upload_body("t_0", CONTENT), 20_000)
+    for body, answer in ((size_query("t_0"), "0 0"), (upload_body("t_0", CONTENT), "0")):
+        assert read_reply(Client().post(ADDRESS, body, content_type="text/xml").content) == answer
+    assert stored("t_0") == CONTENT
 
 
 # --- resuming ---------------------------------------------------------------------------------------------------------
@@ -363,6 +384,20 @@ def test_an_upload_killed_before_its_row_was_written_is_taken_once_more(studio: 
     assert post(upload_body("t_0", CONTENT)) == "0"
     folder = Path(default_storage.path(Upload.objects.get().path)).parent
     assert [path.name for path in folder.iterdir()] == ["t_0"]
+
+
+@pytest.mark.parametrize("ending", ["", ".whole"])
+def test_what_a_server_leaves_that_is_killed_after_its_row_was_written_goes_with_the_next_request(
+    studio: Host, settings: Settings, ending: str
+) -> None:
+    make_task("t", studio)
+    body = upload_body("t_0", CONTENT)
+    assert post(body) == "0"
+    path = receive._path("t_0")
+    path.with_name(path.name + ending).hardlink_to(default_storage.path(Upload.objects.get().path))
+    assert post(body) == "0"
+    assert left_over(settings) == []
+    assert stored("t_0") == CONTENT
 
 
 # --- what a result delivered ------------------------------------------------------------------------------------------

@@ -75,6 +75,23 @@ def test_a_batch_goes_from_submission_to_its_outputs(batch: Batch, studio: Host,
     assert {path.read_text() for path in fetched} == {"42\n"}
 
 
+def test_fetching_a_batch_names_what_is_lost_and_fetches_the_rest(batch: Batch, studio: Host, tmp_path: Path) -> None:
+    finish(batch, studio)
+    assimilator.run(NOON)
+    lost, _ = batches.read_outputs(batch, limit=2)
+    default_storage.delete(lost.path)
+    out, errors = StringIO(), StringIO()
+    for copied in (1, 0):
+        with pytest.raises(CommandError, match="1 files could not be fetched") as caught:
+            call_command("batch", batch.pk, "--fetch", tmp_path / "to", "--retire", stdout=out, stderr=errors)
+        assert caught.value.returncode == 1
+        assert out.getvalue().splitlines()[-1] == f"{copied} files copied to {tmp_path / 'to'}."
+        assert errors.getvalue().splitlines()[-1] == f"{lost} ({lost.path}): missing"
+    assert [path.parent.name for path in (tmp_path / "to").rglob("*") if path.is_file()] == [f"alpine_{batch.pk}_1"]
+    # Nothing was retired.
+    assert KeptOutput.objects.count() == 2
+
+
 def test_only_the_kept_outputs_stay(batch: Batch, studio: Host) -> None:
     finish(batch, studio)
     [stored] = StoredFile.objects.all()

@@ -1,0 +1,53 @@
+"""Compare what the rows say is in the storage with what is there: each file, its size, its MD5.
+
+Reads all files, and changes nothing. It may run beside everything else: a difference counts only if the row still says
+the same after it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+from django.db.models import QuerySet
+
+from credit.engine.states import FileDeleteState
+from scheduler.files import storage
+from scheduler.models import KeptOutput, StoredFile, Upload
+
+_ROWS_AT_ONCE: Final = 1000
+Row = TypeVar("Row", StoredFile, Upload, KeptOutput)
+
+
+def differences() -> Iterator[str]:
+    """A sentence for each file that is missing, or is not what its row says."""
+    yield from _compare("program or input", StoredFile.objects.filter(deleted_at=None))
+    # Those of workunits that are done may be deleted, but for the kept ones.
+    needed = Upload.objects.exclude(completed_at=None).filter(
+        result__file_delete_state=FileDeleteState.INIT, result__workunit__file_delete_state=FileDeleteState.INIT
+    )
+    yield from _compare("upload", needed)
+    yield from _compare("kept output", KeptOutput.objects.all())
+
+
+def fault(row: StoredFile | Upload | KeptOutput) -> str:
+    """What is wrong with the file of this row; empty if nothing is."""
+    try:
+        here = storage.kept_content(row.path)
+    except FileNotFoundError:
+        return "missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    if here.nbytes != row.nbytes:
+        return f"has {here.nbytes} bytes instead of {row.nbytes}"
+    return "" if here.md5 == row.md5 else f"has the MD5 {here.md5} instead of {row.md5}"
+
+
+def _compare(kind: str, rows: QuerySet[Row]) -> Iterator[str]:
+    after = 0
+    while page := list(rows.filter(pk__gt=after).order_by("pk")[:_ROWS_AT_ONCE]):
+        after = page[-1].pk
+        for row in page:
+            found = fault(row)
+            if found and rows.filter(pk=row.pk).exists():
+                yield f"{kind} {row} ({row.path}): {found}"

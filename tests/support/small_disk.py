@@ -1,0 +1,45 @@
+"""A file system of its own with little room, for tests of full disks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def small_disk(folder: Path, nbytes: int) -> Iterator[Path]:
+    """A tmpfs of this size at ``folder``, for as long as the block lasts.
+
+    Without root's rights the test is skipped; with REQUIRE_E2E=1, as in `.ci/run`, it fails instead.
+    """
+    folder.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={nbytes},mode=700", "cobblestone-test", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        refusal = done.stderr.strip() if done.returncode else ""
+    except FileNotFoundError:
+        refusal = "there is no mount program"
+    if refusal:
+        reason = f"no file system can be mounted here: {refusal}"
+        if os.environ.get("REQUIRE_E2E") == "1":
+            pytest.fail(f"{reason}, but REQUIRE_E2E=1")
+        pytest.skip(reason)
+    try:
+        yield folder
+    finally:
+        # Lazily: a server that is just ending may still have a file open there.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path, leave_nbytes: int) -> Path:
+    """A file that leaves so many bytes, in whole pages, of the file system below ``folder``."""
+    filler = folder / "filler"
+    free = os.statvfs(folder)
+    with filler.open("wb") as file:
+        file.write(bytes(free.f_bavail * free.f_frsize - leave_nbytes))
+    return filler
