@@ -290,3 +290,27 @@ class SentMail(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} to {self.user}, {self.key}"
+
+
+class RequestedWork(models.Model):
+    """A piece of long work that a volunteer asked for, in the queue of portal/requested_work; kept for a day after."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="requested_work")
+    # What is to be done, and the number of the row that it is done to
+    kind = models.CharField(max_length=20)
+    subject = models.BigIntegerField()
+    asked_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    ntries = models.PositiveSmallIntegerField("times it was begun", default=0)
+
+    class Meta:
+        verbose_name_plural = "requested work"
+        constraints = [models.UniqueConstraint(fields=["kind", "subject"], name="requestedwork_once")]
+        indexes = [
+            models.Index(fields=["id"], condition=models.Q(finished_at=None), name="requestedwork_unfinished"),
+            models.Index(fields=["finished_at"], name="requestedwork_finished"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}"

@@ -100,6 +100,10 @@ EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
 EMULATOR_RUN_SECS_MAX = env.integer("EMULATOR_RUN_SECS_MAX", 300, low=1, high=800)
 EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=256 * 1024**2, high=64 * 1024**3)
 
+# --- work that volunteers ask for: runs of the emulator, copies of their data -------------------------
+# How much of it a volunteer may have running at once, over all workers.
+REQUESTED_WORK_PER_PERSON = env.integer("REQUESTED_WORK_PER_PERSON", 2, low=1, high=1000)
+
 
 # --- secrets: given, or made once under var/ ------------------------------------------------------
 def _kept_secret(name: str) -> str:
@@ -173,9 +177,12 @@ CELERY_TASK_TIME_LIMIT = 900
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+# Work that volunteers ask for has workers of its own: no other task waits for it.
+CELERY_TASK_ROUTES = {"portal.tasks.carry_out_requested": {"queue": "requested"}}
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
+    "look-after-requested": {"task": "portal.tasks.look_after_requested", "schedule": 60},
 }
 if "account_manager" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {
