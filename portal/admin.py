@@ -73,6 +73,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
+        ("Limits", {"fields": ("new_hosts_per_day",)}),
         ("Rights", {"fields": ("is_active", "is_staff", "is_superuser", "user_permissions")}),
         ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )

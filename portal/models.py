@@ -54,6 +54,13 @@ class User(AbstractBaseUser, PermissionsMixin):
     awaited_email_at = models.DateTimeField("other address asked for", null=True, blank=True, editable=False)
     terms_accepted_at = models.DateTimeField("terms of use accepted", null=True, blank=True, editable=False)
     deletion_asked_at = models.DateTimeField("asked to be deleted", null=True, blank=True, editable=False)
+    # NULL: as many as everybody, NEW_HOSTS_PER_DAY
+    new_hosts_per_day = models.PositiveIntegerField(
+        "new computers per day",
+        null=True,
+        blank=True,
+        help_text="How many computers this account may add within 24 hours. Empty: as many as every account.",
+    )
     is_staff = models.BooleanField("operator", default=False)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

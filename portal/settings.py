@@ -53,6 +53,8 @@ CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_0
 CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS", 600, low=1, high=7 * 86400)
 # Password checks by the client protocols, right or wrong, per address: each costs a slow hash.
 CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000)
+# Computers that an account may add within 24 hours, by either protocol; operators can give an account another limit.
+NEW_HOSTS_PER_DAY = env.integer("NEW_HOSTS_PER_DAY", 20, low=1, high=100_000)
 
 # --- the project server ---------------------------------------------------------------------------
 # Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).
@@ -72,6 +74,10 @@ JOBS_KEPT_DAYS = env.integer("JOBS_KEPT_DAYS", 30, low=0, high=3650)
 DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
 # A client waits so long before its next request, unless its owner asks for one.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
+# A computer that asks for jobs again before this gets none; what it reports is taken.
+MIN_SENDWORK_INTERVAL_SECS = env.integer("MIN_SENDWORK_INTERVAL_SECS", 6, low=0, high=86_400)
+# Bytes of trickle-up messages that are taken of a job within 24 hours; the rest comes again later.
+TRICKLE_BYTES_PER_JOB_DAY = env.integer("TRICKLE_BYTES_PER_JOB_DAY", 1024**2, low=1000, high=1024**3)
 # Clients ask again after so long at the latest, even if they need nothing, to learn of cancelled jobs. 0: never.
 SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, high=30 * 86_400)
 

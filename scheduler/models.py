@@ -114,6 +114,8 @@ class HostRecord(models.Model):
     # The client has named all jobs that it was sent before this time. NULL: not known
     named_jobs_until = models.DateTimeField(null=True)
     last_rpc_at = models.DateTimeField(null=True)
+    # When jobs were last looked for at its request. NULL: not known
+    work_asked_at = models.DateTimeField(null=True)
     on_frac = models.FloatField(default=1)
     active_frac = models.FloatField(default=1)
     gpu_active_frac = models.FloatField(default=1)

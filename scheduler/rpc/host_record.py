@@ -18,7 +18,12 @@ from scheduler.rpc.store import Changes, KnownHost
 
 
 def fill_host_record(
-    request: SchedulerRequest, host: KnownHost, named_jobs_until: float, reasons_given: list[str], changes: Changes
+    request: SchedulerRequest,
+    host: KnownHost,
+    named_jobs_until: float,
+    work_asked_at: float,
+    reasons_given: list[str],
+    changes: Changes,
 ) -> None:
     """Fill in what `store.write` keeps of the computer; ``reasons_given``: why nothing was sent."""
     on, active, gpu_active = request.available_fractions
@@ -37,6 +42,7 @@ def fill_host_record(
         "rpc_seqno": 0 if is_new_number else request.rpc_seqno,
         "cpids": [] if is_new_number else copies.seen(host.cpids, request.host.host_cpid),
         "named_jobs_until": _moment(0.0 if is_new_number else named_jobs_until),
+        "work_asked_at": _moment(work_asked_at),
         "on_frac": on,
         "active_frac": active,
         "gpu_active_frac": gpu_active,
