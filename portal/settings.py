@@ -170,7 +170,13 @@ CACHES = {
     "default": {
         "BACKEND": "portal.ops.cache.FallbackCache",
         "LOCATION": CACHE_URL,
-        "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
+        # 1 were values that older versions of this site had pickled.
+        "VERSION": 2,
+        "OPTIONS": {
+            "socket_connect_timeout": 2,
+            "socket_timeout": 2,
+            "serializer": "portal.ops.cache.JsonSerializer",
+        },
     }
 }
 

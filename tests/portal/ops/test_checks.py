@@ -131,6 +131,8 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend", "cobblestone.W010"),
         ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
         ("BEHIND_PROXY", False, "cobblestone.W012"),
+        ("BROKER_URL", "redis://127.0.0.1:6379/0", "cobblestone.W013"),
+        ("CACHE_URL", "redis://127.0.0.1:6379/1", "cobblestone.W013"),
     ],
 )
 def test_what_suits_ones_own_machine_only_is_told(
@@ -139,6 +141,16 @@ def test_what_suits_ones_own_machine_only_is_told(
     test_a_production_site_has_nothing_to_complain_about(settings, key_files)
     setattr(settings, name, value)
     assert ids([*checks.check_production(None), *checks.check_services(None)]) == [found]
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://:secret@127.0.0.1:6379/0", "redis+socket:///run/valkey.sock?virtual_host=0", "unix:///v.sock?db=1"]
+)
+def test_valkey_with_a_password_or_on_a_socket_is_accepted(
+    settings: Settings, key_files: tuple[Path, Path], url: str
+) -> None:
+    settings.BROKER_URL = settings.CACHE_URL = url
+    test_a_production_site_has_nothing_to_complain_about(settings, key_files)
 
 
 def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
