@@ -326,6 +326,8 @@ if "project" in ROOMS:
 # The time limits of a client's body, beyond the time that its length needs, and of its answer.
 CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)
 CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
+# Requests of one address, or of one IPv6 network (/64), that an event loop has under way at once.
+REQUESTS_PER_ADDRESS = env.integer("REQUESTS_PER_ADDRESS", 100, low=1, high=100_000)
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "URL_FORMAT_OVERRIDE": None,
