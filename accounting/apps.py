@@ -6,3 +6,9 @@ from django.apps import AppConfig
 class AccountingConfig(AppConfig):
     name = "accounting"
     verbose_name = "Account manager"
+
+    def ready(self) -> None:
+        from accounting.account_data import copies
+        from portal.requested_work.queue import kinds
+
+        kinds[copies.KIND] = copies.make_copy

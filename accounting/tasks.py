@@ -9,14 +9,11 @@ from celery import shared_task
 from django.utils import timezone
 
 from accounting.account_data import copies, erasure
-from accounting.account_data.tasks import make_data_copy
 from accounting.choosing import standings
 from accounting.ledger import partitions, rollup
 from accounting.mails import send
 from accounting.rpc import apart
 from portal.ops.mails import MailServerDown
-
-__all__ = ["make_data_copy"]  # Celery looks for tasks here only
 
 
 @shared_task

@@ -6,3 +6,11 @@ from django.apps import AppConfig
 class EmulatorConfig(AppConfig):
     name = "emulator"
     verbose_name = "Client emulator"
+
+    def ready(self) -> None:
+        from emulator.runs import worker
+        from emulator.runs.experiments import READ, RUN
+        from portal.requested_work.queue import kinds
+
+        kinds[RUN] = worker.execute_run
+        kinds[READ] = worker.read_upload

@@ -1,4 +1,4 @@
-"""Background tasks of the emulator; each may run twice."""
+"""The emulator's background task, which may run twice; runs themselves are requested work (portal/requested_work)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,6 @@ from emulator.runs import worker
 
 
 @shared_task
-def carry_out(run_id: int) -> None:
-    worker.execute_run(run_id)
-
-
-@shared_task
-def read_upload(experiment_id: int) -> None:
-    worker.read_upload(experiment_id)
-
-
-@shared_task
 def look_after_runs() -> None:
-    """Send again runs whose worker, or whose message, was lost."""
-    for run_id in worker.requeue_lost(timezone.now()):
-        carry_out.delay(run_id)
+    """Queue runs again whose worker was lost."""
+    worker.requeue_lost(timezone.now())

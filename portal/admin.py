@@ -89,6 +89,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
         (None, {"fields": ("is_active",)}),
+        ("Limits", {"fields": ("new_hosts_per_day",)}),
         ("Rights", {"fields": RIGHTS}),
         ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )

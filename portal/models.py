@@ -54,6 +54,13 @@ class User(AbstractBaseUser, PermissionsMixin):
     awaited_email_at = models.DateTimeField("other address asked for", null=True, blank=True, editable=False)
     terms_accepted_at = models.DateTimeField("terms of use accepted", null=True, blank=True, editable=False)
     deletion_asked_at = models.DateTimeField("asked to be deleted", null=True, blank=True, editable=False)
+    # NULL: as many as everybody, NEW_HOSTS_PER_DAY
+    new_hosts_per_day = models.PositiveIntegerField(
+        "new computers per day",
+        null=True,
+        blank=True,
+        help_text="How many computers this account may add within 24 hours. Empty: as many as every account.",
+    )
     is_staff = models.BooleanField("operator", default=False)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -330,3 +337,27 @@ class SecurityEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} {self.at:%Y-%m-%d %H:%M}"
+
+
+class RequestedWork(models.Model):
+    """A piece of long work that a volunteer asked for, in the queue of portal/requested_work; kept for a day after."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="requested_work")
+    # What is to be done, and the number of the row that it is done to
+    kind = models.CharField(max_length=20)
+    subject = models.BigIntegerField()
+    asked_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    ntries = models.PositiveSmallIntegerField("times it was begun", default=0)
+
+    class Meta:
+        verbose_name_plural = "requested work"
+        constraints = [models.UniqueConstraint(fields=["kind", "subject"], name="requestedwork_once")]
+        indexes = [
+            models.Index(fields=["id"], condition=models.Q(finished_at=None), name="requestedwork_unfinished"),
+            models.Index(fields=["finished_at"], name="requestedwork_finished"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}"

@@ -55,6 +55,8 @@ CLIENT_LOGIN_FAILURES = env.integer("CLIENT_LOGIN_FAILURES", 10, low=1, high=1_0
 CLIENT_LOGIN_FAILURE_WINDOW_SECS = env.integer("CLIENT_LOGIN_FAILURE_WINDOW_SECS", 600, low=1, high=7 * 86400)
 # Password checks by the client protocols, right or wrong, per address: each costs a slow hash.
 CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINUTE", 60, low=1, high=1_000_000)
+# Computers that an account may add within 24 hours, by either protocol; operators can give an account another limit.
+NEW_HOSTS_PER_DAY = env.integer("NEW_HOSTS_PER_DAY", 20, low=1, high=100_000)
 
 # --- the project server ---------------------------------------------------------------------------
 # Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).
@@ -74,6 +76,10 @@ JOBS_KEPT_DAYS = env.integer("JOBS_KEPT_DAYS", 30, low=0, high=3650)
 DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
 # A client waits so long before its next request, unless its owner asks for one.
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
+# A computer that asks for jobs again before this gets none; what it reports is taken.
+MIN_SENDWORK_INTERVAL_SECS = env.integer("MIN_SENDWORK_INTERVAL_SECS", 6, low=0, high=86_400)
+# Bytes of trickle-up messages that are taken of a job within 24 hours; the rest comes again later.
+TRICKLE_BYTES_PER_JOB_DAY = env.integer("TRICKLE_BYTES_PER_JOB_DAY", 1024**2, low=1000, high=1024**3)
 # Clients ask again after so long at the latest, even if they need nothing, to learn of cancelled jobs. 0: never.
 SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, high=30 * 86_400)
 
@@ -104,6 +110,10 @@ EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
 # A run's limits: processor time and memory. Each run is a separate process.
 EMULATOR_RUN_SECS_MAX = env.integer("EMULATOR_RUN_SECS_MAX", 300, low=1, high=800)
 EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=256 * 1024**2, high=64 * 1024**3)
+
+# --- work that volunteers ask for: runs of the emulator, copies of their data -------------------------
+# How much of it a volunteer may have running at once, over all workers.
+REQUESTED_WORK_PER_PERSON = env.integer("REQUESTED_WORK_PER_PERSON", 2, low=1, high=1000)
 
 
 # --- secrets: given, or made once under var/ ------------------------------------------------------
@@ -165,7 +175,13 @@ CACHES = {
     "default": {
         "BACKEND": "portal.ops.cache.FallbackCache",
         "LOCATION": CACHE_URL,
-        "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2},
+        # 1 were values that older versions of this site had pickled.
+        "VERSION": 2,
+        "OPTIONS": {
+            "socket_connect_timeout": 2,
+            "socket_timeout": 2,
+            "serializer": "portal.ops.cache.JsonSerializer",
+        },
     }
 }
 
@@ -178,9 +194,12 @@ CELERY_TASK_TIME_LIMIT = 900
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+# Work that volunteers ask for has workers of its own: no other task waits for it.
+CELERY_TASK_ROUTES = {"portal.tasks.carry_out_requested": {"queue": "requested"}}
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
+    "look-after-requested": {"task": "portal.tasks.look_after_requested", "schedule": 60},
 }
 if "account_manager" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {
@@ -314,6 +333,8 @@ if "project" in ROOMS:
 # The time limits of a client's body, beyond the time that its length needs, and of its answer.
 CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)
 CLIENT_ANSWER_SECS = env.integer("CLIENT_ANSWER_SECS", 60, low=1, high=600)
+# Requests of one address, or of one IPv6 network (/64), that an event loop has under way at once.
+REQUESTS_PER_ADDRESS = env.integer("REQUESTS_PER_ADDRESS", 100, low=1, high=100_000)
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "URL_FORMAT_OVERRIDE": None,

@@ -8,8 +8,9 @@ from django.utils import timezone
 from portal.ops import housekeeping
 from portal.people import security_events
 from portal.people.key_mails import send_confirmation, send_key_mail
+from portal.requested_work import queue
 
-__all__ = ["send_confirmation", "send_key_mail", "tidy_up"]
+__all__ = ["carry_out_requested", "look_after_requested", "send_confirmation", "send_key_mail", "tidy_up"]
 
 
 @shared_task
@@ -17,3 +18,15 @@ def tidy_up() -> None:
     """Once a day: remove what has expired."""
     housekeeping.remove_expired()
     security_events.delete_old(timezone.now())
+
+
+@shared_task
+def carry_out_requested() -> None:
+    """Do a piece of work that a volunteer asked for; in a queue of its own, so that no other task waits for it."""
+    queue.carry_out_next()
+
+
+@shared_task
+def look_after_requested() -> None:
+    """Queue again what lost workers had, and tell workers of what waits."""
+    queue.look_after(timezone.now())

@@ -116,6 +116,8 @@ class HostRecord(models.Model):
     # The rpc_seqno that last came twice with jobs of two clients. NULL: never
     repeated_seqno = models.BigIntegerField(null=True)
     last_rpc_at = models.DateTimeField(null=True)
+    # When jobs were last looked for at its request. NULL: not known
+    work_asked_at = models.DateTimeField(null=True)
     on_frac = models.FloatField(default=1)
     active_frac = models.FloatField(default=1)
     gpu_active_frac = models.FloatField(default=1)

@@ -35,6 +35,9 @@ def pytest_configure() -> None:
     # A worker of one test process must not take what belongs to another's database.
     settings.BROKER_URL = re.sub(r"virtual_host=\d+", f"virtual_host={4 + worker % 4}", settings.BROKER_URL)
     settings.CELERY_BROKER_URL = settings.BROKER_URL
+    # Tests attach dozens of computers to an account, and let them ask for jobs all the time.
+    settings.NEW_HOSTS_PER_DAY = 100_000
+    settings.MIN_SENDWORK_INTERVAL_SECS = 0
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
     # Nothing is collected for tests: look for files when they are asked for.

@@ -16,6 +16,7 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.apps import apps
+from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
 from django.db.models import CASCADE, ForeignKey, Model, Q, QuerySet
@@ -35,11 +36,13 @@ from accounting.models import (
     Note,
     UserProject,
 )
-from portal.models import ApiToken, ClientKey, Host, MailChoice, SecurityEvent, SentMail, User
+from portal.models import ApiToken, ClientKey, Host, MailChoice, RequestedWork, SecurityEvent, SentMail, User
+from portal.requested_work import queue
+from portal.requested_work.queue import Standing
 
 KEPT: Final = dt.timedelta(days=7)
-# A copy that is not ready by then has lost its worker.
-GIVEN_UP_AFTER: Final = dt.timedelta(hours=2)
+KIND: Final = "data copy"
+"""The kind of requested work."""
 PART_BYTES: Final = 1 << 20
 _SECRET: Final = {
     "password",
@@ -71,21 +74,26 @@ Passwords, keys and tokens are kept as hashes or encrypted, and are left out.
 
 
 def ask_copy(user: User) -> tuple[DataCopy, bool]:
-    """The copy that is being made for the user, or a new one; and whether it is new, so that a task must be started."""
+    """The copy that is being made for the user, or a new one, which is queued; and whether it is new."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
-        unfinished = DataCopy.objects.filter(
-            user=user,
-            state__in=(DataCopy.State.WAITING, DataCopy.State.WORKING),
-            asked_at__gt=timezone.now() - GIVEN_UP_AFTER,
-        ).first()
-        if unfinished is not None:
-            return unfinished, False
+        last = DataCopy.objects.filter(user=user).first()
+        if last is not None and standing(last) is not None:
+            return last, False
         DataCopy.objects.filter(user=user).delete()
-        return DataCopy.objects.create(user=user), True
+        copy = DataCopy.objects.create(user=user)
+        queue.ask(user.pk, KIND, [copy.pk])
+        return copy, True
 
 
-def make_copy(copy_id: int, site: str) -> None:
+def standing(copy: DataCopy) -> Standing | None:
+    """Where a copy that is not finished stands; None if it is, or if it was given up."""
+    if copy.state not in (DataCopy.State.WAITING, DataCopy.State.WORKING):
+        return None
+    return queue.standings(KIND, [copy.pk], timezone.now()).get(copy.pk)
+
+
+def make_copy(copy_id: int) -> None:
     """Make a copy that was asked for; safe to run twice. One that is ready, or gone, is left alone."""
     copy = DataCopy.objects.select_related("user").filter(pk=copy_id).exclude(state=DataCopy.State.READY).first()
     if copy is None:
@@ -93,7 +101,7 @@ def make_copy(copy_id: int, site: str) -> None:
     DataCopy.objects.filter(pk=copy_id).update(state=DataCopy.State.WORKING, percent=0)
     try:
         with tempfile.TemporaryFile() as file:
-            _write(copy, file, site)
+            _write(copy, file, settings.SITE_NAME)
             _store(copy, file)
     except Exception:
         # Of whatever kind: the owner is told that it failed, and the error goes on to the task's log.
@@ -165,15 +173,15 @@ def _store(copy: DataCopy, file: IO[bytes]) -> None:
 
 def _documents(user: User) -> Iterator[tuple[str, object]]:
     """The JSON files, by name."""
-    settings = AccountSettings.objects.filter(user=user)
     yield (
         "account.json",
         {
             "account": _rows(User.objects.filter(pk=user.pk))[0],
             "email_addresses": _rows(EmailAddress.objects.filter(user=user)),
-            "settings": _rows(settings),
+            "settings": _rows(AccountSettings.objects.filter(user=user)),
             "mails": _rows(MailChoice.objects.filter(user=user)),
             "sent_mails": _rows(SentMail.objects.filter(user=user).order_by("pk")),
+            "requested_work": _rows(RequestedWork.objects.filter(user=user).order_by("pk")),
         },
     )
     yield "computers.json", _rows(Host.objects.filter(owner=user).order_by("pk"))

@@ -15,12 +15,9 @@ from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from kombu.exceptions import OperationalError
 
 from accounting.account_data import copies
-from accounting.account_data.tasks import make_data_copy
 from accounting.models import DataCopy
 from portal.models import User
 from portal.people.access import signed_in
@@ -59,32 +56,22 @@ def _confirm(request: HttpRequest, user: User, due_at: dt.datetime) -> None:
 def data(request: HttpRequest) -> HttpResponse:
     """The data stored about the user: request a copy, and close the account."""
     user = signed_in(request)
-    context = {"copy": _copy_of(user), "grace_days": GRACE.days, "kept_days": copies.KEPT.days}
+    copy = DataCopy.objects.filter(user=user).first()
+    standing = copies.standing(copy) if copy is not None else None
+    if copy is not None and copy.state in (DataCopy.State.WAITING, DataCopy.State.WORKING) and standing is None:
+        copy.state = DataCopy.State.FAILED  # it was given up
+    context = {"copy": copy, "standing": standing, "grace_days": GRACE.days, "kept_days": copies.KEPT.days}
     template = "accounting/_data_copy.html" if request.headers.get("HX-Request") == "true" else "accounting/data.html"
     response = render(request, template, context)
     response.headers["Vary"] = "Cookie, HX-Request"
     return response
 
 
-def _copy_of(user: User) -> DataCopy | None:
-    copy = DataCopy.objects.filter(user=user).first()
-    unfinished = copy is not None and copy.state in (DataCopy.State.WAITING, DataCopy.State.WORKING)
-    if copy is not None and unfinished and timezone.now() - copy.asked_at > copies.GIVEN_UP_AFTER:
-        copy.state = DataCopy.State.FAILED
-    return copy
-
-
 @require_POST
 @login_required
 def make_copy(request: HttpRequest) -> HttpResponse:
     """Have a copy made."""
-    copy, is_new = copies.ask_copy(signed_in(request))
-    if is_new:
-        try:
-            make_data_copy.delay(copy.pk)
-        except OperationalError:
-            copy.delete()
-            messages.error(request, "The copy cannot be made just now. Please try again in some minutes.")
+    copies.ask_copy(signed_in(request))
     return redirect("data")
 
 

@@ -53,8 +53,11 @@ class Caller:
     by_password: bool
 
 
-def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) -> Steps[bytes]:
-    """Answer one request of a client; ``address`` is where it came from, for the limit on failed logins.
+def answer(
+    request: AccountManagerRequest, *, now: dt.datetime, address: str, caller: Caller | None = None
+) -> Steps[bytes]:
+    """Answer one request of a client; ``address`` is where it came from, for the limit on failed logins. ``caller``:
+    whose request it is, if that was found out before it was read.
 
     Raises ProtocolError or ClientAuthError, whose number and sentence the client is to be shown.
     """
@@ -67,7 +70,7 @@ def answer(request: AccountManagerRequest, *, now: dt.datetime, address: str) ->
         known = yield from _answer_known(request, request.host_token, projects, now)
         if known is not None:
             return known
-    return (yield from in_thread(_answer_unknown, request, projects, now, address))
+    return (yield from in_thread(_answer_unknown, request, projects, now, address, caller))
 
 
 def _answer_known(
@@ -93,10 +96,14 @@ def _has_other_cpid(request: AccountManagerRequest, account: store.Account) -> b
 
 
 def _answer_unknown(
-    request: AccountManagerRequest, projects: catalogue.Catalogue, now: dt.datetime, address: str
+    request: AccountManagerRequest,
+    projects: catalogue.Catalogue,
+    now: dt.datetime,
+    address: str,
+    caller: Caller | None,
 ) -> bytes:
     """Answer a first contact, a password login or a new CPID, in a thread: identify the computer, then settle."""
-    caller = _caller(request, address)
+    caller = caller or find_caller(request, address)
     with transaction.atomic():
         try:
             recognised = recognise(caller.user_id, request, now)
@@ -134,8 +141,8 @@ def _conflict() -> ClientAuthError:
     return ClientAuthError(ERR_GENERIC, "This computer's requests overtake each other. Try again in a minute.")
 
 
-def _caller(request: AccountManagerRequest, address: str) -> Caller:
-    """Authenticate the client by its key, or else by login and password hash."""
+def find_caller(request: AccountManagerRequest, address: str) -> Caller:
+    """Authenticate the client by its key, or else by login and password hash. Blocks. Raises ClientAuthError."""
     if request.authenticator:
         key = (
             ClientKey.objects.filter(

@@ -7,9 +7,9 @@ from functools import partial
 from django.utils import timezone
 
 from accounting.rpc import answer as rpc_answer
-from accounting.wire.requests import parse_request
+from accounting.wire.requests import credentials_of, parse_request
 from portal.clients.messages import ClientReply, ClientRequest, refusal, xml_reply
-from portal.clients.wants import Steps, parsed
+from portal.clients.wants import LONG_NBYTES, Steps, in_thread, parsed
 from portal.wire.boinc_errors import ERR_GENERIC
 
 
@@ -21,6 +21,11 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
 
 
 def _answer(request: ClientRequest) -> Steps[ClientReply]:
+    caller = None
+    if len(request.body) > LONG_NBYTES:
+        first = credentials_of(request.body[:LONG_NBYTES])
+        caller = yield from in_thread(rpc_answer.find_caller, first, request.address)
     # The raw body, whatever its content type: older clients call it a form, newer ones XML.
     message = yield from parsed(partial(parse_request, request.body), len(request.body))
-    return xml_reply((yield from rpc_answer.answer(message, now=timezone.now(), address=request.address)))
+    reply = yield from rpc_answer.answer(message, now=timezone.now(), address=request.address, caller=caller)
+    return xml_reply(reply)

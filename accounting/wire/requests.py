@@ -209,6 +209,22 @@ def parse_request(body: bytes) -> AccountManagerRequest:
     raise ProtocolError("acct_mgr_request", "not closed: the message was cut off")
 
 
+def credentials_of(head: bytes) -> AccountManagerRequest:
+    """A request of which only the credentials at the beginning of a message were read. Raises ProtocolError.
+
+    So a long message is read only for somebody who is known. Clients write their credentials first.
+    """
+    scan = TagScanner(head)
+    if scan.next() != _ROOT:
+        raise ProtocolError("acct_mgr_request", "the message does not begin with this element")
+    scan.enter()
+    found: dict[bytes, bytes | None] = dict(reversed(scan.row(_ROW_OF_TEXTS)))
+    while (tag := scan.next()) is not None and tag != b"project" and tag not in _SECTIONS:
+        if tag in _TEXTS:
+            found.setdefault(tag, scan.element_text(tag))
+    return _request(found, (), [], 0)
+
+
 def _request(
     found: dict[bytes, bytes | None],
     platforms: tuple[str, ...],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,9 +16,10 @@ from accounting.models import Project as SiteProject
 from emulator.engine.scenario import CPU, Processor, Scenario
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
-from emulator.runs.experiments import PARAMETERS, UNFINISHED
+from emulator.runs.experiments import PARAMETERS, RUN, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import User
+from portal.requested_work import queue
 from portal.templatetags.display import speed
 from portal.templatetags.drawings import DATA_COLOURS
 
@@ -109,6 +111,25 @@ def is_unfinished(runs: Sequence[Run]) -> bool:
 def progress(runs: Sequence[Run]) -> float:
     """How far all of them are, 0 to 1."""
     return fmean(1.0 if run.state not in UNFINISHED else run.progress for run in runs) if runs else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many runs wait, where the first stands, and when the first and the last are likely to begin (seconds)."""
+
+    nruns: int
+    place: int
+    begins_secs: float | None
+    last_begins_secs: float | None
+
+
+def waiting(runs: Sequence[Run], now: dt.datetime) -> Waiting | None:
+    """What is said of the runs that wait; None if none does. One statement."""
+    found = queue.standings(RUN, [run.pk for run in runs if run.state == RunState.QUEUED], now)
+    places = sorted((each for each in found.values() if each.place), key=lambda each: each.place)
+    if not places:
+        return None
+    return Waiting(len(places), places[0].place, places[0].begins_secs, places[-1].begins_secs)
 
 
 def variants(runs: Sequence[Run]) -> list[VariantRow]:

@@ -12,7 +12,6 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from emulator import tasks
 from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.presets import PRESETS, preset
 from emulator.models import Experiment, RunState
@@ -104,7 +103,6 @@ def from_files(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(refusal))
         return redirect("emulator")
     worker.store_upload(experiment, form.files_by_name())
-    tasks.read_upload.delay(experiment.pk)
     return redirect("experiment", experiment.pk)
 
 
@@ -152,7 +150,7 @@ def _set_up(request: HttpRequest, found: Experiment, scenario: Scenario, form: T
 def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: TrialForm) -> HttpResponse:
     data = form.cleaned_data
     try:
-        runs = experiments.start(
+        experiments.start(
             found,
             changed(scenario, form.change()),
             title=data["title"],
@@ -165,8 +163,6 @@ def _start(request: HttpRequest, found: Experiment, scenario: Scenario, form: Tr
     except (ExperimentRefusedError, ScenarioError) as refusal:
         form.add_error(None, str(refusal))
         return _set_up(request, found, scenario, form)
-    for run in runs:
-        tasks.carry_out.delay(run.pk)
     return redirect("experiment", found.pk)
 
 
@@ -196,6 +192,7 @@ def _results(request: HttpRequest, found: Experiment, key: str) -> HttpResponse:
         "is_owner": is_owner,
         "runs": runs,
         "is_unfinished": unfinished,
+        "waiting": reads.waiting(runs, timezone.now()) if unfinished else None,
         "progress": reads.progress(runs),
         "rows": rows,
         "names": runs[0].projects and [row["name"] for row in runs[0].projects],

@@ -17,6 +17,7 @@ from emulator.engine.scenario import Scenario, ScenarioError
 from emulator.files.scenario_json import from_json, to_json
 from emulator.models import Experiment, Run, RunState
 from portal.models import User
+from portal.requested_work import queue
 
 VARIANTS_MAX: Final = 8
 SEEDS_MAX: Final = 10
@@ -29,6 +30,10 @@ PARAMETERS: Final[dict[str, tuple[str, str, float, float]]] = {
     "period_secs": ("time slice", "s", 60.0, 864_000.0),
 }
 """The parameters of a sweep: label, unit, least and most."""
+
+RUN: Final = "emulator run"
+READ: Final = "emulator files"
+"""The kinds of requested work: execute a run, read an experiment's uploaded files."""
 
 UNFINISHED: Final = (RunState.QUEUED, RunState.RUNNING)
 
@@ -101,7 +106,7 @@ def start(
     fresh.title, fresh.days, fresh.parameter = title[:100] or fresh.title, days, parameter
     fresh.scenario, fresh.started_at = to_json(scenario), now
     fresh.save()
-    return Run.objects.bulk_create(
+    runs = Run.objects.bulk_create(
         Run(
             experiment=fresh,
             number=place,
@@ -115,6 +120,8 @@ def start(
         )
         for place, (variant, seed) in enumerate(((v, s) for v in variants for s in seeds), 1)
     )
+    queue.ask(fresh.owner_id, RUN, [run.pk for run in runs])
+    return runs
 
 
 @transaction.atomic
@@ -133,6 +140,7 @@ def cancel(experiment: Experiment, now: dt.datetime) -> int:
     """Cancel unfinished runs: queued ones at once, running ones at their worker's next report. Returns a count."""
     with transaction.atomic():
         runs = Run.objects.filter(experiment=experiment)
+        queue.withdraw(RUN, runs.values_list("pk", flat=True))
         queued = runs.filter(state=RunState.QUEUED).update(state=RunState.CANCELLED, finished_at=now)
         return queued + runs.filter(state=RunState.RUNNING).update(cancel_asked=True)
 
@@ -154,7 +162,10 @@ def unshare(experiment: Experiment) -> None:
 
 def delete(experiment: Experiment) -> None:
     """Delete it with all its runs; a worker that executes one of them stops when it next reports."""
-    experiment.delete()
+    with transaction.atomic():
+        queue.withdraw(RUN, experiment.runs.values_list("pk", flat=True))
+        queue.withdraw(READ, [experiment.pk])
+        experiment.delete()
 
 
 def with_parameters(scenario: Scenario, parameters: dict[str, Any]) -> Scenario:

@@ -27,7 +27,9 @@ from django.utils import timezone
 from emulator.engine.scenario import ScenarioError
 from emulator.files.scenario_json import from_json, to_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
-from emulator.runs.experiments import with_parameters
+from emulator.runs.experiments import READ, RUN, with_parameters
+from portal.models import RequestedWork
+from portal.requested_work import queue
 
 POLL_SECS: Final = 1.0
 LOST_AFTER: Final = dt.timedelta(minutes=3)
@@ -50,12 +52,14 @@ class RunCancelledError(Exception):
 
 
 def store_upload(experiment: Experiment, files: Mapping[str, bytes]) -> None:
-    """Keep files until a worker reads them."""
+    """Keep files until a worker reads them, and queue that."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    Upload.objects.create(experiment=experiment, files=buffer.getvalue())
+    with transaction.atomic():
+        Upload.objects.create(experiment=experiment, files=buffer.getvalue())
+        queue.ask(experiment.owner_id, READ, [experiment.pk])
 
 
 def read_upload(experiment_id: int) -> None:
@@ -137,13 +141,25 @@ def _keep(run_id: int, answer: Answer) -> None:
     log.info("emulation ended", run=run_id, state=str(run.state), cpu_secs=run.cpu_secs)
 
 
-def requeue_lost(now: dt.datetime) -> list[int]:
-    """Requeue runs whose worker has been silent for minutes. Returns their ids, and those of long-waiting runs."""
-    lost = Run.objects.filter(state=RunState.RUNNING, heard_of_at__lt=now - LOST_AFTER)
-    lost.filter(cancel_asked=True).update(state=RunState.CANCELLED, finished_at=now)
-    lost.update(state=RunState.QUEUED)
-    waiting = Run.objects.filter(state=RunState.QUEUED, experiment__started_at__lt=now - LOST_AFTER)
-    return list(waiting.order_by("pk").values_list("pk", flat=True)[:100])
+def requeue_lost(now: dt.datetime) -> None:
+    """Queue runs again whose worker has been silent for minutes, unless that happened too often. Safe to repeat.
+
+    Locks the runs, then their rows of the queue.
+    """
+    with transaction.atomic():
+        lost = Run.objects.select_for_update().filter(state=RunState.RUNNING, heard_of_at__lt=now - LOST_AFTER)
+        ids = list(lost.order_by("pk").values_list("pk", flat=True))
+        given_up = queue.put_back(RUN, ids)
+        runs = Run.objects.filter(pk__in=ids)
+        runs.filter(cancel_asked=True).update(state=RunState.CANCELLED, finished_at=now)
+        runs.filter(pk__in=given_up, cancel_asked=False).update(
+            state=RunState.FAILED, finished_at=now, fault="Its worker was lost each time that it was tried."
+        )
+        runs.filter(state=RunState.RUNNING).update(state=RunState.QUEUED)
+        # Runs that an older version of this site queued are not in the queue yet.
+        known = RequestedWork.objects.filter(kind=RUN).values("subject")
+        for run in Run.objects.filter(state=RunState.QUEUED).exclude(pk__in=known).select_related("experiment"):
+            queue.ask(run.experiment.owner_id, RUN, [run.pk])
 
 
 def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:

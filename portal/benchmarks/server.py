@@ -26,6 +26,8 @@ def server() -> Iterator[int]:
         "DATABASE_URL": settings.DATABASE_URL,
         "CACHE_URL": settings.CACHE_URL,
         "BROKER_URL": settings.BROKER_URL,
+        # The measured computers ask for jobs again as soon as they have an answer.
+        "MIN_SENDWORK_INTERVAL_SECS": "0",
     }
     command = [word.replace("$PORT", str(port)) for word in shlex.split(_web_command())]
     with (settings.VAR_DIR / "bench-web.log").open("wb") as log:

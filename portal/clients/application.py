@@ -16,7 +16,19 @@ import structlog
 
 from portal.clients import request_handler
 from portal.clients.batching import Batcher
-from portal.clients.bodies import MAX_DROPPED_NBYTES, Body, CutOff, MemoryLimit, Receive, Scope, Send, TooMuch, TooSlow
+from portal.clients.bodies import (
+    MAX_DROPPED_NBYTES,
+    SMALL_BYTES,
+    Body,
+    CutOff,
+    MemoryLimit,
+    Receive,
+    Scope,
+    Send,
+    TooMuch,
+    TooSlow,
+)
+from portal.clients.customers import CustomerLimit
 from portal.clients.messages import (
     BUSY,
     TRY_LATER,
@@ -35,6 +47,8 @@ MAX_REQUESTS: Final = 1_000
 MAX_BODIES_NBYTES: Final = 256 * 1024 * 1024
 """What all bodies in memory may take together, not counting short ones."""
 
+TOO_MANY: Final = "Too many requests from your address are under way. Please try again in some minutes."
+
 
 class _Head(NamedTuple):
     """The parts of a request's head that are used."""
@@ -50,6 +64,7 @@ class ClientApplication:
     """An ASGI application. ``pages``: another one, for all but ``paths``.
 
     ``body_secs``: how long we wait for a body beyond the time that its length needs; ``answer_secs``: for an answer.
+    ``most_per_customer``: requests of one at once.
     """
 
     def __init__(
@@ -61,6 +76,7 @@ class ClientApplication:
         is_behind_proxy: bool,
         body_secs: float,
         answer_secs: float,
+        most_per_customer: int,
     ) -> None:
         self._paths = paths
         self._batcher = batcher
@@ -68,6 +84,7 @@ class ClientApplication:
         self._is_behind_proxy = is_behind_proxy
         self._body_secs = body_secs
         self._answer_secs = answer_secs
+        self._customers = CustomerLimit(most_per_customer)
         self._nunder_way = 0
         self._memory = MemoryLimit(MAX_BODIES_NBYTES)
 
@@ -75,17 +92,39 @@ class ClientApplication:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        route = self._paths.get(scope["path"])
-        if route is None:
-            await self._pages(scope, receive, send)
-            return
         began = perf_counter()
-        method = scope["method"]
+        route = self._paths.get(scope["path"])
         head = self._head(scope)
+        with self._customers.place(head.address) as is_admitted:
+            if route is not None:
+                await self._answer_client(route, scope, head, receive, send, began=began, is_admitted=is_admitted)
+            elif is_admitted:
+                await self._pages(scope, receive, send)
+            else:
+                reply = ClientReply(TOO_MANY.encode(), status=429, content_type="text/plain")
+                await _send(send, reply, ends_connection=True)
+
+    async def _answer_client(
+        self,
+        route: ClientPath,
+        scope: Scope,
+        head: _Head,
+        receive: Receive,
+        send: Send,
+        *,
+        began: float,
+        is_admitted: bool,
+    ) -> None:
+        method = scope["method"]
         structlog.contextvars.bind_contextvars(request_id=head.id)
         with Body(receive, head.length, self._body_secs, self._memory) as body:
             try:
-                reply = await self._reply(route, method, scope["query_string"].decode("latin-1"), head, body)
+                if is_admitted:
+                    reply = await self._reply(route, method, scope["query_string"].decode("latin-1"), head, body)
+                else:
+                    reply = refusal(route.root, ERR_GENERIC, TOO_MANY)
+                    with suppress(CutOff, TooSlow, TooMuch):
+                        await body.drop(SMALL_BYTES)
             except Exception:
                 # A fault of the driver, as faults of use cases are replies already: the client is still answered.
                 reply = request_handler.failed(route)

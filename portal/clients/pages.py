@@ -1,11 +1,13 @@
 """Django's pages behind the event loop, for installations with one port, in a bounded number of threads.
 
-A request is read completely before it gets a thread, so that a slow body holds none. In production nginx sends pages to
+A request is read completely before it gets a thread, so that a slow body holds none, and a slow reader holds none
+either (`portal.clients.page_replies`). In production nginx sends pages to
 servers of their own (docs/how-to/deploy.md).
 """
 
 from __future__ import annotations
 
+import asyncio
 from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
@@ -13,6 +15,7 @@ from typing import IO, Any, Final
 from a2wsgi import WSGIMiddleware
 
 from portal.clients.bodies import Body, CutOff, MemoryLimit, Message, Receive, Scope, Send, TooSlow
+from portal.clients.page_replies import PageReply
 
 THREADS: Final = 16
 BUSY: Final = b"The site is busy. Please try again in a minute.\n"
@@ -23,6 +26,8 @@ MAX_BODIES_NBYTES: Final = 64 * 1024 * 1024
 """What all bodies that are not in files yet may take together, not counting short ones."""
 MAX_FILES_NBYTES: Final = 1024 * 1024 * 1024
 """The total size of all bodies, in files or not."""
+MAX_REPLIES_NBYTES: Final = 1024 * 1024 * 1024
+"""What all replies that wait for their readers may take together, on disk, not counting short ones."""
 _IN_MEMORY_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 256 * 1024
 
@@ -34,6 +39,7 @@ class Pages:
         self._site: Any = WSGIMiddleware(django, workers=THREADS)
         self._body_secs = body_secs
         self._memory = MemoryLimit(MAX_BODIES_NBYTES)
+        self._replies = MemoryLimit(MAX_REPLIES_NBYTES)
         self._nbytes_in_files = 0
         self._nunder_way = 0
 
@@ -49,11 +55,17 @@ class Pages:
         if self._nunder_way >= MAX_WAITING:
             await _refuse(send, 503, BUSY)
             return
-        self._nunder_way += 1
-        try:
-            await self._site(scope, receive, send)
-        finally:
-            self._nunder_way -= 1
+        with PageReply(send, self._body_secs, self._replies) as reply:
+            sending = asyncio.create_task(reply.send_all())
+            self._nunder_way += 1
+            try:
+                await self._site(scope, receive, reply.put)
+            except BaseException:
+                sending.cancel()
+                raise
+            finally:
+                self._nunder_way -= 1
+            await sending
 
     async def _read(self, scope: Scope, receive: Receive, send: Send, file: IO[bytes]) -> bool:
         """Whether the body is in the file now; else the request has been refused."""

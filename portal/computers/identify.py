@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, Q, When
+from django.db.models import Case, Count, Q, When
 
 from portal.models import Host, User
 from portal.wire.boinc_errors import ERR_GENERIC
@@ -19,6 +20,8 @@ from portal.wire.scanner import ProtocolError
 
 MAX_HOSTS: Final = 5000
 """Computers of one person, merged and retired ones included."""
+DAY: Final = dt.timedelta(days=1)
+_ASK_OPERATORS: Final = "To add more at once, write to those who run {}."
 _NEVER: Final = Q(pk__in=())
 
 
@@ -41,31 +44,47 @@ A client in use reports several times a day, and one that is off now and then wi
 installed again sooner gets a second record, which its owner can merge: better than two computers in one record."""
 
 
+class TooManyHosts(ProtocolError):
+    """The account may not add another computer now; a sentence that clients show."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__("host", sentence, ERR_GENERIC)
+
+    def __str__(self) -> str:
+        return self.limit_or_reason
+
+
 def identify(
     user_id: int, described: HostDescription, now: dt.datetime, or_else: Callable[[], Host | None] = lambda: None
 ) -> tuple[Host, bool]:
-    """The user's host for these values, created if there is none; and whether it was created.
+    """The user's host for these values, created if there is none; and whether it was created. Raises TooManyHosts.
 
     ``or_else`` is asked for a host that is known by other facts before one is created.
 
     Runs inside the caller's transaction and locks the user's row, so two simultaneous first requests make one host.
     """
-    if not transaction.get_connection().in_atomic_block:
-        raise RuntimeError("identify() needs the caller's transaction")
-    User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
+    owner = _lock_owner(user_id)
     host = _by_token(user_id, described) or _by_description(user_id, described, now) or or_else()
     if host is not None:
         return host, False
-    return new_host(user_id, described, now), True
+    return _create(owner, described, now), True
 
 
 def new_host(user_id: int, described: HostDescription, now: dt.datetime) -> Host:
-    """Create a record for an unknown computer. Raises ProtocolError beyond MAX_HOSTS."""
-    if Host.objects.filter(owner_id=user_id).count() >= MAX_HOSTS:
-        # A client that does not describe its computer is a new computer at each login.
-        raise ProtocolError("host", f"this account has {MAX_HOSTS} computers, which is the limit", ERR_GENERIC)
+    """Create a record for an unknown computer. Locks the user's row, as `identify` does. Raises TooManyHosts."""
+    return _create(_lock_owner(user_id), described, now)
+
+
+def _lock_owner(user_id: int) -> User:
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError("identify() needs the caller's transaction")
+    return User.objects.select_for_update(no_key=True).only("pk", "new_hosts_per_day").get(pk=user_id)
+
+
+def _create(owner: User, described: HostDescription, now: dt.datetime) -> Host:
+    _check_quotas(owner, now)
     return Host.objects.create(
-        owner_id=user_id,
+        owner_id=owner.pk,
         host_cpid=described.host_cpid,
         domain_name=described.domain_name,
         os_name=described.os_name,
@@ -73,6 +92,27 @@ def new_host(user_id: int, described: HostDescription, now: dt.datetime) -> Host
         p_model=described.p_model,
         created_at=now,
         last_contact_at=now,
+    )
+
+
+def _check_quotas(owner: User, now: dt.datetime) -> None:
+    """Raise TooManyHosts if the account has MAX_HOSTS, or has added as many within a day as it may."""
+    hosts = Host.objects.filter(owner_id=owner.pk)
+    lately = hosts.filter(created_at__gt=now - DAY)
+    most = settings.NEW_HOSTS_PER_DAY if owner.new_hosts_per_day is None else owner.new_hosts_per_day
+    counts = hosts.aggregate(all=Count("pk"), new=Count("pk", filter=Q(created_at__gt=now - DAY)))
+    if counts["all"] >= MAX_HOSTS:
+        # A client that does not describe its computer is a new computer at each login.
+        raise TooManyHosts(f"This account has {MAX_HOSTS} computers, which is the limit.")
+    if counts["new"] < most:
+        return
+    if not most:
+        raise TooManyHosts(f"This account may add no computers. {_ASK_OPERATORS.format(settings.SITE_NAME)}")
+    until = lately.order_by("-created_at").values_list("created_at", flat=True)[most - 1] + DAY
+    raise TooManyHosts(
+        f"This account has added {counts['new']} of the {most} computers that it may add within a day. This one can be "
+        f"added from {until:%Y-%m-%d %H:%M} UTC on, and BOINC keeps what it has done until then. "
+        f"{_ASK_OPERATORS.format(settings.SITE_NAME)}"
     )
 
 

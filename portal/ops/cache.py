@@ -6,6 +6,7 @@ must know whether Valkey works, or that counts for all processes together, uses 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
@@ -24,6 +25,16 @@ RETRY_AFTER_SECS: Final = 5.0
 _MAX_ENTRIES: Final = 10_000
 # When each Valkey that could not be reached is tried again, by its address.
 _unavailable_until: dict[str, float] = {}
+
+
+class JsonSerializer:
+    """How values are kept: as JSON, so that what somebody else put into Valkey is never run, as a pickle would be."""
+
+    def dumps(self, value: Any) -> int | bytes:
+        return value if type(value) is int else json.dumps(value).encode()  # whole numbers can be counted up
+
+    def loads(self, stored: bytes) -> Any:
+        return json.loads(stored)
 
 
 class FallbackCache(RedisCache):

@@ -179,7 +179,7 @@ def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> lis
 
 @checks.register(deploy=True)
 def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
-    """A public site needs a mail server, and a key to sign addresses with."""
+    """A public site needs a mail server, a password for Valkey, and a key to sign addresses with."""
     found: list[CheckMessage] = []
     if settings.EMAIL_BACKEND.endswith(("console.EmailBackend", "dummy.EmailBackend")):
         found.append(
@@ -189,6 +189,16 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
                 id="cobblestone.W010",
             )
         )
+    for name, url in (("BROKER_URL", settings.BROKER_URL), ("CACHE_URL", settings.CACHE_URL)):
+        parts = urlsplit(url)
+        if parts.hostname and not parts.password:
+            found.append(
+                checks.Warning(
+                    f"{name} has no password: every program that reaches that port can queue tasks and read the cache.",
+                    hint="Set requirepass in Valkey's configuration and the password in the URL, or use a Unix socket.",
+                    id="cobblestone.W015",
+                )
+            )
     if not settings.AM_SIGNING_KEY_PUBLIC.exists():
         found.append(
             checks.Warning(

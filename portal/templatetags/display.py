@@ -102,6 +102,15 @@ def duration(micro: float | None) -> SafeString:
 
 
 @register.filter
+def roughly(secs: float) -> str:
+    """Seconds of an estimate: "a minute" for less than that, else whole minutes, or hours with a digit."""
+    minutes = math.ceil(secs / 60)
+    if minutes < 2:
+        return "a minute"
+    return f"{minutes}{_NBSP}minutes" if minutes < 100 else f"{minutes / 60:.1f}{_NBSP}hours"
+
+
+@register.filter
 def count(number: int | None) -> str:
     """A whole number with thin spaces."""
     return _NOTHING if number is None else _grouped(number)

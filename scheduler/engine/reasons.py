@@ -9,6 +9,7 @@ class Reason(StrEnum):
     """Most telling first: the sentences of a reply are in this order."""
 
     NOT_WANTED = "the client asked for no new tasks"
+    TOO_SOON = "this computer asked for jobs only some seconds ago; BOINC asks again by itself"
     REFUSED_TYPE = "your preferences do not let this project use the processors that work was asked for"
     NO_APP = "there is no application for this kind of computer"
     NO_CLIENT_VERSION = "none of the programs in your app_info.xml is of an application here"

@@ -164,6 +164,11 @@ class SchedulerRequest:
         return any(wanted.secs > 0 or wanted.instances > 0 for wanted in self.work_requests.values())
 
     @property
+    def asks_for_jobs(self) -> bool:
+        """Whether jobs may be sent: work is wanted, and nothing speaks against it."""
+        return self.wants_work and not self.sends_no_work
+
+    @property
     def has_weak_key(self) -> bool:
         """Weak keys are `<account number>_<digest>`: a computer that has one need not be trusted with the account."""
         return "_" in self.authenticator

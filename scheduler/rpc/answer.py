@@ -46,7 +46,7 @@ from scheduler.rpc.dispatch import Dispatch
 from scheduler.rpc.queue import DiagnosisQuery, Waiting
 from scheduler.rpc.reports import Report
 from scheduler.rpc.store import Account, Changes, JobsOfDay, KnownHost, KnownResult, StoredRecords
-from scheduler.wire.replies import SchedulerReply, render_reply
+from scheduler.wire.replies import Notice, SchedulerReply, render_reply
 
 KEY_USE_NOTED_EVERY_SECS: Final = 86_400.0
 TOO_LONG: Final = "The request was too long to be read whole; what it reports is being taken a part at a time"
@@ -135,15 +135,20 @@ def _answer(
     reasons_given = yield from _reasons(request, key_step, work, queries, waiting)
     named_until = reports.named_until(account, host, request, now)
     repeated = reports.repeated_seqno(account, host, request)
-    host_record.fill_host_record(request, host, named_until, repeated, reasons_given, changes)
+    is_looked_for = request.asks_for_jobs and not dispatch.asks_too_soon(request, account, now)
+    asked_at = now.timestamp() if is_looked_for else host.work_asked_at
+    host_record.fill_host_record(request, host, named_until, repeated, asked_at, reasons_given, changes)
     changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
     ready = taken.keep({each.job.id for each in work.selection.sent})
-    sent = yield from store.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
+    written = yield from store.write(host, account.user_id, changes, ready, now, is_locked=is_locked)
     answered = reply.reply_to(request, account, host, reasons_given, now)
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
-    reply.add_jobs(answered, work, sent, now)
-    answered.acks_messages = bool(request.trickles)
+    reply.add_jobs(answered, work, written.sent, now)
+    # One acknowledgement is for all of them: the client sends those again that were taken, too, which does no harm.
+    answered.acks_messages = bool(request.trickles) and written.has_all_trickles
+    if not written.has_all_trickles:
+        answered.notices.append(Notice(trickles.SOME_WAIT))
     answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request)
     return answered
 
@@ -165,7 +170,7 @@ def _begin(
         for each in account.results.values()
         if each.host_id == host.id and each.server_state == ServerState.IN_PROGRESS and each.id not in gone
     ]
-    work = dispatch.begin(request, account, known, stays, now.date(), draw)
+    work = dispatch.begin(request, account, known, stays, now, draw)
     if host.id == request.hostid:
         dispatch.send_again(work, request, lost, now)
     else:

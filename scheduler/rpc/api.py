@@ -9,15 +9,16 @@ from django.conf import settings
 from django.utils import timezone
 
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
-from portal.clients.wants import Steps, parsed
+from portal.clients.wants import LONG_NBYTES, Steps, parsed
 from portal.clients.web_rpc import site_config
 from portal.people.accounts import ClientAuthError
 from portal.wire.scanner import ProtocolError
 from scheduler.engine.facts import Version
 from scheduler.programs import catalogue
 from scheduler.rpc import answer as rpc_answer
+from scheduler.rpc import identify
 from scheduler.wire.replies import WRONG_KEY_WAIT_SECS, render_refusal
-from scheduler.wire.requests import parse_request
+from scheduler.wire.requests import authenticator_of, parse_request
 
 
 def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
@@ -29,6 +30,8 @@ def answer(request: ClientRequest) -> ClientReply | Steps[ClientReply]:
 
 def _answer(request: ClientRequest) -> Steps[ClientReply]:
     try:
+        if len(request.body) > LONG_NBYTES:
+            yield from identify.check_key(authenticator_of(request.body[:LONG_NBYTES]))
         # The raw body, whatever its content type: clients call it a form, newer ones XML.
         message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
         return xml_reply((yield from rpc_answer.answer(message, now=timezone.now())))

@@ -85,13 +85,14 @@ def begin(
     account: Account,
     catalogue: Catalogue,
     in_progress: Iterable[KnownResult],
-    today: dt.date,
+    now: dt.datetime,
     draw: random.Random,
 ) -> Dispatch:
     """Choose the versions for the wanted work. ``in_progress``: jobs that stay on the computer."""
     computer = computer_of(request)
+    is_too_soon = asks_too_soon(request, account, now)
     wanted_types = {type_: work for type_, work in request.work_requests.items() if type_ not in request.refused_types}
-    needs = Needs({} if request.sends_no_work else wanted_types, computer)
+    needs = Needs({} if request.sends_no_work or is_too_soon else wanted_types, computer)
     counts = Counter([(known.app_id, known.processor_type != CPU) for known in in_progress])
     selection = Selection(
         needs,
@@ -100,7 +101,7 @@ def begin(
         catalogue.apps,
         account.records.records,
         _limits(),
-        today,
+        now.date(),
         counts,
         disk_bytes=computer.disk_bytes,
         draw=draw,
@@ -108,12 +109,21 @@ def begin(
     wanted = needs.wanted()
     if request.sends_no_work:
         selection.reasons.add(Reason.NOT_WANTED)
+    elif is_too_soon:
+        selection.reasons.add(Reason.TOO_SOON)
     elif not wanted and request.wants_work:
         selection.reasons.add(Reason.REFUSED_TYPE)
     work = Dispatch(catalogue, computer, selection)
     if wanted:
         selection.choices = _choices(request, work, wanted)
     return work
+
+
+def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime) -> bool:
+    """Whether the computer asks for jobs, and did so less than MIN_SENDWORK_INTERVAL_SECS ago."""
+    if account.host is None or not request.asks_for_jobs:
+        return False
+    return 0 <= now.timestamp() - account.host.work_asked_at < settings.MIN_SENDWORK_INTERVAL_SECS
 
 
 def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> dict[int, Choices]:

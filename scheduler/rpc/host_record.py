@@ -22,6 +22,7 @@ def fill_host_record(
     host: KnownHost,
     named_jobs_until: float,
     repeated_seqno: int | None,
+    work_asked_at: float,
     reasons_given: list[str],
     changes: Changes,
 ) -> None:
@@ -43,6 +44,7 @@ def fill_host_record(
         "cpids": [] if is_new_number else copies.seen(host.cpids, request.host.host_cpid),
         "named_jobs_until": _moment(0.0 if is_new_number else named_jobs_until),
         "repeated_seqno": None if is_new_number else repeated_seqno,
+        "work_asked_at": _moment(work_asked_at),
         "on_frac": on,
         "active_frac": active,
         "gpu_active_frac": gpu_active,

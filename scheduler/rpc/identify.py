@@ -49,16 +49,26 @@ def find_account(request: SchedulerRequest, host_id: int, *, locks: bool) -> Ste
     key = _key(request.authenticator)
     account = yield from store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
     if account is None:
-        raise ClientAuthError(
-            ERR_BAD_AUTHENTICATOR,
-            "Invalid or missing account key. Remove this project in BOINC and add it again; if the account manager "
-            f"{settings.SITE_NAME} added it, let BOINC synchronise with it.",
-        )
+        raise _unknown_key()
     if account.host is None:
         raise UnknownHost(account.user_id, is_copy=False)
     if request.hostid == host_id and _is_copy(request, account, account.host):
         raise UnknownHost(account.user_id, is_copy=True)
     return account
+
+
+def check_key(authenticator: str) -> Steps[None]:
+    """Look the key up, before a long message is read. Raises ClientAuthError."""
+    if (yield from store.read(_key(authenticator), 0, (), (), 0.0, locks=False)) is None:
+        raise _unknown_key()
+
+
+def _unknown_key() -> ClientAuthError:
+    return ClientAuthError(
+        ERR_BAD_AUTHENTICATOR,
+        "Invalid or missing account key. Remove this project in BOINC and add it again; if the account manager "
+        f"{settings.SITE_NAME} added it, let BOINC synchronise with it.",
+    )
 
 
 def _is_copy(request: SchedulerRequest, account: store.Account, host: store.KnownHost) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from typing import Any, Final
 
 from django.conf import settings
@@ -36,7 +37,10 @@ def _said_to_all() -> dict[str, Any]:
         "master_url": settings.PROJECT_URL,
         "download_url": addresses.download_url(""),
         "upload_url": addresses.upload_url(),
-        "request_delay_secs": settings.SCHEDULER_REQUEST_DELAY_SECS,
+        # A clock that is a little fast must not make a client ask too soon.
+        "request_delay_secs": max(
+            settings.SCHEDULER_REQUEST_DELAY_SECS, math.ceil(1.01 * settings.MIN_SENDWORK_INTERVAL_SECS)
+        ),
         "next_rpc_secs": settings.SCHEDULER_NEXT_RPC_SECS,
     }
 

@@ -57,6 +57,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
        array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until), s.repeated_seqno,
+       date_part('epoch', s.work_asked_at),
        h.xmin::text, q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
@@ -240,6 +241,7 @@ _RECORD: Final = {
     "cpids": "text[]",
     "named_jobs_until": "timestamptz",
     "repeated_seqno": "bigint",
+    "work_asked_at": "timestamptz",
     "last_rpc_at": "timestamptz",
     "on_frac": "float8",
     "active_frac": "float8",
@@ -269,9 +271,9 @@ _COLUMNS: Final = {
         "scale_probation boolean, host_scale_at timestamptz, error_rate float8, consecutive_valid integer, "
         "max_jobs_per_day integer"
     ),
-    "trickles": (
+    "weighed": (
         "host_id bigint, user_id bigint, result_id bigint, variety text, text text, digest text, written_at "
-        "timestamptz, received_at timestamptz"
+        "timestamptz, received_at timestamptz, number integer, most_nbytes bigint"
     ),
     "described_host": "host_id bigint, now timestamptz, description jsonb",
     "host": "host_id bigint, now timestamptz",
@@ -326,10 +328,21 @@ _PARTS: Final = {
     FROM {given}
     LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",
+    # New messages, and whether those before them fill what a job may send in a day: one is always taken.
+    "weighed": """
+  SELECT n.*, n.most_nbytes <= coalesce((
+           SELECT sum(octet_length(t.text) + 100) FROM scheduler_trickle t
+            WHERE t.result_id = n.result_id AND t.received_at > n.received_at - interval '24 hours'), 0) + coalesce(
+           sum(octet_length(n.text) + 100) OVER (
+             PARTITION BY n.result_id ORDER BY n.number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)
+         AS is_refused
+    FROM {given}
+   WHERE NOT EXISTS (
+         SELECT FROM scheduler_trickle t WHERE t.host_id = n.host_id AND t.digest = decode(n.digest, 'hex'))""",
     "trickles": """
   INSERT INTO scheduler_trickle (host_id, user_id, result_id, variety, text, digest, written_at, received_at, fault)
   SELECT n.host_id, n.user_id, n.result_id, n.variety, n.text, decode(n.digest, 'hex'), n.written_at, n.received_at, ''
-    FROM {given}
+    FROM weighed n WHERE NOT n.is_refused
   ON CONFLICT DO NOTHING""",
     "first_record": f"""
   INSERT INTO scheduler_hostrecord (host_id, {", ".join(_RECORD)})
@@ -361,12 +374,14 @@ def write(*parts: str, only_locked: bool) -> Statement:
     """Write these of the ``_PARTS``, each from a list of rows: one with nothing to do costs as much as one that has.
 
     ``only_locked``: only for the computers that `RESERVE` has noted, just before and in the same transaction.
-    The result: the jobs that were sent, and with ``only_locked`` these computers.
+    The result: the jobs that were sent, with ``only_locked`` these computers, and those some of whose messages were
+    refused.
     """
     named = ",\n".join(f"{part} AS ({_part(part, only_locked=only_locked)})" for part in parts)
     sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
     locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
-    return Statement(f"WITH {named}\nSELECT {sent}, {locked}")
+    refused = "ARRAY(SELECT host_id FROM weighed WHERE is_refused)" if "weighed" in parts else "'{}'::bigint[]"
+    return Statement(f"WITH {named}\nSELECT {sent}, {locked}, {refused}")
 
 
 _MOVED: Final = f"""

@@ -36,7 +36,8 @@ class Credit:
 class KnownHost:
     """The computer's record; ``rpc_seqno`` None: it never asked the scheduler. ``version``: of its row.
 
-    ``cpids``, ``named_jobs_until`` and ``repeated_seqno`` are those of `scheduler.models.HostRecord`; 0.0: not known.
+    ``cpids``, ``named_jobs_until``, ``repeated_seqno`` and ``work_asked_at`` are those of
+    `scheduler.models.HostRecord`; 0.0: not known.
     """
 
     id: int
@@ -49,6 +50,7 @@ class KnownHost:
     cpids: list[str]
     named_jobs_until: float
     repeated_seqno: int | None
+    work_asked_at: float
 
 
 @dataclass(slots=True)
@@ -173,6 +175,7 @@ class ReadRow(NamedTuple):
     cpids: str | None
     named_jobs_until: float | None
     repeated_seqno: int | None
+    work_asked_at: float | None
     host_version: str | None
     number: int
 
@@ -190,6 +193,7 @@ class ReadRow(NamedTuple):
             orjson.loads(self.cpids or "[]"),
             self.named_jobs_until or 0.0,
             self.repeated_seqno,
+            self.work_asked_at or 0.0,
         )
 
 
@@ -350,6 +354,13 @@ class Outdated(Exception):
     """The read data or the ready jobs are outdated, or the computer must be locked first. Nothing was written."""
 
 
+class Written(NamedTuple):
+    """The jobs that were sent, and whether all trickle-up messages were taken."""
+
+    sent: set[int]
+    has_all_trickles: bool
+
+
 @dataclass(slots=True, eq=False)
 class WriteQuery(Query):
     """The write of one request: the rows of each part of the statement (`scheduler.rpc.sql.write`).
@@ -398,12 +409,12 @@ class WriteQuery(Query):
         return [Step(reserve, {"requests": orjson.dumps(requests).decode()}), write]
 
     @staticmethod
-    def found(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[set[int] | None]:
-        """For each the jobs that were sent; None if nothing was written, as what was read or is ready is outdated."""
-        [(sent, locked)] = rows
+    def found(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[Written | None]:
+        """What was written for each; None if nothing was, as what was read or is ready is outdated."""
+        [(sent, locked, refused)] = rows
         all_sent = set(sent)
         return [
-            all_sent & {job["id"] for job in each.rows.get("sent", ())}
+            Written(all_sent & {job["id"] for job in each.rows.get("sent", ())}, each.host_id not in refused)
             if locked is None or each.host_id in locked
             else None
             for each in several
@@ -415,8 +426,8 @@ _NEVER_WAITS: Final = frozenset({"sent", "record", "host"})
 
 def write(
     host: KnownHost, user_id: int, changes: Changes, ready_jobs: Sequence[int], now: dt.datetime, *, is_locked: bool
-) -> Steps[set[int]]:
-    """Store them; the ids of the jobs that were sent.
+) -> Steps[Written]:
+    """Store them.
 
     ``ready_jobs``: those of them that are not locked yet. If the computer is not locked yet, it is locked, and all is
     written in a transaction that may be shared with other requests. Raises Outdated if one of the jobs cannot be had
@@ -424,10 +435,10 @@ def write(
     """
     version = None if is_locked else host.version
     rows = _rows(host.id, user_id, changes, now.isoformat())
-    sent: set[int] | None = yield WriteQuery(host.id, user_id, version, rows, ready_jobs)
-    if sent is None:
+    written: Written | None = yield WriteQuery(host.id, user_id, version, rows, ready_jobs)
+    if written is None:
         raise Outdated
-    return sent
+    return written
 
 
 def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, list[dict[str, Any]]]:
@@ -438,7 +449,7 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
         "begun": [record | whose for record in changes.begun],
         "judged": [record | whose for record in changes.judged],
         "added": [record | whose for record in changes.added],
-        "trickles": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
+        "weighed": [trickle | whose | {"received_at": now} for trickle in changes.trickles],
         "first_record" if changes.is_first else "record": [changes.record | whose | {"last_rpc_at": now}],
     }
     if changes.description is None:
@@ -448,6 +459,8 @@ def _rows(host_id: int, user_id: int, changes: Changes, now: str) -> dict[str, l
     found = {part: its for part, its in rows.items() if its}
     if any(job["must_replicate"] for job in changes.jobs):
         found["replicated"] = []
+    if changes.trickles:
+        found["trickles"] = []
     return found
 
 

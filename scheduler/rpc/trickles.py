@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
+from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Q
 
@@ -51,6 +52,11 @@ NO_CREDIT_NOW: Final = (
     "or the claim is too uncertain before the final report."
 )
 
+SOME_WAIT: Final = (
+    "This project has taken as many messages of a job as it takes in a day. "
+    "BOINC keeps the others and sends them again."
+)
+
 
 class TrickleError(ValueError):
     """Why a message is of no use; kept with it."""
@@ -59,9 +65,10 @@ class TrickleError(ValueError):
 def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict[str, Any]]:
     """The rows for the request's messages: those of jobs that are or were on this computer.
 
-    The others are acknowledged too; otherwise the client would send them for ever.
+    The others are acknowledged too; otherwise the client would send them for ever. The statement takes as many as a
+    job may send in a day (`scheduler.rpc.sql.write`).
     """
-    found = []
+    found: list[dict[str, Any]] = []
     for message in request.trickles:
         known = account.results.get(message.result_name)
         if known is None or known.host_id != host_id:
@@ -74,6 +81,8 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
                 "text": message.text,
                 "digest": hashlib.md5(said.encode()).hexdigest(),
                 "written_at": dt.datetime.fromtimestamp(message.written_at, dt.UTC).isoformat(),
+                "number": len(found),
+                "most_nbytes": settings.TRICKLE_BYTES_PER_JOB_DAY,
             }
         )
     return found

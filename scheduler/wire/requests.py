@@ -155,6 +155,20 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     return request
 
 
+def authenticator_of(head: bytes) -> str:
+    """The account key at the beginning of a message, empty if there is none. Raises ProtocolError as `parse_request`.
+
+    So a long message is read only for somebody who is known. Clients write the key first.
+    """
+    scan = TagScanner(head, LIMITS)
+    while (tag := scan.next()) is not None:
+        if tag == b"authenticator":
+            return as_text("authenticator", scan.element_text(tag), MAX_NAME)
+        if tag in _SECTIONS or tag in (b"result", b"msg_from_host", b"app_version"):
+            break
+    return ""
+
+
 def _completed(request: SchedulerRequest, found: dict[bytes, bytes | None]) -> SchedulerRequest:
     def raw(tag: bytes) -> bytes:
         return found.get(tag) or b""

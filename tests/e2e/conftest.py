@@ -85,8 +85,9 @@ def four_projects(site: Site) -> dict[str, Project]:
 
 @pytest.fixture
 def worker(site: Site, site_var_dir: Path, tmp_path: Path) -> Iterator[None]:
-    """A Celery worker on the site's database and queue."""
-    with site_module.celery_worker(site_module.environment(site_var_dir), tmp_path / "worker.log"):
+    """A Celery worker on the site's database and queues."""
+    queues = ("--queues", "celery,requested")
+    with site_module.celery_worker(site_module.environment(site_var_dir), tmp_path / "worker.log", *queues):
         yield
 
 

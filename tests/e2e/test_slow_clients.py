@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import select
 import socket
@@ -18,12 +19,14 @@ import pytest
 from django.db import connection, transaction
 
 from portal.clients.pages import THREADS
+from scheduler.models import StoredFile
 from tests.support.site_process import Site
 from tests.support.wait import wait_until
 
 NSOCKETS: Final = 2_000
 MOST_SECS: Final = 60
 """By then each of them is to be ended; that is three times what is asked of the site."""
+LARGE_NBYTES: Final = 12 * 1024 * 1024
 PATHS: Final = ("/project/file_upload_handler", "/rpc.php", "/project/scheduler", "/account/login/")
 
 
@@ -168,3 +171,40 @@ def test_clients_are_answered_while_every_page_waits(
             assert status_of(site, "/project/file_upload_handler", b"<get_file_size>none_0</get_file_size>\n") == 200
         for each in pages:
             assert each.recv(65536).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_pages_are_answered_while_many_read_a_large_file_slowly(
+    transactional_db: None, site_var_dir: Path, tmp_path: Path
+) -> None:
+    """Three times as many as there are threads ask for it and do not read on; without nginx in front."""
+    files = tmp_path / "files"
+    files.mkdir()
+    content = os.urandom(LARGE_NBYTES)
+    (files / "a program").write_bytes(content)
+    StoredFile.objects.create(name="program", path="a program", nbytes=LARGE_NBYTES, md5="0" * 32)
+    address = "/project/download/program"
+    request = f"GET {address} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    with Site(site_var_dir, tmp_path / "log", FILES_DIR=str(files), CLIENT_BODY_SECS="5") as site, ExitStack() as stack:
+        readers = [stack.enter_context(connect(site)) for _ in range(3 * THREADS)]
+        for each in readers:
+            each.sendall(request)
+        for each in readers:
+            assert each.recv(12) == b"HTTP/1.1 200"
+        assert status_of(site, "/account/login/") == 200
+        with urllib.request.urlopen(site.url.rstrip("/") + address, timeout=60) as reply:
+            assert reply.read() == content
+        # The others are cut off: what is still on its way to them is less than the file.
+        # They read nothing for much longer than CLIENT_BODY_SECS and the 8 s that a part needs at 2,000 bytes a second.
+        time.sleep(30)
+        assert max(received(each) for each in readers) < LARGE_NBYTES
+
+
+def received(reader: socket.socket) -> int:
+    """How many bytes come until the end of the connection."""
+    nbytes = 0
+    try:
+        while part := reader.recv(1 << 20):
+            nbytes += len(part)
+    except ConnectionError:
+        pass
+    return nbytes

@@ -130,6 +130,8 @@ def production(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "upload_secret").write_text(secrets.token_urlsafe(48))
     (tmp_path / "metrics_token").write_text("token")
     (tmp_path / "email_url").write_text("smtp+tls://user:password@mail.example.org:587\n")
+    (tmp_path / "broker_url").write_text("redis://:password@127.0.0.1:6379/0\n")
+    (tmp_path / "cache_url").write_text("redis://:password@127.0.0.1:6379/1\n")
     found = {}
     for line in (ROOT / "deploy" / "cobblestone.env").read_text().splitlines():
         if line and not line.startswith("#"):

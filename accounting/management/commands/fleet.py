@@ -44,7 +44,8 @@ class Command(BaseCommand):
         for number in range(users):
             email = f"fleet-{seed}-{number}@example.org"
             if not User.objects.filter(email=email).exists():
-                User.objects.create_user(email, password, name=f"Fleet {seed}.{number}", created_at=start)
+                name = f"Fleet {seed}.{number}"
+                User.objects.create_user(email, password, name=name, created_at=start, new_hosts_per_day=computers)
             patterns = [_within(days, *fleet.HARDWARE[index % len(fleet.HARDWARE)]) for index in range(computers)]
             machines += fleet.assemble(email, password, seed, patterns)
         calls = fleet.run(machines, start, now)

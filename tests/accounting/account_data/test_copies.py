@@ -7,11 +7,11 @@ import datetime as dt
 import io
 import json
 import zipfile
-from collections.abc import Iterator
 
 import pytest
 from django.apps import apps
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -21,9 +21,9 @@ from accounting.account_data import copies
 from accounting.models import DataCopy, DataCopyPart, Project
 from accounting.preferences.save import save_set
 from credit.models import ResultPart
-from portal.celery import app
-from portal.models import ClientKey, Host, User
+from portal.models import ClientKey, Host, RequestedWork, User
 from portal.people.api_tokens import issue_token
+from portal.requested_work import queue
 from scheduler.models import UserPreferences
 from tests.support.accounting_factories import credit, make_host, make_note
 from tests.support.am_rpc import attach
@@ -37,14 +37,6 @@ DATA = "/account/data/"
 def browser(client: Client, alice: User) -> Client:
     client.post("/account/login/", {"login": "alice@example.org", "password": "alice's secret"})
     return client
-
-
-@pytest.fixture
-def worker_at_once() -> Iterator[None]:
-    """Tasks run where they are sent."""
-    app.conf.task_always_eager = True
-    yield
-    app.conf.task_always_eager = False
 
 
 @pytest.fixture
@@ -64,7 +56,7 @@ def worked(alice: User, projects: list[Project]) -> list[str]:
 def made(user: User) -> zipfile.ZipFile:
     copy, is_new = copies.ask_copy(user)
     assert is_new
-    copies.make_copy(copy.pk, "Cobblestone")
+    copies.make_copy(copy.pk)
     copy.refresh_from_db()
     assert (copy.state, copy.percent) == ("ready", 100)
     content = b"".join(copies.read_parts(copy))
@@ -160,9 +152,11 @@ def test_nothing_of_others_is_in_it(alice: User, bob: User, worked: list[str]) -
     assert "alice" not in text and "attic" not in text and "259.346744" not in text
 
 
-def test_a_click_makes_it_and_the_page_offers_it(browser: Client, worked: list[str], worker_at_once: None) -> None:
+def test_a_click_makes_it_and_the_page_offers_it(browser: Client, worked: list[str]) -> None:
     assert "Make a copy" in Page(browser.get(DATA).content.decode()).words
     browser.post(f"{DATA}copy/")
+    assert "number 1 in the queue" in Page(browser.get(DATA).content.decode()).words
+    assert queue.carry_out_next()
     shown = Page(browser.get(DATA).content.decode())
     (link,) = [a.attributes["href"] for a in shown.all("a") if a.attributes.get("href", "").endswith(".zip")]
     reply = browser.get(link)
@@ -197,24 +191,27 @@ def test_one_is_made_at_a_time_and_a_new_one_replaces_it(alice: User, bob: User)
     first, _ = copies.ask_copy(alice)
     assert copies.ask_copy(alice) == (first, False)
     assert copies.ask_copy(bob)[1]
-    copies.make_copy(first.pk, "x")
+    copies.make_copy(first.pk)
     second, is_new = copies.ask_copy(alice)
     assert is_new and list(DataCopy.objects.filter(user=alice)) == [second]
     assert not DataCopyPart.objects.exists()
 
 
-def test_a_task_that_comes_twice_makes_one_file(alice: User) -> None:
+def test_a_copy_that_is_made_twice_makes_one_file(alice: User) -> None:
     copy, _ = copies.ask_copy(alice)
-    tasks.make_data_copy(copy.pk)
+    copies.make_copy(copy.pk)
     parts = list(DataCopyPart.objects.values_list("pk", flat=True))
-    tasks.make_data_copy(copy.pk)
+    copies.make_copy(copy.pk)
     assert list(DataCopyPart.objects.values_list("pk", flat=True)) == parts
-    tasks.make_data_copy(copy.pk + 1)
+    copies.make_copy(copy.pk + 1)
 
 
 def test_a_lost_worker_does_not_block_the_next_copy(browser: Client, alice: User) -> None:
     copy, _ = copies.ask_copy(alice)
-    DataCopy.objects.update(state="working", asked_at=timezone.now() - dt.timedelta(hours=3))
+    DataCopy.objects.update(state="working")
+    for _ in range(queue.MAX_TRIES):
+        RequestedWork.objects.update(started_at=timezone.now() - dt.timedelta(hours=1), ntries=F("ntries") + 1)
+        queue.look_after(timezone.now())
     assert "could not be made" in Page(browser.get(DATA).content.decode()).words
     again, is_new = copies.ask_copy(alice)
     assert is_new and again != copy
@@ -229,7 +226,7 @@ def test_a_large_file_goes_in_pieces(alice: User, monkeypatch: pytest.MonkeyPatc
 
 def test_it_is_removed_after_a_week(alice: User, bob: User) -> None:
     old, _ = copies.ask_copy(alice)
-    copies.make_copy(old.pk, "x")
+    copies.make_copy(old.pk)
     new, _ = copies.ask_copy(bob)
     DataCopy.objects.filter(pk=old.pk).update(asked_at=timezone.now() - copies.KEPT - dt.timedelta(minutes=1))
     tasks.erase()
@@ -240,7 +237,7 @@ def test_it_is_removed_after_a_week(alice: User, bob: User) -> None:
 @pytest.mark.parametrize("who", ["bob", "operator"])
 def test_nobody_else_gets_it(request: pytest.FixtureRequest, client: Client, alice: User, who: str) -> None:
     copy, _ = copies.ask_copy(alice)
-    copies.make_copy(copy.pk, "x")
+    copies.make_copy(copy.pk)
     client.force_login(request.getfixturevalue(who))
     assert client.get(f"{DATA}{copy.pk}.zip").status_code == 404
     assert "Download the copy" not in client.get(DATA).content.decode()

@@ -42,6 +42,21 @@ def test_a_first_contact_makes_a_host_and_hands_over_a_key(alice: User, projects
     assert "password_hash" not in computer.request(1.0).decode()
 
 
+def test_an_account_attaches_so_many_computers_a_day_and_the_client_shows_it(
+    alice: User, projects: list[Project], settings: Settings
+) -> None:
+    settings.NEW_HOSTS_PER_DAY = 1
+    known = attach(alice)
+    other = make_computer(alice, "attic")
+    refused = post(other.request(time.time()))
+    assert refused.text("error_msg").startswith(
+        "This account has added 1 of the 1 computers that it may add within a day."
+    )
+    assert (Host.objects.count(), ClientKey.objects.count()) == (1, 1)
+    # Who is there already goes on.
+    assert sync(known).text("error_msg") == ""
+
+
 def test_a_known_host_is_handed_no_second_key(alice: User, projects: list[Project]) -> None:
     computer = attach(alice)
     assert sync(computer).text("authenticator") == ""

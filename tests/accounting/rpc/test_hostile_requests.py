@@ -12,6 +12,7 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from accounting.models import Day, HostLedger, HostProject, Project
+from accounting.simulation.client import SimulatedComputer
 from portal.models import ClientKey, Host, User
 from tests.support.am_rpc import (
     Reply,
@@ -323,3 +324,33 @@ class TestOverASocket:
         head = b"POST /rpc.php HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
         received = self.sent(live_server, head % len(message) + message)
         assert Reply(received.partition(b"\r\n\r\n")[2]).error == (0, "")
+
+
+def test_a_long_message_is_read_only_for_somebody_who_is_known(alice: User, projects: list[Project]) -> None:
+    """Far more elements than a message may have, which is found out when it is read."""
+    computer = attach(alice)
+
+    def said_to(who: SimulatedComputer) -> str:
+        message = who.request(time.time())
+        return post(message.replace(b"</acct_mgr_request>", b"<x/>" * 50_000 + b"</acct_mgr_request>")).text(
+            "error_msg"
+        )
+
+    assert "elements" in said_to(computer)
+    assert said_to(copy_of(computer, authenticator="0" * 32)).startswith("This computer's key is not valid any more.")
+    assert "password" in said_to(copy_of(computer, authenticator="", password="wrong"))
+    assert "elements" in said_to(copy_of(computer, authenticator=""))
+
+
+def test_a_long_message_counts_as_a_short_one_does(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    hours_pass(computer, 10)
+    work(computer, projects[0], 1)
+    message = computer.request(time.time())
+    padded = message.replace(b"</acct_mgr_request>", b" " * 200_000 + b"</acct_mgr_request>")
+    assert post(padded).error == (0, "")
+    assert hours_credited(computer, projects[0]) == 1
+    # By password, too: with one check of it, and one key.
+    again = make_computer(alice, "attic").request(time.time())
+    assert post(again.replace(b"</acct_mgr_request>", b" " * 200_000 + b"</acct_mgr_request>")).error == (0, "")
+    assert (Host.objects.count(), ClientKey.objects.count()) == (2, 2)

@@ -21,13 +21,13 @@ from tests.support.emulator_experiments import begin, carry_out, trial
 from tests.support.page_text import text_of
 
 
-def test_a_run_from_an_example_to_its_timeline(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_a_run_from_an_example_to_its_timeline(signed_in: Client) -> None:
     experiment = begin(signed_in)
     page = reverse("experiment", args=[experiment.pk])
     assert "What to try" in text_of(signed_in.get(page))
     assert signed_in.post(page, trial(experiment)).status_code == 302
     assert "waits for a worker" in text_of(signed_in.get(page))
-    carry_out(queue)
+    carry_out()
     text = text_of(signed_in.get(page))
     assert "Shares as aimed and as got" in text
     assert re.search(r"A 50 % (49|50|51) %", text)
@@ -38,27 +38,24 @@ def test_a_run_from_an_example_to_its_timeline(signed_in: Client, queue: list[tu
     assert run.cpu_secs and run.cpu_secs > 0
 
 
-def test_progress_is_asked_for_and_then_the_page_is_loaded_anew(
-    signed_in: Client, queue: list[tuple[str, int]]
-) -> None:
+def test_progress_is_asked_for_and_then_the_page_is_loaded_anew(signed_in: Client) -> None:
     experiment = begin(signed_in)
     page = reverse("experiment", args=[experiment.pk])
     signed_in.post(page, trial(experiment))
     asked = signed_in.get(page, headers={"HX-Target": "progress"})
     assert b"0" in asked.content and b"<html" not in asked.content
-    carry_out(queue)
+    carry_out()
     anew = signed_in.get(page, headers={"HX-Target": "progress"})
     assert anew["HX-Refresh"] == "true"
     # A cache must not hand out the page as its part, nor the other way round.
     assert all("HX-Target" in response["Vary"] for response in (asked, anew, signed_in.get(page)))
 
 
-def test_policies_are_compared_over_seeds(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_policies_are_compared_over_seeds(signed_in: Client) -> None:
     experiment = begin(signed_in)
     page = reverse("experiment", args=[experiment.pk])
     signed_in.post(page, trial(experiment, policies=["rec", "ltd", "debt"], nseeds="2"))
-    assert len(queue) == 6
-    carry_out(queue)
+    assert carry_out() == 6
     answer = signed_in.get(page)
     text = text_of(answer)
     assert "Figures of merit" in text
@@ -68,22 +65,22 @@ def test_policies_are_compared_over_seeds(signed_in: Client, queue: list[tuple[s
     assert answer.context["chart"]["series"]["idle"][0][0] == pytest.approx(0, abs=1e-6)
 
 
-def test_the_debt_policy_is_tried_without_its_rule(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_the_debt_policy_is_tried_without_its_rule(signed_in: Client) -> None:
     experiment = begin(signed_in, "s2_gpu_example1")
     page = reverse("experiment", args=[experiment.pk])
     signed_in.post(page, trial(experiment, policies=["ltd"], no_rule="on", days="20"))
-    carry_out(queue)
+    carry_out()
     with_rule, without = Run.objects.order_by("number")
     # The documents' first example: the rule keeps GPU work at half, without it A gets three quarters of the GPU.
     assert with_rule.projects[0]["got_fraction"] < 0.4
     assert without.projects[0]["got_fraction"] == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_parameter_is_swept(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_a_parameter_is_swept(signed_in: Client) -> None:
     experiment = begin(signed_in)
     page = reverse("experiment", args=[experiment.pk])
     signed_in.post(page, trial(experiment, parameter="work_buf_additional_days", values="0.1, 2 0.5"))
-    carry_out(queue)
+    carry_out()
     chart = signed_in.get(page).context["chart"]
     assert chart["values"] == [0.1, 0.5, 2]
     assert chart["axis"] == "additional buffer (days)"
@@ -108,24 +105,22 @@ def test_a_parameter_is_swept(signed_in: Client, queue: list[tuple[str, int]]) -
         ({"policies": ["rec", "ltd", "ltd-single", "debt"], "nseeds": "10", "quirks": "on"}, "1 to 40"),
     ],
 )
-def test_what_cannot_be_run_is_said_with_its_limit(
-    signed_in: Client, queue: list[tuple[str, int]], changes: dict[str, Any], said: str
-) -> None:
+def test_what_cannot_be_run_is_said_with_its_limit(signed_in: Client, changes: dict[str, Any], said: str) -> None:
     experiment = begin(signed_in)
     answer = signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, **changes))
     assert said in text_of(answer)
-    assert queue == []
+    assert carry_out() == 0
 
 
-def test_an_experiment_is_started_once(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_an_experiment_is_started_once(signed_in: Client) -> None:
     experiment = begin(signed_in)
     page = reverse("experiment", args=[experiment.pk])
     for _ in range(2):
         signed_in.post(page, trial(experiment))
-    assert len(queue) == Run.objects.count() == 1
+    assert carry_out() == Run.objects.count() == 1
 
 
-def test_uploaded_files_become_a_scenario(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_uploaded_files_become_a_scenario(signed_in: Client) -> None:
     folder, named = FOLDER / "s1_two_equal_cpu", b"<host_info><domain_name>attic</domain_name>"
     files = {
         name: SimpleUploadedFile(f"{name}.xml", (folder / f"{name}.xml").read_bytes().replace(b"<host_info>", named))
@@ -135,7 +130,7 @@ def test_uploaded_files_become_a_scenario(signed_in: Client, queue: list[tuple[s
     experiment = Experiment.objects.get()
     assert answer["Location"] == reverse("experiment", args=[experiment.pk])
     assert "being read" in text_of(signed_in.get(answer["Location"]))
-    carry_out(queue)
+    carry_out()
     experiment.refresh_from_db()
     assert from_json(experiment.scenario).projects == preset("s1_two_equal_cpu").scenario.projects
     # It is called as the computer that the file is from.
@@ -151,17 +146,15 @@ def test_uploaded_files_become_a_scenario(signed_in: Client, queue: list[tuple[s
         (b'<!DOCTYPE a [<!ENTITY b "c">]><client_state>&b;</client_state>', "line"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_with_its_line(
-    signed_in: Client, queue: list[tuple[str, int]], content: bytes, said: str
-) -> None:
+def test_a_file_that_cannot_be_read_is_told_with_its_line(signed_in: Client, content: bytes, said: str) -> None:
     signed_in.post(reverse("emulate_files"), {"client_state": SimpleUploadedFile("client_state.xml", content)})
-    carry_out(queue)
+    carry_out()
     text = text_of(signed_in.get(reverse("experiment", args=[Experiment.objects.get().pk])))
     assert "cannot be made a scenario" in text
     assert said in text
 
 
-def test_a_file_that_is_too_large_is_refused(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_a_file_that_is_too_large_is_refused(signed_in: Client) -> None:
     large = SimpleUploadedFile("client_state.xml", b"x" * (16 * 1024 * 1024 + 1))
     answer = signed_in.post(reverse("emulate_files"), {"client_state": large})
     assert "16,777,216 are the most" in text_of(answer)
@@ -190,13 +183,11 @@ def test_a_computer_without_hardware_says_so(signed_in: Client, studio: Host) ->
     assert "cannot be emulated yet" in text_of(answer)
 
 
-def test_who_has_the_link_sees_it_and_nobody_else(
-    client: Client, alice: User, bob: User, queue: list[tuple[str, int]]
-) -> None:
+def test_who_has_the_link_sees_it_and_nobody_else(client: Client, alice: User, bob: User) -> None:
     client.force_login(alice)
     experiment = begin(client)
     client.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    carry_out(queue)
+    carry_out()
     by_number = [
         reverse("emulator_run", args=[experiment.pk, 1]),
         reverse("emulator_window", args=[experiment.pk, 1]),
@@ -219,9 +210,7 @@ def test_who_has_the_link_sees_it_and_nobody_else(
     assert client.get(reverse("experiment_shared", args=[token])).status_code == 404
 
 
-def test_who_was_given_the_link_sees_how_far_it_is(
-    client: Client, signed_in: Client, queue: list[tuple[str, int]]
-) -> None:
+def test_who_was_given_the_link_sees_how_far_it_is(client: Client, signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, nseeds="2"))
     signed_in.post(reverse("experiment_share", args=[experiment.pk]))
@@ -234,7 +223,7 @@ def test_who_was_given_the_link_sees_how_far_it_is(
     assert "0 of 2 seeds" in text_of(progress)
 
 
-def test_cancelled_runs_are_told_of_once(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_cancelled_runs_are_told_of_once(signed_in: Client) -> None:
     experiment = begin(signed_in)
     page = reverse("experiment", args=[experiment.pk])
     signed_in.post(page, trial(experiment, nseeds="3"))
@@ -253,7 +242,7 @@ def test_a_computers_page_leads_to_its_emulation(signed_in: Client, studio: Host
     assert f'action="{reverse("emulate_computer", args=[studio.pk])}"' in page
 
 
-def test_a_copy_can_be_changed_and_the_first_deleted(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_a_copy_can_be_changed_and_the_first_deleted(signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, share0="300"))
     answer = signed_in.post(reverse("experiment_change", args=[experiment.pk]))
@@ -262,7 +251,7 @@ def test_a_copy_can_be_changed_and_the_first_deleted(signed_in: Client, queue: l
     assert from_json(copy.scenario).projects[0].share == 300
     signed_in.post(reverse("experiment_delete", args=[experiment.pk]))
     # Its worker comes too late, and that does no harm.
-    carry_out(queue)
+    carry_out()
     assert list(Experiment.objects.values_list("pk", flat=True)) == [copy.pk]
 
 

@@ -19,10 +19,10 @@ from tests.support.emulator_experiments import begin, carry_out, trial
 from tests.support.page_text import text_of
 
 
-def test_the_tables_of_a_run_are_pages_too(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_the_tables_of_a_run_are_pages_too(signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="20"))
-    carry_out(queue)
+    carry_out()
     address = f"{reverse('emulator_table', args=[experiment.pk, 1, 'blocks'])}?row=100"
     page = signed_in.get(address).content.decode()
     assert page.count("<h1") == 1 and page.count("<tr") > 2
@@ -30,10 +30,10 @@ def test_the_tables_of_a_run_are_pages_too(signed_in: Client, queue: list[tuple[
     assert rows.lstrip().startswith("<tr") and "<h1" not in rows
 
 
-def test_downloads_have_what_the_page_shows(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_downloads_have_what_the_page_shows(signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    carry_out(queue)
+    carry_out()
     run = Run.objects.get()
     saved = json.loads(signed_in.get(reverse("emulator_json", args=[experiment.pk, 1])).content)
     assert saved["figures_of_merit"] == run.figures
@@ -51,12 +51,10 @@ def test_downloads_have_what_the_page_shows(signed_in: Client, queue: list[tuple
     assert signed_in.get(reverse("emulator_table", args=[experiment.pk, 1, "odd"])).status_code == 404
 
 
-def test_buffer_standing_and_availability_are_downloads_and_tables_too(
-    signed_in: Client, queue: list[tuple[str, int]]
-) -> None:
+def test_buffer_standing_and_availability_are_downloads_and_tables_too(signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, policies=["ltd"]))
-    carry_out(queue)
+    carry_out()
 
     def lines_of(what: str) -> list[str]:
         answer = signed_in.get(reverse("emulator_csv", args=[experiment.pk, 1, what]))

@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.db.models import F
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from emulator.engine.scenario import ScenarioError
-from emulator.models import Experiment, Run, RunState
+from emulator.models import Run, RunState
 from emulator.runs import experiments, worker
+from portal.models import RequestedWork
 from tests.support.emulator_experiments import begin, carry_out, example, trial
 
 
-def test_a_message_that_comes_twice_runs_once(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_a_run_that_is_taken_twice_runs_once(signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    carry_out(queue)
+    carry_out()
     finished_at = Run.objects.get().finished_at
-    carry_out(queue)
+    RequestedWork.objects.update(started_at=None, finished_at=None)
+    assert carry_out() == 1
     assert Run.objects.get().finished_at == finished_at
 
 
-def test_a_run_that_takes_too_long_is_ended(
-    signed_in: Client, queue: list[tuple[str, int]], settings: Settings
-) -> None:
+def test_a_run_that_takes_too_long_is_ended(signed_in: Client, settings: Settings) -> None:
     settings.EMULATOR_RUN_SECS_MAX = 1
     experiment = begin(signed_in, "n50_projects")
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="36000"))
-    carry_out(queue)
+    carry_out()
     run = Run.objects.get()
     assert run.state == RunState.FAILED
     assert "more than 1 s of processor time" in run.fault
 
 
-def test_a_cancelled_run_stops(
-    signed_in: Client, queue: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancelled_run_stops(signed_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "POLL_SECS", 0.05)
     experiment = begin(signed_in, "n50_projects")
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment, days="36000"))
@@ -48,30 +50,51 @@ def test_a_cancelled_run_stops(
         report(run_id, progress)
 
     monkeypatch.setattr(worker, "_report_progress", cancel_and_report)
-    carry_out(queue)
+    carry_out()
     assert Run.objects.get().state == RunState.CANCELLED
 
 
-def test_a_queued_run_is_cancelled_at_once(signed_in: Client, queue: list[tuple[str, int]]) -> None:
+def test_a_queued_run_is_cancelled_at_once(signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
     signed_in.post(reverse("experiment_cancel", args=[experiment.pk]))
-    carry_out(queue)
+    carry_out()
     assert Run.objects.get().state == RunState.CANCELLED
 
 
-def test_lost_runs_are_queued_again(signed_in: Client, queue: list[tuple[str, int]]) -> None:
-    from datetime import timedelta
+def lose(tries: int) -> None:
+    """A worker takes the run and is never heard of again, so many times."""
+    long_ago = timezone.now() - timedelta(hours=1)
+    for _ in range(tries):
+        RequestedWork.objects.update(started_at=long_ago, ntries=F("ntries") + 1)
+        Run.objects.update(state=RunState.RUNNING, started_at=long_ago, heard_of_at=long_ago)
+        worker.requeue_lost(timezone.now())
 
-    from django.utils import timezone
 
+def test_a_lost_run_is_queued_again(signed_in: Client) -> None:
     experiment = begin(signed_in)
     signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
-    long_ago = timezone.now() - timedelta(hours=1)
-    Experiment.objects.update(started_at=long_ago)
-    Run.objects.update(state=RunState.RUNNING, heard_of_at=long_ago)
-    assert worker.requeue_lost(timezone.now()) == [Run.objects.get().pk]
+    lose(tries=2)
     assert Run.objects.get().state == RunState.QUEUED
+    assert carry_out() == 1
+    assert Run.objects.get().state == RunState.DONE
+
+
+def test_a_run_that_is_lost_three_times_is_given_up(signed_in: Client) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
+    lose(tries=3)
+    run = Run.objects.get()
+    assert run.state == RunState.FAILED and "lost each time" in run.fault
+    assert carry_out() == 0
+
+
+def test_a_run_that_an_older_version_queued_is_done(signed_in: Client) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
+    RequestedWork.objects.all().delete()
+    worker.requeue_lost(timezone.now())
+    assert carry_out() == 1
 
 
 def test_parameters_that_do_not_exist_are_refused() -> None:

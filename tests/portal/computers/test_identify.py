@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import pytest
 from django.db import transaction
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
+from pytest_django import Settings
 
 from portal.computers.identify import SAME_NAME_AFTER, HostDescription, identify
 from portal.models import Host, User
@@ -182,6 +185,47 @@ def test_an_account_has_a_limited_number_of_computers(alice: User, monkeypatch: 
     nameless = HostDescription(None, "", "", "", "", "")
     for _ in range(2):
         seen(alice, nameless)
-    with pytest.raises(ProtocolError, match="has 2 computers, which is the limit"):
+    with pytest.raises(ProtocolError, match="This account has 2 computers, which is the limit"):
         seen(alice, nameless)
     assert alice.hosts.count() == 2
+
+
+def nameless(user: User, number: int, hours: float) -> Host:
+    """Another computer of the user, so many hours after NOW."""
+    return seen(user, replace(STUDIO, host_cpid=f"{number:032x}", domain_name=""), NOW + dt.timedelta(hours=hours))
+
+
+def test_an_account_adds_a_limited_number_of_computers_a_day(alice: User, bob: User, settings: Settings) -> None:
+    settings.NEW_HOSTS_PER_DAY = 2
+    first, _ = [nameless(alice, number, hours=number) for number in (1, 2)]
+    with pytest.raises(
+        ProtocolError,
+        match=r"has added 2 of the 2 computers that it may add within a day.* from 2026-03-02 13:00 UTC on",
+    ):
+        nameless(alice, 3, hours=3)
+    # Who is known is known; others have a limit of their own.
+    assert nameless(alice, 1, hours=3) == first
+    nameless(bob, 3, hours=3)
+    # 24 hours after the first one there is room for another.
+    with pytest.raises(ProtocolError):
+        nameless(alice, 3, hours=24.9)
+    nameless(alice, 3, hours=25.1)
+    with pytest.raises(ProtocolError, match="2026-03-02 14:00"):
+        nameless(alice, 4, hours=25.2)
+
+
+def test_an_operator_gives_a_laboratory_a_limit_of_its_own(client: Client, alice: User, operator: User) -> None:
+    client.force_login(operator)
+    address = reverse("admin:portal_user_change", args=[alice.pk])
+    form = {"email": alice.email, "name": alice.name, "is_active": "on", "new_hosts_per_day": "40"}
+    assert client.post(address, form).status_code == 302
+    for number in range(40):
+        nameless(alice, number, hours=0)
+    with pytest.raises(ProtocolError, match="has added 40 of the 40 computers"):
+        nameless(alice, 40, hours=0)
+
+
+def test_an_account_may_be_kept_from_adding_computers(alice: User) -> None:
+    User.objects.filter(pk=alice.pk).update(new_hosts_per_day=0)
+    with pytest.raises(ProtocolError, match="may add no computers"):
+        nameless(alice, 1, hours=0)

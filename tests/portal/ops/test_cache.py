@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
+from django.conf import settings
 from django.core.cache import cache, caches
 from django.test import Client
-from redis import RedisError
+from redis import Redis, RedisError
 
 from portal.models import User
 from portal.ops import cache as cache_module
@@ -82,3 +85,34 @@ def test_what_valkey_has_is_used_again_when_it_is_back(settings: Any) -> None:
     assert cache.get("kept") is None
     settings.CACHES = alive
     assert cache.get("kept") == valkey().get("kept") == "in Valkey"
+
+
+class Trap:
+    """What a pickle can do to the program that reads it: here it writes a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.write_text, (self.file, "caught")
+
+
+def test_what_somebody_puts_into_valkey_is_never_run(tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    cache.set("key", 1)
+    with Redis.from_url(str(settings.CACHES["default"]["LOCATION"])) as server:
+        server.set(cache.make_key("key"), pickle.dumps(Trap(trap)))
+    with pytest.raises(ValueError):
+        cache.get("key")
+    assert not trap.exists()
+    # It is not in vain: this is how a pickle is read.
+    pickle.loads(pickle.dumps(Trap(trap)))
+    assert trap.read_text() == "caught"
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**40, 1.5, True, False, "text", "17", [1.5, 2.5], {"a": [None]}])
+def test_values_come_back_as_they_were(value: Any) -> None:
+    cache.set("key", value)
+    found = cache.get("key")
+    assert (found, type(found)) == (value, type(value))
+    assert cache.get_many(["key", "none"]) == {"key": value}

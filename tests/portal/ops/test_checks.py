@@ -132,6 +132,8 @@ def test_a_production_site_has_nothing_to_complain_about(settings: Settings, key
         ("AM_SIGNING_KEY_PUBLIC", Path("/nowhere/key"), "cobblestone.W011"),
         ("BEHIND_PROXY", False, "cobblestone.W012"),
         ("STAFF_SECOND_FACTOR", False, "cobblestone.W014"),
+        ("BROKER_URL", "redis://127.0.0.1:6379/0", "cobblestone.W015"),
+        ("CACHE_URL", "redis://127.0.0.1:6379/1", "cobblestone.W015"),
     ],
 )
 def test_what_suits_ones_own_machine_only_is_told(
@@ -153,6 +155,16 @@ def test_a_private_key_on_a_public_server_is_told(settings: Settings, tmp_path: 
     )
     settings.CODE_SIGNING_KEY.touch()
     assert ids(checks.check_private_keys(None)) == ["cobblestone.W013"] * 2
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://:secret@127.0.0.1:6379/0", "redis+socket:///run/valkey.sock?virtual_host=0", "unix:///v.sock?db=1"]
+)
+def test_valkey_with_a_password_or_on_a_socket_is_accepted(
+    settings: Settings, key_files: tuple[Path, Path], url: str
+) -> None:
+    settings.BROKER_URL = settings.CACHE_URL = url
+    test_a_production_site_has_nothing_to_complain_about(settings, key_files)
 
 
 def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> None:

@@ -36,7 +36,17 @@ from scheduler.wire.job_fields import JobError
 from scheduler.wire.requests import MAX_RESULTS
 from tests.support.batches_api import API, SUBMISSION, bearer, call
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
-from tests.support.scheduler_clients import ADDRESS, CAPTURES, Computer, computer_of, gpu, messages, names, result_xml
+from tests.support.scheduler_clients import (
+    ADDRESS,
+    CAPTURES,
+    Computer,
+    computer_of,
+    gpu,
+    messages,
+    names,
+    post,
+    result_xml,
+)
 from tests.support.upload_requests import make_task, post_cut, upload_body
 from tests.support.upload_requests import post as post_upload
 
@@ -224,9 +234,37 @@ def test_copies_of_a_client_do_not_make_computers_without_end(
     for _ in range(3):
         original.ask()
     Computer(original.key, original.hostid, seqno=0).ask()
-    with pytest.raises(ProtocolError, match="this account has 2 computers, which is the limit"):
+    with pytest.raises(ProtocolError, match="This account has 2 computers, which is the limit"):
         Computer(original.key, original.hostid, seqno=0).ask()
     assert Host.objects.count() == 2
+
+
+def test_invented_computers_get_no_jobs_and_the_client_shows_why(app: App, alice: User, settings: Settings) -> None:
+    settings.NEW_HOSTS_PER_DAY = 3
+    fill(app, 9)
+    key = computer_of(alice).key
+    replies = [post(Computer(key).request(1, 1)) for _ in range(5)]
+    assert [len(names(reply, "result")) for reply in replies] == [1, 1, 1, 0, 0]
+    assert Host.objects.count() == 3
+    assert '<message priority="notice">This account has added 3 of the 3 computers that it may add' in replies[3]
+    assert "<request_delay>3600</request_delay>" in replies[3]
+
+
+def test_a_copy_that_may_not_be_added_keeps_what_it_reports(app: App, alice: User, settings: Settings) -> None:
+    fill(app, 1)
+    original = computer_of(alice)
+    original.ask(1, 1)
+    original.ask()
+    copy = Computer(original.key, original.hostid, seqno=0)
+    settings.NEW_HOSTS_PER_DAY = 1
+    reply = post(copy.request(results=result_xml(original.jobs[0])))
+    assert "This account has added 1 of the 1 computers" in reply and "<result_ack>" not in reply
+    assert Result.objects.get().server_state == ServerState.IN_PROGRESS
+    # As soon as it may be added, it reports it again, and it counts.
+    settings.NEW_HOSTS_PER_DAY = 2
+    reply = post(copy.request(results=result_xml(original.jobs[0])))
+    assert names(reply, "result_ack") == original.jobs
+    assert Result.objects.get().server_state == ServerState.OVER
 
 
 def test_a_plan_class_that_names_no_gpus_uses_those_of_the_version(app: App, alice: User) -> None:

@@ -1,0 +1,135 @@
+"""The queue of requested work: ask for a piece, take the next one, finish it, say where it stands.
+
+PostgreSQL has the queue. A message to a worker only says that something waits, so a lost or a second message does no
+harm, and who has the next turn is decided when a worker is free.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from portal.celery import app
+from portal.models import RequestedWork
+from portal.requested_work import sql
+
+log = structlog.get_logger(__name__)
+
+TASK: Final = "portal.tasks.carry_out_requested"
+QUEUE: Final = "requested"
+LOST_AFTER: Final = dt.timedelta(seconds=settings.CELERY_TASK_TIME_LIMIT + 300)
+"""A worker that has had a piece for longer was lost: a task is killed after CELERY_TASK_TIME_LIMIT."""
+MAX_TRIES: Final = 3
+KEPT: Final = dt.timedelta(days=1)
+"""What is over is kept for so long, for estimates."""
+# "rw", the key of an advisory lock.
+_LOCK: Final = 0x7277
+_MAX_MESSAGES: Final = 100
+
+kinds: dict[str, Callable[[int], None]] = {}
+"""What does each kind of work, given the number of its subject; safe to call twice. Apps add theirs in `ready()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``place`` in the queue from 1, 0 if it runs; ``begins_secs``: until it is likely to begin, None if unknown."""
+
+    place: int
+    begins_secs: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of work that a worker has taken."""
+
+    id: int
+    kind: str
+    subject: int
+
+
+def ask(user_id: int, kind: str, subjects: Iterable[int]) -> None:
+    """Queue the work, in the caller's transaction; what was asked for already is not queued again."""
+    rows = [RequestedWork(user_id=user_id, kind=kind, subject=subject) for subject in subjects]
+    RequestedWork.objects.bulk_create(rows, ignore_conflicts=True)
+    transaction.on_commit(partial(_tell_workers, min(len(rows), settings.REQUESTED_WORK_PER_PERSON)))
+
+
+def withdraw(kind: str, subjects: Iterable[int]) -> None:
+    """Take back what waits."""
+    RequestedWork.objects.filter(kind=kind, subject__in=subjects, started_at=None).delete()
+
+
+def carry_out_next() -> bool:
+    """Do the next piece, if one may begin; whether there was one."""
+    piece = _take(timezone.now())
+    if piece is None:
+        return False
+    try:
+        kinds[piece.kind](piece.subject)
+    except Exception:
+        # Of whatever kind: it is tried again, and the error goes on to the task's log.
+        put_back(piece.kind, [piece.subject])
+        raise
+    else:
+        RequestedWork.objects.filter(pk=piece.id).update(finished_at=timezone.now())
+    finally:
+        if _waiting().exists():
+            _tell_workers(1)
+    return True
+
+
+def _take(now: dt.datetime) -> Piece | None:
+    """Take the next piece: the lock on the queue, then the piece's row."""
+    values: dict[str, Any] = {"now": now, "per_person": settings.REQUESTED_WORK_PER_PERSON}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        cursor.execute(sql.TAKE, values)
+        row = cursor.fetchone()
+    return None if row is None else Piece(*row)
+
+
+def standings(kind: str, subjects: Iterable[int], now: dt.datetime) -> dict[int, Standing]:
+    """Where these stand; what is over, or was given up, is left out. One statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.STANDINGS, {"kind": kind, "subjects": list(subjects), "now": now})
+        return {subject: Standing(place, secs) for subject, place, secs in cursor.fetchall()}
+
+
+def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
+    """Queue again what did not succeed; returns the subjects that are given up, after MAX_TRIES."""
+    begun = RequestedWork.objects.filter(kind=kind, subject__in=list(subjects)).exclude(started_at=None)
+    begun.filter(ntries__lt=MAX_TRIES).update(started_at=None, finished_at=None)
+    begun.filter(finished_at=None).update(finished_at=timezone.now())
+    return set(begun.values_list("subject", flat=True))
+
+
+def look_after(now: dt.datetime) -> None:
+    """Put back what lost workers had, tell workers of what waits, forget what was over long ago. Safe to repeat."""
+    lost = RequestedWork.objects.filter(finished_at=None, started_at__lt=now - LOST_AFTER)
+    for kind in lost.values_list("kind", flat=True).distinct():
+        put_back(kind, lost.filter(kind=kind).values_list("subject", flat=True))
+    RequestedWork.objects.filter(finished_at__lt=now - KEPT).delete()
+    _tell_workers(min(_waiting().count(), _MAX_MESSAGES))
+
+
+def _waiting() -> QuerySet[RequestedWork]:
+    return RequestedWork.objects.filter(started_at=None, finished_at=None)
+
+
+def _tell_workers(nmessages: int) -> None:
+    """Messages that something waits; if the broker cannot be reached, `look_after` sends others within a minute."""
+    try:
+        for _ in range(nmessages):
+            app.send_task(TASK, queue=QUEUE, retry=False)
+    except OperationalError as error:
+        log.warning("requested_work.not_told", reason=str(error))

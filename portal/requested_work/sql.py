@@ -1,0 +1,52 @@
+"""SQL of the queue of requested work."""
+
+from typing import Final
+
+# What waits, in the order in which it will begin. Everybody's first comes before anybody's second, where what a person
+# has running counts as if it came before. Among equals the one who was served longest ago comes first. Locks nothing.
+_IN_ORDER: Final = """
+WITH running AS (
+  SELECT user_id, count(*) AS n FROM portal_requestedwork
+   WHERE started_at IS NOT NULL AND finished_at IS NULL GROUP BY user_id),
+served AS (SELECT user_id, max(started_at) AS at FROM portal_requestedwork GROUP BY user_id),
+waiting AS (
+  SELECT w.id, w.kind, w.subject, coalesce(r.n, 0) AS nrunning, s.at AS served_at,
+         coalesce(r.n, 0) + row_number() OVER (PARTITION BY w.user_id ORDER BY w.id) AS turn
+    FROM portal_requestedwork w
+    LEFT JOIN running r ON r.user_id = w.user_id
+    LEFT JOIN served s ON s.user_id = w.user_id
+   WHERE w.started_at IS NULL AND w.finished_at IS NULL)
+"""
+_ORDER: Final = "ORDER BY turn, served_at NULLS FIRST, id"
+
+# Locks the row that it takes. Its transaction holds an advisory lock, so that no two count at the same time what a
+# person has running.
+TAKE: Final = f"""{_IN_ORDER}
+UPDATE portal_requestedwork SET started_at = %(now)s, ntries = ntries + 1
+ WHERE id = (SELECT id FROM waiting WHERE nrunning < %(per_person)s {_ORDER} LIMIT 1)
+RETURNING id, kind, subject
+"""
+
+# The place and the seconds until it begins, of some that wait; 0 and 0 of those that run. The seconds are NULL if
+# nothing runs, or if work of some kind before it was never finished in the days that are kept. Locks nothing.
+STANDINGS: Final = f"""{_IN_ORDER},
+mean AS (
+  SELECT kind, avg(extract(epoch FROM finished_at - started_at))::float8 AS secs
+    FROM portal_requestedwork WHERE started_at IS NOT NULL AND finished_at IS NOT NULL GROUP BY kind),
+busy AS (
+  SELECT count(*) AS n, bool_and(m.secs IS NOT NULL) AS is_known,
+         sum(greatest(m.secs - extract(epoch FROM %(now)s - w.started_at)::float8, 0)) AS left_secs
+    FROM portal_requestedwork w LEFT JOIN mean m ON m.kind = w.kind
+   WHERE w.started_at IS NOT NULL AND w.finished_at IS NULL),
+placed AS (
+  SELECT w.kind, w.subject, row_number() OVER every AS place,
+         coalesce(sum(m.secs) OVER earlier, 0) AS secs_before,
+         count(*) FILTER (WHERE m.secs IS NULL) OVER earlier AS nunknown
+    FROM waiting w LEFT JOIN mean m ON m.kind = w.kind
+  WINDOW every AS ({_ORDER}), earlier AS ({_ORDER} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+SELECT p.subject, p.place, CASE WHEN b.is_known AND p.nunknown = 0 THEN (p.secs_before + b.left_secs) / b.n END
+  FROM placed p CROSS JOIN busy b WHERE p.kind = %(kind)s AND p.subject = ANY (%(subjects)s)
+ UNION ALL
+SELECT subject, 0, 0 FROM portal_requestedwork
+ WHERE kind = %(kind)s AND subject = ANY (%(subjects)s) AND started_at IS NOT NULL AND finished_at IS NULL
+"""

@@ -1,0 +1,175 @@
+"""What a computer may ask of the scheduler: jobs at intervals, so many bytes of messages, long ones if it is known."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from pytest_django import Settings
+
+from credit.models import App, Result, ServerState
+from portal.benchmarks.statements import statements
+from portal.models import User
+from portal.people.accounts import weak_key
+from portal.wire import credentials
+from scheduler.models import Trickle
+from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
+from tests.support.scheduler_clients import Computer, computer_of, messages, names, post, result_xml, value
+
+pytestmark = pytest.mark.django_db
+TOO_SOON = "No jobs sent: this computer asked for jobs only some seconds ago; BOINC asks again by itself"
+
+
+@pytest.fixture
+def app(db: None) -> App:
+    app = make_app(max_jobs_per_day_init=1000)
+    make_version(app)
+    for _ in range(20):
+        make_result(make_workunit(app))
+    return app
+
+
+def after(secs: float) -> dt.datetime:
+    return NOON + dt.timedelta(seconds=secs)
+
+
+# --- the least interval between requests for jobs --------------------------------------------------------
+
+
+def test_jobs_are_sent_at_intervals_and_the_client_shows_why(app: App, alice: User, settings: Settings) -> None:
+    settings.MIN_SENDWORK_INTERVAL_SECS = 60
+    computer = computer_of(alice)
+    assert len(names(computer.ask(0, 1, now=NOON), "result")) == 1
+    refused = computer.ask(0, 1, now=after(59))
+    assert (names(refused, "result"), messages(refused)) == ([], [TOO_SOON])
+    # The refused one does not count.
+    assert len(names(computer.ask(0, 1, now=after(60)), "result")) == 1
+
+
+def test_a_client_that_waits_as_it_is_told_is_in_time(app: App, alice: User, settings: Settings) -> None:
+    settings.MIN_SENDWORK_INTERVAL_SECS, settings.SCHEDULER_REQUEST_DELAY_SECS = 60, 10
+    computer = computer_of(alice)
+    told = float(value(computer.ask(0, 1, now=NOON), "request_delay"))
+    assert told > 60
+    assert len(names(computer.ask(0, 1, now=after(told)), "result")) == 1
+
+
+def test_one_that_comes_too_soon_still_reports(app: App, alice: User, settings: Settings) -> None:
+    settings.MIN_SENDWORK_INTERVAL_SECS = 60
+    computer = computer_of(alice)
+    computer.ask(0, 1, now=NOON)
+    (job,) = computer.jobs
+    reply = computer.ask(0, 1, results=result_xml(job), now=after(1))
+    assert (names(reply, "result_ack"), messages(reply)) == ([job], [TOO_SOON])
+    assert Result.objects.get(name=job).server_state == ServerState.OVER
+
+
+def test_jobs_of_a_reply_that_was_lost_are_sent_again_at_once(app: App, alice: User, settings: Settings) -> None:
+    settings.MIN_SENDWORK_INTERVAL_SECS = 60
+    computer = computer_of(alice)
+    computer.ask(now=NOON)
+    lost = names(computer.ask(0, 2, now=after(1)), "result")
+    assert len(lost) == 2
+    assert sorted(names(computer.ask(0, 2, others=[], now=after(2)), "result")) == sorted(lost)
+    assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == 2
+
+
+def test_a_request_that_wants_nothing_does_not_count(app: App, alice: User, settings: Settings) -> None:
+    settings.MIN_SENDWORK_INTERVAL_SECS = 60
+    computer = computer_of(alice)
+    computer.ask(now=NOON)
+    assert len(names(computer.ask(0, 1, now=after(1)), "result")) == 1
+    assert messages(computer.ask(now=after(2))) == []
+
+
+def test_each_computer_has_an_interval_of_its_own(app: App, alice: User, settings: Settings) -> None:
+    settings.MIN_SENDWORK_INTERVAL_SECS = 60
+    for _ in range(2):
+        assert len(names(computer_of(alice).ask(0, 1, now=NOON), "result")) == 1
+
+
+# --- trickle-up messages -------------------------------------------------------------------------------------
+
+
+def message(name: str, number: int, nbytes: int) -> str:
+    return (
+        f"<msg_from_host><result_name>{name}</result_name><time>{number}</time><variety>v</variety>"
+        f"<text>{'x' * nbytes}</text></msg_from_host>"
+    )
+
+
+@pytest.fixture
+def running(app: App, alice: User, settings: Settings) -> Computer:
+    """A computer with two jobs, each of which may send 3,000 bytes a day."""
+    settings.TRICKLE_BYTES_PER_JOB_DAY = 3000
+    computer = computer_of(alice)
+    computer.ask(0, 2, now=NOON)
+    assert len(computer.jobs) == 2
+    return computer
+
+
+def times(name: str) -> list[float]:
+    return [each.written_at.timestamp() for each in Trickle.objects.filter(result__name=name).order_by("written_at")]
+
+
+def test_a_job_sends_so_many_bytes_a_day_and_the_rest_comes_later(running: Computer) -> None:
+    first, second = running.jobs
+    sent = "".join(message(first, number, 900) for number in range(5)) + message(second, 9, 900)
+    reply = running.ask(extra=sent, now=after(60))
+    # 1,000 each with what a message counts besides its text: three fit, and the other job has room of its own.
+    assert (times(first), times(second)) == ([0, 1, 2], [9])
+    assert "<message_ack/>" not in reply
+    assert any("BOINC keeps the others and sends them again" in each for each in messages(reply))
+    # The client sends all of them again: nothing is taken twice, and nothing more on the same day.
+    running.ask(extra=sent, now=after(3600))
+    assert times(first) == [0, 1, 2]
+    reply = running.ask(extra=sent, now=after(60 + 86_400))
+    assert times(first) == [0, 1, 2, 3, 4]
+    assert "<message_ack/>" in reply and messages(reply) == []
+
+
+def test_messages_of_usual_size_are_taken_at_once(running: Computer) -> None:
+    reply = running.ask(extra=message(running.jobs[0], 1, 200), now=after(60))
+    assert "<message_ack/>" in reply and messages(reply) == []
+
+
+def test_a_message_that_is_longer_than_all_of_a_day_comes_through(running: Computer) -> None:
+    reply = running.ask(extra=message(running.jobs[0], 1, 9000), now=after(60))
+    assert "<message_ack/>" in reply and len(times(running.jobs[0])) == 1
+
+
+def test_the_limit_costs_no_statement(running: Computer) -> None:
+    running.ask(now=after(1))
+    before = statements(lambda: running.ask(now=after(60)))
+    assert statements(lambda: running.ask(extra=message(running.jobs[0], 1, 900), now=after(120))) <= before
+
+
+# --- long messages -------------------------------------------------------------------------------------------
+
+
+def test_a_long_message_of_a_stranger_is_not_read(app: App, alice: User) -> None:
+    computer = computer_of(alice)
+    computer.ask()
+    # Far more elements than a message may have, which is found out when it is read.
+    far_too_many = "<x/>" * 300_000
+    assert "elements" in messages(post(computer.request(extra=far_too_many)))[0]
+    computer.key = "0" * 32
+    refused = post(computer.request(extra=far_too_many))
+    assert messages(refused)[0].startswith("Invalid or missing account key.")
+
+
+def test_a_long_message_must_begin_with_the_key(app: App, alice: User) -> None:
+    computer = computer_of(alice)
+    computer.ask()
+    body = computer.request()
+    key = f"<authenticator>{computer.key}</authenticator>".encode()
+    late = body.replace(key, b"").replace(b"</scheduler_request>", b" " * 200_000 + key + b"</scheduler_request>")
+    assert messages(post(late))[0].startswith("Invalid or missing account key.")
+    assert "<hostid>" not in post(body) and "Invalid" not in post(body)
+
+
+def test_a_weak_key_is_known_too(app: App, alice: User) -> None:
+    computer = computer_of(alice)
+    computer.ask()
+    computer.key = weak_key(alice.pk, credentials.key_hash(computer.key))
+    assert not any("key" in each for each in messages(post(computer.request(extra=" " * 200_000))))
