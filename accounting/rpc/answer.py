@@ -43,6 +43,9 @@ log = structlog.get_logger("rpc")
 MAX_ATTEMPTS: Final = 20
 KEY_USE_NOTED_EVERY: Final = dt.timedelta(days=1)
 
+Listed = dict[int, ReportedProject]
+"""The request's known projects, by our id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -65,24 +68,25 @@ def answer(
     if not partitions.is_partition_known(now.date()):
         yield from in_thread(partitions.ensure_partition, now.date())
     projects = yield from catalogue.fresh()
+    listed = _listed(request, projects)
     if request.authenticator and request.host_token:
         yield Turn(("account manager", request.host_token))
-        known = yield from _answer_known(request, request.host_token, projects, now)
+        known = yield from _answer_known(request, request.host_token, listed, projects, now)
         if known is not None:
             return known
-    return (yield from in_thread(_answer_unknown, request, projects, now, address, caller))
+    return (yield from in_thread(_answer_unknown, request, listed, projects, now, address, caller))
 
 
 def _answer_known(
-    request: AccountManagerRequest, host_token: str, projects: catalogue.Catalogue, now: dt.datetime
+    request: AccountManagerRequest, host_token: str, listed: Listed, projects: catalogue.Catalogue, now: dt.datetime
 ) -> Steps[bytes | None]:
-    """Answer a computer that sends its key and its id. None if these do not belong together, or with the CPID."""
+    """Answer a computer that sends its key and its id. None if these do not belong together, or it may be another."""
     read = store.ReadByKey(credentials.key_hash(request.authenticator), host_token)
     for _ in range(MAX_ATTEMPTS):
         account: store.Account | None = yield read
-        if account is None or _has_other_cpid(request, account):
+        if account is None or _may_be_another(request, listed, account):
             return None
-        done = yield from _settle_and_write(request, account, projects, now)
+        done = yield from _settle_and_write(request, account, listed, projects, now)
         if done is not None:
             if account.key_id is not None and _is_key_use_new(account, now):
                 yield from best_effort(in_thread(_note_key_use, account.key_id, account.host_id, now))
@@ -90,23 +94,28 @@ def _answer_known(
     raise _conflict()
 
 
-def _has_other_cpid(request: AccountManagerRequest, account: store.Account) -> bool:
-    """Whether it may be another client that sends this computer's id, such as that of a copied data folder."""
-    return bool(request.host_cpid and account.cpid) and request.host_cpid != account.cpid
+def _may_be_another(request: AccountManagerRequest, listed: Listed, account: store.Account) -> bool:
+    """Whether another client may send this computer's id, such as that of a copied data folder."""
+    if request.host_cpid and account.cpid and request.host_cpid != account.cpid:
+        return True
+    known = account.hostids
+    return any(each.hostid and known.get(id_, each.hostid) != each.hostid for id_, each in listed.items())
 
 
 def _answer_unknown(
     request: AccountManagerRequest,
+    listed: Listed,
     projects: catalogue.Catalogue,
     now: dt.datetime,
     address: str,
     caller: Caller | None,
 ) -> bytes:
-    """Answer a first contact, a password login or a new CPID, in a thread: identify the computer, then settle."""
+    """Answer a first contact, a password login or perhaps a copy, in a thread: identify it, then settle."""
     caller = caller or find_caller(request, address)
     with transaction.atomic():
         try:
-            recognised = recognise(caller.user_id, request, now)
+            hostids = {id_: project.hostid for id_, project in listed.items() if project.hostid}
+            recognised = recognise(caller.user_id, request, hostids, now)
         except User.DoesNotExist:
             raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
         host = recognised.host
@@ -115,7 +124,7 @@ def _answer_unknown(
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host, source=Source(address))
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
-        done = plain.run(_settle_identified(request, recognised, key, projects, now))
+        done = plain.run(_settle_identified(request, recognised, key, listed, projects, now))
     log.info("computer attached" if recognised.is_new else "computer recognised", host=host.pk, user=caller.user_id)
     # A new key, which the client sends with all later requests
     done.authenticator = key if caller.by_password else ""
@@ -123,7 +132,12 @@ def _answer_unknown(
 
 
 def _settle_identified(
-    request: AccountManagerRequest, recognised: Recognised, key: str, projects: catalogue.Catalogue, now: dt.datetime
+    request: AccountManagerRequest,
+    recognised: Recognised,
+    key: str,
+    listed: Listed,
+    projects: catalogue.Catalogue,
+    now: dt.datetime,
 ) -> Steps[AccountManagerReply]:
     host_id = recognised.host.pk
     for _ in range(MAX_ATTEMPTS):
@@ -131,7 +145,7 @@ def _settle_identified(
         if account is None:
             HostLedger.objects.bulk_create([HostLedger(host_id=host_id)], ignore_conflicts=True)
             continue
-        done = yield from _settle_and_write(request, account, projects, now, recognised)
+        done = yield from _settle_and_write(request, account, listed, projects, now, recognised)
         if done is not None:
             return done
     raise _conflict()
@@ -167,12 +181,12 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
 def _settle_and_write(
     request: AccountManagerRequest,
     account: store.Account,
+    listed: Listed,
     projects: catalogue.Catalogue,
     now: dt.datetime,
     recognised: Recognised | None = None,
 ) -> Steps[AccountManagerReply | None]:
     """Settle and store the request's totals and the answer; None if another request of the host was faster."""
-    listed = _listed(request, projects)
     now_us = store.to_us(now)
     is_same = description_digest(request) == account.hardware_digest
     described = None if is_same else describe(request)
@@ -230,7 +244,7 @@ def _is_same_client(request: AccountManagerRequest, account: store.Account) -> b
 
 
 def _rows_after(
-    account: store.Account, settlement: Settlement, listed: dict[int, ReportedProject], shares: dict[int, float]
+    account: store.Account, settlement: Settlement, listed: Listed, shares: dict[int, float]
 ) -> dict[int, Any]:
     """The host's rows after this request, including projects that the reply offers and the request did not list."""
     after = dict(account.projects)
@@ -242,7 +256,7 @@ def _rows_after(
     return after
 
 
-def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> dict[int, ReportedProject]:
+def _listed(request: AccountManagerRequest, projects: catalogue.Catalogue) -> Listed:
     """The request's known projects, by id. If a project comes twice, the first one counts."""
     listed: dict[int, ReportedProject] = {}
     for project in request.projects:
@@ -271,6 +285,7 @@ def _state(project: ReportedProject, troubles: StoredTroubles, now: dt.datetime)
         "no_new_work": project.dont_request_more_work,
         "ended": project.ended,
         "managed": project.attached_via_acct_mgr,
+        "hostid": project.hostid,
     }
 
 

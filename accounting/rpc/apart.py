@@ -1,22 +1,29 @@
-"""Tell clients apart that report with the id of one computer, by their cross-project ids (CPIDs).
+"""Tell clients apart that report with the id of one computer, by their cross-project ids (CPIDs) or project numbers.
 
 A client that gets a new CPID never goes back to its old one, or says at its next report which one it had before. So a
 CPID that comes back after another one shows two clients, such as those of a copied data folder. Then the one whose
 CPID came later gets a record of its own at its next report. Both go on from what they themselves reported last: until
 they are known to be two, their totals are kept at each change of the CPID. What was credited before stays where it is.
 The allowance is the record's: it is never given twice.
+
+A project that finds a copied folder gives one of the two clients a new number, and that client then makes a new CPID
+from its network address and the path of its folder. If it is the first of the two, this is the CPID that both have
+already. So a client's number at a project tells the same as its CPID.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
 from accounting.ledger.locks import lock_ledgers
-from accounting.models import HostClient, HostLedger, HostProject
+from accounting.models import HostClient, HostLedger, HostProject, Project
 from accounting.rpc.description import appearance_of
 from accounting.wire.requests import AccountManagerRequest
 from portal.computers.identify import HostDescription, identify, new_host
@@ -31,6 +38,17 @@ _MARKS: Final = ("high", "restart")
 _WISHES: Final = ("suspended", "told_suspended", "no_new_work", "excluded", "no_rsc", "drop_waiting")
 
 
+class Change(NamedTuple):
+    """The CPID of a client, the one that it says it had before, and that of the record's present client.
+
+    Numbers at a project stand for CPIDs where these are equal (``_number_key``).
+    """
+
+    key: str
+    previous: str
+    current: str
+
+
 class Recognised(NamedTuple):
     """The record of a client; ``goes_on``: from its own totals, whatever id it sends.
 
@@ -43,16 +61,20 @@ class Recognised(NamedTuple):
     own_last_at: dt.datetime | None = None
 
 
-def recognise(user_id: int, request: AccountManagerRequest, now: dt.datetime) -> Recognised:
-    """The record of this client of the user, made if there is none.
+def recognise(user_id: int, request: AccountManagerRequest, hostids: Mapping[int, int], now: dt.datetime) -> Recognised:
+    """The record of this client of the user, made if there is none. ``hostids``: its numbers at projects, by our id.
 
     Runs inside the caller's transaction. Locks the user's row, and the record's ledger if its CPID is another one.
     """
     appearance = appearance_of(request)
     host, is_new = identify(user_id, appearance, now, or_else=lambda: _reported_before(user_id, appearance))
-    if is_new or not request.host_cpid or not host.host_cpid or request.host_cpid == host.host_cpid:
+    if is_new or not request.host_cpid or not host.host_cpid:
         return Recognised(host, is_new)
-    return _with_other_cpid(host, request, now)
+    lock_ledgers(host.owner_id, host.pk)
+    change = _change(host, request, hostids)
+    if change is None:
+        return Recognised(host)
+    return _after(change, host, request.host_cpid, _at_own_project(host, hostids), now)
 
 
 def _reported_before(user_id: int, appearance: HostDescription) -> Host | None:
@@ -71,25 +93,46 @@ def _reported_before(user_id: int, appearance: HostDescription) -> Host | None:
     return client.host if client is not None else None
 
 
-def _with_other_cpid(host: Host, request: AccountManagerRequest, now: dt.datetime) -> Recognised:
-    """The record of a client that was taken for this computer, whose CPID is another one."""
-    lock_ledgers(host.owner_id, host.pk)
-    cpid, previous, current = request.host_cpid, request.previous_host_cpid, host.host_cpid
-    clients = {each.cpid: each for each in HostClient.objects.filter(host=host, cpid__in=(cpid, previous, current))}
-    for known in (cpid, previous):
-        if known != current and known in clients and clients[known].told_apart_at is not None:
-            return _record_of(clients[known], now)
-    seen, present = clients.get(cpid), clients.get(current)
-    if seen is None or previous == current:
-        _keep_books(host, now, told_apart_at=None)
+def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, int]) -> Change | None:
+    """What is different from the record's present client, if anything."""
+    if request.host_cpid != host.host_cpid:
+        return Change(request.host_cpid, request.previous_host_cpid, host.host_cpid)
+    known = HostProject.objects.filter(host=host, project__in=hostids).order_by("project_id")
+    numbers = [(row.project_id, row.state.get("hostid") or hostids[row.project_id]) for row in known]
+    changes = [
+        Change(_number_key(host, project, hostids[project]), "", _number_key(host, project, number))
+        for project, number in numbers
+        if number != hostids[project]
+    ]
+    clients = set(HostClient.objects.filter(host=host, cpid__in=[change.key for change in changes]).values_list("cpid"))
+    return next((change for change in changes if (change.key,) in clients), changes[0] if changes else None)
+
+
+def _number_key(host: Host, project_id: int, number: int) -> str:
+    """What stands for the CPID of a client that has the same as another one, and a number of its own at a project."""
+    return hashlib.md5(f"{host.host_cpid} {project_id} {number}".encode(), usedforsecurity=False).hexdigest()
+
+
+def _after(change: Change, host: Host, cpid: str, own: Host | None, now: dt.datetime) -> Recognised:
+    """The record of a client that was taken for this computer, and may be another one: perhaps ``own``."""
+    rows = HostClient.objects.filter(host=host, cpid__in=change)
+    clients = {each.cpid: each for each in rows}
+    for known in (change.key, change.previous):
+        if known != change.current and known in clients and clients[known].told_apart_at is not None:
+            return _record_of(clients[known], cpid, own, now)
+    seen, present = clients.get(change.key), clients.get(change.current)
+    if own is not None:
+        return _record_of(seen or _keep_books(host, change.key, now, told_apart_at=now), cpid, own, now)
+    if seen is None or change.previous == change.current:
+        _keep_books(host, change.current, now, told_apart_at=None)
         if seen is not None:
             _count_once(host, seen.books)
         return Recognised(host)
     if present is not None and present.pk < seen.pk:
         seen.told_apart_at = now
         seen.save(update_fields=["told_apart_at"])
-        return _record_of(seen, now)
-    _keep_books(host, now, told_apart_at=now)
+        return _record_of(seen, cpid, own, now)
+    _keep_books(host, change.current, now, told_apart_at=now)
     return _restored(host, seen)
 
 
@@ -106,18 +149,19 @@ def _count_once(host: Host, books: dict[str, Any]) -> None:
             row.save(update_fields=["reported"])
 
 
-def _keep_books(host: Host, now: dt.datetime, told_apart_at: dt.datetime | None) -> None:
+def _keep_books(host: Host, key: str, now: dt.datetime, told_apart_at: dt.datetime | None) -> HostClient:
     """Keep the totals of the host's present client, as another one, or another CPID, comes in its place.
 
     The first of these rows is of the CPID that came first, and so on: they are made as each CPID is replaced.
     """
-    HostClient.objects.update_or_create(
+    client, _ = HostClient.objects.update_or_create(
         host=host,
-        cpid=host.host_cpid,
+        cpid=key,
         defaults={"books": _books(host), "seen_at": now, "told_apart_at": told_apart_at},
     )
     newest = HostClient.objects.filter(host=host).order_by("-seen_at", "-pk").values_list("pk", flat=True)
     HostClient.objects.filter(host=host).exclude(pk__in=list(newest[:MAX_CLIENTS])).delete()
+    return client
 
 
 def forget_old(now: dt.datetime) -> int:
@@ -139,7 +183,7 @@ def split(owner_id: int, host_id: int, cpid: str, now: dt.datetime) -> bool:
         return clients.update(told_apart_at=now) == 1
 
 
-def _record_of(client: HostClient, now: dt.datetime) -> Recognised:
+def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime) -> Recognised:
     """The record of a client that was told apart, made at its first report after that."""
     record = client.record
     while record is not None and record.merged_into is not None:
@@ -148,8 +192,10 @@ def _record_of(client: HostClient, now: dt.datetime) -> Recognised:
         HostClient.objects.filter(pk=client.pk).update(seen_at=now)
         return Recognised(record, goes_on=True)
     host, books = client.host, client.books
-    looks = HostDescription(None, client.cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
-    record = new_host(host.owner_id, looks, now)
+    record = own
+    if record is None:
+        looks = HostDescription(None, cpid, host.domain_name, host.os_name, host.p_vendor, host.p_model)
+        record = new_host(host.owner_id, looks, now)
     Host.objects.filter(pk=record.pk).update(venue=host.venue)
     # What it could have done before it was told apart may be credited to the other record.
     HostLedger.objects.create(
@@ -162,15 +208,24 @@ def _record_of(client: HostClient, now: dt.datetime) -> Recognised:
     for id_, totals in books["projects"].items():
         like = wishes.get(int(id_))
         # Old totals that may come back are perhaps the other client's: its own only grew.
-        own = {name: totals[name] for name in (*_TOTALS, "listed")}
+        kept = {name: totals[name] for name in (*_TOTALS, "listed")}
         HostProject.objects.create(
             host=record,
             project_id=int(id_),
-            **own,
+            **kept,
             **({} if like is None else {name: getattr(like, name) for name in _WISHES}),
         )
-    HostClient.objects.filter(pk=client.pk).update(record=record, books={}, seen_at=now)
+    HostClient.objects.filter(pk=client.pk).update(
+        record=record, books={}, seen_at=now, told_apart_at=client.told_apart_at or now
+    )
     return Recognised(record, goes_on=True)
+
+
+def _at_own_project(host: Host, hostids: Mapping[int, int]) -> Host | None:
+    """The record of a client that the site's own project told apart and the account manager does not know yet."""
+    own = Project.objects.filter(master_url=settings.PROJECT_URL).first()
+    number = hostids.get(own.pk) if own is not None else None
+    return Host.objects.filter(pk=number, owner=host.owner_id, merged_into=None, ledger=None).first()
 
 
 def _books(host: Host) -> dict[str, Any]:

@@ -29,7 +29,7 @@ SELECT {n}, u.id, u.name, u.email, h.id, h.token, h.ncpus, h.p_fpops, h.coprocs:
          SELECT FROM account_emailaddress e WHERE e.user_id = u.id AND e.email = u.email AND e.verified)), {key},
        (SELECT json_agg(json_build_array(p.project_id, p.reported, p.high, p.handed, p.credited, p.pending, p.dropped,
                p.listed, p.suspended, p.told_suspended, p.no_new_work, p.excluded, p.no_rsc, p.update_asked,
-               p.drop_waiting, p.state->'troubles', p.state->'at', p.restart))::text
+               p.drop_waiting, p.state->'troubles', p.state->'at', p.state->'hostid', p.restart))::text
           FROM accounting_hostproject p WHERE p.host_id = h.id),
        (SELECT json_agg(json_build_array(c.project_id, c.is_chosen, c.resource_share, encode(c.account_key, 'escape'),
                c.total_ec, c.avg_ec))::text

@@ -67,6 +67,8 @@ class Account:
     wishes: dict[int, HostWishes] = field(default_factory=dict)
     # The troubles that it had with projects, and when it last said so (accounting/engine/choice/troubles.py)
     troubles: dict[int, tuple[StoredTroubles, int | None]] = field(default_factory=dict)
+    # Its numbers at the projects, by our id of the project
+    hostids: dict[int, int] = field(default_factory=dict)
     choices: dict[int, Wish] = field(default_factory=dict)
     account_keys: dict[int, bytes] = field(default_factory=dict)
     # (micro-credits in all, credits a day) by project
@@ -209,12 +211,14 @@ def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
             listed,
             _totals(restart),
         )
-        suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs = wishes
+        suspended, told, no_new_work, excluded, no_rsc, update_asked, drop_waiting, troubles, at_secs, hostid = wishes
         account.wishes[id_] = HostWishes(
             suspended, no_new_work, excluded, tuple(no_rsc), update_asked, drop_waiting, told
         )
         if troubles:
             account.troubles[id_] = troubles, at_secs
+        if hostid:
+            account.hostids[id_] = hostid
 
 
 def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:

@@ -42,6 +42,7 @@ class Attachment:
     account_key: str = ""
     share: float = 100.0
     managed: bool = True
+    hostid: int = 1
     totals: list[int] = field(default_factory=lambda: [0] * 6)
     no_work: tuple[str, ...] = ()
 
@@ -138,7 +139,7 @@ class SimulatedComputer:
             "url": project.url,
             "project_name": project.name,
             "suspended_via_gui": 0,
-            "hostid": 1,
+            "hostid": project.hostid,
             "not_started_dur": "0.000000",
             "in_progress_dur": "0.000000",
             "attached_via_acct_mgr": int(project.managed),

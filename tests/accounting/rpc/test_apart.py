@@ -144,6 +144,34 @@ def test_both_clients_of_a_copied_folder_are_credited_once_each_in_its_own_recor
     assert list(check.differences()) == []
 
 
+def test_clients_of_a_copied_folder_with_one_id_are_told_apart_by_their_number_at_a_project(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 4, 4)
+    one.report(START + HOUR)
+    record = one.host
+    clone = clone_of(one, ONE)
+    # The project has heard from the copy first, so it gives the other client a new number. That client is in the same
+    # folder as before and on the same machine: its new id is its old one.
+    one.computer.projects[alpha.master_url].hostid = 2
+    for hour in range(2, 12):
+        one.did(alpha, 4, 2)
+        one.report(START + hour * HOUR)
+        clone.did(alpha, 2, 1)
+        clone.report(START + hour * HOUR + HOUR / 2)
+    # The copy keeps the record, as it does at the project. 4 + 10 x 2 h and 4 + 10 jobs; 10 x 4 h and 10 x 2 jobs, of
+    # which the first 4 h and 2 jobs came before the copy was known and are in its record.
+    assert clone.host == record != one.host
+    assert hours_credited(clone.computer, alpha) == 24 + 4
+    assert hours_credited(one.computer, alpha) == 40 - 4
+    assert (jobs_of(clone), jobs_of(one)) == (14 + 2, 20 - 2)
+    assert kinds_noted(one.computer) == kinds_noted(clone.computer) == []
+    assert list(check.differences()) == []
+
+
 def test_three_clients_of_one_folder_get_three_records(alice: User, projects: list[Project]) -> None:
     alpha = projects[0]
     one = machine(alice, ONE)
