@@ -1,0 +1,87 @@
+"""The site's own project as its operator and its volunteers use it: commands, jobs, real clients that ask for work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.support.boinc_client import BoincClient
+from tests.support.site_process import CHECKOUT, Site
+from tests.support.wait import wait_until
+
+PASSWORDS = {"alice@example.org": "alice's secret", "bob@example.org": "bob's secret"}
+JOB_SECS = 240
+LOG_NCHARS = 6_000
+# Two seconds of a processor, at the benchmark of 1 GFLOPS that clients have before they measure.
+SHORT: dict[str, Any] = {
+    "fpops_est": 2e9,
+    "fpops_bound": 2e13,
+    "output_files": [{"open_name": "out", "max_nbytes": 100_000}],
+}
+QUICK = {
+    "SCHEDULER_REQUEST_DELAY_SECS": "1",
+    "VALIDATOR_EVERY_SECS": "2",
+    "TRANSITIONER_EVERY_SECS": "2",
+    "AM_REPEAT_SECS_AFTER_ATTACH": "30",
+}
+
+
+class Manage:
+    """The site's own commands, as its operator types them."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def __call__(self, *arguments: str, given: str = "") -> str:
+        run = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=CHECKOUT,
+            env=self._site.environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+        return run.stdout
+
+    def code_key(self) -> str:
+        """The code-signing key in force."""
+        return Path(self._site.environment["CODE_SIGNING_KEY_PUBLIC"]).read_text().strip()
+
+    def submit(self, app: str, jobs: list[dict[str, Any]], **defaults: Any) -> None:
+        self("submit_jobs", app, "-", given=json.dumps({"defaults": {**SHORT, **defaults}, "jobs": jobs}))
+
+
+def attach(client: BoincClient, site: Site, email: str, project: str) -> None:
+    """Attach the client to the account manager, and wait until it has attached to the project."""
+    client.attach_manager(site.url, email, PASSWORDS[email])
+    try:
+        wait_until(lambda: client.project_urls() == [project], "the project to be attached", 60)
+    except AssertionError as error:
+        error.add_note(f"{client.log()[-LOG_NCHARS:]}\n--- site\n{site.log()[-LOG_NCHARS:]}")
+        raise
+
+
+def ask_until(is_so: Callable[[], object], what: str, clients: Iterable[BoincClient], project: str, site: Site) -> None:
+    """Let the clients ask for work and report as often as the site allows, until it is so."""
+    clients = list(clients)
+
+    def poke() -> bool:
+        if is_so():
+            return True
+        for client in clients:
+            client.command("--project", project, "update")
+        return bool(is_so())
+
+    try:
+        wait_until(poke, what, JOB_SECS)
+    except AssertionError as error:
+        for client in clients:
+            error.add_note(f"--- {client.directory.name}\n{client.log()[-LOG_NCHARS:]}")
+        error.add_note(f"--- site\n{site.log()[-LOG_NCHARS:]}")
+        raise
