@@ -224,7 +224,7 @@ def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime
 def _at_own_project(host: Host, hostids: Mapping[int, int]) -> Host | None:
     """The record of a client that the site's own project told apart and the account manager does not know yet."""
     own = Project.objects.filter(master_url=settings.PROJECT_URL).first()
-    number = hostids.get(own.pk) if own is not None else None
+    number = hostids.get(own.pk, 0) if own is not None else 0
     return Host.objects.filter(pk=number, owner=host.owner_id, merged_into=None, ledger=None).first()
 
 
