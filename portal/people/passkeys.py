@@ -44,7 +44,7 @@ def why_unavailable(request: HttpRequest) -> str:
         )
     if request.is_secure() or host == "localhost" or host.endswith(".localhost"):
         return ""
-    return "Passkeys need https, and this site was called without. Use an authenticator app."
+    return "Passkeys need https, and you opened this site without it. Use an authenticator app."
 
 
 def _is_ip_address(host: str) -> bool:
