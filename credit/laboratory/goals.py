@@ -173,10 +173,10 @@ def picking_gains(
 ) -> dict[Cheat, float]:
     """What computers gain per FLOP by doing only short jobs, where the estimate does not tell which these are.
 
-    One computer for each of these cheats, in one population: where there are several, they move the averages of versions
-    a little, and gain some per cent more than alone. All computers are as efficient as each other: on probation
-    an efficient one gets less, and another one more. Of those that pick in turns there are several, as by chance a
-    single one's honest jobs may be short or long.
+    One computer for each of these cheats, in one population: several move the averages of versions a little, and gain
+    some per cent more than one alone. All computers are as efficient as each other: on probation an efficient one gets
+    less, and another one more. Of those that pick in turns there are several, as by chance a single one's honest jobs
+    may be short or long.
     """
     first = [cheat for cheat in cheats for _ in range(TURNING_HOSTS if cheat is Cheat.PICK_IN_TURNS else 1)]
     setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
