@@ -65,6 +65,18 @@ def test_a_mailbox_alone_does_not_switch_off_the_second_factor_of_a_confirmed_ac
     assert Authenticator.objects.filter(user=alice).exists()
 
 
+@pytest.mark.parametrize("rights", [{"is_staff": True}, {"is_staff": True, "is_superuser": True}])
+def test_a_mailbox_alone_never_switches_off_an_operators_second_factor(db: None, rights: dict[str, bool]) -> None:
+    """As `createsuperuser` makes them: without a confirmed address."""
+    operator = User.objects.create_user("op@example.org", "operator's secret", **rights)
+    for kind in (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN):
+        Authenticator.objects.create(user=operator, type=kind, data={})
+    reset_by_mail(operator.email)
+    assert Authenticator.objects.filter(user=operator).count() == 2
+    login = Client().post("/account/login/", {"login": operator.email, "password": NEW})
+    assert login.headers["Location"] == "/account/2fa/authenticate/"
+
+
 def test_a_reset_by_who_is_signed_in_leaves_that_browser_working(alice: User) -> None:
     browser = sign_in(alice.email, OLD)
     reset_by_mail(alice.email, browser)
