@@ -80,7 +80,10 @@ class TestOperatorsNeedASecondFactor:
     def demanded(self, settings: Settings) -> None:
         settings.STAFF_SECOND_FACTOR = True
 
-    @pytest.mark.parametrize("path", ["/admin/", "/admin/portal/user/", "/home/", "/tasks/", "/api/v1/hosts/"])
+    @pytest.mark.parametrize(
+        "path",
+        ["/admin/", "/admin/portal/user/", "/home/", "/tasks/", "/api/v1/hosts/", "/account/tokens/", "/account/keys/"],
+    )
     def test_without_one_every_page_leads_to_where_it_is_set_up(
         self, operator: User, client: Client, path: str
     ) -> None:
@@ -91,6 +94,16 @@ class TestOperatorsNeedASecondFactor:
         change(client, operator, name="changed")
         operator.refresh_from_db()
         assert operator.name != "changed"
+
+    def test_without_one_they_make_no_token_and_still_sign_in_and_confirm_their_address(
+        self, operator: User, client: Client
+    ) -> None:
+        login = {"login": operator.email, "password": "operator's secret"}
+        assert client.post("/account/login/", login).status_code == 302
+        client.post("/account/tokens/", {"name": "x", "scopes": ["read:hosts"], "days": "365"})
+        assert not operator.api_tokens.exists()
+        for path in ("/account/2fa/", "/account/reauthenticate/", "/account/email/", "/account/logout/"):
+            assert client.get(path).status_code == 200
 
     def test_without_one_their_tokens_are_refused(self, operator: User, alice: User) -> None:
         for user, status in ((operator, 401), (alice, 200)):
