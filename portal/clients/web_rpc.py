@@ -83,7 +83,7 @@ def _open_account(email: str, given: Mapping[str, str], request: ClientRequest) 
 def _key_for(user: User, request: ClientRequest) -> ClientReply:
     if request.path.startswith("/project/"):
         # There the key is one for work, while the account manager hands out work separately.
-        accounts.demand_confirmed_address(user)
+        accounts.demand_confirmed_address(user.pk)
     key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(request.address))
     tell_of_key(user, request.address)
     return xml_reply(document("account_out", {"authenticator": key}))

@@ -125,11 +125,11 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
     return user
 
 
-def demand_confirmed_address(user: User) -> None:
-    """Raise ClientAuthError if keys of projects are for confirmed addresses only, and this one is not."""
+def demand_confirmed_address(user_id: int) -> None:
+    """Raise ClientAuthError if work is for confirmed addresses only, and this account's is not."""
     if not settings.CONFIRMED_EMAIL_FOR_PROJECTS:
         return
-    if not EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists():
+    if not EmailAddress.objects.filter(user=user_id, email=F("user__email"), verified=True).exists():
         raise ClientAuthError(
             boinc_errors.ERR_GENERIC,
             "Confirm your e-mail address first: open the link in the mail that we sent to you, then try again. You can "
