@@ -17,7 +17,7 @@ from portal.clients.messages import ClientReply, ClientRequest, document, xml_re
 from portal.clients.wants import Steps, in_thread
 from portal.models import ClientKey, User
 from portal.people import accounts
-from portal.people.key_mails import ask_for_confirmation, tell_of_key
+from portal.people.key_mails import tell_of_key
 from portal.people.security_events import Source
 from portal.wire import boinc_errors
 from portal.wire.scanner import ProtocolError
@@ -76,7 +76,6 @@ def _open_account(email: str, given: Mapping[str, str], request: ClientRequest) 
         address=request.address,
         accepts_terms=given.get("consent_flag") == "1",
     )
-    ask_for_confirmation(user)
     return _key_for(user, request)
 
 

@@ -23,6 +23,7 @@ from django.utils import timezone
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, ClientKey, Host, User
 from portal.people import known_devices, throttle
+from portal.people.key_mails import ask_for_confirmation
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
 from portal.wire import boinc_errors, credentials
 
@@ -122,6 +123,8 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
     except IntegrityError:
         # The same request came twice at the same time.
         return authenticate_client(email, password_hash, address=address)
+    # For a new account only: repeated requests must not have us write to somebody again and again.
+    ask_for_confirmation(user)
     return user
 
 
