@@ -12,7 +12,8 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from pytest_django import Settings
 
-from portal.models import User
+from portal.models import ApiToken, ClientKey, User
+from portal.people.accounts import issue_client_key
 from portal.people.api_tokens import issue_token
 
 RIGHTS = {"is_staff": "on", "is_superuser": "on"}
@@ -59,6 +60,23 @@ def test_a_superuser_gives_rights(operator: User, alice: User, client: Client) -
     assert change(client, alice, is_staff="on") == 302
     alice.refresh_from_db()
     assert alice.is_staff
+
+
+def test_a_password_that_an_operator_sets_ends_what_the_old_one_gave_access_to(
+    operator: User, alice: User, bob: User, client: Client
+) -> None:
+    for user in (alice, bob):
+        issue_client_key(user, ClientKey.Origin.LOOKUP)
+        issue_token(user, name="x", scopes=["read:hosts"], lifetime=None)
+    browser = Client()
+    browser.post("/account/login/", {"login": alice.email, "password": "alice's secret"})
+    client.force_login(operator)
+    form = {"usable_password": "true", "password1": "tulips in may", "password2": "tulips in may"}
+    assert client.post(f"/admin/portal/user/{alice.pk}/password/", form).status_code == 302
+    assert list(ClientKey.objects.filter(revoked_at=None).values_list("user", flat=True)) == [bob.pk]
+    assert list(ApiToken.objects.filter(revoked_at=None).values_list("user", flat=True)) == [bob.pk]
+    assert browser.get("/account/keys/").status_code == 302
+    assert client.get("/admin/").status_code == 200
 
 
 def test_only_superusers_switch_off_an_operators_second_factor(
