@@ -27,7 +27,8 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
     have made them. ``session_key``: the session that asks, which goes on. Second factors and passkeys stay if the
     address was confirmed before, as a mailbox alone must not be enough to take such an account over. If it was not,
     nobody knows that the address's owner made them. An operator's stay in any case: `createsuperuser` makes an account
-    without a confirmed address, and a superuser can remove a lost factor. Locks the user's row, then those of keys, tokens and sessions.
+    without a confirmed address, and a superuser can remove a lost factor. Locks the user's row, then those of keys,
+    tokens and sessions.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)

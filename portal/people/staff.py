@@ -18,7 +18,8 @@ def is_operator(user: User) -> bool:
 
 def second_factors(user: User) -> QuerySet[Authenticator]:
     """What the login asks for after the password. Recovery codes alone are none."""
-    return Authenticator.objects.filter(user=user, type__in=_FACTORS)
+    factors: QuerySet[Authenticator] = Authenticator.objects.filter(user=user, type__in=_FACTORS)
+    return factors
 
 
 def lacks_second_factor(user: User) -> bool:

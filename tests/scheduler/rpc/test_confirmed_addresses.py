@@ -1,4 +1,4 @@
-"""Where the operator demands a confirmed address, the scheduler takes no new computer before, whichever key it sends."""
+"""Where the operator demands a confirmed address, the scheduler takes no new computer before, whatever its key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def test_a_key_for_the_account_manager_brings_no_jobs_before_the_address_is_conf
     email, password = "dora@example.org", "seven green boats"
     sent = hashlib.md5((password + email).encode()).hexdigest()
     query = {"email_addr": email, "passwd_hash": sent, "user_name": "Dora"}
-    found = re.search("<authenticator>(.*?)</authenticator>", Client().get("/create_account.php", query).content.decode())
+    answer = Client().get("/create_account.php", query).content.decode()
+    found = re.search("<authenticator>(.*?)</authenticator>", answer)
     assert found is not None
     computer = computer_of(User.objects.get(email=email))
     computer.key = found[1]
