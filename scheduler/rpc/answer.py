@@ -62,7 +62,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     known = yield from catalogue.suiting(request.code_sign_key)
     host_id, taken = request.hostid, TakenJobs(known)
     # A request that reports jobs writes before everything is known. One that finds no ready job searches the queue.
-    locks, noutdated = bool(request.results), 0
+    locks, noutdated, is_enrolled = bool(request.results), 0, False
     if request.wants_work:
         yield from job_cache.fill(known)
         locks = locks or not job_cache.has_jobs(known)
@@ -71,11 +71,12 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     for _ in range(5):
         try:
             drawn = draw if seed is None else random.Random(seed)
-            steps = _steps(request, host_id, known, taken, now, drawn, locks=locks)
+            steps = _steps(request, host_id, known, taken, now, drawn, locks=locks, is_enrolled=is_enrolled)
             account, answered = (yield Transaction(steps)) if locks else (yield from steps)
             break
         except identify.UnknownHost as unknown:
             host_id = yield from in_thread(identify.enrol, unknown, request, now)
+            is_enrolled = True
         except store.Outdated:
             taken.release()
             noutdated += 1
@@ -99,9 +100,10 @@ def _steps(
     draw: random.Random,
     *,
     locks: bool,
+    is_enrolled: bool,
 ) -> Steps[tuple[Account, SchedulerReply]]:
     """The requesting client, and the answer to it."""
-    account = yield from identify.find_account(request, host_id, locks=locks)
+    account = yield from identify.find_account(request, host_id, locks=locks, is_enrolled=is_enrolled)
     answered = yield from _answer(request, account, known, taken, now, draw, is_locked=locks)
     return account, answered
 
