@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from portal.celery import app
+from portal.celery import app, queue_length
 from portal.models import RequestedWork
 from portal.requested_work import sql
 
@@ -35,6 +35,8 @@ KEPT: Final = dt.timedelta(days=1)
 # "rw", the key of an advisory lock.
 _LOCK: Final = 0x7277
 _MAX_MESSAGES: Final = 100
+MESSAGE_SECS: Final = 60
+"""A message that no worker took by then is dropped: `look_after` sends others as often."""
 
 kinds: dict[str, Callable[[int], None]] = {}
 """What does each kind of work, given the number of its subject; safe to call twice. Apps add theirs in `ready()`."""
@@ -119,7 +121,8 @@ def look_after(now: dt.datetime) -> None:
     for kind in lost.values_list("kind", flat=True).distinct():
         put_back(kind, lost.filter(kind=kind).values_list("subject", flat=True))
     RequestedWork.objects.filter(finished_at__lt=now - KEPT).delete()
-    _tell_workers(min(_waiting().count(), _MAX_MESSAGES))
+    # While no worker takes them, they would pile up at the broker.
+    _tell_workers(min(_waiting().count(), _MAX_MESSAGES) - queue_length(QUEUE))
 
 
 def _waiting() -> QuerySet[RequestedWork]:
@@ -130,6 +133,6 @@ def _tell_workers(nmessages: int) -> None:
     """Messages that something waits; if the broker cannot be reached, `look_after` sends others within a minute."""
     try:
         for _ in range(nmessages):
-            app.send_task(TASK, queue=QUEUE, retry=False)
+            app.send_task(TASK, queue=QUEUE, retry=False, expires=MESSAGE_SECS)
     except OperationalError as error:
         log.warning("requested_work.not_told", reason=str(error))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier, Thread
 
@@ -17,6 +19,7 @@ from pytest_django.fixtures import Settings
 
 from credit.models import Workunit
 from emulator.models import Run, RunState
+from portal.celery import app, queue_length
 from portal.models import RequestedWork, User
 from portal.requested_work import queue
 from scheduler import tasks as project_tasks
@@ -166,6 +169,33 @@ def test_what_a_lost_worker_had_comes_again(alice: User, begun: list[int]) -> No
     assert begun == [1]
 
 
+@pytest.fixture
+def own_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A queue on the real broker that nobody else uses."""
+    name = f"test-requested-{os.getpid()}"
+    monkeypatch.setattr(queue, "QUEUE", name)
+    yield name
+    with app.connection_for_write() as connection, connection.SimpleQueue(name) as mine:
+        mine.queue.delete()
+
+
+def test_messages_that_no_worker_takes_do_not_pile_up(alice: User, own_queue: str) -> None:
+    RequestedWork.objects.bulk_create(RequestedWork(user=alice, kind="test", subject=each) for each in range(40))
+    for _ in range(5):
+        queue.look_after(NOW)
+    assert queue_length(own_queue) == 40
+
+
+def test_a_message_is_of_no_use_after_a_minute(own_queue: str) -> None:
+    before = timezone.now()
+    queue._tell_workers(1)
+    with app.connection_for_read() as connection, connection.SimpleQueue(own_queue) as mine:
+        message = mine.get(timeout=10)
+        message.ack()
+    expires_at = dt.datetime.fromisoformat(message.headers["expires"])
+    assert before <= expires_at - dt.timedelta(seconds=60) <= timezone.now()
+
+
 def test_what_was_over_a_day_ago_is_forgotten(alice: User) -> None:
     finished(alice, 1, 10)
     queue.look_after(NOW + dt.timedelta(hours=22))
@@ -204,6 +234,12 @@ def test_no_other_task_waits_for_requested_work(signed_in: Client, tmp_path: Pat
     form = trial(experiment, days="1", nseeds="4")
     signed_in.post(reverse("experiment", args=[experiment.pk]), form)
     queue._tell_workers(40)
+
+    def all_done() -> bool:
+        # As `look_after` does each minute: the messages above may be too old by then.
+        queue._tell_workers(1)
+        return not Run.objects.exclude(state=RunState.DONE).exists()
+
     assert RequestedWork.objects.filter(started_at=None).count() == Run.objects.count() == 4
     workunit = make_workunit(make_app(), transition_at=timezone.now())
     with GuardedProgram("the worker", make_run("worker"), tmp_path / "worker.log", variables, CHECKOUT):
@@ -211,4 +247,4 @@ def test_no_other_task_waits_for_requested_work(signed_in: Client, tmp_path: Pat
         wait_until(lambda: Workunit.objects.get(pk=workunit.pk).results.exists(), "the transitioner", 60)
     assert not RequestedWork.objects.exclude(started_at=None).exists()
     with GuardedProgram("the other worker", make_run("requested"), tmp_path / "other.log", variables, CHECKOUT):
-        wait_until(lambda: not Run.objects.exclude(state=RunState.DONE).exists(), "the runs", 60)
+        wait_until(all_done, "the runs", 60)
