@@ -109,10 +109,10 @@ def standings(kind: str, subjects: Iterable[int], now: dt.datetime) -> dict[int,
 
 def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
     """Queue again what did not succeed; returns the subjects that are given up, after MAX_TRIES."""
-    begun = RequestedWork.objects.filter(kind=kind, subject__in=list(subjects)).exclude(started_at=None)
-    begun.filter(ntries__lt=MAX_TRIES).update(started_at=None, finished_at=None)
-    begun.filter(finished_at=None).update(finished_at=timezone.now())
-    return set(begun.values_list("subject", flat=True))
+    values = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": timezone.now()}
+    with connection.cursor() as cursor:
+        cursor.execute(sql.PUT_BACK, values)
+        return {subject for subject, is_given_up in cursor.fetchall() if is_given_up}
 
 
 def look_after(now: dt.datetime) -> None:

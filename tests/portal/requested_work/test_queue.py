@@ -6,12 +6,12 @@ import datetime as dt
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 
 import pytest
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -158,6 +158,26 @@ def test_what_fails_is_tried_three_times(alice: User, monkeypatch: pytest.Monkey
     assert not queue.carry_out_next()
     assert tried == [1, 1, 1]
     assert queue.standings("test", [1], NOW) == {}
+
+
+def test_what_is_put_back_may_be_taken_at_once(alice: User) -> None:
+    running(alice, 1)
+    taken: list[queue.Piece] = []
+
+    def take_after(execute: Callable[..., object], *statement: object) -> object:
+        """Another worker looks after each statement."""
+        done = execute(*statement)
+        if not is_other.is_set():
+            is_other.set()
+            taken.extend(filter(None, [queue._take(NOW)]))
+            is_other.clear()
+        return done
+
+    is_other = Event()
+    with connection.execute_wrapper(take_after):
+        assert queue.put_back("test", [1]) == set()
+    row = RequestedWork.objects.get()
+    assert ([each.subject for each in taken], row.started_at, row.finished_at, row.ntries) == ([1], NOW, None, 2)
 
 
 def test_what_a_lost_worker_had_comes_again(alice: User, begun: list[int]) -> None:
