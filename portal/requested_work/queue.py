@@ -119,7 +119,7 @@ def standings(kind: str, subjects: Iterable[int], now: dt.datetime) -> dict[int,
 
 def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
     """Queue again what did not succeed; returns the subjects that are given up, after MAX_TRIES."""
-    values = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": timezone.now()}
+    values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": timezone.now()}
     with connection.cursor() as cursor:
         cursor.execute(sql.PUT_BACK, values)
         return {subject for subject, is_given_up in cursor.fetchall() if is_given_up}
