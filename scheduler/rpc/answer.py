@@ -147,10 +147,12 @@ def _answer(
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
     reply.add_jobs(answered, work, written.sent, now)
-    # One acknowledgement is for all of them: the client sends those again that were taken, too, which does no harm.
-    answered.acks_messages = bool(request.trickles) and written.has_all_trickles
+    # One acknowledgement is for all of them, also for what was dropped: without it the client would send all again, and
+    # more each time, until its requests are too long.
+    answered.acks_messages = bool(request.trickles)
     if not written.has_all_trickles:
-        answered.notices.append(Notice(trickles.SOME_WAIT))
+        trickles.log.warning("trickles dropped", host=host.id, nmessages=len(request.trickles))
+        answered.notices.append(Notice(trickles.SOME_DROPPED, is_notice=True))
     answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request)
     return answered
 
