@@ -31,10 +31,14 @@ def roll_up() -> None:
 
 @shared_task
 def erase() -> None:
-    """Once a day: accounts whose grace period is over, old copies, and old notes of which clients reported as what."""
+    """Once a day: accounts whose grace period is over, old copies, and old notes of which clients reported as what.
+
+    What is left of the copies and waits is queued, if it is not.
+    """
     now = timezone.now()
     erasure.erase_due(now)
     copies.remove_old_copies(now)
+    copies.ask_missing()
     apart.forget_old(now)
 
 

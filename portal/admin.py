@@ -12,6 +12,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
@@ -20,6 +21,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from portal.models import ApiToken, ClientKey, Host, User
 from portal.people.accounts import revoke_client_key
 from portal.people.api_tokens import revoke_token
+from portal.people.recovery import revoke_access
 from portal.people.security_events import Kind, Source, record
 
 # Two-factor login counts here too. The admin has no login page of its own; it uses the site's.
@@ -61,11 +63,16 @@ class PersonForm(LowerCaseEmail, UserChangeForm):
 
 
 class NewPasswordForm(AdminPasswordChangeForm):
-    """Set or disable a person's password."""
+    """Set or disable a person's password; it ends what the old one gave access to, as a reset by mail does.
 
+    Sessions end with the password itself, but for that of an operator who sets their own.
+    """
+
+    @transaction.atomic
     def save(self, commit: bool = True) -> User:
         user: User = super().save(commit)
         record(user, Kind.PASSWORD_CHANGED, BY_OPERATOR)
+        revoke_access(user, BY_OPERATOR)
         return user
 
 

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import structlog
+from amqp.exceptions import ChannelError
 from celery import Celery, Task
 from celery.signals import task_postrun, task_prerun
 
@@ -11,6 +12,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 app = Celery("cobblestone")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+def queue_length(name: str) -> int:
+    """How many messages the broker has in a queue, those that are too old included. Raises what the broker's library
+    raises.
+    """
+    with app.connection_for_read(connect_timeout=2) as connection:
+        channel: Any = connection.default_channel
+        try:
+            return int(channel.queue_declare(queue=name, passive=True).message_count)
+        except ChannelError as error:
+            # In Valkey a queue exists while there is something in it.
+            if str(error.reply_code) != "404":
+                raise
+            return 0
 
 
 @task_prerun.connect

@@ -78,7 +78,7 @@ DOWNLOAD_ACCEL_PREFIX = env.text("DOWNLOAD_ACCEL_PREFIX")
 SCHEDULER_REQUEST_DELAY_SECS = env.integer("SCHEDULER_REQUEST_DELAY_SECS", 10, low=0, high=86_400)
 # A computer that asks for jobs again before this gets none; what it reports is taken.
 MIN_SENDWORK_INTERVAL_SECS = env.integer("MIN_SENDWORK_INTERVAL_SECS", 6, low=0, high=86_400)
-# Bytes of trickle-up messages that are taken of a job within 24 hours; the rest comes again later.
+# Bytes of trickle-up messages that are taken of a job within 24 hours; the rest is dropped.
 TRICKLE_BYTES_PER_JOB_DAY = env.integer("TRICKLE_BYTES_PER_JOB_DAY", 1024**2, low=1000, high=1024**3)
 # Clients ask again after so long at the latest, even if they need nothing, to learn of cancelled jobs. 0: never.
 SCHEDULER_NEXT_RPC_SECS = env.integer("SCHEDULER_NEXT_RPC_SECS", 86_400, low=0, high=30 * 86_400)

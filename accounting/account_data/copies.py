@@ -118,6 +118,11 @@ def read_parts(copy: DataCopy) -> Iterator[bytes]:
         number += 1
 
 
+def ask_missing() -> None:
+    """Queue copies that wait but are not in the queue. Safe to repeat."""
+    queue.ask_missing(KIND, DataCopy.objects.filter(state=DataCopy.State.WAITING), "user")
+
+
 def remove_old_copies(now: dt.datetime) -> int:
     """Remove what has been there for a week; how many copies."""
     old = DataCopy.objects.filter(asked_at__lt=now - KEPT)

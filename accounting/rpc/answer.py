@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -33,6 +34,7 @@ from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Turn, in_thread
 from portal.models import ClientKey, User
 from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
+from portal.people.key_mails import tell_of_key
 from portal.people.security_events import Source
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
@@ -122,6 +124,7 @@ def _answer_unknown(
         key = request.authenticator
         if caller.by_password:
             key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host, source=Source(address))
+            transaction.on_commit(partial(tell_of_key, host.owner, address))
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
         done = plain.run(_settle_identified(request, recognised, key, listed, projects, now))

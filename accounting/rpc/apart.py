@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -29,7 +30,7 @@ from accounting.wire.requests import AccountManagerRequest
 from portal.computers.identify import HostDescription, identify, new_host
 from portal.models import Host, User
 
-MAX_CLIENTS: Final = 20
+MAX_CLIENTS: Final = 100
 """CPIDs that are remembered of one computer; those that were seen last count."""
 FORGOTTEN_AFTER: Final = dt.timedelta(days=180)
 
@@ -68,6 +69,8 @@ def recognise(user_id: int, request: AccountManagerRequest, hostids: Mapping[int
     """
     appearance = appearance_of(request)
     host, is_new = identify(user_id, appearance, now, or_else=lambda: _reported_before(user_id, appearance))
+    if not is_new and request.host_token is None:
+        host = _with_same_numbers(host, hostids)
     if is_new or not request.host_cpid or not host.host_cpid:
         return Recognised(host, is_new)
     lock_ledgers(host.owner_id, host.pk)
@@ -75,6 +78,17 @@ def recognise(user_id: int, request: AccountManagerRequest, hostids: Mapping[int
     if change is None:
         return Recognised(host)
     return _after(change, host, request.host_cpid, _at_own_project(host, hostids), now)
+
+
+def _with_same_numbers(host: Host, hostids: Mapping[int, int]) -> Host:
+    """Of the owner's records with this CPID, that whose client had most of these numbers at projects, else ``host``."""
+    rows = HostProject.objects.filter(
+        host__owner=host.owner_id, host__merged_into=None, host__host_cpid=host.host_cpid, project__in=hostids
+    ).exclude(host__host_cpid="")
+    same = Counter(row.host_id for row in rows if row.state.get("hostid") == hostids[row.project_id])
+    if not same or same[host.pk] == max(same.values()):
+        return host
+    return Host.objects.get(pk=max(same, key=lambda pk: (same[pk], pk)))
 
 
 def _reported_before(user_id: int, appearance: HostDescription) -> Host | None:
@@ -157,7 +171,7 @@ def _keep_books(host: Host, key: str, now: dt.datetime, told_apart_at: dt.dateti
     client, _ = HostClient.objects.update_or_create(
         host=host,
         cpid=key,
-        defaults={"books": _books(host), "seen_at": now, "told_apart_at": told_apart_at},
+        defaults={"books": _books(host), "seen_at": now, "told_apart_at": told_apart_at, "record": None},
     )
     newest = HostClient.objects.filter(host=host).order_by("-seen_at", "-pk").values_list("pk", flat=True)
     HostClient.objects.filter(host=host).exclude(pk__in=list(newest[:MAX_CLIENTS])).delete()
@@ -225,6 +239,9 @@ def _at_own_project(host: Host, hostids: Mapping[int, int]) -> Host | None:
     """The record of a client that the site's own project told apart and the account manager does not know yet."""
     own = Project.objects.filter(master_url=settings.PROJECT_URL).first()
     number = hostids.get(own.pk, 0) if own is not None else 0
+    if HostProject.objects.filter(host=host, project=own, state__hostid=number).exists():
+        # The record's client has had this number before: it tells no two clients apart.
+        return None
     return Host.objects.filter(pk=number, owner=host.owner_id, merged_into=None, ledger=None).first()
 
 

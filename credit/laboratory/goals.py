@@ -38,9 +38,7 @@ PICKING_JOBS: Final = 300
 _LIKE_ERRORS: Final = (Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_UPLOAD, Cheat.PICK_BY_LOSS)
 """What the published rules treat as compute errors: measured for single results only."""
 EVASIONS: Final = (Cheat.CHERRY_PICK, *_LIKE_ERRORS, Cheat.PICK_BY_OUTPUT)
-"""The ways to get rid of long jobs, which are measured together."""
-EVASIONS_BUT_LIKE_ERRORS: Final = (Cheat.CHERRY_PICK, Cheat.PICK_BY_OUTPUT)
-_APART: Final = ((Cheat.HOLD_BACK,), (Cheat.PICK_IN_TURNS,), (Cheat.PICK_AND_EXAGGERATE,))
+"""The ways to get rid of long jobs."""
 TURNING_HOSTS: Final = 5
 HOLDING_JOBS_PER_DAY: Final = 20.0
 """So many that a host that holds the long ones back has ten short ones of each version before its probation ends."""
@@ -178,9 +176,10 @@ def picking_gains(
 ) -> dict[Cheat, float]:
     """What computers gain per FLOP by doing only short jobs, where the estimate does not tell which these are.
 
-    One computer for each of these cheats, in one population. All computers are as efficient as each other: on probation
-    an efficient one gets less, and another one more. Of those that pick in turns there are several, as by chance a
-    single one's honest jobs may be short or long.
+    One computer for each of these cheats, in one population: several move the averages of versions a little, and gain
+    some per cent more than one alone. All computers are as efficient as each other: on probation an efficient one gets
+    less, and another one more. Of those that pick in turns there are several, as by chance a single one's honest jobs
+    may be short or long.
     """
     first = [cheat for cheat in cheats for _ in range(TURNING_HOSTS if cheat is Cheat.PICK_IN_TURNS else 1)]
     setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
@@ -205,15 +204,12 @@ def _evasion_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     for way in _WAYS:
         gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, way, check=False) for seed in seeds]
         goals.append(Goal(f"picking jobs of hidden size: gain ({way})", fmean(gains), max(gains), None))
-        together = [
-            [picking_gains(rules, seed, cheats, way) for seed in seeds]
-            for cheats in (EVASIONS if way == SINGLE else EVASIONS_BUT_LIKE_ERRORS, *_APART)
-        ]
-        for runs in together:
-            for cheat in runs[0]:
-                gains = [run[cheat] for run in runs]
-                name = f"picking by {_PICKING[cheat]}: gain ({way}, host_scale_check)"
-                goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+        for cheat, words in _PICKING.items():
+            if way != SINGLE and cheat in _LIKE_ERRORS:
+                continue
+            gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
+            name = f"picking by {words}: gain ({way}, host_scale_check)"
+            goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
         for cheat in (Cheat.CHERRY_PICK, Cheat.HOLD_BACK, Cheat.PICK_AND_EXAGGERATE):
             gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
             name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"

@@ -28,7 +28,6 @@ from emulator.engine.scenario import ScenarioError
 from emulator.files.scenario_json import from_json, to_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
 from emulator.runs.experiments import READ, RUN, with_parameters
-from portal.models import RequestedWork
 from portal.requested_work import queue
 
 POLL_SECS: Final = 1.0
@@ -142,7 +141,8 @@ def _keep(run_id: int, answer: Answer) -> None:
 
 
 def requeue_lost(now: dt.datetime) -> None:
-    """Queue runs again whose worker has been silent for minutes, unless that happened too often. Safe to repeat.
+    """Queue runs again whose worker has been silent for minutes, unless that happened too often; and what waits, but is
+    not in the queue. Safe to repeat.
 
     Locks the runs, then their rows of the queue.
     """
@@ -156,10 +156,9 @@ def requeue_lost(now: dt.datetime) -> None:
             state=RunState.FAILED, finished_at=now, fault="Its worker was lost each time that it was tried."
         )
         runs.filter(state=RunState.RUNNING).update(state=RunState.QUEUED)
-        # Runs that an older version of this site queued are not in the queue yet.
-        known = RequestedWork.objects.filter(kind=RUN).values("subject")
-        for run in Run.objects.filter(state=RunState.QUEUED).exclude(pk__in=known).select_related("experiment"):
-            queue.ask(run.experiment.owner_id, RUN, [run.pk])
+        queue.ask_missing(RUN, Run.objects.filter(state=RunState.QUEUED), "experiment__owner")
+        # An upload is there until it has been read.
+        queue.ask_missing(READ, Upload.objects.all(), "experiment__owner")
 
 
 def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:

@@ -17,7 +17,7 @@ from portal.clients.messages import ClientReply, ClientRequest, document, xml_re
 from portal.clients.wants import Steps, in_thread
 from portal.models import ClientKey, User
 from portal.people import accounts
-from portal.people.key_mails import ask_for_confirmation, tell_of_key
+from portal.people.key_mails import tell_of_key
 from portal.people.security_events import Source
 from portal.wire import boinc_errors
 from portal.wire.scanner import ProtocolError
@@ -76,14 +76,13 @@ def _open_account(email: str, given: Mapping[str, str], request: ClientRequest) 
         address=request.address,
         accepts_terms=given.get("consent_flag") == "1",
     )
-    ask_for_confirmation(user)
     return _key_for(user, request)
 
 
 def _key_for(user: User, request: ClientRequest) -> ClientReply:
     if request.path.startswith("/project/"):
         # There the key is one for work, while the account manager hands out work separately.
-        accounts.demand_confirmed_address(user)
+        accounts.demand_confirmed_address(user.pk)
     key = accounts.issue_client_key(user, ClientKey.Origin.LOOKUP, source=Source(request.address))
     tell_of_key(user, request.address)
     return xml_reply(document("account_out", {"authenticator": key}))

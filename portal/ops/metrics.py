@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import structlog
-from amqp.exceptions import ChannelError
 from celery import Task
 from celery.signals import task_failure, task_success
 from django.conf import settings
@@ -31,7 +30,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from portal.celery import app
+from portal.celery import app, queue_length
 from portal.ops.cache import valkey
 
 log = structlog.get_logger(__name__)
@@ -44,6 +43,7 @@ _page_secs = Histogram("cobblestone_page_seconds", "Time to answer people and sc
 # Looking a child up by its labels costs more than counting.
 _rpc_children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
+_OTHER_QUEUES = sorted({route["queue"] for route in settings.CELERY_TASK_ROUTES.values()})
 _TASK_KEY = "metrics:task:{}:{}"
 
 
@@ -108,7 +108,7 @@ class _TaskCollector(Collector):
     """Tasks and queues, looked up when somebody reads the metrics. What cannot be reached is left out and logged."""
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        for part in (self._tasks, self._queue):
+        for part in (self._tasks, self._queues):
             try:
                 yield from part()
             except Exception:
@@ -131,19 +131,10 @@ class _TaskCollector(Collector):
                 last.add_metric([task], at)
         return [runs, last]
 
-    def _queue(self) -> list[GaugeMetricFamily]:
+    def _queues(self) -> list[GaugeMetricFamily]:
         waiting = GaugeMetricFamily("cobblestone_queue_length", "Tasks that wait for a worker.", labels=["queue"])
-        queue = app.conf.task_default_queue
-        with app.connection_for_read(connect_timeout=2) as connection:
-            channel: Any = connection.default_channel
-            try:
-                length = channel.queue_declare(queue=queue, passive=True).message_count
-            except ChannelError as error:
-                # In Valkey a queue exists while there is something in it.
-                if str(error.reply_code) != "404":
-                    raise
-                length = 0
-        waiting.add_metric([queue], length)
+        for name in (app.conf.task_default_queue, *_OTHER_QUEUES):
+            waiting.add_metric([name], queue_length(name))
         return [waiting]
 
 

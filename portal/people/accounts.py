@@ -23,6 +23,7 @@ from django.utils import timezone
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, ClientKey, Host, User
 from portal.people import known_devices, throttle
+from portal.people.key_mails import ask_for_confirmation
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
 from portal.wire import boinc_errors, credentials
 
@@ -122,14 +123,16 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
     except IntegrityError:
         # The same request came twice at the same time.
         return authenticate_client(email, password_hash, address=address)
+    # For a new account only: repeated requests must not have us write to somebody again and again.
+    ask_for_confirmation(user)
     return user
 
 
-def demand_confirmed_address(user: User) -> None:
-    """Raise ClientAuthError if keys of projects are for confirmed addresses only, and this one is not."""
+def demand_confirmed_address(user_id: int) -> None:
+    """Raise ClientAuthError if work is for confirmed addresses only, and this account's is not."""
     if not settings.CONFIRMED_EMAIL_FOR_PROJECTS:
         return
-    if not EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists():
+    if not EmailAddress.objects.filter(user=user_id, email=F("user__email"), verified=True).exists():
         raise ClientAuthError(
             boinc_errors.ERR_GENERIC,
             "Confirm your e-mail address first: open the link in the mail that we sent to you, then try again. You can "

@@ -1,4 +1,5 @@
-"""What happens at logins and at changes by django-allauth: security events, and the end of an asked-for deletion."""
+"""What happens at logins and at changes by django-allauth: security events, the end of an asked-for deletion, and the
+end of older logins when a second factor is added."""
 
 from __future__ import annotations
 
@@ -13,8 +14,10 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from portal.models import User
-from portal.people.deletion import cancel_deletion
+from portal.people.api_tokens import revoke_all_tokens
+from portal.people.deletion import cancel_deletion, end_sessions
 from portal.people.security_events import Kind, log_event, record, source_of
+from portal.people.staff import is_operator, second_factors
 
 
 @receiver(user_logged_in)
@@ -52,7 +55,14 @@ def _email_changed(request: HttpRequest, user: User, **_: Any) -> None:
 
 @receiver(mfa_signals.authenticator_added)
 def _factor_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    record(user, Kind.FACTOR_ADDED, source_of(request), authenticator.get_type_display())
+    source = source_of(request)
+    record(user, Kind.FACTOR_ADDED, source, authenticator.get_type_display())
+    if not second_factors(user).filter(pk=authenticator.pk).exists():
+        return
+    # Whoever knew only the password, and signed in before, must not go on as if the factor had been asked for.
+    end_sessions(user, but=request.session.session_key)
+    if is_operator(user) and not second_factors(user).exclude(pk=authenticator.pk).exists():
+        revoke_all_tokens(user, source)
 
 
 @receiver(mfa_signals.authenticator_reset)

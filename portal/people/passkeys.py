@@ -39,12 +39,12 @@ def why_unavailable(request: HttpRequest) -> str:
     host, _ = split_domain_port(request.get_host())
     if _is_ip_address(host):
         return (
-            "Passkeys need a host name, and this site was called by an IP address. Call it by its name, "
+            "Passkeys need a host name, and you opened this site by its IP address. Open it by its name, "
             "or use an authenticator app."
         )
     if request.is_secure() or host == "localhost" or host.endswith(".localhost"):
         return ""
-    return "Passkeys need https, and this site was called without. Use an authenticator app."
+    return "Passkeys need https, and you opened this site without it. Use an authenticator app."
 
 
 def _is_ip_address(host: str) -> bool:

@@ -11,6 +11,7 @@ from portal.people.accounts import revoke_all_client_keys
 from portal.people.api_tokens import revoke_all_tokens
 from portal.people.deletion import end_sessions
 from portal.people.security_events import Source
+from portal.people.staff import is_operator
 
 
 def revoke_access(user: User, source: Source) -> None:
@@ -25,7 +26,9 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
     Keys, tokens, logins and a change of address that waits end: whoever opened the account or knew the password could
     have made them. ``session_key``: the session that asks, which goes on. Second factors and passkeys stay if the
     address was confirmed before, as a mailbox alone must not be enough to take such an account over. If it was not,
-    nobody knows that the address's owner made them. Locks the user's row, then those of keys, tokens and sessions.
+    nobody knows that the address's owner made them. An operator's stay in any case: `createsuperuser` makes an account
+    without a confirmed address, and a superuser can remove a lost factor. Locks the user's row, then those of keys,
+    tokens and sessions.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
@@ -33,7 +36,8 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
         locked.set_password(password)
         locked.awaited_email_at = None
         locked.save(update_fields=["password", "awaited_email_at", *CLIENT_PASSWORD_FIELDS])
-        if not EmailAddress.objects.filter(user=locked, email=locked.email, verified=True).exists():
+        verified = EmailAddress.objects.filter(user=locked, email=locked.email, verified=True)
+        if not is_operator(locked) and not verified.exists():
             Authenticator.objects.filter(user=locked).delete()
         EmailAddress.objects.filter(user=locked).exclude(email=locked.email).delete()
         EmailAddress.objects.update_or_create(

@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from portal.celery import app
+from portal.celery import app, queue_length
 from portal.models import RequestedWork
 from portal.requested_work import sql
 
@@ -35,6 +35,8 @@ KEPT: Final = dt.timedelta(days=1)
 # "rw", the key of an advisory lock.
 _LOCK: Final = 0x7277
 _MAX_MESSAGES: Final = 100
+MESSAGE_SECS: Final = 60
+"""A message that no worker took by then is dropped: `look_after` sends others as often."""
 
 kinds: dict[str, Callable[[int], None]] = {}
 """What does each kind of work, given the number of its subject; safe to call twice. Apps add theirs in `ready()`."""
@@ -62,6 +64,16 @@ def ask(user_id: int, kind: str, subjects: Iterable[int]) -> None:
     rows = [RequestedWork(user_id=user_id, kind=kind, subject=subject) for subject in subjects]
     RequestedWork.objects.bulk_create(rows, ignore_conflicts=True)
     transaction.on_commit(partial(_tell_workers, min(len(rows), settings.REQUESTED_WORK_PER_PERSON)))
+
+
+def ask_missing(kind: str, waiting: QuerySet[Any], owner: str) -> None:
+    """Queue those of the rows that are not in the queue, such as those from a version of this site without it.
+
+    ``owner``: the lookup of whoever asked for a row. Safe to repeat.
+    """
+    known = RequestedWork.objects.filter(kind=kind).values("subject")
+    for user_id, subject in waiting.exclude(pk__in=known).values_list(owner, "pk"):
+        ask(user_id, kind, [subject])
 
 
 def withdraw(kind: str, subjects: Iterable[int]) -> None:
@@ -107,10 +119,10 @@ def standings(kind: str, subjects: Iterable[int], now: dt.datetime) -> dict[int,
 
 def put_back(kind: str, subjects: Iterable[int]) -> set[int]:
     """Queue again what did not succeed; returns the subjects that are given up, after MAX_TRIES."""
-    begun = RequestedWork.objects.filter(kind=kind, subject__in=list(subjects)).exclude(started_at=None)
-    begun.filter(ntries__lt=MAX_TRIES).update(started_at=None, finished_at=None)
-    begun.filter(finished_at=None).update(finished_at=timezone.now())
-    return set(begun.values_list("subject", flat=True))
+    values: dict[str, Any] = {"kind": kind, "subjects": list(subjects), "max_tries": MAX_TRIES, "now": timezone.now()}
+    with connection.cursor() as cursor:
+        cursor.execute(sql.PUT_BACK, values)
+        return {subject for subject, is_given_up in cursor.fetchall() if is_given_up}
 
 
 def look_after(now: dt.datetime) -> None:
@@ -119,7 +131,8 @@ def look_after(now: dt.datetime) -> None:
     for kind in lost.values_list("kind", flat=True).distinct():
         put_back(kind, lost.filter(kind=kind).values_list("subject", flat=True))
     RequestedWork.objects.filter(finished_at__lt=now - KEPT).delete()
-    _tell_workers(min(_waiting().count(), _MAX_MESSAGES))
+    # While no worker takes them, they would pile up at the broker.
+    _tell_workers(min(_waiting().count(), _MAX_MESSAGES) - queue_length(QUEUE))
 
 
 def _waiting() -> QuerySet[RequestedWork]:
@@ -130,6 +143,6 @@ def _tell_workers(nmessages: int) -> None:
     """Messages that something waits; if the broker cannot be reached, `look_after` sends others within a minute."""
     try:
         for _ in range(nmessages):
-            app.send_task(TASK, queue=QUEUE, retry=False)
+            app.send_task(TASK, queue=QUEUE, retry=False, expires=MESSAGE_SECS)
     except OperationalError as error:
         log.warning("requested_work.not_told", reason=str(error))

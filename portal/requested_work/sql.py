@@ -27,6 +27,19 @@ UPDATE portal_requestedwork SET started_at = %(now)s, ntries = ntries + 1
 RETURNING id, kind, subject
 """
 
+# One statement: what it puts back may be taken by another worker at once. Locks the rows that were begun, in the order
+# of their numbers, as two may put back the same ones.
+PUT_BACK: Final = """
+WITH begun AS (
+  SELECT id, ntries >= %(max_tries)s AS is_given_up FROM portal_requestedwork
+   WHERE kind = %(kind)s AND subject = ANY (%(subjects)s) AND started_at IS NOT NULL ORDER BY id FOR NO KEY UPDATE)
+UPDATE portal_requestedwork w
+   SET started_at = CASE WHEN b.is_given_up THEN w.started_at END,
+       finished_at = CASE WHEN b.is_given_up THEN coalesce(w.finished_at, %(now)s) END
+  FROM begun b WHERE w.id = b.id
+RETURNING w.subject, b.is_given_up
+"""
+
 # The place and the seconds until it begins, of some that wait; 0 and 0 of those that run. The seconds are NULL if
 # nothing runs, or if work of some kind before it was never finished in the days that are kept. Locks nothing.
 STANDINGS: Final = f"""{_IN_ORDER},

@@ -106,6 +106,18 @@ class NoStoreMiddleware:
         return response
 
 
+# What signing in and setting up a second factor need: allauth adds none while an address waits for its confirmation.
+_WITHOUT_SECOND_FACTOR: Final = (
+    "account/2fa/",
+    "account/confirm-email/",
+    "account/email/",
+    "account/login/",
+    "account/logout/",
+    "account/password/reset/",
+    "account/reauthenticate/",
+)
+
+
 class SecondFactorMiddleware:
     """Leads operators without a second factor to the page where they set one up, whatever page they wanted."""
 
@@ -117,7 +129,7 @@ class SecondFactorMiddleware:
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
         match = request.resolver_match
-        if match is None or match.route.startswith("account/"):
+        if match is None or match.route.startswith(_WITHOUT_SECOND_FACTOR):
             return None
         user = request.user
         if not isinstance(user, User) or not lacks_second_factor(user):

@@ -62,7 +62,7 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     known = yield from catalogue.suiting(request.code_sign_key)
     host_id, taken = request.hostid, TakenJobs(known)
     # A request that reports jobs writes before everything is known. One that finds no ready job searches the queue.
-    locks, noutdated = bool(request.results), 0
+    locks, noutdated, is_enrolled = bool(request.results), 0, False
     if request.wants_work:
         yield from job_cache.fill(known)
         locks = locks or not job_cache.has_jobs(known)
@@ -71,11 +71,12 @@ def answer(request: SchedulerRequest, *, now: dt.datetime, draw: random.Random =
     for _ in range(5):
         try:
             drawn = draw if seed is None else random.Random(seed)
-            steps = _steps(request, host_id, known, taken, now, drawn, locks=locks)
+            steps = _steps(request, host_id, known, taken, now, drawn, locks=locks, is_enrolled=is_enrolled)
             account, answered = (yield Transaction(steps)) if locks else (yield from steps)
             break
         except identify.UnknownHost as unknown:
             host_id = yield from in_thread(identify.enrol, unknown, request, now)
+            is_enrolled = True
         except store.Outdated:
             taken.release()
             noutdated += 1
@@ -99,9 +100,10 @@ def _steps(
     draw: random.Random,
     *,
     locks: bool,
+    is_enrolled: bool,
 ) -> Steps[tuple[Account, SchedulerReply]]:
     """The requesting client, and the answer to it."""
-    account = yield from identify.find_account(request, host_id, locks=locks)
+    account = yield from identify.find_account(request, host_id, locks=locks, is_enrolled=is_enrolled)
     answered = yield from _answer(request, account, known, taken, now, draw, is_locked=locks)
     return account, answered
 
@@ -145,10 +147,12 @@ def _answer(
     answered.about_project_xml = known.gui_urls_xml if request.is_anonymous else known.about_project_xml
     reply.add_key(answered, key_step, stays, known, request.is_anonymous)
     reply.add_jobs(answered, work, written.sent, now)
-    # One acknowledgement is for all of them: the client sends those again that were taken, too, which does no harm.
-    answered.acks_messages = bool(request.trickles) and written.has_all_trickles
+    # One acknowledgement is for all of them, also for what was dropped: without it the client would send all again, and
+    # more each time, until its requests are too long.
+    answered.acks_messages = bool(request.trickles)
     if not written.has_all_trickles:
-        answered.notices.append(Notice(trickles.SOME_WAIT))
+        trickles.log.warning("trickles dropped", host=host.id, nmessages=len(request.trickles))
+        answered.notices.append(Notice(trickles.SOME_DROPPED, is_notice=True))
     answered.aborts, answered.aborts_if_not_started = reports.unneeded(account, host.id, request)
     return answered
 

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from portal.clients.wants import Steps
 from portal.computers.identify import HostDescription, identify, new_host
 from portal.models import Host, User
-from portal.people.accounts import ClientAuthError, weak_key_pepper
+from portal.people.accounts import ClientAuthError, demand_confirmed_address, weak_key_pepper
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
 from scheduler.engine import copies
@@ -42,8 +42,13 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
-def find_account(request: SchedulerRequest, host_id: int, *, locks: bool) -> Steps[store.Account]:
-    """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError and UnknownHost."""
+def find_account(
+    request: SchedulerRequest, host_id: int, *, locks: bool, is_enrolled: bool = False
+) -> Steps[store.Account]:
+    """Find the account and the computer; with ``locks`` it is locked. Raises ClientAuthError and UnknownHost.
+
+    ``is_enrolled``: `enrol` has just found ``host_id`` for this request.
+    """
     reported = [result.name for result in request.results]
     names = {message.result_name for message in request.trickles} | (request.other_results or frozenset())
     key = _key(request.authenticator)
@@ -51,6 +56,9 @@ def find_account(request: SchedulerRequest, host_id: int, *, locks: bool) -> Ste
     if account is None:
         raise _unknown_key()
     if account.host is None:
+        raise UnknownHost(account.user_id, is_copy=False)
+    if settings.CONFIRMED_EMAIL_FOR_PROJECTS and account.host.rpc_seqno is None and not is_enrolled:
+        # The account manager's record of a computer, whose number anybody can read on the site's pages.
         raise UnknownHost(account.user_id, is_copy=False)
     if request.hostid == host_id and _is_copy(request, account, account.host):
         raise UnknownHost(account.user_id, is_copy=True)
@@ -89,8 +97,10 @@ def enrol(unknown: UnknownHost, request: SchedulerRequest, now: dt.datetime) -> 
     """Find the computer, which the account manager may know, or make a new one; return its number.
 
     Blocks. A transaction of its own, so that the account is locked before the computer, as everywhere. Repeated, it
-    finds the same computer. Clients that share a machine are distinguished by their cross-project ids alone.
+    finds the same computer. Clients that share a machine are distinguished by their cross-project ids alone. Raises
+    ClientAuthError, also if the account's address has to be confirmed before: any key of the account comes here.
     """
+    demand_confirmed_address(unknown.user_id)
     host = request.host
     name = "" if request.allows_multiple_clients else host.domain_name
     with transaction.atomic():

@@ -328,21 +328,22 @@ _PARTS: Final = {
     FROM {given}
     LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",
-    # New messages, and whether those before them fill what a job may send in a day: one is always taken.
+    # New messages, and whether those before them fill what a job may send in a day: one is always taken. What is
+    # over is dropped.
     "weighed": """
   SELECT n.*, n.most_nbytes <= coalesce((
            SELECT sum(octet_length(t.text) + 100) FROM scheduler_trickle t
             WHERE t.result_id = n.result_id AND t.received_at > n.received_at - interval '24 hours'), 0) + coalesce(
            sum(octet_length(n.text) + 100) OVER (
              PARTITION BY n.result_id ORDER BY n.number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)
-         AS is_refused
+         AS is_dropped
     FROM {given}
    WHERE NOT EXISTS (
          SELECT FROM scheduler_trickle t WHERE t.host_id = n.host_id AND t.digest = decode(n.digest, 'hex'))""",
     "trickles": """
   INSERT INTO scheduler_trickle (host_id, user_id, result_id, variety, text, digest, written_at, received_at, fault)
   SELECT n.host_id, n.user_id, n.result_id, n.variety, n.text, decode(n.digest, 'hex'), n.written_at, n.received_at, ''
-    FROM weighed n WHERE NOT n.is_refused
+    FROM weighed n WHERE NOT n.is_dropped
   ON CONFLICT DO NOTHING""",
     "first_record": f"""
   INSERT INTO scheduler_hostrecord (host_id, {", ".join(_RECORD)})
@@ -375,13 +376,13 @@ def write(*parts: str, only_locked: bool) -> Statement:
 
     ``only_locked``: only for the computers that `RESERVE` has noted, just before and in the same transaction.
     The result: the jobs that were sent, with ``only_locked`` these computers, and those some of whose messages were
-    refused.
+    dropped.
     """
     named = ",\n".join(f"{part} AS ({_part(part, only_locked=only_locked)})" for part in parts)
     sent = "ARRAY(SELECT id FROM sent)" if "sent" in parts else "'{}'::bigint[]"
     locked = "current_setting('cobblestone.locked')::bigint[]" if only_locked else "NULL"
-    refused = "ARRAY(SELECT host_id FROM weighed WHERE is_refused)" if "weighed" in parts else "'{}'::bigint[]"
-    return Statement(f"WITH {named}\nSELECT {sent}, {locked}, {refused}")
+    dropped = "ARRAY(SELECT host_id FROM weighed WHERE is_dropped)" if "weighed" in parts else "'{}'::bigint[]"
+    return Statement(f"WITH {named}\nSELECT {sent}, {locked}, {dropped}")
 
 
 _MOVED: Final = f"""

@@ -411,10 +411,10 @@ class WriteQuery(Query):
     @staticmethod
     def found(several: Sequence[WriteQuery], rows: Sequence[Row]) -> list[Written | None]:
         """What was written for each; None if nothing was, as what was read or is ready is outdated."""
-        [(sent, locked, refused)] = rows
+        [(sent, locked, dropped)] = rows
         all_sent = set(sent)
         return [
-            Written(all_sent & {job["id"] for job in each.rows.get("sent", ())}, each.host_id not in refused)
+            Written(all_sent & {job["id"] for job in each.rows.get("sent", ())}, each.host_id not in dropped)
             if locked is None or each.host_id in locked
             else None
             for each in several

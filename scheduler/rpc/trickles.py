@@ -52,9 +52,8 @@ NO_CREDIT_NOW: Final = (
     "or the claim is too uncertain before the final report."
 )
 
-SOME_WAIT: Final = (
-    "This project has taken as many messages of a job as it takes in a day. "
-    "BOINC keeps the others and sends them again."
+SOME_DROPPED: Final = (
+    "A job sent more messages than this project takes of a job in a day. Some were dropped; the job goes on."
 )
 
 
@@ -66,7 +65,7 @@ def rows(request: SchedulerRequest, account: Account, host_id: int) -> list[dict
     """The rows for the request's messages: those of jobs that are or were on this computer.
 
     The others are acknowledged too; otherwise the client would send them for ever. The statement takes as many as a
-    job may send in a day (`scheduler.rpc.sql.write`).
+    job may send in a day (`scheduler.rpc.sql.write`); the rest is dropped.
     """
     found: list[dict[str, Any]] = []
     for message in request.trickles:

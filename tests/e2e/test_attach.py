@@ -17,7 +17,7 @@ from tests.support.wait import wait_until
 
 EMAIL = "Volunteer@Example.org"
 PASSWORD = "many small stones"
-JOB_SECS = 20.0
+JOB_SECS = 8.0
 SHARE = 40.0
 MICRO = 1_000_000
 

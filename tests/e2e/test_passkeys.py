@@ -130,7 +130,7 @@ def test_at_an_ip_address_the_pages_say_that_passkeys_need_a_name(page: Page, si
     for path in ("/account/2fa/", "/account/2fa/webauthn/"):
         page.goto(path)
         expect(
-            page.get_by_text("Passkeys need a host name, and this site was called by an IP address.")
+            page.get_by_text("Passkeys need a host name, and you opened this site by its IP address.")
         ).to_be_visible()
         expect(page.get_by_role("link", name="Add a passkey")).to_have_count(0)
 

@@ -206,6 +206,20 @@ def test_a_copy_that_is_made_twice_makes_one_file(alice: User) -> None:
     copies.make_copy(copy.pk + 1)
 
 
+def test_a_copy_that_an_older_version_queued_is_made(alice: User) -> None:
+    copy, _ = copies.ask_copy(alice)
+    RequestedWork.objects.all().delete()
+    for _ in range(2):
+        tasks.erase()
+    assert queue.carry_out_next() and not queue.carry_out_next()
+    copy.refresh_from_db()
+    assert copy.state == DataCopy.State.READY
+    # What was made is not made again.
+    RequestedWork.objects.all().delete()
+    tasks.erase()
+    assert not queue.carry_out_next()
+
+
 def test_a_lost_worker_does_not_block_the_next_copy(browser: Client, alice: User) -> None:
     copy, _ = copies.ask_copy(alice)
     DataCopy.objects.update(state="working")

@@ -2,77 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
-import itertools
 
 import pytest
 from django.db.models import F
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from accounting.computers.merge import merge
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import HostClient, HostProject, Project
 from accounting.rpc.apart import FORGOTTEN_AFTER, MAX_CLIENTS, forget_old, split
-from accounting.simulation.client import SimulatedComputer
 from portal.computers.identify import SAME_NAME_AFTER
 from portal.models import Host, User
+from tests.support.am_machines import ONE, OTHER, THIRD, Machine, clone_of, jobs_of, machine
 from tests.support.am_rpc import (
     HOUR,
     START,
     call,
-    copy_of,
     credited,
-    host_of,
     hours_credited,
     kinds_noted,
-    make_computer,
-    work,
 )
-
-ONE, OTHER, THIRD = "1" * 32, "2" * 32, "3" * 32
-
-
-@dataclasses.dataclass
-class Machine:
-    """A client that says at each report which id it had at the one before, as BOINC does."""
-
-    computer: SimulatedComputer
-
-    def report(self, now: dt.datetime, cpid: str = "", *, is_lost: bool = False) -> None:
-        self.computer.cpid = cpid or self.computer.cpid
-        assert call(self.computer, now, is_lost=is_lost).error[0] == 0
-
-    def stop_using(self) -> None:
-        """“Stop using”: the client keeps its projects and totals, and forgets the site, its id and its key."""
-        computer = self.computer
-        computer.authenticator = computer.opaque = computer.previous_cpid = ""
-        computer.dynamic = False
-        for attached in computer.projects.values():
-            attached.managed = False
-
-    def did(self, project: Project, hours: float, jobs: int = 0) -> None:
-        work(self.computer, project, hours, jobs)
-
-    @property
-    def host(self) -> Host:
-        return host_of(self.computer)
-
-
-def machine(alice: User, cpid: str, **fields: object) -> Machine:
-    return Machine(make_computer(alice, "node", cpid=cpid, **fields))
-
-
-def clone_of(one: Machine, cpid: str) -> Machine:
-    """Another machine with a copy of the folder; it starts under its own id."""
-    return Machine(copy_of(one.computer, cpid=cpid))
-
-
-def jobs_of(*machines: Machine) -> int:
-    hosts = {each.host.pk for each in machines}
-    return sum(sum(row.credited[4:]) for row in HostProject.objects.filter(host__in=hosts))
 
 
 def test_two_clients_with_one_name_and_different_ids_are_two_computers(alice: User, projects: list[Project]) -> None:
@@ -114,101 +64,6 @@ def test_a_client_that_was_installed_again_is_known_once_its_record_is_silent(
     assert soon.host != old.host
     late.report(START + dt.timedelta(days=1) + SAME_NAME_AFTER + HOUR)
     assert late.host == soon.host
-
-
-def test_both_clients_of_a_copied_folder_are_credited_once_each_in_its_own_record(
-    alice: User, projects: list[Project]
-) -> None:
-    alpha = projects[0]
-    one = machine(alice, ONE)
-    one.report(START)
-    one.did(alpha, 4, 4)
-    one.report(START + HOUR)
-    clone = clone_of(one, OTHER)
-    record = one.host
-    for hour in range(2, 12):
-        one.did(alpha, 4, 2)
-        clone.did(alpha, 2, 1)
-        clone.report(START + hour * HOUR - HOUR / 2)
-        one.report(START + hour * HOUR)
-    assert (one.host, clone.host) == (record, Host.objects.get(host_cpid=OTHER))
-    assert one.host != clone.host
-    # 4 + 10 x 4 h and 10 x 2 h; 4 + 10 x 2 and 10 jobs. The clone's first 2 h were credited before it was known. They
-    # are more than one computer can do in 11 h, so 2 h wait.
-    assert hours_credited(one.computer, alpha) == 44
-    one.report(START + 12 * HOUR)
-    assert hours_credited(one.computer, alpha) == 44 + 2
-    assert hours_credited(clone.computer, alpha) == 18
-    assert jobs_of(one, clone) == 24 + 10
-    assert kinds_noted(one.computer) == kinds_noted(clone.computer) == []
-    assert list(check.differences()) == []
-
-
-def test_clients_of_a_copied_folder_with_one_id_are_told_apart_by_their_number_at_a_project(
-    alice: User, projects: list[Project]
-) -> None:
-    alpha = projects[0]
-    one = machine(alice, ONE)
-    one.report(START)
-    one.did(alpha, 4, 4)
-    one.report(START + HOUR)
-    record = one.host
-    clone = clone_of(one, ONE)
-    # The project has heard from the copy first, so it gives the other client a new number. That client is in the same
-    # folder as before and on the same machine: its new id is its old one.
-    one.computer.projects[alpha.master_url].hostid = 2
-    for hour in range(2, 12):
-        one.did(alpha, 4, 2)
-        one.report(START + hour * HOUR)
-        clone.did(alpha, 2, 1)
-        clone.report(START + hour * HOUR + HOUR / 2)
-    # The copy keeps the record, as it does at the project. 4 + 10 x 2 h and 4 + 10 jobs; 10 x 4 h and 10 x 2 jobs, of
-    # which the first 4 h and 2 jobs came before the copy was known and are in its record.
-    assert clone.host == record != one.host
-    assert hours_credited(clone.computer, alpha) == 24 + 4
-    assert hours_credited(one.computer, alpha) == 40 - 4
-    assert (jobs_of(clone), jobs_of(one)) == (14 + 2, 20 - 2)
-    assert kinds_noted(one.computer) == kinds_noted(clone.computer) == []
-    assert list(check.differences()) == []
-
-
-def test_three_clients_of_one_folder_get_three_records(alice: User, projects: list[Project]) -> None:
-    alpha = projects[0]
-    one = machine(alice, ONE)
-    one.report(START)
-    record = one.host
-    several = [one, clone_of(one, OTHER), clone_of(one, THIRD)]
-    for hour in range(1, 9):
-        for number, each in enumerate(several):
-            each.did(alpha, 1, 1)
-            each.report(START + hour * HOUR + number * dt.timedelta(minutes=9))
-    assert len({each.host.pk for each in several}) == 3
-    # Whoever was here first keeps the record.
-    assert one.host == record
-    # All but the first job of each copy: when it came, its totals were those that the first client had just reported.
-    assert jobs_of(*several) == 3 * 8 - 2
-    assert sum(hours_credited(each.computer, alpha) for each in several) == 3 * 8 - 2
-
-
-def test_four_clients_of_two_people_are_booked_once_each_in_a_record_of_its_own(
-    alice: User, bob: User, projects: list[Project]
-) -> None:
-    alpha = projects[0]
-    # Two on one machine, a copy of the first one's folder, and somebody else's on a machine that looks the same.
-    one, beside, his = machine(alice, ONE), machine(alice, OTHER), machine(bob, "4" * 32)
-    for each in (one, beside, his):
-        each.report(START)
-    four = [one, beside, his, clone_of(one, THIRD)]
-    for hour in range(1, 13):
-        for number, each in enumerate(four):
-            each.did(alpha, 0.5, 1)
-            each.report(START + hour * HOUR + number * dt.timedelta(minutes=7))
-    assert len({each.host.pk for each in four}) == 4
-    assert [each.host.owner for each in four] == [alice, alice, bob, alice]
-    # The copy's first totals were those that the first client had just reported: they show no work.
-    assert [jobs_of(each) for each in four] == [12, 12, 12, 12 - 1]
-    assert [hours_credited(each.computer, alpha) for each in four] == [6, 6, 6, 6 - 0.5]
-    assert list(check.differences()) == []
 
 
 def test_a_client_whose_id_changes_once_keeps_its_record(alice: User, projects: list[Project]) -> None:
@@ -529,70 +384,3 @@ def test_ids_that_were_seen_long_ago_are_forgotten_each_night(alice: User, proje
 
 
 # Real copies: they have one id until a project finds them
-
-
-@pytest.mark.parametrize(("is_copy_last", "hours"), [(False, 14), (True, 15)])
-def test_copies_with_one_id_count_the_higher_totals_and_are_told_apart_by_the_next_id(
-    is_copy_last: bool, hours: int, alice: User, projects: list[Project]
-) -> None:
-    alpha = projects[0]
-    one = machine(alice, ONE)
-    one.report(START)
-    one.did(alpha, 4, 4)
-    one.report(START + HOUR)
-    clone = clone_of(one, ONE)
-    for hour in range(2, 6):
-        one.did(alpha, 2, 2)
-        clone.did(alpha, 1, 1)
-        clone.report(START + hour * HOUR - HOUR / 2)
-        one.report(START + hour * HOUR)
-    # Up to here they are one client whose totals fall and return: 12 h, the higher ones. The copy's 4 h are below.
-    assert hours_credited(one.computer, alpha) == 12
-    if is_copy_last:
-        clone.report(START + 6 * HOUR)
-    # A project gives the copy another id, and the first client reports again.
-    clone.did(alpha, 1, 1)
-    clone.report(START + 7 * HOUR, cpid=OTHER)
-    one.did(alpha, 2, 2)
-    one.report(START + 8 * HOUR)
-    clone.did(alpha, 1, 1)
-    clone.report(START + 9 * HOUR)
-    assert clone.host != one.host
-    # 12 + 2 h, and the copy's fifth hour if the record went on from the copy's totals; each goes on from its own.
-    assert hours_credited(one.computer, alpha) == hours
-    assert hours_credited(clone.computer, alpha) == 1
-    for hour in range(10, 14):
-        for each in (one, clone):
-            each.did(alpha, 1, 1)
-            each.report(START + hour * HOUR)
-    assert [hours_credited(each.computer, alpha) for each in (one, clone)] == [hours + 4, 1 + 4]
-    assert list(check.differences()) == []
-
-
-# Whatever the order of the reports
-
-_volunteers = itertools.count(1)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sequence=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans()), min_size=4, max_size=12))
-# No reply reaches them. The first copy says at its second report that it had the first client's id before, as then.
-@example(sequence=[(1, 5, True), (2, 0, True), (0, 0, True), (1, 1, True)])
-def test_several_clients_of_one_folder_are_never_booked_twice(
-    sequence: list[tuple[int, int, bool]], projects: list[Project]
-) -> None:
-    alpha = projects[0]
-    name = f"Copier{next(_volunteers)}"
-    user = User.objects.create_user(f"{name}@example.org", f"{name.lower()}'s secret", name=name)
-    one = machine(user, ONE)
-    one.report(START)
-    several = [one, clone_of(one, OTHER), clone_of(one, THIRD)]
-    for number, (who, hours, is_lost) in enumerate(sequence, 1):
-        several[who].did(alpha, hours, hours)
-        several[who].report(START + number * HOUR, is_lost=is_lost)
-    credited_jobs = sum(sum(row.credited[4:]) for row in HostProject.objects.filter(host__owner=user))
-    assert credited_jobs <= sum(hours for _, hours, _ in sequence)
-    # The record never gets more than its four processors can do.
-    (record,) = HostProject.objects.filter(host=one.host, project=alpha)
-    assert record.credited[2] <= 4 * len(sequence) * 3600 * MICRO
-    assert list(check.differences()) == []

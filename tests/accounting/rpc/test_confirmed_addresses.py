@@ -90,6 +90,13 @@ def test_an_account_that_a_client_opened_gets_projects_after_its_mail(projects: 
     assert set(sync(computer).accounts) == {project.master_url for project in projects}
 
 
+@pytest.mark.usefixtures("demanded", "mails_at_once")
+def test_the_mail_is_sent_once_however_often_a_client_asks_for_the_account(db: None) -> None:
+    for _ in range(3):
+        assert "<authenticator>" in look_up("/create_account.php", NEW, "seven green boats", user_name="Dora")
+    assert [sent.to for sent in mail.outbox] == [[NEW]]
+
+
 @pytest.mark.usefixtures("demanded")
 def test_the_sites_own_project_gives_no_key_either_and_says_why(alice: User) -> None:
     assert "Confirm your e-mail address first" in look_up("/project/lookup_account.php", alice.email, "alice's secret")

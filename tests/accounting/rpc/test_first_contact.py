@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
+from django.core import mail
 from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.models import HostProject, Project
+from accounting.rpc import answer as rpc_answer
 from portal.models import ClientKey, Host, User
 from portal.people.accounts import issue_client_key
+from portal.people.key_mails import send_key_mail
 from portal.wire.credentials import client_password_hash, key_hash
 from tests.support.am_requests import captured
 from tests.support.am_rpc import (
@@ -26,6 +33,8 @@ from tests.support.am_rpc import (
     token_of,
     work,
 )
+
+Commits = Callable[..., AbstractContextManager[list[Any]]]
 
 
 def test_a_first_contact_makes_a_host_and_hands_over_a_key(alice: User, projects: list[Project]) -> None:
@@ -55,6 +64,31 @@ def test_an_account_attaches_so_many_computers_a_day_and_the_client_shows_it(
     assert (Host.objects.count(), ClientKey.objects.count()) == (1, 1)
     # Who is there already goes on.
     assert sync(known).text("error_msg") == ""
+
+
+def test_a_mail_tells_of_each_key_that_is_handed_over_for_the_password(
+    alice: User, projects: list[Project], monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Commits
+) -> None:
+    EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
+    # The worker takes the task at once.
+    monkeypatch.setattr(send_key_mail, "delay", send_key_mail.run)
+    computer = make_computer(alice)
+    for _ in range(2):
+        with django_capture_on_commit_callbacks(execute=True):
+            sync(computer)
+        # Nothing is sent for a contact with the key.
+        [sent] = mail.outbox
+        assert sent.to == [alice.email]
+        assert "has a new key to your account" in sent.subject and "127.0.0.1" in sent.body
+
+
+def test_a_key_that_is_not_handed_over_brings_no_mail(
+    alice: User, projects: list[Project], monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Commits
+) -> None:
+    monkeypatch.setattr(rpc_answer, "MAX_ATTEMPTS", 0)
+    with django_capture_on_commit_callbacks() as callbacks:
+        assert post(make_computer(alice).request(time.time())).error[0] != 0
+    assert (callbacks, ClientKey.objects.count()) == ([], 0)
 
 
 def test_a_known_host_is_handed_no_second_key(alice: User, projects: list[Project]) -> None:

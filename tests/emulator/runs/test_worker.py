@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import F
 from django.test import Client
 from django.urls import reverse
@@ -12,7 +13,8 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from emulator.engine.scenario import ScenarioError
-from emulator.models import Run, RunState
+from emulator.files.presets import FOLDER
+from emulator.models import Experiment, Run, RunState
 from emulator.runs import experiments, worker
 from portal.models import RequestedWork
 from tests.support.emulator_experiments import begin, carry_out, example, trial
@@ -95,6 +97,20 @@ def test_a_run_that_an_older_version_queued_is_done(signed_in: Client) -> None:
     RequestedWork.objects.all().delete()
     worker.requeue_lost(timezone.now())
     assert carry_out() == 1
+
+
+def test_an_upload_that_an_older_version_queued_is_read(signed_in: Client) -> None:
+    file = SimpleUploadedFile("client_state.xml", (FOLDER / "s1_two_equal_cpu" / "client_state.xml").read_bytes())
+    signed_in.post(reverse("emulate_files"), {"client_state": file})
+    RequestedWork.objects.all().delete()
+    for _ in range(2):
+        worker.requeue_lost(timezone.now())
+    assert carry_out() == 1
+    assert Experiment.objects.get().scenario is not None
+    # What was read is not read again.
+    RequestedWork.objects.all().delete()
+    worker.requeue_lost(timezone.now())
+    assert carry_out() == 0
 
 
 def test_parameters_that_do_not_exist_are_refused() -> None:

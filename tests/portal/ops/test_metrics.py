@@ -149,6 +149,11 @@ def test_waiting_tasks_are_counted_at_the_broker(client: Client, own_queue: str)
     assert read(client)["cobblestone_queue_length", own_queue] == 2
 
 
+def test_the_queue_of_requested_work_has_a_series_of_its_own(client: Client, own_queue: str) -> None:
+    lengths = {key[1] for key in read(client) if key[0] == "cobblestone_queue_length"}
+    assert lengths == {own_queue, "requested"}
+
+
 def test_a_broker_that_is_down_leaves_the_other_metrics(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
         raise ConnectionRefusedError

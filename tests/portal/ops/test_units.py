@@ -48,6 +48,33 @@ def test_systemd_finds_little_to_complain_about(unit: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize("section", ["## Upgrades", "### Restore"])
+def test_all_services_are_stopped_and_started(section: str) -> None:
+    text = (DEPLOY.parent / "docs" / "how-to" / "deploy.md").read_text()
+    found = re.search(rf"^{section}$.*?^```$(.*?)^```$", text, re.M | re.S)
+    assert found
+    services = {unit.stem for unit in UNITS if "[Install]" in unit.read_text()}
+    assert "cobblestone-requested" in services
+    for verb in ("stop", "start|enable --now"):
+        command = re.search(rf"^systemctl (?:{verb}) (.*)$", found[1], re.M)
+        assert command and services <= set(command[1].split()), verb
+
+
+def test_a_new_unit_is_known_before_services_are_stopped_and_enabled() -> None:
+    text = (DEPLOY.parent / "docs" / "how-to" / "deploy.md").read_text()
+    upgrades = text.partition("\n## Upgrades\n")[2]
+    commands = [
+        "git pull",
+        "cp deploy/*.service",
+        "systemctl daemon-reload",
+        "systemctl stop",
+        "systemctl enable --now",
+    ]
+    places = [upgrades.index(f"\n{command}") for command in commands]
+    assert places == sorted(places)
+    assert 0 <= upgrades.index("`APP_FUNCTIONS`") < places[0]
+
+
 def test_a_queue_that_tasks_are_sent_to_has_a_service() -> None:
     commands = [dict(lines(unit))["ExecStart"] for unit in UNITS]
     queues = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}

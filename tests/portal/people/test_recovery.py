@@ -8,6 +8,7 @@ import re
 import pytest
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from django.core import mail
 from django.test import Client
 
@@ -42,6 +43,13 @@ def reset_by_mail(email: str, browser: Client | None = None) -> None:
     assert "Your password is changed" in answer.content.decode()
 
 
+def add_authenticator_app(browser: Client) -> None:
+    browser.get("/account/2fa/totp/activate/")
+    secret = browser.session["mfa.totp.secret"]
+    code = format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time())))
+    browser.post("/account/2fa/totp/activate/", {"code": code})
+
+
 def password_hash(password: str, email: str) -> str:
     return hashlib.md5((password + email).encode()).hexdigest()
 
@@ -65,10 +73,49 @@ def test_a_mailbox_alone_does_not_switch_off_the_second_factor_of_a_confirmed_ac
     assert Authenticator.objects.filter(user=alice).exists()
 
 
+@pytest.mark.parametrize("rights", [{"is_staff": True}, {"is_staff": True, "is_superuser": True}])
+def test_a_mailbox_alone_never_switches_off_an_operators_second_factor(db: None, rights: dict[str, bool]) -> None:
+    """As `createsuperuser` makes them: without a confirmed address."""
+    operator = User.objects.create_user("op@example.org", "operator's secret", **rights)
+    for kind in (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN):
+        Authenticator.objects.create(user=operator, type=kind, data={})
+    reset_by_mail(operator.email)
+    assert Authenticator.objects.filter(user=operator).count() == 2
+    login = Client().post("/account/login/", {"login": operator.email, "password": NEW})
+    assert login.headers["Location"] == "/account/2fa/authenticate/"
+
+
 def test_a_reset_by_who_is_signed_in_leaves_that_browser_working(alice: User) -> None:
     browser = sign_in(alice.email, OLD)
     reset_by_mail(alice.email, browser)
     assert browser.get("/account/login/").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_staff", [True, False])
+def test_a_second_factor_ends_what_was_signed_in_with_the_password_alone(bob: User, is_staff: bool) -> None:
+    owner = User.objects.create_user("op@example.org", OLD, is_staff=is_staff)
+    thief, browser = sign_in(owner.email, OLD), sign_in(owner.email, OLD)
+    other = sign_in(bob.email, "bob's secret")
+    token = issue_token(owner, name="x", scopes=["read:hosts"], lifetime=None)
+    add_authenticator_app(browser)
+    assert Authenticator.objects.filter(user=owner, type=Authenticator.Type.TOTP).exists()
+    assert thief.get("/account/keys/").status_code == 302
+    assert browser.get("/account/keys/").status_code == 200
+    assert other.get("/account/keys/").status_code == 200
+    # An operator's token reads what volunteers' do not.
+    assert (find_valid_token(token) is None) == is_staff
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tokens_that_an_operator_made_with_a_second_factor_outlast_another_one() -> None:
+    owner = User.objects.create_user("op@example.org", OLD, is_staff=True)
+    browser = sign_in(owner.email, OLD)
+    Authenticator.objects.create(user=owner, type=Authenticator.Type.WEBAUTHN, data={})
+    token = issue_token(owner, name="x", scopes=["read:hosts"], lifetime=None)
+    add_authenticator_app(browser)
+    assert Authenticator.objects.filter(user=owner, type=Authenticator.Type.TOTP).exists()
+    assert find_valid_token(token) is not None
 
 
 def test_a_reset_leaves_others_alone(alice: User, bob: User) -> None:

@@ -12,7 +12,8 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from pytest_django import Settings
 
-from portal.models import User
+from portal.models import ApiToken, ClientKey, User
+from portal.people.accounts import issue_client_key
 from portal.people.api_tokens import issue_token
 
 RIGHTS = {"is_staff": "on", "is_superuser": "on"}
@@ -61,6 +62,23 @@ def test_a_superuser_gives_rights(operator: User, alice: User, client: Client) -
     assert alice.is_staff
 
 
+def test_a_password_that_an_operator_sets_ends_what_the_old_one_gave_access_to(
+    operator: User, alice: User, bob: User, client: Client
+) -> None:
+    for user in (alice, bob):
+        issue_client_key(user, ClientKey.Origin.LOOKUP)
+        issue_token(user, name="x", scopes=["read:hosts"], lifetime=None)
+    browser = Client()
+    browser.post("/account/login/", {"login": alice.email, "password": "alice's secret"})
+    client.force_login(operator)
+    form = {"usable_password": "true", "password1": "tulips in may", "password2": "tulips in may"}
+    assert client.post(f"/admin/portal/user/{alice.pk}/password/", form).status_code == 302
+    assert list(ClientKey.objects.filter(revoked_at=None).values_list("user", flat=True)) == [bob.pk]
+    assert list(ApiToken.objects.filter(revoked_at=None).values_list("user", flat=True)) == [bob.pk]
+    assert browser.get("/account/keys/").status_code == 302
+    assert client.get("/admin/").status_code == 200
+
+
 def test_only_superusers_switch_off_an_operators_second_factor(
     helper: User, operator: User, alice: User, client: Client
 ) -> None:
@@ -80,7 +98,10 @@ class TestOperatorsNeedASecondFactor:
     def demanded(self, settings: Settings) -> None:
         settings.STAFF_SECOND_FACTOR = True
 
-    @pytest.mark.parametrize("path", ["/admin/", "/admin/portal/user/", "/home/", "/tasks/", "/api/v1/hosts/"])
+    @pytest.mark.parametrize(
+        "path",
+        ["/admin/", "/admin/portal/user/", "/home/", "/tasks/", "/api/v1/hosts/", "/account/tokens/", "/account/keys/"],
+    )
     def test_without_one_every_page_leads_to_where_it_is_set_up(
         self, operator: User, client: Client, path: str
     ) -> None:
@@ -91,6 +112,16 @@ class TestOperatorsNeedASecondFactor:
         change(client, operator, name="changed")
         operator.refresh_from_db()
         assert operator.name != "changed"
+
+    def test_without_one_they_make_no_token_and_still_sign_in_and_confirm_their_address(
+        self, operator: User, client: Client
+    ) -> None:
+        login = {"login": operator.email, "password": "operator's secret"}
+        assert client.post("/account/login/", login).status_code == 302
+        client.post("/account/tokens/", {"name": "x", "scopes": ["read:hosts"], "days": "365"})
+        assert not operator.api_tokens.exists()
+        for path in ("/account/2fa/", "/account/reauthenticate/", "/account/email/", "/account/logout/"):
+            assert client.get(path).status_code == 200
 
     def test_without_one_their_tokens_are_refused(self, operator: User, alice: User) -> None:
         for user, status in ((operator, 401), (alice, 200)):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shlex
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 
 import pytest
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -17,6 +19,7 @@ from pytest_django.fixtures import Settings
 
 from credit.models import Workunit
 from emulator.models import Run, RunState
+from portal.celery import app, queue_length
 from portal.models import RequestedWork, User
 from portal.requested_work import queue
 from scheduler import tasks as project_tasks
@@ -157,6 +160,26 @@ def test_what_fails_is_tried_three_times(alice: User, monkeypatch: pytest.Monkey
     assert queue.standings("test", [1], NOW) == {}
 
 
+def test_what_is_put_back_may_be_taken_at_once(alice: User) -> None:
+    running(alice, 1)
+    taken: list[queue.Piece] = []
+
+    def take_after(execute: Callable[..., object], *statement: object) -> object:
+        """Another worker looks after each statement."""
+        done = execute(*statement)
+        if not is_other.is_set():
+            is_other.set()
+            taken.extend(filter(None, [queue._take(NOW)]))
+            is_other.clear()
+        return done
+
+    is_other = Event()
+    with connection.execute_wrapper(take_after):
+        assert queue.put_back("test", [1]) == set()
+    row = RequestedWork.objects.get()
+    assert ([each.subject for each in taken], row.started_at, row.finished_at, row.ntries) == ([1], NOW, None, 2)
+
+
 def test_what_a_lost_worker_had_comes_again(alice: User, begun: list[int]) -> None:
     running(alice, 1, NOW - queue.LOST_AFTER - dt.timedelta(seconds=1))
     running(alice, 2, NOW - queue.LOST_AFTER + dt.timedelta(seconds=1))
@@ -164,6 +187,33 @@ def test_what_a_lost_worker_had_comes_again(alice: User, begun: list[int]) -> No
     while queue.carry_out_next():
         pass
     assert begun == [1]
+
+
+@pytest.fixture
+def own_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A queue on the real broker that nobody else uses."""
+    name = f"test-requested-{os.getpid()}"
+    monkeypatch.setattr(queue, "QUEUE", name)
+    yield name
+    with app.connection_for_write() as connection, connection.SimpleQueue(name) as mine:
+        mine.queue.delete()
+
+
+def test_messages_that_no_worker_takes_do_not_pile_up(alice: User, own_queue: str) -> None:
+    RequestedWork.objects.bulk_create(RequestedWork(user=alice, kind="test", subject=each) for each in range(40))
+    for _ in range(5):
+        queue.look_after(NOW)
+    assert queue_length(own_queue) == 40
+
+
+def test_a_message_is_of_no_use_after_a_minute(own_queue: str) -> None:
+    before = timezone.now()
+    queue._tell_workers(1)
+    with app.connection_for_read() as connection, connection.SimpleQueue(own_queue) as mine:
+        message = mine.get(timeout=10)
+        message.ack()
+    expires_at = dt.datetime.fromisoformat(message.headers["expires"])
+    assert before <= expires_at - dt.timedelta(seconds=60) <= timezone.now()
 
 
 def test_what_was_over_a_day_ago_is_forgotten(alice: User) -> None:
@@ -204,6 +254,12 @@ def test_no_other_task_waits_for_requested_work(signed_in: Client, tmp_path: Pat
     form = trial(experiment, days="1", nseeds="4")
     signed_in.post(reverse("experiment", args=[experiment.pk]), form)
     queue._tell_workers(40)
+
+    def all_done() -> bool:
+        # As `look_after` does each minute: the messages above may be too old by then.
+        queue._tell_workers(1)
+        return not Run.objects.exclude(state=RunState.DONE).exists()
+
     assert RequestedWork.objects.filter(started_at=None).count() == Run.objects.count() == 4
     workunit = make_workunit(make_app(), transition_at=timezone.now())
     with GuardedProgram("the worker", make_run("worker"), tmp_path / "worker.log", variables, CHECKOUT):
@@ -211,4 +267,4 @@ def test_no_other_task_waits_for_requested_work(signed_in: Client, tmp_path: Pat
         wait_until(lambda: Workunit.objects.get(pk=workunit.pk).results.exists(), "the transitioner", 60)
     assert not RequestedWork.objects.exclude(started_at=None).exists()
     with GuardedProgram("the other worker", make_run("requested"), tmp_path / "other.log", variables, CHECKOUT):
-        wait_until(lambda: not Run.objects.exclude(state=RunState.DONE).exists(), "the runs", 60)
+        wait_until(all_done, "the runs", 60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+import structlog
 from pytest_django import Settings
 
 from credit.models import App, Result, ServerState
@@ -13,6 +14,7 @@ from portal.models import User
 from portal.people.accounts import weak_key
 from portal.wire import credentials
 from scheduler.models import Trickle
+from scheduler.rpc.trickles import SOME_DROPPED
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, messages, names, post, result_xml, value
 
@@ -112,20 +114,38 @@ def times(name: str) -> list[float]:
     return [each.written_at.timestamp() for each in Trickle.objects.filter(result__name=name).order_by("written_at")]
 
 
-def test_a_job_sends_so_many_bytes_a_day_and_the_rest_comes_later(running: Computer) -> None:
+def test_a_job_sends_so_many_bytes_a_day_and_the_rest_is_dropped(running: Computer) -> None:
     first, second = running.jobs
     sent = "".join(message(first, number, 900) for number in range(5)) + message(second, 9, 900)
-    reply = running.ask(extra=sent, now=after(60))
+    with structlog.testing.capture_logs() as lines:
+        reply = running.ask(extra=sent, now=after(60))
     # 1,000 each with what a message counts besides its text: three fit, and the other job has room of its own.
     assert (times(first), times(second)) == ([0, 1, 2], [9])
-    assert "<message_ack/>" not in reply
-    assert any("BOINC keeps the others and sends them again" in each for each in messages(reply))
-    # The client sends all of them again: nothing is taken twice, and nothing more on the same day.
-    running.ask(extra=sent, now=after(3600))
+    assert "<message_ack/>" in reply and messages(reply) == [SOME_DROPPED]
+    assert '<message priority="notice">' in reply
+    assert [line["event"] for line in lines if line["log_level"] == "warning"] == ["trickles dropped"]
+    # The reply is lost, and the client sends all again: nothing is taken twice, and nothing more on the same day.
+    assert "<message_ack/>" in running.ask(extra=sent, now=after(3600))
     assert times(first) == [0, 1, 2]
-    reply = running.ask(extra=sent, now=after(60 + 86_400))
-    assert times(first) == [0, 1, 2, 3, 4]
-    assert "<message_ack/>" in reply and messages(reply) == []
+
+
+def test_a_job_that_always_sends_too_much_makes_no_request_longer(running: Computer) -> None:
+    job, held, lengths = running.jobs[0], "", []
+    for day in range(5):
+        held += "".join(message(job, 10 * day + number, 900) for number in range(4))
+        lengths.append(len(held))
+        # A little more than a day apart, so that each day is one of its own.
+        if "<message_ack/>" in running.ask(extra=held, now=after(day * 90_000)):
+            held = ""
+    assert max(lengths) - min(lengths) < 100
+    assert times(job) == [10 * day + number for day in range(5) for number in range(3)]
+
+
+def test_of_a_job_that_is_over_its_limit_one_message_a_day_is_taken(running: Computer) -> None:
+    job = running.jobs[0]
+    for day in range(3):
+        running.ask(extra=message(job, 2 * day, 9000) + message(job, 2 * day + 1, 9000), now=after(day * 90_000))
+    assert times(job) == [0, 2, 4]
 
 
 def test_messages_of_usual_size_are_taken_at_once(running: Computer) -> None:

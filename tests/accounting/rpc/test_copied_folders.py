@@ -1,0 +1,255 @@
+"""Copies of one client's folder: what each of them reports is booked once, in the right record."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from accounting.engine.amounts import MICRO
+from accounting.ledger import check
+from accounting.models import HostProject, Project
+from portal.models import Host, User
+from tests.support.am_machines import ONE, OTHER, THIRD, clone_of, jobs_of, machine
+from tests.support.am_rpc import (
+    HOUR,
+    START,
+    hours_credited,
+    kinds_noted,
+)
+
+
+def test_both_clients_of_a_copied_folder_are_credited_once_each_in_its_own_record(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 4, 4)
+    one.report(START + HOUR)
+    clone = clone_of(one, OTHER)
+    record = one.host
+    for hour in range(2, 12):
+        one.did(alpha, 4, 2)
+        clone.did(alpha, 2, 1)
+        clone.report(START + hour * HOUR - HOUR / 2)
+        one.report(START + hour * HOUR)
+    assert (one.host, clone.host) == (record, Host.objects.get(host_cpid=OTHER))
+    assert one.host != clone.host
+    # 4 + 10 x 4 h and 10 x 2 h; 4 + 10 x 2 and 10 jobs. The clone's first 2 h were credited before it was known. They
+    # are more than one computer can do in 11 h, so 2 h wait.
+    assert hours_credited(one.computer, alpha) == 44
+    one.report(START + 12 * HOUR)
+    assert hours_credited(one.computer, alpha) == 44 + 2
+    assert hours_credited(clone.computer, alpha) == 18
+    assert jobs_of(one, clone) == 24 + 10
+    assert kinds_noted(one.computer) == kinds_noted(clone.computer) == []
+    assert list(check.differences()) == []
+
+
+def test_clients_of_a_copied_folder_with_one_id_are_told_apart_by_their_number_at_a_project(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 4, 4)
+    one.report(START + HOUR)
+    record = one.host
+    clone = clone_of(one, ONE)
+    # The project has heard from the copy first, so it gives the other client a new number. That client is in the same
+    # folder as before and on the same machine: its new id is its old one.
+    one.computer.projects[alpha.master_url].hostid = 2
+    for hour in range(2, 12):
+        one.did(alpha, 4, 2)
+        one.report(START + hour * HOUR)
+        clone.did(alpha, 2, 1)
+        clone.report(START + hour * HOUR + HOUR / 2)
+    # The copy keeps the record, as it does at the project. 4 + 10 x 2 h and 4 + 10 jobs; 10 x 4 h and 10 x 2 jobs, of
+    # which the first 4 h and 2 jobs came before the copy was known and are in its record.
+    assert clone.host == record != one.host
+    assert hours_credited(clone.computer, alpha) == 24 + 4
+    assert hours_credited(one.computer, alpha) == 40 - 4
+    assert (jobs_of(clone), jobs_of(one)) == (14 + 2, 20 - 2)
+    assert kinds_noted(one.computer) == kinds_noted(clone.computer) == []
+    assert list(check.differences()) == []
+
+
+def test_three_clients_of_one_folder_get_three_records(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    record = one.host
+    several = [one, clone_of(one, OTHER), clone_of(one, THIRD)]
+    for hour in range(1, 9):
+        for number, each in enumerate(several):
+            each.did(alpha, 1, 1)
+            each.report(START + hour * HOUR + number * dt.timedelta(minutes=9))
+    assert len({each.host.pk for each in several}) == 3
+    # Whoever was here first keeps the record.
+    assert one.host == record
+    # All but the first job of each copy: when it came, its totals were those that the first client had just reported.
+    assert jobs_of(*several) == 3 * 8 - 2
+    assert sum(hours_credited(each.computer, alpha) for each in several) == 3 * 8 - 2
+
+
+def test_four_clients_of_two_people_are_booked_once_each_in_a_record_of_its_own(
+    alice: User, bob: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    # Two on one machine, a copy of the first one's folder, and somebody else's on a machine that looks the same.
+    one, beside, his = machine(alice, ONE), machine(alice, OTHER), machine(bob, "4" * 32)
+    for each in (one, beside, his):
+        each.report(START)
+    four = [one, beside, his, clone_of(one, THIRD)]
+    for hour in range(1, 13):
+        for number, each in enumerate(four):
+            each.did(alpha, 0.5, 1)
+            each.report(START + hour * HOUR + number * dt.timedelta(minutes=7))
+    assert len({each.host.pk for each in four}) == 4
+    assert [each.host.owner for each in four] == [alice, alice, bob, alice]
+    # The copy's first totals were those that the first client had just reported: they show no work.
+    assert [jobs_of(each) for each in four] == [12, 12, 12, 12 - 1]
+    assert [hours_credited(each.computer, alpha) for each in four] == [6, 6, 6, 6 - 0.5]
+    assert list(check.differences()) == []
+
+
+def test_each_of_a_room_of_copies_gets_a_record(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    User.objects.filter(pk=alice.pk).update(new_hosts_per_day=100)
+    first = machine(alice, f"{1:032x}")
+    first.report(START)
+    room = [first, *(clone_of(first, f"{number:032x}") for number in range(2, 31))]
+    for hour in (1, 2, 3):
+        for number, each in enumerate(room):
+            each.did(alpha, 1, 1)
+            each.report(START + hour * HOUR + number * HOUR / 60)
+    assert Host.objects.count() == 30
+
+
+def test_a_client_that_attaches_again_beside_a_copy_with_its_id_gets_its_own_record(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    clone = clone_of(one, ONE)
+    clone.computer.projects[alpha.master_url].hostid = 2
+    for hour in range(1, 5):
+        for each, minutes in ((one, 0), (clone, 30)):
+            each.did(alpha, 1, 1)
+            each.report(START + hour * HOUR + minutes * HOUR / 60)
+    record = one.host
+    assert clone.host != record
+    one.stop_using()
+    one.report(START + 5 * HOUR)
+    one.did(alpha, 1, 1)
+    one.report(START + 6 * HOUR)
+    assert one.host == record
+    assert Host.objects.count() == 2
+    # Four hours and jobs of each, and one more of the first. The copy's first were not above what the record had.
+    assert jobs_of(one, clone) == 4 + 3 + 1
+    assert hours_credited(one.computer, alpha) + hours_credited(clone.computer, alpha) == 4 + 3 + 1
+
+
+def test_a_number_at_the_own_project_that_did_not_change_moves_nobody(
+    alice: User, projects: list[Project], settings: Settings
+) -> None:
+    alpha, own = projects[:2]
+    settings.PROJECT_URL = own.master_url
+    one = machine(alice, ONE)
+    one.report(START)
+    record = one.host
+    older = Host.objects.create(owner=alice, host_cpid=THIRD, domain_name="node")
+    one.computer.projects[own.master_url].hostid = older.pk
+    for hour, cpid in ((1, ONE), (2, ONE), (3, OTHER)):
+        one.did(alpha, 1, 1)
+        one.report(START + hour * HOUR, cpid=cpid)
+    assert one.host == record
+    assert hours_credited(one.computer, alpha) == 3
+
+
+def test_a_client_whose_number_was_that_of_another_is_not_refused(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    clone = clone_of(one, ONE)
+    clone.computer.projects[alpha.master_url].hostid = 2
+    for hour in (2, 4):
+        one.report(START + hour * HOUR)
+        clone.report(START + (hour + 1) * HOUR)
+    third = clone_of(one, OTHER)
+    for hour, (cpid, number) in enumerate(((OTHER, 2), (ONE, 2), (ONE, 3), (ONE, 3)), start=6):
+        third.computer.projects[alpha.master_url].hostid = number
+        third.report(START + hour * HOUR, cpid=cpid)
+
+
+@pytest.mark.parametrize(("is_copy_last", "hours"), [(False, 14), (True, 15)])
+def test_copies_with_one_id_count_the_higher_totals_and_are_told_apart_by_the_next_id(
+    is_copy_last: bool, hours: int, alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 4, 4)
+    one.report(START + HOUR)
+    clone = clone_of(one, ONE)
+    for hour in range(2, 6):
+        one.did(alpha, 2, 2)
+        clone.did(alpha, 1, 1)
+        clone.report(START + hour * HOUR - HOUR / 2)
+        one.report(START + hour * HOUR)
+    # Up to here they are one client whose totals fall and return: 12 h, the higher ones. The copy's 4 h are below.
+    assert hours_credited(one.computer, alpha) == 12
+    if is_copy_last:
+        clone.report(START + 6 * HOUR)
+    # A project gives the copy another id, and the first client reports again.
+    clone.did(alpha, 1, 1)
+    clone.report(START + 7 * HOUR, cpid=OTHER)
+    one.did(alpha, 2, 2)
+    one.report(START + 8 * HOUR)
+    clone.did(alpha, 1, 1)
+    clone.report(START + 9 * HOUR)
+    assert clone.host != one.host
+    # 12 + 2 h, and the copy's fifth hour if the record went on from the copy's totals; each goes on from its own.
+    assert hours_credited(one.computer, alpha) == hours
+    assert hours_credited(clone.computer, alpha) == 1
+    for hour in range(10, 14):
+        for each in (one, clone):
+            each.did(alpha, 1, 1)
+            each.report(START + hour * HOUR)
+    assert [hours_credited(each.computer, alpha) for each in (one, clone)] == [hours + 4, 1 + 4]
+    assert list(check.differences()) == []
+
+
+# Whatever the order of the reports
+
+_volunteers = itertools.count(1)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sequence=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans()), min_size=4, max_size=12))
+# No reply reaches them. The first copy says at its second report that it had the first client's id before, as then.
+@example(sequence=[(1, 5, True), (2, 0, True), (0, 0, True), (1, 1, True)])
+def test_several_clients_of_one_folder_are_never_booked_twice(
+    sequence: list[tuple[int, int, bool]], projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    name = f"Copier{next(_volunteers)}"
+    user = User.objects.create_user(f"{name}@example.org", f"{name.lower()}'s secret", name=name)
+    one = machine(user, ONE)
+    one.report(START)
+    several = [one, clone_of(one, OTHER), clone_of(one, THIRD)]
+    for number, (who, hours, is_lost) in enumerate(sequence, 1):
+        several[who].did(alpha, hours, hours)
+        several[who].report(START + number * HOUR, is_lost=is_lost)
+    credited_jobs = sum(sum(row.credited[4:]) for row in HostProject.objects.filter(host__owner=user))
+    assert credited_jobs <= sum(hours for _, hours, _ in sequence)
+    # The record never gets more than its four processors can do.
+    (record,) = HostProject.objects.filter(host=one.host, project=alpha)
+    assert record.credited[2] <= 4 * len(sequence) * 3600 * MICRO
+    assert list(check.differences()) == []
