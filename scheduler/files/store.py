@@ -51,7 +51,7 @@ def store_file(
 def save_content(name: str, content: File[bytes]) -> str:
     """The path of ``content`` in the storage, where nothing else is kept under ``name``; the row is the caller's.
 
-    The caller also has it written through to the disk (`scheduler.files.storage.sync_all`).
+    The caller also has it written through to the disk (`scheduler.files.storage.sync`).
     """
     wanted = _wanted_path(name)
     default_storage.delete(wanted)  # left by an interrupted run: no row refers to it

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from credit.models import App, Batch, Workunit
 from portal.models import User
-from scheduler.files.storage import sync_all
+from scheduler.files.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import StoredFile
 from scheduler.submission.create_work import copy_workunits, create_results
@@ -134,7 +134,6 @@ def _store_contents(batch: Batch, contents: Iterable[str], paths: list[str]) -> 
             paths.append(save_content(name, ContentFile(raw)))
             files[md5] = StoredFile(name=name, path=paths[-1], nbytes=len(raw), md5=md5, batch=batch)
         by_content[content] = files[md5]
-    if files:
-        sync_all()
+    sync(file.path for file in files.values())
     StoredFile.objects.bulk_create(files.values())
     return by_content
