@@ -40,6 +40,8 @@ _LIKE_ERRORS: Final = (Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_
 EVASIONS: Final = (Cheat.CHERRY_PICK, *_LIKE_ERRORS, Cheat.PICK_BY_OUTPUT)
 """The ways to get rid of long jobs."""
 TURNING_HOSTS: Final = 5
+HOLDING_JOBS_PER_DAY: Final = 20.0
+"""So many that a host that holds the long ones back has ten short ones of each version before its probation ends."""
 SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
 _WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
 """How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
@@ -51,6 +53,7 @@ _PICKING: Final = {
     Cheat.PICK_BY_LOSS: "left out",
     Cheat.PICK_BY_OUTPUT: "wrong outputs",
     Cheat.PICK_IN_TURNS: "compute errors, in turns",
+    Cheat.HOLD_BACK: "holding them back, then compute errors",
     Cheat.PICK_AND_EXAGGERATE: "compute errors, exaggerating",
 }
 
@@ -180,6 +183,8 @@ def picking_gains(
     """
     first = [cheat for cheat in cheats for _ in range(TURNING_HOSTS if cheat is Cheat.PICK_IN_TURNS else 1)]
     setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
+    if Cheat.HOLD_BACK in cheats:
+        setup = replace(setup, jobs_per_host_day=HOLDING_JOBS_PER_DAY)
     trial = Trial(replace(setup, first_cheats=first, works=HIDDEN_WORK, is_equal=True))
     done: Counter[Cheat] = Counter()
     while any(done[cheat] < PICKING_JOBS * first.count(cheat) for cheat in cheats):
@@ -205,7 +210,7 @@ def _evasion_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
             gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
             name = f"picking by {words}: gain ({way}, host_scale_check)"
             goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
-        for cheat in (Cheat.CHERRY_PICK, Cheat.PICK_AND_EXAGGERATE):
+        for cheat in (Cheat.CHERRY_PICK, Cheat.HOLD_BACK, Cheat.PICK_AND_EXAGGERATE):
             gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
             name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"
             goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))

@@ -45,6 +45,7 @@ class Cheat(StrEnum):
     PICK_BY_OUTPUT = "pick_by_output"  # outputs that are made up
     PICK_IN_TURNS = "pick_in_turns"  # honest between, until it is off probation
     PICK_AND_EXAGGERATE = "pick_and_exaggerate"  # so that its short jobs look like the usual ones
+    HOLD_BACK = "hold_back"  # keeps its long jobs while it is on probation, until they time out; then lets them fail
     SLACK = "slack"  # reports next to nothing for nine jobs, and honestly for the tenth
 
 
@@ -57,6 +58,7 @@ PICKING: Final = {
     Cheat.PICK_BY_OUTPUT: Ending.SUCCESS,
     Cheat.PICK_IN_TURNS: Ending.FAILED,
     Cheat.PICK_AND_EXAGGERATE: Ending.FAILED,
+    Cheat.HOLD_BACK: Ending.FAILED,
 }
 """How the unwanted jobs of computers that pick them end."""
 

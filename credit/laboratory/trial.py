@@ -17,7 +17,14 @@ from credit.engine.decisions import decide_set
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
 from credit.engine.grants import due
 from credit.engine.normalisation import normalise
-from credit.engine.probation import count_ending, count_invalid, count_sent, needs_confirmation, replication_chance
+from credit.engine.probation import (
+    Ending,
+    count_ending,
+    count_invalid,
+    count_sent,
+    needs_confirmation,
+    replication_chance,
+)
 from credit.engine.rules import Rules, credit_of
 from credit.laboratory.population import (
     BOUND_FACTOR,
@@ -113,6 +120,7 @@ class Trial:
         self.computers = [self._computer(number) for number in range(setup.hosts)]
         self.records: dict[tuple[int, int], HostVersionFacts] = {}
         self.outcomes: list[Outcome] = []
+        self._held: list[tuple[float, HostVersionFacts]] = []
         self.now = 0.0
         self._fed_at = 0.0
         self._jobs = 0
@@ -136,6 +144,7 @@ class Trial:
         for _ in range(njobs):
             self.now += step_secs
             self._jobs += 1
+            self._time_out()
             self._decide()
             if self._jobs % setup.pass_jobs == 0:
                 self._end_pass()
@@ -156,7 +165,7 @@ class Trial:
             if setup.is_adaptive and not valid:
                 replicate = self.rng.random() < replication_chance(record, setup.rules)
                 least = 2 if replicate else 1
-            count_ending(record, report.ending, self.now, DELAY_BOUND_SECS, MOST_JOBS_PER_DAY, setup.rules)
+            self._end(record, report)
             if report.has_failed:
                 continue
             if report.is_right:
@@ -194,6 +203,24 @@ class Trial:
                     job.work,
                 )
             )
+
+    def _end(self, record: HostVersionFacts, report: Report) -> None:
+        """One that holds jobs back takes none for a day after the first, or after a failure: those that it holds time
+        out a day after its probation may end.
+        """
+        if report.computer.cheat is Cheat.HOLD_BACK and report.has_failed and record.scale_probation:
+            probation_end = record.host_scale_time or 0.0
+            self._held.append((max(self.now + DELAY_BOUND_SECS, probation_end + DAY_SECS), record))
+        else:
+            self._count(record, report.ending)
+
+    def _time_out(self) -> None:
+        for _, record in [held for held in self._held if held[0] <= self.now]:
+            self._count(record, Ending.FAILED)
+        self._held = [held for held in self._held if held[0] > self.now]
+
+    def _count(self, record: HostVersionFacts, ending: Ending) -> None:
+        count_ending(record, ending, self.now, DELAY_BOUND_SECS, MOST_JOBS_PER_DAY, self.setup.rules)
 
     def _facts(self, report: Report) -> ResultFacts:
         """The job was sent as long ago as it was out."""

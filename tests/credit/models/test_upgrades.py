@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
+from django.apps import apps
 from django.db import connection
 
 from credit.models import AppVersion, HostAppVersion
 from scheduler.models import HostRecord
 from tests.support.credit_factories import make_app, make_version
-from tests.support.validator_runs import volunteers
+from tests.support.validator_runs import record, volunteers
 
 pytestmark = pytest.mark.django_db
 
@@ -40,6 +43,23 @@ def test_records_of_a_computer_can_be_inserted_without_the_new_columns() -> None
         },
     )
     assert HostAppVersion.objects.get().clean_pfc_n == HostAppVersion.objects.get().spell_pfc_n == 0
+
+
+def test_computers_off_probation_start_with_their_samples_as_clean_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    version, hosts = make_version(make_app()), volunteers(5)
+    known = {"pfc_n": 20, "pfc_avg": 1.5}
+    record(hosts[0], version, scale_probation=False, **known)
+    record(hosts[1], version, scale_probation=True, **known)
+    record(hosts[2], version, scale_probation=False, **known)
+    record(hosts[3], version, scale_probation=False)
+    # the new validator has run already
+    record(hosts[4], version, scale_probation=False, clean_pfc_n=11, clean_pfc_avg=1.2, **known)
+    migration = import_module("credit.migrations.0022_validate_constraints")
+    monkeypatch.setattr(migration, "BATCH_ROWS", 1)
+    with connection.schema_editor() as editor:
+        migration.begin_with_known_samples(apps, editor)
+    clean = HostAppVersion.objects.order_by("host_id").values_list("clean_pfc_n", "clean_pfc_avg")
+    assert list(clean) == [(20, 1.5), (0, None), (20, 1.5), (0, None), (11, 1.2)]
 
 
 def test_what_the_scheduler_keeps_of_a_computer_can_be_inserted_without_the_new_columns() -> None:
