@@ -39,7 +39,7 @@ def load(kind: Kind, name: str) -> Callable[..., Any]:
     """The registered function of this name. Raises UnregisteredFunction, or whatever importing its module raises."""
     if name not in registered(kind):
         raise UnregisteredFunction(f"the function {name} is not registered on this server: add it to APP_FUNCTIONS")
-    function = import_string(name)
+    function: Callable[..., Any] = import_string(name)
     if not callable(function):
         raise TypeError(f"{name} is no function")
-    return function  # type: ignore[no-any-return]  # its module has no types here
+    return function

@@ -42,7 +42,7 @@ def pytest_configure() -> None:
     settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
     # Nothing is collected for tests: look for files when they are asked for.
     settings.WHITENOISE_AUTOREFRESH = True
-    TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]  # the stubs leave it out
+    TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out
 
 
 def _empty_tables(_case: TransactionTestCase) -> None:

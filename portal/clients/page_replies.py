@@ -28,7 +28,7 @@ class PageReply:
         self._grace_secs = self._left_secs = grace_secs
         self._room = room
         self._start: Message | None = None
-        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 (closed by __exit__)
+        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115  # __exit__ closes it
         self._nwritten = self._nsent = 0
         self._is_whole = self._is_cut = False
         self._news = asyncio.Event()

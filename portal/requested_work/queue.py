@@ -88,8 +88,7 @@ def carry_out_next() -> bool:
         return False
     try:
         kinds[piece.kind](piece.subject)
-    except Exception:
-        # Of whatever kind: it is tried again, and the error goes on to the task's log.
+    except Exception:  # whatever went wrong: the work is tried again, and the error goes on to the task's log
         put_back(piece.kind, [piece.subject])
         raise
     else:

@@ -76,7 +76,7 @@ class _Place:
     upload: Upload | None
 
 
-class _LinkedFile(File):  # type: ignore[type-arg]  # takes no type argument at run time
+class _LinkedFile(File):  # type: ignore[type-arg]  # generic in the stubs alone: Django's File[...] fails at run time
     """A whole file and a second name of it, which the storage may take away: so nothing has to be copied."""
 
     def __init__(self, file: FileIO, link: Path) -> None:

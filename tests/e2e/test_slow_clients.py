@@ -194,7 +194,8 @@ def test_pages_are_answered_while_many_read_a_large_file_slowly(
         with urllib.request.urlopen(site.url.rstrip("/") + address, timeout=60) as reply:
             assert reply.read() == content
         # The others are cut off: what is still on its way to them is less than the file.
-        # They read nothing for much longer than CLIENT_BODY_SECS and the 8 s that a part needs at 2,000 bytes a second.
+        # Not reading for so long is what is tested: much longer than CLIENT_BODY_SECS and the 8 s that a part needs at
+        # 2,000 bytes a second.
         time.sleep(30)
         assert max(received(each) for each in readers) < LARGE_NBYTES
 

@@ -56,8 +56,9 @@ def test_replicas_of_a_job_claim_nearly_the_same() -> None:
     assert 0.02 < wingman_variance(trial.run(3000)) < 0.05
 
 
-def gain_of(cheat: Cheat, **setup: object) -> Gain:
-    trial = Trial(replace(Setup(seed=7, hosts=20, first_cheats=[cheat]), **setup))  # type: ignore[arg-type]  # any field
+def gain_of(cheat: Cheat, *, nreplicas: int = 1, rules: Rules | None = None) -> Gain:
+    rules = rules or Rules.published()
+    trial = Trial(Setup(seed=7, hosts=20, first_cheats=[cheat], nreplicas=nreplicas, rules=rules))
     while sum(outcome.cheat is cheat for outcome in trial.outcomes) < CHEAT_JOBS + 300:
         trial.run(2000)
     # Honest hosts' first jobs, before anything is known of anybody, are no measure.
