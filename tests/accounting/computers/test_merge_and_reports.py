@@ -112,9 +112,11 @@ def test_a_merge_waits_for_a_first_contact_that_has_found_one_of_the_two(alice: 
 
     def join() -> None:
         try:
-            with connection.cursor() as cursor:
-                cursor.execute("SET lock_timeout = '300ms'")
-            outcome.append(merge(alice.pk, *pair))
+            # Only in this transaction: the connection goes back to the pool, and to other tests.
+            with transaction.atomic():
+                with connection.cursor() as cursor:
+                    cursor.execute("SET LOCAL lock_timeout = '300ms'")
+                outcome.append(merge(alice.pk, *pair))
         except OperationalError as error:
             outcome.append(error)
         finally:
