@@ -25,6 +25,7 @@ from portal.people.accounts import revoke_client_key
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
 from portal.people.security_events import Kind, Source, record
+from portal.people.staff import allow_rights
 from portal.requested_work import overview, queue
 
 # Two-factor login counts here too. The admin has no login page of its own; it uses the site's.
@@ -92,18 +93,30 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     change_password_form = NewPasswordForm
     ordering = ("email",)
     list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
-    list_filter = ("is_staff", "is_superuser", "is_active")
+    list_filter = ("is_staff", "is_superuser", "is_active", ("rights_held_at", admin.EmptyFieldListFilter))
     search_fields = ("email", "name")
-    readonly_fields = ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")
+    readonly_fields = ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at", "rights_held_at")
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
         (None, {"fields": ("is_active",)}),
         ("Limits", {"fields": ("new_hosts_per_day",)}),
-        ("Rights", {"fields": RIGHTS}),
+        ("Rights", {"fields": (*RIGHTS, "rights_held_at")}),
         ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+    actions = ("allow_rights",)
+
+    @admin.action(description="Allow rights that are held: it was they who reset the password", permissions=["allow"])
+    def allow_rights(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        held = list(queryset.exclude(rights_held_at=None))
+        for user in held:
+            allow_rights(user, BY_OPERATOR)
+        self.message_user(request, f"Operators who have their rights again: {len(held)}.")
+
+    def has_allow_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         """Only superusers change rights: otherwise whoever may change people could make themselves one."""

@@ -62,6 +62,8 @@ class User(AbstractBaseUser, PermissionsMixin):
         help_text="How many computers this account may add within 24 hours. Empty: as many as every account.",
     )
     is_staff = models.BooleanField("operator", default=False)
+    # Set when an operator without a second factor gets a new password by mail, until somebody allows them their rights
+    rights_held_at = models.DateTimeField("rights held since", null=True, blank=True, editable=False)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
