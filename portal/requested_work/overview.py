@@ -38,7 +38,7 @@ class RequestedWorkMetrics(Collector):
             .values("kind")
             .annotate(asked_first_at=Min("asked_at", filter=STATES["waiting"]), **counts)
         )
-        found: dict[str, dict[str, Any]] = {row["kind"]: row for row in rows}
+        found: dict[str, Any] = {row["kind"]: row for row in rows}
         now = timezone.now()
         for kind in sorted({*queue.kinds, *found}):
             row = found.get(kind, {})
