@@ -110,7 +110,8 @@ def main() -> None:
     for call in allowed:
         calls.add(ALLOW, call)
     calls.load()
-    os.execvp(command[0], command)
+    environment = dict(value.split("=", 1) for name, value in found if name == "Environment")
+    os.execvpe(command[0], command, os.environ | environment)
 
 
 if __name__ == "__main__":
