@@ -238,6 +238,8 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         if id_ in rows or id_ in parts
     ]
     lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
+    contacts = read_contacts(host, selection.projects)
+    shown = (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED, Concern.SEVERAL)
     return HostPage(
         host=host,
         is_active=is_in_contact(host, now),
@@ -255,9 +257,9 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         attention=[
             line
             for line in read_attention(user, [host], now, silent_after(user))
-            if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED)
+            if line.concern in shown and not (line.concern == Concern.SEVERAL and contacts.are_several)
         ],
-        contacts=read_contacts(host, selection.projects),
+        contacts=contacts,
         other_clients=_other_clients(host, rows, selection.projects),
     )
 

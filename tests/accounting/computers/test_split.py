@@ -56,6 +56,8 @@ def test_a_computer_with_the_same_id_is_shown_by_its_number_at_a_project(
     assert page.count("Split it off") == 1
     (other,) = HostClient.objects.all()
     client.post(f"/computers/{record.pk}/split/", {"cpid": other.cpid})
+    page = client.get(f"/computers/{record.pk}/").content.decode()
+    assert "This computer was two computers that reported as one." in Page(page).words
     one.projects[alpha.master_url].hostid = 1
     hours_pass(one, 1)
     sync(one)
