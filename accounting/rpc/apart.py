@@ -165,8 +165,6 @@ def _after(
             _count_once(host, seen.books)
         return Recognised(host)
     if present is not None and present.pk < seen.pk:
-        seen.told_apart_at = now
-        seen.save(update_fields=["told_apart_at"])
         return _record_of(seen, cpid, own, now)
     _keep_books(host, change.current, now, told_apart_at=now)
     return _restored(host, seen)

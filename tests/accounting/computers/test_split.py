@@ -64,7 +64,7 @@ def test_a_computer_with_the_same_id_is_shown_by_its_number_at_a_project(
     assert host_of(one) != record
 
 
-def test_a_strange_id_of_a_client_does_no_harm_to_the_page(client: Client, alice: User, projects: list[Project]) -> None:
+def test_a_strange_id_of_a_client_does_the_page_no_harm(client: Client, alice: User, projects: list[Project]) -> None:
     one = attach(alice, "node", cpid="a 1 b 99999999999999999999")
     one.cpid = "f" * 32
     sync(one)

@@ -31,6 +31,8 @@ def test_two_clients_with_one_name_and_different_ids_are_two_computers(alice: Us
     pair = [machine(alice, ONE), machine(alice, OTHER)]
     for each in pair:
         each.report(START)
+    # Not by its name, as the first one has just reported.
+    assert pair[0].host != pair[1].host
     # 20 jobs and 21 jobs, by turns, of which 14 were credited to the one record that they had
     for hour in range(1, 21):
         for number, each in enumerate(pair):
