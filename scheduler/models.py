@@ -113,8 +113,10 @@ class HostRecord(models.Model):
     cpids = ArrayField(models.CharField(max_length=32), default=list, db_default=[], blank=True)
     # The client has named all jobs that it was sent before this time. NULL: not known
     named_jobs_until = models.DateTimeField(null=True)
-    # The rpc_seqno that last came twice with jobs of two clients. NULL: never
+    # The rpc_seqno that last came twice with jobs of two clients, or soon after such a one. NULL: never
     repeated_seqno = models.BigIntegerField(null=True)
+    # How many of them, each soon after the one before, came with jobs of two clients
+    repeated_times = models.SmallIntegerField(default=0, db_default=0)
     last_rpc_at = models.DateTimeField(null=True)
     # When jobs were last looked for at its request. NULL: not known
     work_asked_at = models.DateTimeField(null=True)

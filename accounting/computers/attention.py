@@ -282,7 +282,7 @@ def _several(hosts: Iterable[Host], now: dt.datetime) -> list[Attention]:
             names[row["host_id"]],
             "was two computers that reported as one.",
             "Which ones?",
-            "The other one has a page of its own from its next report on.",
+            "Each has a page of its own: “Split” below leads to the other one, once it has reported again.",
             since=row["latest"],
         )
         for row in apart
@@ -310,7 +310,8 @@ def _second_records(hosts: Sequence[Host], now: dt.datetime) -> list[Attention]:
                     Concern.SECOND_RECORD,
                     newest.pk,
                     newest.name,
-                    f"may be here twice: an equal one of this name reported until {older.last_contact_at:%Y-%m-%d}.",
+                    "may be here twice. Another record with its name and processor last reported on "
+                    f"{older.last_contact_at:%Y-%m-%d}.",
                     "Merge them?",
                     "If BOINC was installed again there, merge the two records. The history of both stays.",
                     since=newest.created_at,

@@ -7,7 +7,7 @@ projects and days there are.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from accounting.engine.choice.facts import CPU, Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, Project
+from accounting.rpc.apart import keys_of_present, number_of
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
 from portal.people.access import own_hosts
@@ -150,6 +151,17 @@ class ProjectLine:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherClient:
+    """A client that reported as this computer under another cross-project id, or under another number at a project.
+
+    ``number_text``: that number and project; empty: it has another id.
+    """
+
+    client: HostClient
+    number_text: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostPage:
     """All that the page of one computer shows. ``contact``: what the client last said of itself."""
 
@@ -171,8 +183,8 @@ class HostPage:
     # What needs its owner's attention, apart from silence and notes, which the page shows by themselves
     attention: list[Attention]
     contacts: Contacts
-    # Clients that reported as this computer under another id, the latest first
-    other_clients: list[HostClient]
+    # The latest first
+    other_clients: list[OtherClient]
 
     @property
     def credit(self) -> int:
@@ -226,6 +238,8 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         if id_ in rows or id_ in parts
     ]
     lines.sort(key=lambda line: (-(line.share or 0), -line.credit, line.project.name.casefold()))
+    contacts = read_contacts(host, selection.projects)
+    shown = (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED, Concern.SEVERAL)
     return HostPage(
         host=host,
         is_active=is_in_contact(host, now),
@@ -243,16 +257,22 @@ def read_host_page(user: User, host: Host, now: dt.datetime) -> HostPage:
         attention=[
             line
             for line in read_attention(user, [host], now, silent_after(user))
-            if line.concern in (Concern.NO_WORK, Concern.FAILING_JOBS, Concern.CAPPED)
+            if line.concern in shown and not (line.concern == Concern.SEVERAL and contacts.are_several)
         ],
-        contacts=read_contacts(host, selection.projects),
-        other_clients=list(
-            HostClient.objects.filter(host=host)
-            .exclude(cpid=host.host_cpid)
-            .select_related("record")
-            .order_by("-seen_at")
-        ),
+        contacts=contacts,
+        other_clients=_other_clients(host, rows, selection.projects),
     )
+
+
+def _other_clients(host: Host, rows: Mapping[int, HostProject], projects: Mapping[int, Project]) -> list[OtherClient]:
+    clients = HostClient.objects.filter(host=host).exclude(cpid__in=keys_of_present(host, rows.values()))
+    found = []
+    for client in clients.select_related("record").order_by("-seen_at"):
+        number = number_of(client.cpid)
+        project = projects.get(number[0]) if number is not None else None
+        place = project.name if project is not None else "a project that is gone"
+        found.append(OtherClient(client, f"Computer {number[1]} at {place}" if number is not None else ""))
+    return found
 
 
 def _sum(totals: Iterable[Totals]) -> Totals:

@@ -146,9 +146,9 @@ def host_split(request: HttpRequest, pk: int) -> HttpResponse:
     """Give another client that reported as this computer a record of its own."""
     found = _in_use(request, pk)
     if split(found.owner_id, found.pk, request.POST.get("cpid", ""), timezone.now()):
-        messages.success(request, "Split. The other computer has a page of its own from its next report on.")
+        messages.success(request, "Split off. The other computer gets a page of its own at its next report.")
     else:
-        messages.error(request, "Nothing was changed: no other client reports as this computer under that id.")
+        messages.error(request, "Nothing was changed. No other computer has reported as this one under that id.")
     return redirect("host", found.pk)
 
 

@@ -17,7 +17,8 @@ request named the project.
 
 1. A message older than the newest one changes nothing.
 2. The level fills by the time since the last report.
-3. A new attachment starts from a base: what the client had before we could know.
+3. A new attachment starts from a base: what the client had before we could know. It is a reset to that base if we know
+   totals of this client.
 4. Else the difference to the last totals counts. Falling totals are a reset and count nothing; totals that
    come back after a reset count only above where they were.
 5. Credit is bounded by run time times speed.
@@ -172,7 +173,11 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
             project_id, report.totals, high, state.credited, state.pending, dropped, None, True, restart
         )
     for project_id, state in rows.items():
-        if state.listed and project_id not in seen:
+        if project_id in seen:
+            continue
+        if not intake.is_same_client:
+            rows[project_id] = replace(_without_known_totals(state), listed=False)
+        elif state.listed:
             rows[project_id] = replace(state, listed=False)
 
 
@@ -186,19 +191,27 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
     if intake.is_same_client:
         # A faulty first report does not move the base: the client knows of us, so what it did may be ours.
         return state if fault is not None and state.reported is None else replace(state, listed=True)
-    return replace(state, reported=None, high=None, restart=None, listed=True)
+    return replace(_without_known_totals(state), listed=True)
+
+
+def _without_known_totals(state: ProjectState) -> ProjectState:
+    return replace(state, reported=None, high=None, restart=None)
 
 
 def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Totals | None, Totals | None]:
     """What was done since the last totals, and the marks W and B that are left (accounting rules 3 and 4)."""
     last, high, restart = state.reported, state.high, state.restart
-    if last is None or not state.listed or not intake.is_same_client:
+    if last is None or not intake.is_same_client:
         return totals.minus(_baseline(intake, state, totals)), None, None
+    if not state.listed:
+        # Attached again: a reset to the base. Its old totals may come back with the folder that it had before.
+        high = last if high is None else high.larger(last)
+        last = restart = _baseline(intake, state, totals)
     delta = totals.minus(last)
     if min(delta) < 0:
         _note(intake, state.project_id, DayFlag.RESET, NoteKind.RESET)
         return NO_WORK, last if high is None else high.larger(last), totals
-    if high is None or restart is None:
+    if high is None or restart is None or min(last.minus(high)) >= 0:
         return delta, None, None
     if _is_too_much(intake, delta) or _is_return(totals, last, high, restart):
         _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)

@@ -1,6 +1,7 @@
-"""The totals at a reset, beside those before it. Those of resets before this are not known: zero."""
+"""The totals at a reset, beside those before it."""
 
 import django.contrib.postgres.fields
+from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models
 from django.db.models import Q
 
@@ -19,17 +20,14 @@ class Migration(migrations.Migration):
                 base_field=models.DecimalField(decimal_places=0, max_digits=22), null=True, size=6
             ),
         ),
-        migrations.RunSQL(
-            "UPDATE accounting_hostproject SET restart = '{0,0,0,0,0,0}' WHERE high IS NOT NULL",
-            migrations.RunSQL.noop,
+        # 0012 fills and checks the rows that are there, without keeping others from the table.
+        AddConstraintNotValid(
+            "hostproject",
+            models.CheckConstraint(condition=Q(restart__len=6), name="hostproject_restart_six"),
         ),
-        migrations.AddConstraint(
-            model_name="hostproject",
-            constraint=models.CheckConstraint(condition=Q(restart__len=6), name="hostproject_restart_six"),
-        ),
-        migrations.AddConstraint(
-            model_name="hostproject",
-            constraint=models.CheckConstraint(
+        AddConstraintNotValid(
+            "hostproject",
+            models.CheckConstraint(
                 condition=Q(high__isnull=True, restart__isnull=True) | Q(high__isnull=False, restart__isnull=False),
                 name="hostproject_high_and_restart",
             ),

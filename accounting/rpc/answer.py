@@ -19,7 +19,7 @@ from django.db import transaction
 from accounting.engine.choice.facts import device_types
 from accounting.engine.choice.troubles import StoredTroubles, note_troubles
 from accounting.engine.ledger import offer, settle
-from accounting.engine.machine import Ceilings
+from accounting.engine.machine import Ceilings, Machine
 from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.models import HostLedger
@@ -190,27 +190,14 @@ def _settle_and_write(
     recognised: Recognised | None = None,
 ) -> Steps[AccountManagerReply | None]:
     """Settle and store the request's totals and the answer; None if another request of the host was faster."""
-    now_us = store.to_us(now)
     is_same = description_digest(request) == account.hardware_digest
     described = None if is_same else describe(request)
     if described is not None:
         account.platform = described.columns["platform_name"]
         if "coprocs" in described.columns:
             account.device_types = device_types(described.columns["coprocs"])
-    own_last_at = recognised.own_last_at if recognised is not None else None
-    settlement = settle(
-        account.state,
-        account.projects,
-        [Report(id_, project.totals, project.fault) for id_, project in listed.items()],
-        now_us=now_us,
-        client_now=request.client_now,
-        old=account.machine,
-        new=described.machine if described is not None else None,
-        is_same_client=(recognised is not None and recognised.goes_on) or _is_same_client(request, account),
-        own_last_at_us=store.to_us(own_last_at) if own_last_at is not None else None,
-        honours_handed=request.version_tuple >= instructions.HONOURS_HANDED_SINCE,
-        ceilings=_ceilings(),
-    )
+    machine = described.machine if described is not None else None
+    settlement = _settle(request, account, listed, machine, store.to_us(now), recognised)
     troubles = {
         id_: note_troubles(p.no_work, p.nrpc_failures, p.ended, account.troubles.get(id_, (None,))[0], now)
         for id_, p in listed.items()
@@ -234,6 +221,33 @@ def _settle_and_write(
         described,
     )
     return reply if written else None
+
+
+def _settle(
+    request: AccountManagerRequest,
+    account: store.Account,
+    listed: Listed,
+    machine: Machine | None,
+    now_us: int,
+    recognised: Recognised | None,
+) -> Settlement:
+    """What the totals change; ``machine``: the hardware, if the request describes another one than before."""
+    if recognised is not None and recognised.is_late:
+        return Settlement(True, account.state)
+    own_last_at = recognised.own_last_at if recognised is not None else None
+    return settle(
+        account.state,
+        account.projects,
+        [Report(id_, project.totals, project.fault) for id_, project in listed.items()],
+        now_us=now_us,
+        client_now=request.client_now,
+        old=account.machine,
+        new=machine,
+        is_same_client=(recognised is not None and recognised.goes_on) or _is_same_client(request, account),
+        own_last_at_us=store.to_us(own_last_at) if own_last_at is not None else None,
+        honours_handed=request.version_tuple >= instructions.HONOURS_HANDED_SINCE,
+        ceilings=_ceilings(),
+    )
 
 
 def _is_same_client(request: AccountManagerRequest, account: store.Account) -> bool:

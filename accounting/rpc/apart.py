@@ -14,15 +14,16 @@ already. So a client's number at a project tells the same as its CPID.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
+from accounting.engine.ledger import STALE_WITHIN_US
 from accounting.ledger.locks import lock_ledgers
 from accounting.models import HostClient, HostLedger, HostProject, Project
 from accounting.rpc.description import appearance_of
@@ -34,6 +35,7 @@ MAX_CLIENTS: Final = 100
 """CPIDs that are remembered of one computer; those that were seen last count."""
 FORGOTTEN_AFTER: Final = dt.timedelta(days=180)
 
+_NUMBER_KEY: Final = re.compile(r".* (\d{1,18}) (\d{1,18})", re.DOTALL)
 _TOTALS: Final = ("reported", "handed")
 _MARKS: Final = ("high", "restart")
 _WISHES: Final = ("suspended", "told_suspended", "no_new_work", "excluded", "no_rsc", "drop_waiting")
@@ -42,7 +44,7 @@ _WISHES: Final = ("suspended", "told_suspended", "no_new_work", "excluded", "no_
 class Change(NamedTuple):
     """The CPID of a client, the one that it says it had before, and that of the record's present client.
 
-    Numbers at a project stand for CPIDs where these are equal (``_number_key``).
+    Numbers at a project stand for CPIDs where these are equal (``number_key``).
     """
 
     key: str
@@ -53,13 +55,15 @@ class Change(NamedTuple):
 class Recognised(NamedTuple):
     """The record of a client; ``goes_on``: from its own totals, whatever id it sends.
 
-    ``own_last_at``: when it last reported, if another client has reported as this computer since.
+    ``is_late``: this is an old message, from before the client's CPID or number changed. ``own_last_at``: when it last
+    reported, if another client has reported as this computer since.
     """
 
     host: Host
     is_new: bool = False
     goes_on: bool = False
     own_last_at: dt.datetime | None = None
+    is_late: bool = False
 
 
 def recognise(user_id: int, request: AccountManagerRequest, hostids: Mapping[int, int], now: dt.datetime) -> Recognised:
@@ -77,7 +81,7 @@ def recognise(user_id: int, request: AccountManagerRequest, hostids: Mapping[int
     change = _change(host, request, hostids)
     if change is None:
         return Recognised(host)
-    return _after(change, host, request.host_cpid, _at_own_project(host, hostids), now)
+    return _after(change, host, request, _at_own_project(host, hostids), now)
 
 
 def _with_same_numbers(host: Host, hostids: Mapping[int, int]) -> Host:
@@ -111,10 +115,11 @@ def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, in
     """What is different from the record's present client, if anything."""
     if request.host_cpid != host.host_cpid:
         return Change(request.host_cpid, request.previous_host_cpid, host.host_cpid)
-    known = HostProject.objects.filter(host=host, project__in=hostids).order_by("project_id")
+    # A single client may get another number, or an earlier one, with a new attachment to the project.
+    known = HostProject.objects.filter(host=host, project__in=hostids, listed=True).order_by("project_id")
     numbers = [(row.project_id, row.state.get("hostid") or hostids[row.project_id]) for row in known]
     changes = [
-        Change(_number_key(host, project, hostids[project]), "", _number_key(host, project, number))
+        Change(number_key(host, project, hostids[project]), "", number_key(host, project, number))
         for project, number in numbers
         if number != hostids[project]
     ]
@@ -122,19 +127,36 @@ def _change(host: Host, request: AccountManagerRequest, hostids: Mapping[int, in
     return next((change for change in changes if (change.key,) in clients), changes[0] if changes else None)
 
 
-def _number_key(host: Host, project_id: int, number: int) -> str:
+def number_key(host: Host, project_id: int, number: int) -> str:
     """What stands for the CPID of a client that has the same as another one, and a number of its own at a project."""
-    return hashlib.md5(f"{host.host_cpid} {project_id} {number}".encode(), usedforsecurity=False).hexdigest()
+    return f"{host.host_cpid} {project_id} {number}"
 
 
-def _after(change: Change, host: Host, cpid: str, own: Host | None, now: dt.datetime) -> Recognised:
+def number_of(key: str) -> tuple[int, int] | None:
+    """The project and the client's number there for which this key stands; None: it is a CPID."""
+    found = _NUMBER_KEY.fullmatch(key)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def keys_of_present(host: Host, rows: Iterable[HostProject]) -> set[str]:
+    """All keys of the client that reported last; ``rows``: the host's."""
+    numbers = {row.project_id: row.state.get("hostid") for row in rows}
+    return {host.host_cpid, *(number_key(host, id_, number) for id_, number in numbers.items() if number)}
+
+
+def _after(
+    change: Change, host: Host, request: AccountManagerRequest, own: Host | None, now: dt.datetime
+) -> Recognised:
     """The record of a client that was taken for this computer, and may be another one: perhaps ``own``."""
     rows = HostClient.objects.filter(host=host, cpid__in=change)
     clients = {each.cpid: each for each in rows}
+    cpid = request.host_cpid
     for known in (change.key, change.previous):
         if known != change.current and known in clients and clients[known].told_apart_at is not None:
             return _record_of(clients[known], cpid, own, now)
     seen, present = clients.get(change.key), clients.get(change.current)
+    if seen is not None and _is_late(request, seen, now):
+        return Recognised(host, is_late=True)
     if own is not None:
         return _record_of(seen or _keep_books(host, change.key, now, told_apart_at=now), cpid, own, now)
     if seen is None or change.previous == change.current:
@@ -143,11 +165,21 @@ def _after(change: Change, host: Host, cpid: str, own: Host | None, now: dt.date
             _count_once(host, seen.books)
         return Recognised(host)
     if present is not None and present.pk < seen.pk:
-        seen.told_apart_at = now
-        seen.save(update_fields=["told_apart_at"])
         return _record_of(seen, cpid, own, now)
     _keep_books(host, change.current, now, told_apart_at=now)
     return _restored(host, seen)
+
+
+def _is_late(request: AccountManagerRequest, client: HostClient, now: dt.datetime) -> bool:
+    """Whether this client said so much or more before another id came in its place (accounting rules, rule 1).
+
+    A repeated request would else show two clients where the id of a single one has changed.
+    """
+    said = client.books["client_now"]
+    last_at = HostLedger.objects.get(host=client.host_id).last_at
+    if said is None or request.client_now is None or last_at is None:
+        return False
+    return request.client_now <= said and abs(now - last_at) < dt.timedelta(microseconds=STALE_WITHIN_US)
 
 
 def _count_once(host: Host, books: dict[str, Any]) -> None:
@@ -192,9 +224,10 @@ def split(owner_id: int, host_id: int, cpid: str, now: dt.datetime) -> bool:
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
         lock_ledgers(owner_id, host_id)
-        clients = HostClient.objects.filter(host_id=host_id, host__owner_id=owner_id, cpid=cpid, told_apart_at=None)
-        clients = clients.exclude(cpid=F("host__host_cpid"))
-        return clients.update(told_apart_at=now) == 1
+        host = Host.objects.filter(pk=host_id, owner=owner_id).first()
+        if host is None or cpid in keys_of_present(host, HostProject.objects.filter(host=host)):
+            return False
+        return HostClient.objects.filter(host=host, cpid=cpid, told_apart_at=None).update(told_apart_at=now) == 1
 
 
 def _record_of(client: HostClient, cpid: str, own: Host | None, now: dt.datetime) -> Recognised:

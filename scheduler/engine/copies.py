@@ -3,18 +3,30 @@
 A client counts each request that it sends, also those that fail (rpc_seqno), and begins with 0 when it gets a new
 number. So of one client the numbers rise. Of two they overlap: sooner or later one of them sends a number that is
 lower than the last, or the same. A crash may take a single client back by a request: then it has the same cross-project
-id (CPID), and the jobs that it had before that request. Its next numbers rise again, while two clients that are in step
-soon send the same number a second time.
+id (CPID), and the jobs that it had before that request. Its next numbers rise again. A client may crash once more soon,
+while two clients that are in step send the same number again and again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 MAX_CPIDS: Final = 3
 _NEAR: Final = 2
 """A client in step repeats a number, and then one of the next so many."""
+_MAX_CRASHES: Final = 2
+"""A single client may lose its state so often in so short a time."""
+
+
+class Repeats(NamedTuple):
+    """The ``seqno`` that last came twice, soon after the one before; ``times``: how many of them with other jobs."""
+
+    seqno: int | None = None
+    times: int = 0
+
+
+NO_REPEATS: Final = Repeats()
 
 
 def seen(cpids: Sequence[str], cpid: str) -> list[str]:
@@ -24,10 +36,17 @@ def seen(cpids: Sequence[str], cpid: str) -> list[str]:
     return [*cpids, cpid][-MAX_CPIDS:]
 
 
-def repeated(seqno: int, known_seqno: int, repeated_seqno: int | None, *, knows_other_jobs: bool) -> int | None:
-    """The new ``repeated_seqno``: the number that last came twice, the second time with other jobs."""
-    is_near = repeated_seqno is not None and 0 <= seqno - repeated_seqno <= _NEAR
-    return seqno if seqno == known_seqno and (knows_other_jobs or is_near) else repeated_seqno
+def repeated(seqno: int, known_seqno: int, repeats: Repeats, *, knows_other_jobs: bool) -> Repeats:
+    """``repeats`` after a request with this number."""
+    if seqno != known_seqno or seqno == repeats.seqno:
+        return repeats
+    if _is_near(seqno, repeats):
+        return Repeats(seqno, repeats.times + knows_other_jobs)
+    return Repeats(seqno, 1) if knows_other_jobs else repeats
+
+
+def _is_near(seqno: int, repeats: Repeats) -> bool:
+    return repeats.seqno is not None and 0 < seqno - repeats.seqno <= _NEAR
 
 
 def is_copy(
@@ -35,14 +54,14 @@ def is_copy(
     cpid: str,
     known_seqno: int,
     cpids: Sequence[str],
-    repeated_seqno: int | None = None,
+    repeats: Repeats = NO_REPEATS,
     *,
     knows_other_jobs: bool,
 ) -> bool:
     """Whether a request with this number and CPID comes from another client than the computer's.
 
     ``known_seqno`` and ``cpids``: of the requests before. ``knows_other_jobs``: its jobs cannot be those of the client
-    that sent the last one. ``repeated_seqno``: see `repeated`.
+    that sent the last one.
 
     A change of machine or network changes a client's CPID once. If the first CPID comes back, there are two clients.
     The one that came first stays, and the other is a copy when it comes again.
@@ -56,5 +75,4 @@ def is_copy(
     if seqno < known_seqno:
         return True
     has_other_cpid = bool(cpid and cpids and cpids[-1] != cpid)
-    is_second_time = repeated_seqno is not None and 0 < seqno - repeated_seqno <= _NEAR
-    return has_other_cpid or (knows_other_jobs and is_second_time)
+    return has_other_cpid or (knows_other_jobs and _is_near(seqno, repeats) and repeats.times >= _MAX_CRASHES)

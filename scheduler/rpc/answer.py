@@ -136,10 +136,10 @@ def _answer(
     _add_records(work, changes, records.ids, judged, began)
     reasons_given = yield from _reasons(request, key_step, work, queries, waiting)
     named_until = reports.named_until(account, host, request, now)
-    repeated = reports.repeated_seqno(account, host, request)
+    repeats = reports.repeats(account, host, request)
     is_looked_for = request.asks_for_jobs and not dispatch.asks_too_soon(request, account, now)
     asked_at = now.timestamp() if is_looked_for else host.work_asked_at
-    host_record.fill_host_record(request, host, named_until, repeated, asked_at, reasons_given, changes)
+    host_record.fill_host_record(request, host, named_until, repeats, asked_at, reasons_given, changes)
     changes.record |= store.jobs_of_day_columns(account.jobs_of_day)
     ready = taken.keep({each.job.id for each in work.selection.sent})
     written = yield from store.write(host, account.user_id, changes, ready, now, is_locked=is_locked)

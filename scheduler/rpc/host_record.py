@@ -21,7 +21,7 @@ def fill_host_record(
     request: SchedulerRequest,
     host: KnownHost,
     named_jobs_until: float,
-    repeated_seqno: int | None,
+    repeats: copies.Repeats,
     work_asked_at: float,
     reasons_given: list[str],
     changes: Changes,
@@ -39,11 +39,14 @@ def fill_host_record(
     changes.is_first = host.rpc_seqno is None
     # A client begins to count anew when it gets a number, and may then make a new CPID.
     is_new_number = host.id != request.hostid
+    if is_new_number:
+        repeats = copies.NO_REPEATS
     changes.record = {
         "rpc_seqno": 0 if is_new_number else request.rpc_seqno,
         "cpids": [] if is_new_number else copies.seen(host.cpids, request.host.host_cpid),
         "named_jobs_until": _moment(0.0 if is_new_number else named_jobs_until),
-        "repeated_seqno": None if is_new_number else repeated_seqno,
+        "repeated_seqno": repeats.seqno,
+        "repeated_times": repeats.times,
         "work_asked_at": _moment(work_asked_at),
         "on_frac": on,
         "active_frac": active,

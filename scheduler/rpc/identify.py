@@ -88,7 +88,7 @@ def _is_copy(request: SchedulerRequest, account: store.Account, host: store.Know
         request.host.host_cpid,
         host.rpc_seqno,
         host.cpids,
-        host.repeated_seqno,
+        host.repeats,
         knows_other_jobs=reports.knows_other_jobs(account, host, request),
     )
 

@@ -195,12 +195,12 @@ def knows_other_jobs(account: Account, host: KnownHost, request: SchedulerReques
     )
 
 
-def repeated_seqno(account: Account, host: KnownHost, request: SchedulerRequest) -> int | None:
-    """The new `KnownHost.repeated_seqno`."""
+def repeats(account: Account, host: KnownHost, request: SchedulerRequest) -> copies.Repeats:
+    """The new `KnownHost.repeats`."""
     if request.rpc_seqno != host.rpc_seqno:
-        return host.repeated_seqno
+        return host.repeats
     others = knows_other_jobs(account, host, request)
-    return copies.repeated(request.rpc_seqno, host.rpc_seqno, host.repeated_seqno, knows_other_jobs=others)
+    return copies.repeated(request.rpc_seqno, host.rpc_seqno, host.repeats, knows_other_jobs=others)
 
 
 def named_until(account: Account, host: KnownHost, request: SchedulerRequest, now: dt.datetime) -> float:

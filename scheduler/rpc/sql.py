@@ -57,7 +57,7 @@ SELECT u.id, u.name, u.email, u.cross_project_id, date_part('epoch', u.created_a
        ({_RECORDS} FROM credit_hostappversion v WHERE v.host_id = h.id),
        p.mod_time, CASE WHEN p.mod_time > q.preferences_at THEN p.text END, s.jobs_day, s.jobs_of_day::text,
        array_to_json(s.cpids)::text, date_part('epoch', s.named_jobs_until), s.repeated_seqno,
-       date_part('epoch', s.work_asked_at),
+       s.repeated_times, date_part('epoch', s.work_asked_at),
        h.xmin::text, q.n
   FROM jsonb_to_recordset(%(askers)s::jsonb) AS q(n integer, {{asker}}, host_id bigint, names text[], reported text[],
        preferences_at float8)
@@ -241,6 +241,7 @@ _RECORD: Final = {
     "cpids": "text[]",
     "named_jobs_until": "timestamptz",
     "repeated_seqno": "bigint",
+    "repeated_times": "smallint",
     "work_asked_at": "timestamptz",
     "last_rpc_at": "timestamptz",
     "on_frac": "float8",

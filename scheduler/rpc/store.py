@@ -19,6 +19,7 @@ import orjson
 from credit.engine.averages import Average, AverageWithVariance
 from credit.engine.facts import HostVersionFacts
 from portal.clients.wants import Query, Row, Step, Steps, fetch
+from scheduler.engine.copies import Repeats
 from scheduler.engine.facts import Choice, Job, JobDetails, RecordKey, Records
 from scheduler.rpc import sql as rpc_sql
 
@@ -36,7 +37,7 @@ class Credit:
 class KnownHost:
     """The computer's record; ``rpc_seqno`` None: it never asked the scheduler. ``version``: of its row.
 
-    ``cpids``, ``named_jobs_until``, ``repeated_seqno`` and ``work_asked_at`` are those of
+    ``cpids``, ``named_jobs_until``, ``repeats`` and ``work_asked_at`` are those of
     `scheduler.models.HostRecord`; 0.0: not known.
     """
 
@@ -49,7 +50,7 @@ class KnownHost:
     version: str
     cpids: list[str]
     named_jobs_until: float
-    repeated_seqno: int | None
+    repeats: Repeats
     work_asked_at: float
 
 
@@ -175,6 +176,7 @@ class ReadRow(NamedTuple):
     cpids: str | None
     named_jobs_until: float | None
     repeated_seqno: int | None
+    repeated_times: int | None
     work_asked_at: float | None
     host_version: str | None
     number: int
@@ -192,7 +194,7 @@ class ReadRow(NamedTuple):
             self.host_version or "",
             orjson.loads(self.cpids or "[]"),
             self.named_jobs_until or 0.0,
-            self.repeated_seqno,
+            Repeats(self.repeated_seqno, self.repeated_times or 0),
             self.work_asked_at or 0.0,
         )
 

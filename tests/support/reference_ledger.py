@@ -135,6 +135,8 @@ class ReferenceHost:
         for project, row in self.rows.items():
             if project not in first_of_each:
                 row.listed = False
+                if not same:
+                    row.R = row.W = row.B = None
             elif first_of_each[project][2] is None or row.R is not None or not same:
                 # Else the first totals were no numbers, and the project is as if it had not been listed.
                 row.listed = True
@@ -180,23 +182,25 @@ class ReferenceHost:
         same: bool,
     ) -> Amounts:
         """Rules 3 and 4: what was done since the base, or since the last totals."""
-        if row.R is None or not row.listed or not same:
-            row.W = row.B = None
-            listed_before_without_totals = row.listed and row.R is None
-            if not same or listed_before_without_totals or row.handed is None:
-                if any(totals.values()):
-                    self.notes.append(("baseline", project, None, totals["cpu_ec"] + totals["gpu_ec"]))
-                return nothing()
-            if honours and all(totals[kind] >= row.handed[kind] for kind in KINDS):
-                return {kind: totals[kind] - row.handed[kind] for kind in KINDS}
-            return dict(totals)
-        if any(totals[kind] < row.R[kind] for kind in KINDS):
+        before = row.R
+        if before is None or not row.listed or not same:
+            base = self._base(project, row, totals, honours, same)
+            if before is None or not same:
+                row.W = row.B = None
+                return {kind: totals[kind] - base[kind] for kind in KINDS}
+            marks = row.W or before
+            row.W = {kind: max(marks[kind], before[kind]) for kind in KINDS}
+            row.B = dict(base)
+            if all(base[kind] >= row.W[kind] for kind in KINDS):
+                row.W = row.B = None
+            before = base
+        elif any(totals[kind] < before[kind] for kind in KINDS):
             self.notes.append(("reset", project, None, 0))
-            before = row.W or row.R
-            row.W = {kind: max(before[kind], row.R[kind]) for kind in KINDS}
+            marks = row.W or before
+            row.W = {kind: max(marks[kind], before[kind]) for kind in KINDS}
             row.B = dict(totals)
             return nothing()
-        delta = {kind: totals[kind] - row.R[kind] for kind in KINDS}
+        delta = {kind: totals[kind] - before[kind] for kind in KINDS}
         if row.W is not None and row.B is not None:
             time = seconds + 2 * MINUTE
             rate = speeds.per_second
@@ -206,7 +210,7 @@ class ReferenceHost:
                 or delta["gpu_time"] > rate["gpu_time"] * time * MICRO
                 or jobs > rate["jobs"] * time
             )
-            if is_too_much or self._is_leap(row.B, row.R, totals, row.W):
+            if is_too_much or self._is_leap(row.B, before, totals, row.W):
                 self.notes.append(("returned", project, None, 0))
                 # Of what is new, only the part above both marks
                 delta = {kind: min(delta[kind], max(0, totals[kind] - row.W[kind])) for kind in KINDS}
@@ -214,6 +218,17 @@ class ReferenceHost:
             if all(totals[kind] >= row.W[kind] for kind in KINDS):
                 row.W = row.B = None
         return delta
+
+    def _base(self, project: int, row: Row, totals: Amounts, honours: bool, same: bool) -> Amounts:
+        """Rule 3: the totals from which a new attachment counts."""
+        listed_before_without_totals = row.listed and row.R is None
+        if not same or listed_before_without_totals or row.handed is None:
+            if any(totals.values()):
+                self.notes.append(("baseline", project, None, totals["cpu_ec"] + totals["gpu_ec"]))
+            return dict(totals)
+        if honours and all(totals[kind] >= row.handed[kind] for kind in KINDS):
+            return row.handed
+        return nothing()
 
     @staticmethod
     def _is_leap(start: Amounts, before: Amounts, now: Amounts, end: Amounts) -> bool:

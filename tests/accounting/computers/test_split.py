@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounting.computers.attention import Concern, read_attention
 from accounting.models import HostClient, Project
+from accounting.rpc.apart import split
 from portal.models import Host, User
 from tests.support.am_rpc import attach, copy_of, host_of, hours_pass, post, sync
 from tests.support.page_reader import Page
@@ -28,12 +29,62 @@ def test_the_owner_splits_a_wrong_join_on_the_page(client: Client, alice: User, 
     assert "Split it off" in Page(client.get(f"/computers/{record.pk}/").content.decode()).words
     answer = client.post(f"/computers/{record.pk}/split/", {"cpid": one.cpid}, follow=True)
     words = Page(answer.content.decode()).words
-    assert "has a page of its own from its next report on" in words and "It gets a page when it reports again" in words
+    assert "gets a page of its own at its next report" in words
+    assert "It gets a page of its own when it reports again" in words
     sync(one)
     assert host_of(one) != record == host_of(other)
     assert f'href="/computers/{host_of(one).pk}/"' in client.get(f"/computers/{record.pk}/").content.decode()
     refused = client.post(f"/computers/{record.pk}/split/", {"cpid": one.cpid}, follow=True)
     assert "Nothing was changed" in Page(refused.content.decode()).words
+
+
+def test_a_computer_with_the_same_id_is_shown_by_its_number_at_a_project(
+    client: Client, alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = attach(alice, "node")
+    hours_pass(one, 1)
+    sync(one)
+    one.projects[alpha.master_url].hostid = 12
+    hours_pass(one, 1)
+    sync(one)
+    record = host_of(one)
+    client.force_login(alice)
+    page = client.get(f"/computers/{record.pk}/").content.decode()
+    # The present one is not offered, only the one before.
+    assert f"Computer 1 at {alpha.name}" in Page(page).words
+    assert page.count("Split it off") == 1
+    (other,) = HostClient.objects.all()
+    client.post(f"/computers/{record.pk}/split/", {"cpid": other.cpid})
+    page = client.get(f"/computers/{record.pk}/").content.decode()
+    assert "This computer was two computers that reported as one." in Page(page).words
+    one.projects[alpha.master_url].hostid = 1
+    hours_pass(one, 1)
+    sync(one)
+    assert host_of(one) != record
+
+
+def test_a_strange_id_of_a_client_does_the_page_no_harm(client: Client, alice: User, projects: list[Project]) -> None:
+    one = attach(alice, "node", cpid="a 1 b 99999999999999999999")
+    one.cpid = "f" * 32
+    sync(one)
+    client.force_login(alice)
+    page = client.get(f"/computers/{host_of(one).pk}/")
+    assert "Cross-project id a 1 b" in Page(page.content.decode()).words
+
+
+def test_the_present_client_is_not_split_off_from_itself(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    one = attach(alice, "node")
+    hours_pass(one, 1)
+    sync(one)
+    for number in (12, 1):
+        one.projects[alpha.master_url].hostid = number
+        hours_pass(one, 1)
+        sync(one)
+    present = HostClient.objects.get(told_apart_at=None)
+    assert present.cpid.endswith(" 1")
+    assert not split(alice.pk, present.host_id, present.cpid, timezone.now())
 
 
 def test_nobody_splits_somebody_elses_computer(client: Client, alice: User, bob: User, projects: list[Project]) -> None:

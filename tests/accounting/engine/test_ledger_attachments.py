@@ -53,14 +53,21 @@ NOW = totals(cpu_secs=2_500, done=6)
             ProjectState(1, BEFORE, credited=BEFORE, handed=BEFORE),
             True,
             False,
+            totals(cpu_secs=1_500, done=2),
+            id="handed back to a client that starts from zero, and more than was known",
+        ),
+        pytest.param(
+            ProjectState(1, totals(cpu_secs=9_000, done=99), handed=BEFORE),
+            True,
+            False,
             NOW,
-            id="handed back to a client that starts from zero",
+            id="handed back to a client that starts from zero, and less than half of what was known",
         ),
         pytest.param(
             ProjectState(1, BEFORE, handed=totals(cpu_secs=1_000, done=7)),
             True,
             True,
-            NOW,
+            totals(cpu_secs=1_500, done=2),
             id="one amount below what was handed back",
         ),
         pytest.param(ProjectState(1, BEFORE), True, True, NO_WORK, id="back by hand after an absence"),
@@ -81,7 +88,7 @@ def test_a_new_attachment_counts_from_what_the_client_had_before_we_could_know(
     after = books.row(1)
     before = row.credited if row is not None else NO_WORK
     assert tuple(c - b for c, b in zip(after.credited, before, strict=True)) == delta
-    assert (after.reported, after.high, after.handed, after.listed) == (NOW, None, None, True)
+    assert (after.reported, after.handed, after.listed) == (NOW, None, True)
 
 
 def test_a_baseline_is_noted_with_its_credit_unless_it_is_nothing() -> None:
@@ -92,14 +99,16 @@ def test_a_baseline_is_noted_with_its_credit_unless_it_is_nothing() -> None:
     assert settlement.flags == {1: DayFlag.BASELINE}
 
 
-def test_a_new_attachment_forgets_the_mark_of_an_old_reset() -> None:
+def test_a_new_attachment_of_the_same_client_keeps_the_mark_of_an_old_reset() -> None:
     books = books_after_ten_hours()
     books.rpc(11 * HOUR, {1: totals()})
     assert books.row(1).high == totals(cpu_secs=36_000)
     books.rpc(12 * HOUR)
     assert not books.row(1).listed
     books.rpc(13 * HOUR, {1: totals(cpu_secs=60)})
-    assert books.row(1).high is None
+    assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=36_000), totals(cpu_secs=60))
+    books.rpc(14 * HOUR, {1: totals(cpu_secs=50)}, same=False)
+    assert (books.row(1).high, books.row(1).restart) == (None, None)
 
 
 def test_an_offer_hands_out_what_was_credited_until_it_is_built_upon() -> None:
@@ -128,6 +137,18 @@ def test_a_project_of_another_client_without_totals_starts_anew_and_keeps_its_cr
     assert books.row(1) == ProjectState(1, credited=totals(cpu_secs=36_000), listed=True)
     books.rpc(12 * HOUR, {1: totals(cpu_secs=90_000)})
     assert books.credited == totals(cpu_secs=36_000)
+
+
+def test_another_client_without_a_project_is_not_held_to_the_totals_of_the_first() -> None:
+    books = books_after_ten_hours()
+    books.rpc(20 * HOUR, same=False, offers=[1])
+    assert books.row(1) == ProjectState(
+        1, credited=totals(cpu_secs=36_000), handed=totals(cpu_secs=36_000), listed=False
+    )
+    # It starts from zero, and never had 36,000 s: nothing can come back.
+    books.rpc(31 * HOUR, {1: totals(cpu_secs=39_600)})
+    assert books.credited == totals(cpu_secs=75_600)
+    assert books.notes == []
 
 
 def test_a_project_that_is_not_listed_keeps_its_totals() -> None:

@@ -18,6 +18,7 @@ from tests.support.am_machines import ONE, OTHER, THIRD, Machine, clone_of, jobs
 from tests.support.am_rpc import (
     HOUR,
     START,
+    answer,
     call,
     credited,
     hours_credited,
@@ -30,6 +31,8 @@ def test_two_clients_with_one_name_and_different_ids_are_two_computers(alice: Us
     pair = [machine(alice, ONE), machine(alice, OTHER)]
     for each in pair:
         each.report(START)
+    # Not by its name, as the first one has just reported.
+    assert pair[0].host != pair[1].host
     # 20 jobs and 21 jobs, by turns, of which 14 were credited to the one record that they had
     for hour in range(1, 21):
         for number, each in enumerate(pair):
@@ -88,6 +91,52 @@ def test_a_single_client_whose_id_changes_back_and_forth_keeps_its_record(alice:
         one.report(START + hour * HOUR, cpid=OTHER if hour % 2 else ONE)
     assert Host.objects.count() == 1
     assert hours_credited(one.computer, alpha) == 16
+
+
+@pytest.mark.parametrize("has_new_cpid", [True, False])
+def test_a_late_duplicate_from_before_a_change_of_id_splits_nobody(
+    has_new_cpid: bool, alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 2, 2)
+    early = one.computer.request((START + HOUR).timestamp())
+    one.report(START + HOUR)
+    if not has_new_cpid:
+        one.computer.projects[alpha.master_url].hostid = 2
+    one.did(alpha, 1, 1)
+    one.report(START + HOUR * 1.5, cpid=OTHER if has_new_cpid else ONE)
+    # It comes through a slow proxy a second time, and is answered.
+    before = one.host
+    assert answer(early, START + HOUR * 1.75).error[0] == 0
+    assert one.host == before
+    for hour in (2, 3):
+        one.did(alpha, 1, 1)
+        one.report(START + hour * HOUR)
+    assert Host.objects.count() == 1
+    assert hours_credited(one.computer, alpha) == jobs_of(one) == 5
+    assert kinds_noted(one.computer) == []
+
+
+def test_a_number_that_comes_back_to_a_single_client_with_a_new_attachment_counts_nothing_twice(
+    alice: User, projects: list[Project]
+) -> None:
+    """It was attached under one account of the project, under another one, and under the first again."""
+    alpha = projects[0]
+    one = machine(alice, ONE, version="8.3.1")
+    one.report(START)
+    record = one.host
+    for hour, number in ((1, 1), (3, 2), (5, 1), (7, 2)):
+        # Since 8.3 it goes on from what the reply hands back.
+        one.computer.projects[alpha.master_url].hostid = number
+        one.did(alpha, 2, 2)
+        one.report(START + hour * HOUR)
+        del one.computer.projects[alpha.master_url]
+        one.report(START + (hour + 1) * HOUR)
+    assert one.host == record
+    assert hours_credited(one.computer, alpha) == jobs_of(one) == 8
+    assert Host.objects.count() == 1
 
 
 def test_a_client_that_was_taken_for_one_that_was_switched_off_is_told_apart_when_that_is_back(

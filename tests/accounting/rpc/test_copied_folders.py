@@ -226,6 +226,31 @@ def test_copies_with_one_id_count_the_higher_totals_and_are_told_apart_by_the_ne
     assert list(check.differences()) == []
 
 
+@pytest.mark.parametrize("older_hours", [None, 0.0, 1.0])
+def test_a_folder_that_comes_back_after_an_older_one_without_a_project_counts_once(
+    older_hours: float | None, alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 8, 8)
+    one.report(START + 4 * HOUR)
+    older = clone_of(one, ONE)
+    del older.computer.projects[alpha.master_url]
+    older.report(START + 5 * HOUR)
+    if older_hours is not None:
+        # It was attached to the project by the reply, and starts from zero.
+        older.did(alpha, older_hours, 1)
+        older.report(START + 6 * HOUR)
+    # The newer folder is put back. It was 16 h.
+    one.report(START + 7 * HOUR)
+    assert hours_credited(one.computer, alpha) == 8 + (older_hours or 0)
+    one.did(alpha, 2, 2)
+    one.report(START + 8 * HOUR)
+    assert hours_credited(one.computer, alpha) == 10 + (older_hours or 0)
+    assert list(check.differences()) == []
+
+
 # Whatever the order of the reports
 
 _volunteers = itertools.count(1)

@@ -69,7 +69,7 @@ def test_what_the_scheduler_keeps_of_a_computer_can_be_inserted_without_the_new_
         **{"duration_correction_factor": 1, "statistics": "{}", "last_messages": "[]", "jobs_of_day": "[]"},
         "hardware_digest": b"",
     }
-    insert_as_before("scheduler_hostrecord", {"cpids", "named_jobs_until", "repeated_seqno"}, values)
+    insert_as_before("scheduler_hostrecord", {"cpids", "named_jobs_until", "repeated_seqno", "repeated_times"}, values)
     assert HostRecord.objects.get().cpids == []
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.engine.copies import is_copy, repeated, seen
+from scheduler.engine.copies import NO_REPEATS, Repeats, is_copy, repeated, seen
 
 X, Y, Z = "x" * 32, "y" * 32, "z" * 32
 
@@ -81,14 +81,31 @@ def test_two_clients_with_cpids_of_their_own_are_told_apart_in_any_order(turns: 
 
 
 @pytest.mark.parametrize(("seqno", "expected"), [(5, False), (6, True), (7, True), (8, False)])
-def test_other_jobs_tell_a_copy_when_a_number_comes_twice_for_the_second_time_soon(seqno: int, expected: bool) -> None:
-    assert is_copy(seqno, X, seqno, [X], 5, knows_other_jobs=True) is expected
-    assert not is_copy(seqno, X, seqno, [X], 5, knows_other_jobs=False)
+def test_other_jobs_tell_a_copy_when_a_number_comes_twice_for_the_third_time_soon(seqno: int, expected: bool) -> None:
+    assert is_copy(seqno, X, seqno, [X], Repeats(5, 2), knows_other_jobs=True) is expected
+    assert not is_copy(seqno, X, seqno, [X], Repeats(5, 2), knows_other_jobs=False)
+    assert not is_copy(seqno, X, seqno, [X], Repeats(5, 1), knows_other_jobs=True)
 
 
 def test_a_number_is_noted_that_comes_twice_with_other_jobs_or_soon_after_such_a_one() -> None:
-    assert repeated(5, 5, None, knows_other_jobs=True) == 5
-    assert repeated(5, 5, None, knows_other_jobs=False) is None
-    assert repeated(6, 5, None, knows_other_jobs=True) is None
-    assert repeated(7, 7, 5, knows_other_jobs=False) == 7
-    assert repeated(8, 8, 5, knows_other_jobs=False) == 5
+    assert repeated(5, 5, NO_REPEATS, knows_other_jobs=True) == (5, 1)
+    assert repeated(5, 5, NO_REPEATS, knows_other_jobs=False) == (None, 0)
+    assert repeated(6, 5, NO_REPEATS, knows_other_jobs=True) == (None, 0)
+    assert repeated(7, 7, Repeats(5, 1), knows_other_jobs=False) == (7, 1)
+    assert repeated(7, 7, Repeats(5, 1), knows_other_jobs=True) == (7, 2)
+    assert repeated(8, 8, Repeats(5, 2), knows_other_jobs=True) == (8, 1)
+    assert repeated(8, 8, Repeats(5, 1), knows_other_jobs=False) == (5, 1)
+
+
+def test_one_number_that_comes_often_is_one_crash() -> None:
+    assert repeated(5, 5, Repeats(5, 1), knows_other_jobs=True) == (5, 1)
+
+
+@given(st.sets(st.integers(1, 60)))
+def test_a_client_that_loses_its_state_twice_is_not_taken_for_two(crashes: set[int]) -> None:
+    repeats = NO_REPEATS
+    for seqno in sorted(crashes):
+        # No more than two in five requests
+        if len(crashes & set(range(seqno - 4, seqno))) < 2:
+            assert not is_copy(seqno, X, seqno, [X], repeats, knows_other_jobs=True)
+            repeats = repeated(seqno, seqno, repeats, knows_other_jobs=True)

@@ -94,9 +94,9 @@ def test_the_client_that_was_there_first_keeps_its_number(original: Computer) ->
     assert copy.hostid != number
 
 
-def test_a_copy_in_step_is_found_when_it_does_not_know_a_second_job(app: App, original: Computer) -> None:
+def test_a_copy_in_step_is_found_when_it_does_not_know_a_third_job(app: App, original: Computer) -> None:
     copy, number = copy_of(original), original.hostid
-    for minute in (4, 6):
+    for minute in (4, 6, 8):
         assert copy.hostid == number
         add_jobs(app, 1)
         original.ask(1e5, now=at(minute))
@@ -105,16 +105,16 @@ def test_a_copy_in_step_is_found_when_it_does_not_know_a_second_job(app: App, or
         copy.seqno = original.seqno - 1
         copy.ask(now=at(minute + 1))
     assert copy.hostid != number
-    original.ask(now=at(8))
-    assert (original.hostid, len(original.jobs)) == (number, 3)
+    original.ask(now=at(10))
+    assert (original.hostid, len(original.jobs)) == (number, 4)
 
 
-def test_a_copy_in_step_is_found_when_it_has_a_second_job_that_the_other_reported(app: App, original: Computer) -> None:
-    add_jobs(app, 1)
+def test_a_copy_in_step_is_found_when_it_has_a_third_job_that_the_other_reported(app: App, original: Computer) -> None:
+    add_jobs(app, 2)
     original.ask(1e5, now=at(4))
     original.ask(now=at(5))
     copy, number, jobs = copy_of(original), original.hostid, list(original.jobs)
-    for job, minute in zip(jobs, (6, 7), strict=True):
+    for job, minute in zip(jobs, (6, 7, 8), strict=True):
         assert copy.hostid == number
         original.jobs.remove(job)
         original.ask(results=result_xml(job), now=at(minute))
@@ -146,6 +146,22 @@ def test_a_client_that_lost_a_count_in_a_crash_stays_one(app: App, original: Com
     again.ask(now=at(12))
     again.ask(now=at(13))
     assert (again.hostid, Host.objects.count()) == (number, 1)
+
+
+def test_a_client_that_loses_its_state_twice_in_three_requests_stays_one(app: App, original: Computer) -> None:
+    add_jobs(app, 1)
+    original.ask(1e5, now=at(4))
+    original.ask(now=at(5))
+    number, client = original.hostid, original
+    for minute, job in enumerate(list(original.jobs), start=6):
+        lost = crashed(client)
+        client.ask(results=result_xml(job), now=at(minute))
+        # It still has the job that it has reported, and sends the same number again.
+        lost.ask(now=at(minute + 0.5))
+        client = lost
+    for minute in (8, 9, 10):
+        client.ask(now=at(minute))
+    assert (client.hostid, Host.objects.count()) == (number, 1)
 
 
 def test_a_copy_whose_reply_is_lost_gets_the_same_record_again(original: Computer) -> None:
