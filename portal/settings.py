@@ -266,6 +266,7 @@ MIDDLEWARE = [
     "portal.web.middleware.NoStoreMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.web.middleware.SecondFactorMiddleware",
+    "portal.web.middleware.PasswordChangedMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",

@@ -10,6 +10,7 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from django.core import mail
+from django.forms.forms import BaseForm
 from django.test import Client
 
 from portal.models import ApiToken, ClientKey, User
@@ -64,6 +65,49 @@ def test_a_reset_revokes_keys_tokens_and_logins(alice: User) -> None:
     assert browser.get("/account/keys/").status_code == 302
     kinds = list(alice.security_events.order_by("pk").values_list("kind", "detail"))
     assert kinds[-3:] == [("key_revoked", "all keys"), ("token_revoked", "all tokens"), ("reset", "")]
+
+
+@pytest.fixture
+def thief(alice: User, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A browser that is signed in with the old password. The owner's reset overtakes its next form, once checked."""
+    browser = sign_in(alice.email, OLD)
+    check = BaseForm.full_clean
+
+    def overtaken(form: BaseForm) -> None:
+        check(form)
+        monkeypatch.setattr(BaseForm, "full_clean", check)
+        reset_by_mail(alice.email)
+
+    monkeypatch.setattr(BaseForm, "full_clean", overtaken)
+    return browser
+
+
+@pytest.mark.parametrize(
+    ("address", "form"),
+    [
+        ("/account/tokens/", {"name": "x", "scopes": ["read:hosts"], "days": ""}),
+        ("/account/email/", {"email": STRANGER, "password": OLD, "action_add": ""}),
+        ("/account/password/change/", {"oldpassword": OLD, "password1": "the thief's", "password2": "the thief's"}),
+    ],
+)
+def test_nothing_is_given_for_a_password_that_a_reset_has_just_replaced(
+    alice: User, thief: Client, address: str, form: dict[str, str]
+) -> None:
+    assert thief.post(address, form).headers["Location"] == "/account/login/"
+    alice.refresh_from_db()
+    assert alice.check_password(NEW)
+    assert not ApiToken.objects.filter(revoked_at=None).exists()
+    assert not EmailAddress.objects.filter(email=STRANGER).exists()
+    assert thief.get("/account/keys/").status_code == 302
+
+
+def test_no_key_is_given_for_a_password_that_a_reset_has_just_replaced(alice: User) -> None:
+    sent = password_hash(OLD, alice.email)
+    checked = accounts.authenticate_client(alice.email, sent, address="203.0.113.1")
+    reset_by_mail(alice.email)
+    with pytest.raises(accounts.PasswordChanged, match="Try again in a minute"):
+        accounts.issue_client_key(checked, ClientKey.Origin.LOOKUP)
+    assert not ClientKey.objects.filter(revoked_at=None).exists()
 
 
 def test_a_mailbox_alone_does_not_switch_off_the_second_factor_of_a_confirmed_account(alice: User) -> None:
@@ -155,6 +199,7 @@ class TestAnAccountThatAStrangerOpenedUnderMyAddress:
     def test_nothing_of_the_strangers_survives_the_owners_reset(self, account: User) -> None:
         key = accounts.issue_client_key(account, ClientKey.Origin.LOOKUP)
         browser = sign_in(self.EMAIL, self.STRANGERS)
+        account.refresh_from_db()
         token = issue_token(account, name="x", scopes=["read:hosts"], lifetime=None)
         wish = {"email": STRANGER, "password": self.STRANGERS, "action_add": ""}
         browser.post("/account/email/", wish)
