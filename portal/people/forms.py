@@ -90,7 +90,8 @@ class ChangePasswordForm(SiteLabels, allauth_forms.ChangePasswordForm):
         required=False,
         initial=True,
         help_text="Whoever knew the old password could have made some. Each of your computers then has to be attached "
-        "again. Leave the tick out if nobody else knew it.",
+        "again, and a change of your e-mail address that is not confirmed yet ends. Leave the tick out if nobody else "
+        "knew it.",
     )
 
     def save(self) -> None:

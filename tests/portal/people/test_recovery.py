@@ -186,6 +186,26 @@ def test_a_change_revokes_what_gave_access_if_wanted(alice: User, revoke: str, l
     assert browser.get("/account/keys/").status_code == 200
 
 
+@pytest.mark.parametrize("by_operator", [False, True])
+def test_the_address_that_a_thief_wanted_ends_with_the_password(alice: User, operator: User, by_operator: bool) -> None:
+    thief, owner = sign_in(alice.email, OLD), sign_in(alice.email, OLD)
+    thief.post("/account/email/", {"email": STRANGER, "password": OLD, "action_add": ""})
+    confirmation = link_to(STRANGER)
+    if by_operator:
+        admin = Client()
+        admin.force_login(operator)
+        admin.post(f"/admin/portal/user/{alice.pk}/password/", {"password1": NEW, "password2": NEW})
+    else:
+        form = {"oldpassword": OLD, "password1": NEW, "password2": NEW, "revoke": "on"}
+        owner.post("/account/password/change/", form)
+    Client().post(confirmation)
+    before = alice.email
+    alice.refresh_from_db()
+    assert (alice.email, alice.next_client_password, alice.awaited_email_at) == (before, "", None)
+    assert alice.check_password(NEW)
+    accounts.authenticate_client(before, password_hash(NEW, before), address="203.0.113.1")
+
+
 class TestAnAccountThatAStrangerOpenedUnderMyAddress:
     """By a BOINC client: the address is the owner's, the password the stranger's."""
 
