@@ -44,6 +44,7 @@ KEPT: Final = dt.timedelta(days=7)
 KIND: Final = "data copy"
 """The kind of requested work."""
 PART_BYTES: Final = 1 << 20
+_UNFINISHED: Final = (DataCopy.State.WAITING, DataCopy.State.WORKING)
 _SECRET: Final = {
     "password",
     "client_password",
@@ -88,9 +89,24 @@ def ask_copy(user: User) -> tuple[DataCopy, bool]:
 
 def standing(copy: DataCopy) -> Standing | None:
     """Where a copy that is not finished stands; None if it is, or if it was given up."""
-    if copy.state not in (DataCopy.State.WAITING, DataCopy.State.WORKING):
+    if copy.state not in _UNFINISHED:
         return None
     return queue.standings(KIND, [copy.pk], timezone.now()).get(copy.pk)
+
+
+def read_copy(user: User) -> tuple[DataCopy | None, Standing | None]:
+    """The user's copy and, while it is not finished, where it stands. One that was given up is shown as failed."""
+    copy = DataCopy.objects.filter(user=user).first()
+    if copy is None:
+        return None, None
+    found = standing(copy)
+    if found is not None or copy.state not in _UNFINISHED:
+        return copy, found
+    # It may have been finished between the two statements.
+    copy.refresh_from_db(fields=["state", "percent", "size_bytes", "finished_at"])
+    if copy.state in _UNFINISHED:
+        copy.state = DataCopy.State.FAILED
+    return copy, None
 
 
 def make_copy(copy_id: int) -> None:
