@@ -176,12 +176,13 @@ def issue_client_key(
 ) -> str:
     """A fresh client key in clear, valid at once; only its hash is kept. ``source``: where it is sent to.
 
-    ``user``: as when the password was checked. Raises PasswordChanged. Beyond LIVE_KEYS_PER_HOST and LIVE_KEYS_PER_USER keys are revoked: never
+    ``user``: as when the password was checked. Beyond LIVE_KEYS_PER_HOST and LIVE_KEYS_PER_USER keys are revoked: never
     used ones first, then those that were used least recently; the oldest first. Locks the user's row, then the keys.
+    Raises PasswordChanged.
     """
     key = credentials.new_client_key()
     with transaction.atomic():
-        lock_unchanged(user)
+        lock_unchanged(user, "client_password")
         issued = ClientKey.objects.create(
             user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS]
         )
@@ -193,13 +194,14 @@ def issue_client_key(
     return key
 
 
-def lock_unchanged(user: User) -> None:
+def lock_unchanged(user: User, field: str = "password") -> None:
     """Lock the user's row; PasswordChanged if its password is another one than ``user`` has.
 
-    So nobody who knew the old password is given anything that works just after a reset has ended it all.
+    So nobody who knew the old password is given anything that works just after a reset has ended it all. ``field``:
+    what the password was compared with, "client_password" for BOINC clients.
     """
-    rows = User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("password", "client_password")
-    if rows.first() != (user.password, user.client_password):
+    rows = User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list(field, flat=True)
+    if rows.first() != getattr(user, field):
         raise PasswordChanged
 
 
