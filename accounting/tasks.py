@@ -31,15 +31,17 @@ def roll_up() -> None:
 
 @shared_task
 def erase() -> None:
-    """Once a day: accounts whose grace period is over, old copies, and old notes of which clients reported as what.
-
-    What is left of the copies and waits is queued, if it is not.
-    """
+    """Once a day: accounts whose grace period is over, old copies, and old notes of which clients reported as what."""
     now = timezone.now()
     erasure.erase_due(now)
     copies.remove_old_copies(now)
-    copies.ask_missing()
     apart.forget_old(now)
+
+
+@shared_task
+def look_after_copies() -> None:
+    """Copies of data that were given up, and those that are not in the queue."""
+    copies.look_after(timezone.now())
 
 
 @shared_task

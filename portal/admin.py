@@ -10,19 +10,23 @@ from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from portal.models import ApiToken, ClientKey, Host, User
+from portal.models import ApiToken, ClientKey, Host, RequestedWork, User
 from portal.people.accounts import revoke_client_key
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
 from portal.people.security_events import Kind, Source, record
+from portal.people.staff import allow_rights
+from portal.requested_work import overview, queue
 
 # Two-factor login counts here too. The admin has no login page of its own; it uses the site's.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -89,18 +93,30 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     change_password_form = NewPasswordForm
     ordering = ("email",)
     list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
-    list_filter = ("is_staff", "is_superuser", "is_active")
+    list_filter = ("is_staff", "is_superuser", "is_active", ("rights_held_at", admin.EmptyFieldListFilter))
     search_fields = ("email", "name")
-    readonly_fields = ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")
+    readonly_fields = ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at", "rights_held_at")
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("email", "password", "name")}),
         (None, {"fields": ("is_active",)}),
         ("Limits", {"fields": ("new_hosts_per_day",)}),
-        ("Rights", {"fields": RIGHTS}),
+        ("Rights", {"fields": (*RIGHTS, "rights_held_at")}),
         ("Dates", {"fields": ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "usable_password", "password1", "password2")}),)
+
+    actions = ("allow_rights",)
+
+    @admin.action(description="Allow rights that are held: it was they who reset the password", permissions=["allow"])
+    def allow_rights(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        held = list(queryset.exclude(rights_held_at=None))
+        for user in held:
+            allow_rights(user, BY_OPERATOR)
+        self.message_user(request, f"Operators who have their rights again: {len(held)}.")
+
+    def has_allow_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         """Only superusers change rights: otherwise whoever may change people could make themselves one."""
@@ -198,6 +214,62 @@ class ApiTokenAdmin(ReadOnlyAdmin):
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("portal.change_apitoken")
+
+
+class StateFilter(admin.SimpleListFilter):
+    """By the state of a piece of requested work."""
+
+    title = parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(state, state.capitalize()) for state in overview.STATES]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[RequestedWork]) -> QuerySet[RequestedWork]:
+        rows = overview.STATES.get(self.value() or "")
+        return queryset if rows is None else queryset.filter(rows)
+
+
+class PlacedChangeList(ChangeList):
+    """Knows the places of the rows that it shows; one statement for each kind of work on the page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        now = timezone.now()
+        subjects: dict[str, list[int]] = {}
+        for row in self.result_list:
+            subjects.setdefault(row.kind, []).append(row.subject)
+        found = {kind: queue.standings(kind, numbers, now) for kind, numbers in subjects.items()}
+        for row in self.result_list:
+            standing = found[row.kind].get(row.subject)
+            row.place = standing.place if standing is not None and standing.place else None
+
+
+@admin.register(RequestedWork)
+class RequestedWorkAdmin(ReadOnlyAdmin):
+    """Runs of the emulator, uploads to it and copies of data: what waits, what is done, and what was given up."""
+
+    list_display = ("kind", "subject", "user", "state", "place", "asked_at", "started_at", "finished_at", "ntries")
+    list_filter = (StateFilter, "kind")
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+    ordering = ("-id",)
+    fields = ("user", "kind", "subject", "state", "asked_at", "started_at", "finished_at", "ntries")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[RequestedWork]:
+        found: QuerySet[RequestedWork] = super().get_queryset(request)
+        return found.annotate(state_name=overview.STATE)
+
+    def get_changelist(self, request: HttpRequest, **more: Any) -> type[ChangeList]:
+        return PlacedChangeList
+
+    @admin.display(ordering="state_name")
+    def state(self, row: Any) -> str:
+        return str(row.state_name)
+
+    @admin.display(description="place in the queue")
+    def place(self, row: Any) -> int | None:
+        place: int | None = row.place
+        return place
 
 
 @admin.register(Authenticator)

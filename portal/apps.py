@@ -13,5 +13,7 @@ class PortalConfig(AppConfig):
         from portal import celery
         from portal.ops import checks, metrics
         from portal.people import login_events
+        from portal.requested_work.overview import RequestedWorkMetrics
 
-        del celery, checks, login_events, metrics
+        del celery, checks, login_events
+        metrics.app_collectors.append(RequestedWorkMetrics())

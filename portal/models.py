@@ -62,6 +62,8 @@ class User(AbstractBaseUser, PermissionsMixin):
         help_text="How many computers this account may add within 24 hours. Empty: as many as every account.",
     )
     is_staff = models.BooleanField("operator", default=False)
+    # Set when an operator without a second factor gets a new password by mail, until somebody allows them their rights
+    rights_held_at = models.DateTimeField("rights held since", null=True, blank=True, editable=False)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -350,10 +352,17 @@ class RequestedWork(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     ntries = models.PositiveSmallIntegerField("times it was begun", default=0)
+    is_given_up = models.BooleanField("given up", default=False)
 
     class Meta:
         verbose_name_plural = "requested work"
-        constraints = [models.UniqueConstraint(fields=["kind", "subject"], name="requestedwork_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "subject"], name="requestedwork_once"),
+            models.CheckConstraint(
+                condition=models.Q(is_given_up=False) | models.Q(finished_at__isnull=False),
+                name="requestedwork_given_up_is_over",
+            ),
+        ]
         indexes = [
             models.Index(fields=["id"], condition=models.Q(finished_at=None), name="requestedwork_unfinished"),
             models.Index(fields=["finished_at"], name="requestedwork_finished"),

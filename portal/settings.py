@@ -199,6 +199,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
     "look-after-requested": {"task": "portal.tasks.look_after_requested", "schedule": 60},
+    "look-after-copies": {"task": "accounting.tasks.look_after_copies", "schedule": 120},
 }
 if "account_manager" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {

@@ -134,9 +134,16 @@ def read_parts(copy: DataCopy) -> Iterator[bytes]:
         number += 1
 
 
-def ask_missing() -> None:
-    """Queue copies that wait but are not in the queue. Safe to repeat."""
-    queue.ask_missing(KIND, DataCopy.objects.filter(state=DataCopy.State.WAITING), "user")
+def look_after(now: dt.datetime) -> None:
+    """Note which copies the queue gave up, and queue those that are not over but not in the queue. Safe to repeat.
+
+    The latter waited, or were being made, when a version of this site without the queue was stopped. A worker that is
+    killed leaves its copy in the queue, which hands it out again (`queue.look_after`).
+    """
+    unfinished = DataCopy.objects.filter(state__in=_UNFINISHED)
+    given_up = RequestedWork.objects.filter(kind=KIND, is_given_up=True).values("subject")
+    unfinished.filter(pk__in=given_up).update(state=DataCopy.State.FAILED, finished_at=now)
+    queue.ask_missing(KIND, unfinished, "user")
 
 
 def remove_old_copies(now: dt.datetime) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.db import transaction
+from django.utils import timezone
 
 from portal.models import CLIENT_PASSWORD_FIELDS, User
 from portal.people.accounts import revoke_all_client_keys
 from portal.people.api_tokens import revoke_all_tokens
 from portal.people.deletion import end_sessions
-from portal.people.security_events import Source
-from portal.people.staff import is_operator
+from portal.people.security_events import Kind, Source, record
+from portal.people.staff import is_operator, lacks_second_factor
 
 
 def revoke_access(user: User, source: Source) -> None:
@@ -34,13 +35,17 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
     have made them. ``session_key``: the session that asks, which goes on. Second factors and passkeys stay if the
     address was confirmed before, as a mailbox alone must not be enough to take such an account over. If it was not,
     nobody knows that the address's owner made them. An operator's stay in any case: `createsuperuser` makes an account
-    without a confirmed address, and a superuser can remove a lost factor. Locks the user's row, then those of keys,
-    tokens and sessions.
+    without a confirmed address, and a superuser can remove a lost factor. The rights of an operator who has none, where
+    one is demanded, are held until somebody allows them (portal/people/staff.py). Locks the user's row, then those of
+    keys, tokens and sessions.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
         locked.set_password(password)
-        locked.save(update_fields=["password", *CLIENT_PASSWORD_FIELDS])
+        if lacks_second_factor(locked):
+            locked.rights_held_at = timezone.now()
+            record(locked, Kind.RIGHTS_CHANGED, source, "held, as the password was reset without a second factor")
+        locked.save(update_fields=["password", "rights_held_at", *CLIENT_PASSWORD_FIELDS])
         verified = EmailAddress.objects.filter(user=locked, email=locked.email, verified=True)
         if not is_operator(locked) and not verified.exists():
             Authenticator.objects.filter(user=locked).delete()

@@ -1,4 +1,8 @@
-"""Operators sign in with a second factor, where the setting demands it."""
+"""Operators sign in with a second factor, where the setting demands it.
+
+So a mailbox alone must not be enough either, as long as an operator has none: whoever reads the mails could set a new
+password, and then a factor of their own. After such a reset somebody else has to allow the operator their rights.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from portal.models import User
+from portal.people.security_events import Kind, Source, record
 
 _FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
@@ -25,3 +30,15 @@ def second_factors(user: User) -> QuerySet[Authenticator]:
 def lacks_second_factor(user: User) -> bool:
     """Whether this is an operator who has to set up a second factor first. Who has one was asked for it."""
     return bool(settings.STAFF_SECOND_FACTOR) and is_operator(user) and not second_factors(user).exists()
+
+
+def are_rights_held(user: User) -> bool:
+    """Whether this operator got a new password by mail without a second factor, and nobody has allowed it since."""
+    return bool(settings.STAFF_SECOND_FACTOR) and is_operator(user) and user.rights_held_at is not None
+
+
+def allow_rights(user: User, source: Source) -> None:
+    """Somebody has made sure that it was the operator who set the new password."""
+    user.rights_held_at = None
+    user.save(update_fields=["rights_held_at"])
+    record(user, Kind.RIGHTS_CHANGED, source, "allowed after the password was reset")

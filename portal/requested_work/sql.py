@@ -35,7 +35,8 @@ WITH begun AS (
    WHERE kind = %(kind)s AND subject = ANY (%(subjects)s) AND started_at IS NOT NULL ORDER BY id FOR NO KEY UPDATE)
 UPDATE portal_requestedwork w
    SET started_at = CASE WHEN b.is_given_up THEN w.started_at END,
-       finished_at = CASE WHEN b.is_given_up THEN coalesce(w.finished_at, %(now)s) END
+       finished_at = CASE WHEN b.is_given_up THEN coalesce(w.finished_at, %(now)s) END,
+       is_given_up = b.is_given_up
   FROM begun b WHERE w.id = b.id
 RETURNING w.subject, b.is_given_up
 """
@@ -45,7 +46,8 @@ RETURNING w.subject, b.is_given_up
 STANDINGS: Final = f"""{_IN_ORDER},
 mean AS (
   SELECT kind, avg(extract(epoch FROM finished_at - started_at))::float8 AS secs
-    FROM portal_requestedwork WHERE started_at IS NOT NULL AND finished_at IS NOT NULL GROUP BY kind),
+    FROM portal_requestedwork WHERE started_at IS NOT NULL AND finished_at IS NOT NULL AND NOT is_given_up
+   GROUP BY kind),
 busy AS (
   SELECT count(*) AS n, bool_and(m.secs IS NOT NULL) AS is_known,
          sum(greatest(m.secs - extract(epoch FROM %(now)s - w.started_at)::float8, 0)) AS left_secs

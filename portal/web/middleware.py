@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import resolve
 
 from portal.clients import request_handler
@@ -21,7 +21,7 @@ from portal.models import User
 from portal.ops import metrics
 from portal.ops.logs import USER_AGENT_CHARS, log_request, loggable_path
 from portal.people.accounts import PasswordChanged
-from portal.people.staff import lacks_second_factor
+from portal.people.staff import are_rights_held, lacks_second_factor
 
 Handler = Callable[[HttpRequest], HttpResponse]
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -119,8 +119,18 @@ _WITHOUT_SECOND_FACTOR: Final = (
 )
 
 
+_WHILE_RIGHTS_ARE_HELD: Final = ("account/login/", "account/logout/", "account/password/reset/")
+_HELD: Final = (
+    "The password of this operator's account was set by mail, without a second factor. Ask another superuser to allow "
+    "you your rights (People, in the admin), or use the command manage.py allow_operator on the server."
+)
+
+
 class SecondFactorMiddleware:
-    """Leads operators without a second factor to the page where they set one up, whatever page they wanted."""
+    """Leads operators without a second factor to the page where they set one up, whatever page they wanted.
+
+    Those whose rights are held get no page at all: they could set up a factor and be taken for the operator later.
+    """
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -130,10 +140,14 @@ class SecondFactorMiddleware:
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
         match = request.resolver_match
-        if match is None or match.route.startswith(_WITHOUT_SECOND_FACTOR):
+        if match is None or match.route.startswith(_WHILE_RIGHTS_ARE_HELD):
             return None
         user = request.user
-        if not isinstance(user, User) or not lacks_second_factor(user):
+        if not isinstance(user, User):
+            return None
+        if are_rights_held(user):
+            return render(request, "403.html", {"reason": _HELD}, status=403)
+        if match.route.startswith(_WITHOUT_SECOND_FACTOR) or not lacks_second_factor(user):
             return None
         messages.warning(request, "Operators need a second factor here. Add a passkey or an authenticator app first.")
         return redirect("mfa_index")

@@ -25,7 +25,7 @@ from rest_framework.views import APIView
 from portal.models import ApiToken, User
 from portal.people import throttle
 from portal.people.api_tokens import find_valid_token
-from portal.people.staff import lacks_second_factor
+from portal.people.staff import are_rights_held, lacks_second_factor
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
@@ -43,6 +43,8 @@ class TokenAuthentication(BaseAuthentication):
         token = find_valid_token(text.strip().decode("ascii", "replace"))
         if token is None:
             raise AuthenticationFailed("This token is not valid, or not any more. Make one at /account/tokens/.")
+        if are_rights_held(token.user):
+            raise AuthenticationFailed("This operator's rights are held. Another superuser has to allow them again.")
         if lacks_second_factor(token.user):
             raise AuthenticationFailed("Operators need a second factor: set one up at /account/2fa/.")
         return token.user, token

@@ -121,7 +121,8 @@ class SchedulerRequest:
     ``work_requests``: work wanted by processor type, as the client says; ``is_new_style``: it names types at all, else
     only ``work_req_secs``. ``other_results``: names of the jobs on the computer that are not reported now; None where
     the client does not say, or names too many. ``unread_results``: names of reported ones beyond the limit; ``is_cut``:
-    there was more of the message than is read. ``refused_types``: processor types that the preferences forbid.
+    there was more of the message than is read. ``has_unread_trickles``: there were more trickle-up messages than are
+    read, which the client is to forget. ``refused_types``: processor types that the preferences forbid.
     ``available_fractions``: of the time, on_frac, active_frac and gpu_active_frac. ``preferences_raw``: of the general
     preferences that were saved at ``preferences_at`` by the account whose address has that hash; empty if too long.
     """
@@ -156,6 +157,7 @@ class SchedulerRequest:
     results: list[ReportedResult] = field(default_factory=list)
     unread_results: set[str] = field(default_factory=set)
     trickles: list[TrickleUp] = field(default_factory=list)
+    has_unread_trickles: bool = False
     client_versions: list[ClientVersion] = field(default_factory=list)
     other_results: frozenset[str] | None = None
 

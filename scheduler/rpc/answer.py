@@ -149,7 +149,10 @@ def _answer(
     reply.add_jobs(answered, work, written.sent, now)
     # One acknowledgement is for all of them, also for what was dropped: without it the client would send all again, and
     # more each time, until its requests are too long.
-    answered.acks_messages = bool(request.trickles)
+    answered.acks_messages = bool(request.trickles) or request.has_unread_trickles
+    if request.has_unread_trickles:
+        trickles.log.warning("trickles unread", host=host.id, nmessages=len(request.trickles))
+        answered.notices.append(Notice(trickles.SOME_UNREAD, is_notice=True))
     if not written.has_all_trickles:
         trickles.log.warning("trickles dropped", host=host.id, nmessages=len(request.trickles))
         answered.notices.append(Notice(trickles.SOME_DROPPED, is_notice=True))

@@ -55,6 +55,10 @@ NO_CREDIT_NOW: Final = (
 SOME_DROPPED: Final = (
     "A job sent more messages than this project takes of a job in a day. Some were dropped; the job goes on."
 )
+SOME_UNREAD: Final = (
+    "The jobs of this computer have sent more messages than this project reads at a time. The last ones were dropped; "
+    "the jobs go on."
+)
 
 
 class TrickleError(ValueError):

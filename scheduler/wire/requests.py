@@ -41,7 +41,7 @@ MAX_RESULTS: Final = 500
 """Results that are read; the client reports others again at its next request, as they are not acknowledged."""
 MAX_OTHER_RESULTS: Final = 5000
 MAX_MESSAGES: Final = 5000
-"""There is one acknowledgement for all of them, so none may be left out that a client could really have."""
+"""There is one acknowledgement for all of them, so few clients may really have more."""
 MAX_CLIENT_VERSIONS: Final = 200
 MAX_FILES: Final = 100
 MAX_GPU_TYPES: Final = 16
@@ -112,8 +112,9 @@ _STDERR_TAGS: Final = re.compile(r"</?(?:message|stderr_txt)>")
 def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     """Read a <scheduler_request>. Raises ProtocolError naming the field and the limit.
 
-    ``is_cut``: this is only the beginning of a message that was too long. It is read up to its last whole result, and
-    taken as one that reports these and wants nothing: the client reports the others once it has seen them acknowledged.
+    ``is_cut``: this is only the beginning of a message that was too long. It is read up to its last whole result or
+    trickle-up message, and taken as one that wants nothing. The client reports the other results once it has seen these
+    acknowledged. It is different with trickle-up messages, see `_weigh_messages`.
     """
     scan = TagScanner(body, LIMITS)
     if scan.next() != _ROOT:
@@ -121,6 +122,7 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
     scan.enter()
     found: dict[bytes, bytes | None] = {}
     platforms: list[str] = []
+    messages_at: int | None = None
     request = SchedulerRequest()
     while (tag := scan.next()) is not None:
         if tag in _SIMPLE:
@@ -132,7 +134,9 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
         elif tag in _SECTIONS:
             found.setdefault(tag, scan.section(tag))
         elif tag == b"msg_from_host":
-            _add_message(request, scan)
+            messages_at = scan.start if messages_at is None else messages_at
+            if not _add_message(request, scan, is_cut) and is_cut:
+                break
         elif tag == b"app_version":
             if len(request.client_versions) < MAX_CLIENT_VERSIONS:
                 request.client_versions.append(_client_version(scan.fields(tag, _END)))
@@ -146,13 +150,27 @@ def parse_request(body: bytes, *, is_cut: bool = False) -> SchedulerRequest:
             break
         elif not tag.startswith(b"/"):
             scan.skip(tag)
-    if tag != b"/scheduler_request" and not (is_cut and request.results):
+    if tag != b"/scheduler_request" and not (is_cut and (request.results or messages_at is not None)):
         raise ProtocolError("scheduler_request", "not closed: the message was cut off")
     request.alt_platforms = tuple(platforms[:MAX_PLATFORMS])
     request = _completed(request, found)
     if is_cut:
-        request.sends_no_work, request.is_cut, request.other_results, request.trickles = True, True, None, []
+        request.sends_no_work, request.is_cut, request.other_results = True, True, None
+        _weigh_messages(request, 0 if messages_at is None else len(body) - messages_at, len(body))
     return request
+
+
+def _weigh_messages(request: SchedulerRequest, nbytes: int, nbytes_read: int) -> None:
+    """Decide about the trickle-up messages of a request that was cut off, of which they fill ``nbytes``.
+
+    A client sends all of them again, in the same order, until they are acknowledged, which it can only be for all at
+    once. If the results before them fill most of what is read, they wait: the next request has more room. If not, the
+    messages beyond would never be read, and the client would send them for ever: they are dropped.
+    """
+    if not nbytes or (request.results and 2 * nbytes < nbytes_read):
+        request.trickles, request.has_unread_trickles = [], False
+    else:
+        request.has_unread_trickles = True
 
 
 def authenticator_of(head: bytes) -> str:
@@ -325,21 +343,29 @@ def _host(raw: bytes) -> HostInfo:
 
 def _pass_over(request: SchedulerRequest, scan: TagScanner, _: bool) -> bool:
     """Note only the name of a <result>, as tens of thousands may have come together; False if it is not closed."""
-    start = scan.pos
-    content, rest = scan.section(b"result"), None
-    is_whole, end = content is not None, scan.pos
-    head, opened, _stderr_and_more = (content or b"").partition(b"<stderr_out>")
-    if opened:
-        # What a program wrote may hold "</result>" too: the end comes behind it.
-        scan.pos = start + len(head) + len(opened)
-        if scan.section(b"stderr_out") is None:
-            scan.pos, is_whole = end, False
-        else:
-            rest = scan.section(b"result")
-            is_whole = rest is not None
-    named = _NAMES.search(head + (rest or b""))
+    content, is_whole = _section_around(scan, b"result", b"stderr_out")
+    named = _NAMES.search(content)
     request.unread_results.add(clip(named[1], MAX_NAME) if named else "")
     return is_whole
+
+
+def _section_around(scan: TagScanner, name: bytes, inner: bytes) -> tuple[bytes, bool]:
+    """Pass over the section just opened. What is in it but for ``inner``; whether it is closed.
+
+    What a program wrote into ``inner`` may hold the section's closing tag too: the end comes behind it.
+    """
+    start = scan.pos
+    content, rest = scan.section(name), b""
+    is_whole, end = content is not None, scan.pos
+    head, opened, _inner_and_more = (content or b"").partition(b"<%b>" % inner)
+    if opened:
+        scan.pos = start + len(head) + len(opened)
+        if scan.section(inner) is None:
+            scan.pos, is_whole = end, False
+        else:
+            found = scan.section(name)
+            rest, is_whole = found or b"", found is not None
+    return head + rest, is_whole
 
 
 def _take(request: SchedulerRequest, scan: TagScanner, is_cut: bool) -> bool:
@@ -421,22 +447,31 @@ def _stderr(raw: bytes | None) -> str:
     return text[-MAX_STDERR:]
 
 
-def _add_message(request: SchedulerRequest, scan: TagScanner) -> None:
+def _add_message(request: SchedulerRequest, scan: TagScanner, is_cut: bool) -> bool:
+    """Read a <msg_from_host>, or pass over it if there are too many; False if it is not closed."""
+    if len(request.trickles) >= MAX_MESSAGES:
+        request.has_unread_trickles = True
+        return _section_around(scan, b"msg_from_host", b"text")[1]
     values: dict[bytes, bytes] = {}
     while (tag := scan.next()) is not None and tag != b"/msg_from_host":
         if tag == b"text":
-            values.setdefault(tag, scan.section(tag) or b"")
+            text = scan.section(tag)
+            if text is None and is_cut:
+                return False
+            values.setdefault(tag, text or b"")
         elif tag[:1] != b"/":
             values.setdefault(tag, scan.element_text(tag))
-    if len(request.trickles) < MAX_MESSAGES:
-        request.trickles.append(
-            TrickleUp(
-                clip(values.get(b"result_name", b""), MAX_NAME),
-                float_or_none(values.get(b"time"), 0, 1e10) or 0.0,
-                clip(values.get(b"variety", b""), 64),
-                clip(values.get(b"text", b"")[: 4 * MAX_TRICKLE], MAX_TRICKLE),
-            )
+    if tag is None and is_cut:
+        return False
+    request.trickles.append(
+        TrickleUp(
+            clip(values.get(b"result_name", b""), MAX_NAME),
+            float_or_none(values.get(b"time"), 0, 1e10) or 0.0,
+            clip(values.get(b"variety", b""), 64),
+            clip(values.get(b"text", b"")[: 4 * MAX_TRICKLE], MAX_TRICKLE),
         )
+    )
+    return tag is not None
 
 
 _COPROC_TYPE: Final = re.compile(rb"<type>([^<]*+)<")

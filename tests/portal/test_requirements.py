@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,16 @@ def test_the_lock_has_the_chosen_versions() -> None:
     assert chosen_dev and chosen_dev.items() <= locked_dev.items(), "run make lock"
     # Tests run with what production runs with.
     assert locked.items() <= locked_dev.items()
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+def test_make_lock_writes_the_hashes_of_all_packages(name: str) -> None:
+    """What it would do; doing it needs the network."""
+    done = subprocess.run(["make", "-n", "lock"], cwd=ROOT, capture_output=True, text=True, check=True)
+    (command,) = re.findall(r"^for name in .*?^done$", done.stdout, re.M | re.S)
+    assert name in command.partition(";")[0].split()
+    assert "uv pip compile" in command and " --generate-hashes" in command
+    assert "$name.in --output-file $name.txt" in command
 
 
 def test_nothing_is_installed_without_hashes() -> None:

@@ -15,6 +15,8 @@ from tests.support.wait import wait_until
 
 PASSWORDS = {"alice@example.org": "alice's secret", "bob@example.org": "bob's secret"}
 JOB_SECS = 240
+# The site lets a computer ask again after a second.
+POKE_SECS = 1.0
 LOG_NCHARS = 6_000
 # Two seconds of a processor, at the benchmark of 1 GFLOPS that clients have before they measure.
 SHORT: dict[str, Any] = {
@@ -79,7 +81,7 @@ def ask_until(is_so: Callable[[], object], what: str, clients: Iterable[BoincCli
         return bool(is_so())
 
     try:
-        wait_until(poke, what, JOB_SECS)
+        wait_until(poke, what, JOB_SECS, POKE_SECS)
     except AssertionError as error:
         for client in clients:
             error.add_note(f"--- {client.directory.name}\n{client.log()[-LOG_NCHARS:]}")

@@ -219,18 +219,50 @@ def test_a_copy_that_is_made_twice_makes_one_file(alice: User) -> None:
     copies.make_copy(copy.pk + 1)
 
 
-def test_a_copy_that_an_older_version_queued_is_made(alice: User) -> None:
+@pytest.mark.parametrize("state", ["waiting", "working"])
+def test_a_copy_that_an_older_version_did_not_finish_is_made(alice: User, state: str) -> None:
     copy, _ = copies.ask_copy(alice)
+    DataCopy.objects.update(state=state, percent=42)
     RequestedWork.objects.all().delete()
     for _ in range(2):
-        tasks.erase()
+        tasks.look_after_copies()
     assert queue.carry_out_next() and not queue.carry_out_next()
     copy.refresh_from_db()
     assert copy.state == DataCopy.State.READY
     # What was made is not made again.
     RequestedWork.objects.all().delete()
-    tasks.erase()
+    tasks.look_after_copies()
     assert not queue.carry_out_next()
+
+
+def test_a_copy_whose_worker_was_killed_is_made_by_another(alice: User, browser: Client) -> None:
+    copy, _ = copies.ask_copy(alice)
+    # What a worker leaves that is killed at work:
+    assert queue._take(timezone.now() - queue.LOST_AFTER - dt.timedelta(seconds=1))
+    DataCopy.objects.update(state="working", percent=42)
+    assert "being made" in Page(browser.get(DATA).content.decode()).words
+    queue.look_after(timezone.now())
+    tasks.look_after_copies()
+    assert queue.carry_out_next() and not queue.carry_out_next()
+    copy.refresh_from_db()
+    assert copy.state == DataCopy.State.READY
+
+
+def test_a_copy_that_was_given_up_has_failed_for_good(alice: User, browser: Client) -> None:
+    """Also when the queue has forgotten it, a day later."""
+    copy, _ = copies.ask_copy(alice)
+    DataCopy.objects.update(state="working")
+    for _ in range(queue.MAX_TRIES):
+        RequestedWork.objects.update(started_at=timezone.now() - dt.timedelta(hours=1), ntries=F("ntries") + 1)
+        queue.look_after(timezone.now())
+    tasks.look_after_copies()
+    queue.look_after(timezone.now() + dt.timedelta(days=2))
+    assert not RequestedWork.objects.exists()
+    tasks.look_after_copies()
+    assert not queue.carry_out_next()
+    copy.refresh_from_db()
+    assert copy.state == DataCopy.State.FAILED and copy.finished_at is not None
+    assert "could not be made" in Page(browser.get(DATA).content.decode()).words
 
 
 def test_a_lost_worker_does_not_block_the_next_copy(browser: Client, alice: User) -> None:

@@ -9,9 +9,12 @@ import pytest
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from django.contrib.auth.models import Permission
 from django.core import mail
+from django.core.management import CommandError, call_command
 from django.forms.forms import BaseForm
 from django.test import Client
+from pytest_django import Settings
 
 from portal.models import ApiToken, ClientKey, User
 from portal.people import accounts
@@ -127,6 +130,81 @@ def test_a_mailbox_alone_never_switches_off_an_operators_second_factor(db: None,
     assert Authenticator.objects.filter(user=operator).count() == 2
     login = Client().post("/account/login/", {"login": operator.email, "password": NEW})
     assert login.headers["Location"] == "/account/2fa/authenticate/"
+
+
+class TestAnOperatorWithoutASecondFactor:
+    """Whoever reads the mails could set a new password and then a second factor of their own."""
+
+    @pytest.fixture(autouse=True)
+    def demanded(self, settings: Settings) -> None:
+        settings.STAFF_SECOND_FACTOR = True
+
+    @pytest.fixture
+    def another(self, db: None) -> Client:
+        """Another superuser, with a second factor, in the admin."""
+        user = User.objects.create_superuser("another@example.org", "another secret")
+        Authenticator.objects.create(user=user, type=Authenticator.Type.TOTP, data={})
+        browser = Client()
+        browser.force_login(user)
+        return browser
+
+    @pytest.mark.parametrize("is_superuser", [True, False])
+    @pytest.mark.parametrize("path", ["/admin/", "/home/", "/account/2fa/", "/account/email/", "/account/tokens/"])
+    def test_a_mailbox_alone_gives_none_of_their_rights(self, operator: User, path: str, is_superuser: bool) -> None:
+        User.objects.filter(pk=operator.pk).update(is_superuser=is_superuser)
+        reset_by_mail(operator.email)
+        answer = sign_in(operator.email, NEW).get(path)
+        assert answer.status_code == 403
+        assert "Ask another superuser" in answer.content.decode()
+
+    def test_they_set_up_no_factor_and_have_no_tokens_before_it_is_allowed(self, operator: User) -> None:
+        reset_by_mail(operator.email)
+        browser = sign_in(operator.email, NEW)
+        assert browser.post("/account/2fa/totp/activate/", {"code": "123456"}).status_code == 403
+        operator.refresh_from_db()
+        # Even if one were there:
+        Authenticator.objects.create(user=operator, type=Authenticator.Type.TOTP, data={})
+        assert browser.get("/admin/").status_code == 403
+        token = issue_token(operator, name="x", scopes=["read:hosts"], lifetime=None)
+        assert Client(headers={"Authorization": f"Bearer {token}"}).get("/api/v1/hosts/").status_code == 401
+
+    def test_another_superuser_allows_it(self, operator: User, another: Client) -> None:
+        reset_by_mail(operator.email)
+        allow = {"action": "allow_rights", "_selected_action": [str(operator.pk)]}
+        assert another.post("/admin/portal/user/", allow).status_code == 302
+        answer = sign_in(operator.email, NEW).get("/admin/", follow=True)
+        # Now as any operator who has none yet.
+        assert answer.redirect_chain == [("/account/2fa/", 302)]
+        details = operator.security_events.filter(kind="rights").order_by("pk").values_list("detail", flat=True)
+        assert [detail.split()[0] for detail in details] == ["held,", "allowed"]
+
+    def test_no_other_operator_allows_it(self, operator: User, another: Client) -> None:
+        reset_by_mail(operator.email)
+        helper = User.objects.get(email="another@example.org")
+        helper.is_superuser = False
+        helper.save()
+        helper.user_permissions.set(Permission.objects.filter(codename__in=("view_user", "change_user")))
+        another.post("/admin/portal/user/", {"action": "allow_rights", "_selected_action": [str(operator.pk)]})
+        operator.refresh_from_db()
+        assert operator.rights_held_at is not None
+
+    def test_a_command_on_the_server_allows_it(self, operator: User) -> None:
+        with pytest.raises(CommandError, match="are not held"):
+            call_command("allow_operator", operator.email)
+        reset_by_mail(operator.email)
+        call_command("allow_operator", operator.email.upper())
+        assert sign_in(operator.email, NEW).get("/account/2fa/").status_code == 200
+        with pytest.raises(CommandError, match="no account"):
+            call_command("allow_operator", "nobody@example.org")
+
+    def test_with_a_factor_or_where_none_is_demanded_or_without_rights_nothing_is_held(
+        self, operator: User, another: Client, alice: User, settings: Settings
+    ) -> None:
+        for email in ("another@example.org", alice.email):
+            reset_by_mail(email)
+        settings.STAFF_SECOND_FACTOR = False
+        reset_by_mail(operator.email)
+        assert not User.objects.exclude(rights_held_at=None).exists()
 
 
 def test_a_reset_by_who_is_signed_in_leaves_that_browser_working(alice: User) -> None:

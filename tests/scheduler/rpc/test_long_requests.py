@@ -1,4 +1,4 @@
-"""Clients with more to report than a request may hold: they are rid of it in several, and nothing is lost."""
+"""Clients with more to report than a request may hold: they are rid of it in several, and no report is lost."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from credit.models import App, Outcome, Result, ServerState
 from portal.clients.messages import refused_by_head
 from portal.models import User
 from scheduler.models import Trickle
+from scheduler.rpc import trickles
 from scheduler.wire import requests
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import ADDRESS, Computer, computer_of, messages, names, post, result_xml
@@ -85,6 +86,58 @@ def test_thousands_of_short_reports_are_taken_five_hundred_at_a_time(computer: C
     reply = post(computer.request(results=strangers, others=computer.jobs))
     assert len(names(reply, "result_ack")) == 500
     assert Result.objects.filter(server_state=ServerState.IN_PROGRESS).count() == 30
+
+
+def trickle(number: int, text: str, job: str = "r0") -> str:
+    """A message as a client writes it."""
+    said = f"<result_name>{job}</result_name>\n<time>{1_700_000_000 + number}</time>\n<variety>v</variety>"
+    return f"  <msg_from_host>\n{said}\n<text>\n{text}\n</text>\n  </msg_from_host>\n"
+
+
+def test_a_client_with_messages_alone_beyond_16_mib_is_rid_of_them_at_once(computer: Computer) -> None:
+    """It deletes them only once they are acknowledged, and until then sends the same again."""
+    messages_xml = "".join(trickle(number, "x" * 1_000_000) for number in range(20))
+    reply = post(computer.request(secs=1, extra=messages_xml))
+    assert "<message_ack/>" in reply
+    assert trickles.SOME_UNREAD in messages(reply)
+    # 64 KiB are kept of each message; of a job's in a day, 1 MiB and the message with which they reach it.
+    assert Trickle.objects.count() == 16
+    assert names(post(computer.request(secs=1)), "result") != []
+
+
+def test_one_message_that_is_longer_than_a_request_may_be_is_dropped(computer: Computer) -> None:
+    reply = post(computer.request(extra=trickle(0, "x" * LIMIT)))
+    assert ("<message_ack/>" in reply, Trickle.objects.count()) == (True, 0)
+    assert trickles.SOME_UNREAD in messages(reply)
+
+
+def test_where_reports_fill_the_request_its_messages_come_with_the_next(computer: Computer) -> None:
+    # 16 reports and 5 messages of 0.9 MB each are 18.9 MB: two messages fit.
+    many = "".join(trickle(number, "x" * 900_000) for number in range(5))
+    computer.jobs = [f"r{number}" for number in range(16)]
+    first = report(computer, 900_000, many)
+    assert ("<message_ack/>" in first, Trickle.objects.count()) == (False, 0)
+    assert len(names(first, "result_ack")) == 16
+    second = report(computer, 900_000, many)
+    assert ("<message_ack/>" in second, Trickle.objects.count()) == (True, 5)
+    assert trickles.SOME_UNREAD not in messages(second)
+
+
+def test_messages_do_not_wait_for_a_client_that_always_has_something_to_report(computer: Computer) -> None:
+    many = "".join(trickle(number, "x" * 1_000_000) for number in range(20))
+    computer.jobs = ["r0"]
+    reply = report(computer, 1000, many)
+    assert names(reply, "result_ack") == ["r0"]
+    assert ("<message_ack/>" in reply, Trickle.objects.count()) == (True, 16)
+
+
+def test_more_messages_than_are_read_are_acknowledged_in_words(computer: Computer) -> None:
+    # 40,000 messages of six elements are more elements than a request may have.
+    many = "".join(trickle(number, "</msg_from_host>") for number in range(40_000))
+    reply = post(computer.request(extra=many))
+    assert "<message_ack/>" in reply
+    assert trickles.SOME_UNREAD in messages(reply)
+    assert Trickle.objects.count() == 5000
 
 
 def test_a_long_message_without_any_result_is_refused(computer: Computer) -> None:

@@ -171,6 +171,20 @@ def test_a_cut_message_is_read_up_to_its_last_whole_result(before: int, cut: str
     assert "evil" not in request.unread_results
 
 
+SAID = "<result_name>r{0}</result_name><text>boom </msg_from_host><result><name>evil</name></result></text>"
+
+
+@pytest.mark.parametrize("before", [1, 5001])
+@pytest.mark.parametrize("cut", ["", "<result_name>c</result_name><text>a <result><name>evil</name></result>"])
+def test_a_message_cut_in_its_trickles_is_read_up_to_the_last_whole_one(before: int, cut: str) -> None:
+    whole = "".join(f"<msg_from_host>{SAID.format(n)}</msg_from_host>" for n in range(before))
+    body = f"<scheduler_request><hostid>7</hostid>{whole}<msg_from_host>{cut}".encode()
+    request = parse_request(body, is_cut=True)
+    assert [message.result_name for message in request.trickles] == [f"r{n}" for n in range(min(before, 5000))]
+    assert (request.results, request.unread_results, request.other_results) == ([], set(), None)
+    assert (request.has_unread_trickles, request.sends_no_work) == (True, True)
+
+
 def test_a_client_with_too_many_jobs_has_none_taken_for_lost() -> None:
     other = "".join(f"<other_result><name>r{n}</name></other_result>" for n in range(requests.MAX_OTHER_RESULTS + 1))
     assert parse_request(wrapped(f"<other_results>{other}</other_results>")).other_results is None
