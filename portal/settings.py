@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from django.templatetags.static import static
 
 from portal import environment as env
 from portal.clients.paths import ClientPath, by_path
+from portal.wire.key_files import make_file
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -122,13 +122,12 @@ def _kept_secret(name: str) -> str:
     if given := env.secret(name):
         return given
     path = VAR_DIR / "keys" / name.lower()
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(48))
-    except FileExistsError:
-        pass
-    return path.read_text().strip()
+    if not path.exists():
+        make_file(path, secrets.token_urlsafe(48))
+    if not (found := path.read_text().strip()):
+        # A power cut could leave such a file when older versions had just made it. Nothing is kept secret by it.
+        raise env.SettingError(f"{path} is empty. Put it back from a backup or, if the site was never used, remove it.")
+    return found
 
 
 SECRET_KEY = _kept_secret("SECRET_KEY")
@@ -267,6 +266,7 @@ MIDDLEWARE = [
     "portal.web.middleware.NoStoreMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.web.middleware.SecondFactorMiddleware",
+    "portal.web.middleware.PasswordChangedMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",

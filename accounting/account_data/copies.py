@@ -94,6 +94,21 @@ def standing(copy: DataCopy) -> Standing | None:
     return queue.standings(KIND, [copy.pk], timezone.now()).get(copy.pk)
 
 
+def read_copy(user: User) -> tuple[DataCopy | None, Standing | None]:
+    """The user's copy and, while it is not finished, where it stands. One that was given up is shown as failed."""
+    copy = DataCopy.objects.filter(user=user).first()
+    if copy is None:
+        return None, None
+    found = standing(copy)
+    if found is not None or copy.state not in _UNFINISHED:
+        return copy, found
+    # It may have been finished between the two statements.
+    copy.refresh_from_db(fields=["state", "percent", "size_bytes", "finished_at"])
+    if copy.state in _UNFINISHED:
+        copy.state = DataCopy.State.FAILED
+    return copy, None
+
+
 def make_copy(copy_id: int) -> None:
     """Make a copy that was asked for; safe to run twice. One that is ready, or gone, is left alone."""
     copy = DataCopy.objects.select_related("user").filter(pk=copy_id).exclude(state=DataCopy.State.READY).first()

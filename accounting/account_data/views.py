@@ -55,11 +55,7 @@ def _confirm(request: HttpRequest, user: User, due_at: dt.datetime) -> None:
 @login_required
 def data(request: HttpRequest) -> HttpResponse:
     """The data stored about the user: request a copy, and close the account."""
-    user = signed_in(request)
-    copy = DataCopy.objects.filter(user=user).first()
-    standing = copies.standing(copy) if copy is not None else None
-    if copy is not None and copy.state in (DataCopy.State.WAITING, DataCopy.State.WORKING) and standing is None:
-        copy.state = DataCopy.State.FAILED  # it was given up
+    copy, standing = copies.read_copy(signed_in(request))
     context = {"copy": copy, "standing": standing, "grace_days": GRACE.days, "kept_days": copies.KEPT.days}
     template = "accounting/_data_copy.html" if request.headers.get("HX-Request") == "true" else "accounting/data.html"
     response = render(request, template, context)

@@ -51,11 +51,13 @@ Listed = dict[int, ReportedProject]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated client: its user, and its key; a client that came with a password has none yet."""
+    """An authenticated client: its user, and its key. A client that came with a password has none yet; ``user``: whose
+    password that was, as it was read for the check.
+    """
 
     user_id: int
-    key_id: int | None
-    by_password: bool
+    key_id: int | None = None
+    user: User | None = None
 
 
 def answer(
@@ -122,15 +124,15 @@ def _answer_unknown(
             raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "This account has just been deleted.") from None
         host = recognised.host
         key = request.authenticator
-        if caller.by_password:
-            key = issue_client_key(host.owner, ClientKey.Origin.ATTACH, host, source=Source(address))
-            transaction.on_commit(partial(tell_of_key, host.owner, address))
+        if caller.user is not None:
+            key = issue_client_key(caller.user, ClientKey.Origin.ATTACH, host, source=Source(address))
+            transaction.on_commit(partial(tell_of_key, caller.user, address))
         elif caller.key_id is not None:
             ClientKey.objects.filter(pk=caller.key_id).update(host=host, last_used_at=now)
         done = plain.run(_settle_identified(request, recognised, key, listed, projects, now))
     log.info("computer attached" if recognised.is_new else "computer recognised", host=host.pk, user=caller.user_id)
     # A new key, which the client sends with all later requests
-    done.authenticator = key if caller.by_password else ""
+    done.authenticator = key if caller.user is not None else ""
     return render_reply(done)
 
 
@@ -174,11 +176,11 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
                 f"This computer's key is not valid any more. In BOINC, stop using {settings.SITE_NAME}, then add it"
                 " again with your e-mail address and password.",
             )
-        return Caller(key[1], key[0], by_password=False)
+        return Caller(key[1], key_id=key[0])
     user = authenticate_client(
         request.name, request.password_hash, address=address, host_token=request.host_token or ""
     )
-    return Caller(user.pk, None, by_password=True)
+    return Caller(user.pk, user=user)
 
 
 def _settle_and_write(

@@ -28,12 +28,16 @@ from emulator.engine.scenario import ScenarioError
 from emulator.files.scenario_json import from_json, to_json
 from emulator.models import Experiment, Run, RunState, RunTimeline, Upload
 from emulator.runs.experiments import READ, RUN, with_parameters
+from portal.models import RequestedWork
 from portal.requested_work import queue
 
 POLL_SECS: Final = 1.0
 LOST_AFTER: Final = dt.timedelta(minutes=3)
 READ_SECS_MAX: Final = 30
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+_NOT_READ: Final = (
+    "This site failed to read them each time that it tried. Those who run the site can see why. Try again later."
+)
 log = structlog.get_logger(__name__)
 
 
@@ -142,7 +146,7 @@ def _keep(run_id: int, answer: Answer) -> None:
 
 def requeue_lost(now: dt.datetime) -> None:
     """Queue runs again whose worker has been silent for minutes, unless that happened too often; and what waits, but is
-    not in the queue. Safe to repeat.
+    not in the queue. Say so of files that nobody could read. Safe to repeat.
 
     Locks the runs, then their rows of the queue.
     """
@@ -159,6 +163,9 @@ def requeue_lost(now: dt.datetime) -> None:
         queue.ask_missing(RUN, Run.objects.filter(state=RunState.QUEUED), "experiment__owner")
         # An upload is there until it has been read.
         queue.ask_missing(READ, Upload.objects.all(), "experiment__owner")
+        not_read = RequestedWork.objects.filter(kind=READ, is_given_up=True).values("subject")
+        Experiment.objects.filter(upload__in=not_read).update(fault=_NOT_READ)
+        Upload.objects.filter(pk__in=not_read).delete()
 
 
 def _run_process(order: dict[str, Any], data: bytes, secs_max: int, report: Callable[[float], None]) -> Answer:

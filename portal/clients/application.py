@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from portal.clients import request_handler
+from portal.clients.address_limit import AddressLimit
 from portal.clients.batching import Batcher
 from portal.clients.bodies import (
     MAX_DROPPED_NBYTES,
@@ -28,7 +29,6 @@ from portal.clients.bodies import (
     TooMuch,
     TooSlow,
 )
-from portal.clients.customers import CustomerLimit
 from portal.clients.messages import (
     BUSY,
     TRY_LATER,
@@ -64,7 +64,7 @@ class ClientApplication:
     """An ASGI application. ``pages``: another one, for all but ``paths``.
 
     ``body_secs``: how long we wait for a body beyond the time that its length needs; ``answer_secs``: for an answer.
-    ``most_per_customer``: requests of one at once.
+    ``most_per_address``: requests of one address at once.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ClientApplication:
         is_behind_proxy: bool,
         body_secs: float,
         answer_secs: float,
-        most_per_customer: int,
+        most_per_address: int,
     ) -> None:
         self._paths = paths
         self._batcher = batcher
@@ -84,7 +84,7 @@ class ClientApplication:
         self._is_behind_proxy = is_behind_proxy
         self._body_secs = body_secs
         self._answer_secs = answer_secs
-        self._customers = CustomerLimit(most_per_customer)
+        self._addresses = AddressLimit(most_per_address)
         self._nunder_way = 0
         self._memory = MemoryLimit(MAX_BODIES_NBYTES)
 
@@ -95,7 +95,7 @@ class ClientApplication:
         began = perf_counter()
         route = self._paths.get(scope["path"])
         head = self._head(scope)
-        with self._customers.place(head.address) as is_admitted:
+        with self._addresses.place(head.address) as is_admitted:
             if route is not None:
                 await self._answer_client(route, scope, head, receive, send, began=began, is_admitted=is_admitted)
             elif is_admitted:

@@ -27,7 +27,7 @@ def make_application() -> ClientApplication:
         is_behind_proxy=settings.BEHIND_PROXY,
         body_secs=settings.CLIENT_BODY_SECS,
         answer_secs=settings.CLIENT_ANSWER_SECS,
-        most_per_customer=settings.REQUESTS_PER_ADDRESS,
+        most_per_address=settings.REQUESTS_PER_ADDRESS,
     )
 
 

@@ -52,6 +52,15 @@ class WrongPassword(ClientAuthError):
         super().__init__(boinc_errors.ERR_BAD_PASSWORD, message)
 
 
+class PasswordChanged(ClientAuthError):
+    """The password was changed while the request was answered, which knew the old one."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            boinc_errors.ERR_PROJECT_DOWN, "The password of this account has just been changed. Try again in a minute."
+        )
+
+
 def authenticate_client(login: str, password_hash: str, *, address: str, host_token: str = "") -> User:
     """The user whose e-mail address is ``login``, if the client's value for the password is right.
 
@@ -167,11 +176,13 @@ def issue_client_key(
 ) -> str:
     """A fresh client key in clear, valid at once; only its hash is kept. ``source``: where it is sent to.
 
-    Beyond LIVE_KEYS_PER_HOST and LIVE_KEYS_PER_USER keys are revoked: never used ones first, then those that
-    were used least recently; the oldest first.
+    ``user``: as when the password was checked. Beyond LIVE_KEYS_PER_HOST and LIVE_KEYS_PER_USER keys are revoked: never
+    used ones first, then those that were used least recently; the oldest first. Locks the user's row, then the keys.
+    Raises PasswordChanged.
     """
     key = credentials.new_client_key()
     with transaction.atomic():
+        lock_unchanged(user, "client_password")
         issued = ClientKey.objects.create(
             user=user, host=host, origin=origin, key_hash=credentials.key_hash(key), hint=key[:_HINT_CHARS]
         )
@@ -181,6 +192,17 @@ def issue_client_key(
         _revoke_beyond(others.filter(user=user), LIVE_KEYS_PER_USER - 1)
         record(user, Kind.KEY_MADE, source, f"{issued.hint}…, {issued.get_origin_display()}")
     return key
+
+
+def lock_unchanged(user: User, field: str = "password") -> None:
+    """Lock the user's row; PasswordChanged if its password is another one than ``user`` has.
+
+    So nobody who knew the old password is given anything that works just after a reset has ended it all. ``field``:
+    what the password was compared with, "client_password" for BOINC clients.
+    """
+    rows = User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list(field, flat=True)
+    if rows.first() != getattr(user, field):
+        raise PasswordChanged
 
 
 def revoke_client_key(user: User, key_id: int, source: Source = NOWHERE) -> bool:

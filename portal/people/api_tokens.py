@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from portal.models import ApiToken, User
+from portal.people.accounts import lock_unchanged
 from portal.people.security_events import NOWHERE, Kind, Source, record
 from portal.wire import credentials
 
@@ -35,11 +36,14 @@ def valid_tokens() -> QuerySet[ApiToken]:
 def issue_token(
     user: User, *, name: str, scopes: Iterable[str], lifetime: dt.timedelta | None, source: Source = NOWHERE
 ) -> str:
-    """A fresh token in clear, valid at once; ``lifetime`` None: until it is revoked. Raises TooManyTokens."""
+    """A fresh token in clear, valid at once; ``lifetime`` None: until it is revoked.
+
+    ``user``: as when the request began. Raises TooManyTokens and PasswordChanged.
+    """
     token = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
         # Two simultaneous requests must not both count first and then both add.
-        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        lock_unchanged(user)
         if valid_tokens().filter(user=user).count() >= MAX_TOKENS_PER_USER:
             raise TooManyTokens
         ApiToken.objects.create(
@@ -73,10 +77,10 @@ def find_valid_token(token: str) -> ApiToken | None:
 def replace_token(user: User, token_id: int, source: Source = NOWHERE) -> str | None:
     """A fresh token in place of one of the user's, which ends at once; with the same name, access and lifetime.
 
-    None if the user has no such token that is valid.
+    None if the user has no such token that is valid. Raises PasswordChanged.
     """
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        lock_unchanged(user)
         old = valid_tokens().filter(user=user, pk=token_id).first()
         if old is None:
             return None

@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.html import linebreaks
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, User
+from portal.people.accounts import lock_unchanged
 from portal.people.recovery import reset_password, revoke_access
 from portal.people.security_events import source_of
 
@@ -89,11 +90,13 @@ class ChangePasswordForm(SiteLabels, allauth_forms.ChangePasswordForm):
         required=False,
         initial=True,
         help_text="Whoever knew the old password could have made some. Each of your computers then has to be attached "
-        "again. Leave the tick out if nobody else knew it.",
+        "again, and a change of your e-mail address that is not confirmed yet ends. Leave the tick out if nobody else "
+        "knew it.",
     )
 
     def save(self) -> None:
         with transaction.atomic():
+            lock_unchanged(self.user)
             super().save()
             if self.cleaned_data["revoke"]:
                 revoke_access(self.user, source_of(context.request))
@@ -158,7 +161,8 @@ class ChangeEmailForm(SiteLabels, allauth_forms.AddEmailForm):
         """Remember the wish, with the clients' value ready for it, and send a confirmation to the new address."""
         with transaction.atomic():
             # No stronger lock: a new password's hash takes a while, and rows that refer to the account need not wait.
-            user = User.objects.select_for_update(no_key=True).get(pk=self.user.pk)
+            lock_unchanged(self.user)
+            user = User.objects.get(pk=self.user.pk)
             user.expect_email(self.cleaned_data["password"], self.cleaned_data["email"])
             user.awaited_email_at = timezone.now()
             user.save(update_fields=["awaited_email_at", *CLIENT_PASSWORD_FIELDS])

@@ -16,7 +16,14 @@ from portal.people.staff import is_operator, lacks_second_factor
 
 
 def revoke_access(user: User, source: Source) -> None:
-    """Revoke all client keys and API tokens."""
+    """Revoke all client keys and API tokens, and end a change of address that waits for its confirmation.
+
+    For somebody whose password was just set, so the clients' value for the present address is there.
+    """
+    user.expect_email(None, "")
+    user.awaited_email_at = None
+    user.save(update_fields=["awaited_email_at", *CLIENT_PASSWORD_FIELDS])
+    EmailAddress.objects.filter(user=user).exclude(email=user.email).delete()
     revoke_all_client_keys(user, source)
     revoke_all_tokens(user, source)
 
@@ -34,17 +41,14 @@ def reset_password(user: User, password: str, source: Source, *, session_key: st
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
-        locked.expect_email(None, "")
         locked.set_password(password)
-        locked.awaited_email_at = None
         if lacks_second_factor(locked):
             locked.rights_held_at = timezone.now()
             record(locked, Kind.RIGHTS_CHANGED, source, "held, as the password was reset without a second factor")
-        locked.save(update_fields=["password", "awaited_email_at", "rights_held_at", *CLIENT_PASSWORD_FIELDS])
+        locked.save(update_fields=["password", "rights_held_at", *CLIENT_PASSWORD_FIELDS])
         verified = EmailAddress.objects.filter(user=locked, email=locked.email, verified=True)
         if not is_operator(locked) and not verified.exists():
             Authenticator.objects.filter(user=locked).delete()
-        EmailAddress.objects.filter(user=locked).exclude(email=locked.email).delete()
         EmailAddress.objects.update_or_create(
             user=locked, email=locked.email, defaults={"verified": True, "primary": True}
         )

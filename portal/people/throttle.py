@@ -99,7 +99,7 @@ def hash_slot() -> Iterator[None]:
 
 
 def network_of(address: str) -> str:
-    """What counts as one address: an IPv4 address, or the /64 network that one IPv6 customer has."""
+    """What counts as one address: an IPv4 address, or an IPv6 network (/64), which one person or household has."""
     try:
         ip = ip_address(address)
     except ValueError:

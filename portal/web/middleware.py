@@ -20,6 +20,7 @@ from portal.clients.views import content_length
 from portal.models import User
 from portal.ops import metrics
 from portal.ops.logs import USER_AGENT_CHARS, log_request, loggable_path
+from portal.people.accounts import PasswordChanged
 from portal.people.staff import are_rights_held, lacks_second_factor
 
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -150,6 +151,19 @@ class SecondFactorMiddleware:
             return None
         messages.warning(request, "Operators need a second factor here. Add a passkey or an authenticator app first.")
         return redirect("mfa_index")
+
+
+class PasswordChangedMiddleware:
+    """Leads who was signed in with a password that has just been changed to the login."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return redirect("account_login") if isinstance(exception, PasswordChanged) else None
 
 
 class ContentPolicyMiddleware(CSPMiddleware):

@@ -1,23 +1,42 @@
-"""Pairs of signing keys in files, made if they are missing."""
+"""Files with secrets and pairs of signing keys, made if they are missing."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from portal.wire import signing
 
 
+def make_file(path: Path, text: str, mode: int = 0o600) -> None:
+    """Make the file unless it is there; never a part of it, for another process or after a power cut."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as file:
+        file.write(text)
+        file.flush()
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
+        try:
+            path.hardlink_to(file.name)
+        except FileExistsError:
+            return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def make_pair_if_missing(private: Path, public: Path) -> bool:
-    """Make the pair if neither part is there; True if it was made. Only its owner can read the private part."""
-    if private.exists() or public.exists():
+    """Make the pair if its public part is not there; True if it was made. Only its owner can read the private part.
+
+    A private part that is there stays: a crash may have come before the public one was made. Raises SigningError if it
+    is no key.
+    """
+    if public.exists():
         return False
-    key = signing.generate_key()
-    for path, text, mode in (
-        (private, signing.private_key_text(key), 0o600),
-        (public, signing.public_key_text(key), 0o644),
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "w") as file:
-            file.write(text)
+    make_file(private, signing.private_key_text(signing.generate_key()))
+    key = signing.parse_private_key(private.read_text(encoding="ascii"))
+    make_file(public, signing.public_key_text(key), 0o644)
     return True

@@ -88,12 +88,17 @@ class _LinkedFile(File):  # type: ignore[type-arg]  # generic in the stubs alone
 
 
 def received_nbytes(name: str) -> int:
-    """How many bytes of the file have arrived. UploadError if no result delivers a file of this name."""
-    place = _find(name)
-    if place.upload is not None and place.upload.is_complete:
-        return place.upload.nbytes
+    """How many bytes of the file have arrived. UploadError if no result delivers a file of this name.
+
+    All of them only if the file is in the storage. A client that hears of as many bytes as the file has sends no more,
+    and takes it for uploaded; so the last byte of one that is not stored yet has to come once more.
+    """
+    upload = _find(name).upload
+    if upload is not None and upload.is_complete:
+        return upload.nbytes
     path = _path(name)
-    return path.stat().st_size if path.exists() else 0
+    here = path.stat().st_size if path.exists() else 0
+    return here if upload is None else min(here, max(upload.nbytes - 1, 0))
 
 
 def receive(asked: FileUpload, start: bytes) -> Steps[None]:

@@ -51,7 +51,7 @@ def ask(*asked: Asked, **options: Any) -> list[Reply]:
             "is_behind_proxy": settings.BEHIND_PROXY,
             "body_secs": settings.CLIENT_BODY_SECS,
             "answer_secs": settings.CLIENT_ANSWER_SECS,
-            "most_per_customer": settings.REQUESTS_PER_ADDRESS,
+            "most_per_address": settings.REQUESTS_PER_ADDRESS,
             "pages": Pages(WSGIHandler(), settings.CLIENT_BODY_SECS),
             **options,
         }

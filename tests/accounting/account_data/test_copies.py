@@ -174,6 +174,19 @@ def test_the_page_shows_how_far_it_is(browser: Client, alice: User) -> None:
     assert "hx-trigger" not in Page(browser.get(DATA).content.decode()).one("div", id="copy").attributes
 
 
+def test_a_copy_that_gets_ready_while_the_page_is_made_is_offered(
+    browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies.ask_copy(alice)
+
+    def made_meanwhile(*asked: object) -> dict[int, queue.Standing]:
+        assert queue.carry_out_next()
+        return {}
+
+    monkeypatch.setattr(queue, "standings", made_meanwhile)
+    assert "Download the copy" in browser.get("/account/data/").content.decode()
+
+
 def test_progress_is_counted_in_rows(alice: User, worked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     host = make_host(alice, "node")
     for day in range(1, 10):

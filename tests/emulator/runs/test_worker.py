@@ -17,6 +17,7 @@ from emulator.files.presets import FOLDER
 from emulator.models import Experiment, Run, RunState
 from emulator.runs import experiments, worker
 from portal.models import RequestedWork
+from portal.requested_work import queue
 from tests.support.emulator_experiments import begin, carry_out, example, trial
 
 
@@ -111,6 +112,26 @@ def test_an_upload_that_an_older_version_queued_is_read(signed_in: Client) -> No
     RequestedWork.objects.all().delete()
     worker.requeue_lost(timezone.now())
     assert carry_out() == 0
+
+
+def test_files_that_could_not_be_read_three_times_are_given_up(
+    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = SimpleUploadedFile("client_state.xml", (FOLDER / "s1_two_equal_cpu" / "client_state.xml").read_bytes())
+    signed_in.post(reverse("emulate_files"), {"client_state": file})
+
+    def fail(_: int) -> None:
+        raise OSError
+
+    monkeypatch.setitem(queue.kinds, experiments.READ, fail)
+    for _ in range(queue.MAX_TRIES):
+        worker.requeue_lost(timezone.now())
+        assert Experiment.objects.get().fault == ""
+        with pytest.raises(OSError):
+            queue.carry_out_next()
+    worker.requeue_lost(timezone.now())
+    experiment = Experiment.objects.get()
+    assert "failed to read them" in signed_in.get(reverse("experiment", args=[experiment.pk])).content.decode()
 
 
 def test_parameters_that_do_not_exist_are_refused() -> None:

@@ -12,6 +12,7 @@ from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_
 from django.contrib.auth.models import Permission
 from django.core import mail
 from django.core.management import CommandError, call_command
+from django.forms.forms import BaseForm
 from django.test import Client
 from pytest_django import Settings
 
@@ -69,6 +70,49 @@ def test_a_reset_revokes_keys_tokens_and_logins(alice: User) -> None:
     assert kinds[-3:] == [("key_revoked", "all keys"), ("token_revoked", "all tokens"), ("reset", "")]
 
 
+@pytest.fixture
+def thief(alice: User, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A browser that is signed in with the old password. The owner's reset overtakes its next form, once checked."""
+    browser = sign_in(alice.email, OLD)
+    check = BaseForm.full_clean
+
+    def overtaken(form: BaseForm) -> None:
+        check(form)
+        monkeypatch.setattr(BaseForm, "full_clean", check)
+        reset_by_mail(alice.email)
+
+    monkeypatch.setattr(BaseForm, "full_clean", overtaken)
+    return browser
+
+
+@pytest.mark.parametrize(
+    ("address", "form"),
+    [
+        ("/account/tokens/", {"name": "x", "scopes": ["read:hosts"], "days": ""}),
+        ("/account/email/", {"email": STRANGER, "password": OLD, "action_add": ""}),
+        ("/account/password/change/", {"oldpassword": OLD, "password1": "the thief's", "password2": "the thief's"}),
+    ],
+)
+def test_nothing_is_given_for_a_password_that_a_reset_has_just_replaced(
+    alice: User, thief: Client, address: str, form: dict[str, str]
+) -> None:
+    assert thief.post(address, form).headers["Location"] == "/account/login/"
+    alice.refresh_from_db()
+    assert alice.check_password(NEW)
+    assert not ApiToken.objects.filter(revoked_at=None).exists()
+    assert not EmailAddress.objects.filter(email=STRANGER).exists()
+    assert thief.get("/account/keys/").status_code == 302
+
+
+def test_no_key_is_given_for_a_password_that_a_reset_has_just_replaced(alice: User) -> None:
+    sent = password_hash(OLD, alice.email)
+    checked = accounts.authenticate_client(alice.email, sent, address="203.0.113.1")
+    reset_by_mail(alice.email)
+    with pytest.raises(accounts.PasswordChanged, match="Try again in a minute"):
+        accounts.issue_client_key(checked, ClientKey.Origin.LOOKUP)
+    assert not ClientKey.objects.filter(revoked_at=None).exists()
+
+
 def test_a_mailbox_alone_does_not_switch_off_the_second_factor_of_a_confirmed_account(alice: User) -> None:
     EmailAddress.objects.create(user=alice, email=alice.email, verified=True, primary=True)
     Authenticator.objects.create(user=alice, type=Authenticator.Type.TOTP, data={})
@@ -117,6 +161,7 @@ class TestAnOperatorWithoutASecondFactor:
         reset_by_mail(operator.email)
         browser = sign_in(operator.email, NEW)
         assert browser.post("/account/2fa/totp/activate/", {"code": "123456"}).status_code == 403
+        operator.refresh_from_db()
         # Even if one were there:
         Authenticator.objects.create(user=operator, type=Authenticator.Type.TOTP, data={})
         assert browser.get("/admin/").status_code == 403
@@ -219,6 +264,26 @@ def test_a_change_revokes_what_gave_access_if_wanted(alice: User, revoke: str, l
     assert browser.get("/account/keys/").status_code == 200
 
 
+@pytest.mark.parametrize("by_operator", [False, True])
+def test_the_address_that_a_thief_wanted_ends_with_the_password(alice: User, operator: User, by_operator: bool) -> None:
+    thief, owner = sign_in(alice.email, OLD), sign_in(alice.email, OLD)
+    thief.post("/account/email/", {"email": STRANGER, "password": OLD, "action_add": ""})
+    confirmation = link_to(STRANGER)
+    if by_operator:
+        admin = Client()
+        admin.force_login(operator)
+        admin.post(f"/admin/portal/user/{alice.pk}/password/", {"password1": NEW, "password2": NEW})
+    else:
+        form = {"oldpassword": OLD, "password1": NEW, "password2": NEW, "revoke": "on"}
+        owner.post("/account/password/change/", form)
+    Client().post(confirmation)
+    before = alice.email
+    alice.refresh_from_db()
+    assert (alice.email, alice.next_client_password, alice.awaited_email_at) == (before, "", None)
+    assert alice.check_password(NEW)
+    accounts.authenticate_client(before, password_hash(NEW, before), address="203.0.113.1")
+
+
 class TestAnAccountThatAStrangerOpenedUnderMyAddress:
     """By a BOINC client: the address is the owner's, the password the stranger's."""
 
@@ -232,6 +297,7 @@ class TestAnAccountThatAStrangerOpenedUnderMyAddress:
     def test_nothing_of_the_strangers_survives_the_owners_reset(self, account: User) -> None:
         key = accounts.issue_client_key(account, ClientKey.Origin.LOOKUP)
         browser = sign_in(self.EMAIL, self.STRANGERS)
+        account.refresh_from_db()
         token = issue_token(account, name="x", scopes=["read:hosts"], lifetime=None)
         wish = {"email": STRANGER, "password": self.STRANGERS, "action_add": ""}
         browser.post("/account/email/", wish)

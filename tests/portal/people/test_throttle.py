@@ -206,5 +206,5 @@ def test_waiting_for_a_turn_holds_no_connection_of_the_database(
         ("not an address", "unknown"),
     ],
 )
-def test_an_address_stands_for_one_customer(address: str, network: str) -> None:
+def test_what_counts_as_one_address(address: str, network: str) -> None:
     assert throttle.network_of(address) == network

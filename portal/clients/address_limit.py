@@ -1,4 +1,4 @@
-"""A limit on the requests that one customer has under way: an IPv4 address, or an IPv6 network (/64)."""
+"""A limit on the requests that one address has under way. An IPv6 network (/64) counts as one address."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from portal.people.throttle import network_of
 
 
-class CustomerLimit:
-    """``most`` requests at once for each customer. This machine itself, where a proxy or an operator is, has none."""
+class AddressLimit:
+    """``most`` requests at once for each address. This machine itself, where a proxy or an operator is, has none."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -21,23 +21,23 @@ class CustomerLimit:
     @contextmanager
     def place(self, address: str) -> Iterator[bool]:
         """Whether the request may be answered; it counts until the end of the block."""
-        customer = _customer(address)
-        if customer is None:
+        counted_as = _counted_as(address)
+        if counted_as is None:
             yield True
-        elif self._under_way[customer] >= self._most:
+        elif self._under_way[counted_as] >= self._most:
             yield False
         else:
-            self._under_way[customer] += 1
+            self._under_way[counted_as] += 1
             try:
                 yield True
             finally:
-                self._under_way[customer] -= 1
-                if not self._under_way[customer]:
-                    del self._under_way[customer]
+                self._under_way[counted_as] -= 1
+                if not self._under_way[counted_as]:
+                    del self._under_way[counted_as]
 
 
 @lru_cache(maxsize=4096)
-def _customer(address: str) -> str | None:
+def _counted_as(address: str) -> str | None:
     """None: without a limit."""
     try:
         return None if ip_address(address).is_loopback else network_of(address)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
 
+from portal.clients.address_limit import AddressLimit
 from portal.clients.application import TOO_MANY
-from portal.clients.customers import CustomerLimit
 from portal.clients.messages import refusal
 from portal.clients.pages import Pages
 from portal.wire.boinc_errors import ERR_GENERIC
@@ -27,8 +27,8 @@ def is_refused(reply: Reply, path: str = UPLOAD) -> bool:
 
 
 def asked(*addresses: str, path: str = UPLOAD) -> list[bool]:
-    """Which of these are refused, if they come at once and two of each customer are answered."""
-    replies = ask(*[slow(address, path) for address in addresses], body_secs=0.2, most_per_customer=2)
+    """Which of these are refused, if they come at once and two of each address are answered."""
+    replies = ask(*[slow(address, path) for address in addresses], body_secs=0.2, most_per_address=2)
     return [is_refused(reply, path) for reply in replies]
 
 
@@ -56,12 +56,12 @@ def test_other_addresses_of_clients_are_limited_in_their_own_words() -> None:
 def test_pages_are_limited_too() -> None:
     pages = [slow("192.0.2.1", "/account/login/")] * 2
     health = [Asked("GET", "/healthz", address=address) for address in ("192.0.2.1", "192.0.2.9")]
-    replies = ask(*pages, *health, most_per_customer=2, pages=Pages(WSGIHandler(), body_secs=0.2))
+    replies = ask(*pages, *health, most_per_address=2, pages=Pages(WSGIHandler(), body_secs=0.2))
     assert [reply.status_code for reply in replies[2:]] == [429, 200]
 
 
 def test_what_is_over_counts_no_more() -> None:
-    limit = CustomerLimit(1)
+    limit = AddressLimit(1)
     for _ in range(3):
         with limit.place("192.0.2.1") as first, limit.place("192.0.2.1") as second:
             assert (first, second) == (True, False)
