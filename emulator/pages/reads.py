@@ -16,7 +16,7 @@ from accounting.models import Project as SiteProject
 from emulator.engine.scenario import CPU, Processor, Scenario
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
-from emulator.runs.experiments import PARAMETERS, RUN, UNFINISHED
+from emulator.runs.experiments import PARAMETERS, READ, RUN, UNFINISHED
 from emulator.runs.packed_timeline import Packed, unpack
 from portal.models import User
 from portal.requested_work import queue
@@ -130,6 +130,11 @@ def waiting(runs: Sequence[Run], now: dt.datetime) -> Waiting | None:
     if not places:
         return None
     return Waiting(len(places), places[0].place, places[0].begins_secs, places[-1].begins_secs)
+
+
+def upload_standing(experiment: Experiment, now: dt.datetime) -> queue.Standing | None:
+    """Where the reading of its uploaded files stands in the queue; None once it is over. One statement."""
+    return queue.standings(READ, [experiment.pk], now).get(experiment.pk)
 
 
 def variants(runs: Sequence[Run]) -> list[VariantRow]:

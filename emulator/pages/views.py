@@ -126,7 +126,8 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
     if found.started_at is not None:
         return _results(request, found, str(pk))
     if found.scenario is None:
-        return render(request, "emulator/reading.html", {"experiment": found})
+        standing = reads.upload_standing(found, timezone.now())
+        return render(request, "emulator/reading.html", {"experiment": found, "standing": standing})
     scenario = reads.scenario_of(found)
     initial = {"title": found.title, "days": found.days}
     if request.method != "POST":

@@ -102,6 +102,10 @@ def execute_run(run_id: int) -> None:
             state=RunState.CANCELLED, finished_at=timezone.now()
         )
         return
+    except Exception:
+        # Of whatever kind: the queue hands the run out again, and the next worker must find it waiting.
+        Run.objects.filter(pk=run_id, state=RunState.RUNNING).update(state=RunState.QUEUED)
+        raise
     _keep(run_id, answer)
 
 

@@ -9,6 +9,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from emulator.engine.scenario import CPU, Preferences, Processor, Scenario
@@ -16,7 +17,7 @@ from emulator.files.presets import FOLDER, preset
 from emulator.files.scenario_json import from_json
 from emulator.models import Experiment, Run, RunState, RunTimeline
 from emulator.pages.drafts import ProjectFacts, draft
-from portal.models import Host, User
+from portal.models import Host, RequestedWork, User
 from tests.support.emulator_experiments import begin, carry_out, trial
 from tests.support.page_text import text_of
 
@@ -129,7 +130,10 @@ def test_uploaded_files_become_a_scenario(signed_in: Client) -> None:
     answer = signed_in.post(reverse("emulate_files"), files)
     experiment = Experiment.objects.get()
     assert answer["Location"] == reverse("experiment", args=[experiment.pk])
+    assert "They are number 1 in the queue" in text_of(signed_in.get(answer["Location"]))
+    RequestedWork.objects.update(started_at=timezone.now())
     assert "being read" in text_of(signed_in.get(answer["Location"]))
+    RequestedWork.objects.update(started_at=None)
     carry_out()
     experiment.refresh_from_db()
     assert from_json(experiment.scenario).projects == preset("s1_two_equal_cpu").scenario.projects

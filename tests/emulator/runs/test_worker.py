@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -90,6 +91,20 @@ def test_a_run_that_is_lost_three_times_is_given_up(signed_in: Client) -> None:
     run = Run.objects.get()
     assert run.state == RunState.FAILED and "lost each time" in run.fault
     assert carry_out() == 0
+
+
+def test_a_run_that_failed_by_a_fault_of_the_machine_waits_for_the_next_worker(
+    signed_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = begin(signed_in)
+    signed_in.post(reverse("experiment", args=[experiment.pk]), trial(experiment))
+    with monkeypatch.context() as patched:
+        patched.setattr(worker, "_run_process", Mock(side_effect=OSError("no more processes")))
+        with pytest.raises(OSError, match="no more"):
+            worker.execute_run(Run.objects.get().pk)
+    assert Run.objects.get().state == RunState.QUEUED
+    worker.execute_run(Run.objects.get().pk)
+    assert Run.objects.get().state == RunState.DONE
 
 
 def test_a_run_that_an_older_version_queued_is_done(signed_in: Client) -> None:
