@@ -101,9 +101,10 @@ def secret(name: str) -> str:
     if not file:
         return text(name)
     try:
-        return Path(file).read_text().strip()
+        found = Path(file).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         _refuse(f"{name}_FILE", file, f"the file cannot be read ({type(error).__name__})")
+    return found or _refuse(f"{name}_FILE", file, "the file is empty")
 
 
 def database(url: str) -> dict[str, Any]:

@@ -69,6 +69,10 @@ def test_a_secret_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("TRIED_FILE", str(tmp_path / "absent"))
     with pytest.raises(environment.SettingError, match=r"TRIED_FILE=.*cannot be read"):
         environment.secret("TRIED")
+    file.write_text("\n")
+    monkeypatch.setenv("TRIED_FILE", str(file))
+    with pytest.raises(environment.SettingError, match=r"TRIED_FILE=.*is empty"):
+        environment.secret("TRIED")
 
 
 @pytest.mark.parametrize("url", ["mysql://u:hunter2@h/db", "sqlite:////hunter2", "hunter2", ""])
