@@ -312,9 +312,9 @@ class HostProject(models.Model):
 class HostClient(models.Model):
     """A client that reported with a host's id, by its cross-project id, once another one came in its place.
 
-    Of clients with the same one, by that, the project and their number there (``apart.number_key``). It may be the same
-    client with its old id, or another one: see accounting/rpc/apart.py. The rows of a host are made in the order in
-    which their clients first came.
+    Of clients with the same one, by that, the project and their number there (``recognise.number_key``). It may be the
+    same client with its old id, or another one: see accounting/rpc/recognise.py. The rows of a host are made in the
+    order in which their clients first came.
     """
 
     host = models.ForeignKey(Host, models.CASCADE, related_name="other_clients", db_index=False)

@@ -12,7 +12,7 @@ from accounting.account_data import copies, erasure
 from accounting.choosing import standings
 from accounting.ledger import partitions, rollup
 from accounting.mails import send
-from accounting.rpc import apart
+from accounting.rpc.recognise import forget_old as forget_old_clients
 from portal.ops.mails import MailServerDown
 
 
@@ -35,7 +35,7 @@ def erase() -> None:
     now = timezone.now()
     erasure.erase_due(now)
     copies.remove_old_copies(now)
-    apart.forget_old(now)
+    forget_old_clients(now)
 
 
 @shared_task

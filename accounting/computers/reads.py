@@ -27,7 +27,7 @@ from accounting.engine.choice.facts import CPU, Choice
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.ledger.texts import NoteLine, explain
 from accounting.models import Day, HostClient, HostLedger, HostProject, Note, Project
-from accounting.rpc.apart import keys_of_present, number_of
+from accounting.rpc.recognise import keys_of_present, number_of
 from portal.models import Host, User
 from portal.ops.mail_choices import silent_after
 from portal.people.access import own_hosts

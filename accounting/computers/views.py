@@ -15,7 +15,7 @@ from accounting.computers import reads
 from accounting.computers.forms import HostForm, TypesForm, WishForm, wish_forms
 from accounting.computers.merge import Candidate, MergeRefused, candidates, merge, preview
 from accounting.computers.wishes import exclude_types, save_wishes
-from accounting.rpc.apart import split
+from accounting.rpc.recognise import split
 from credit.statistics.exports import granted_to_host
 from portal.computers.host_changes import HostChangeRefused, rename_host, retire_host, set_venue, unretire_host
 from portal.computers.host_sections import host_sections

@@ -24,8 +24,8 @@ from accounting.engine.states import Report, Settlement
 from accounting.ledger import partitions
 from accounting.models import HostLedger
 from accounting.rpc import catalogue, contact_log, instructions, store
-from accounting.rpc.apart import Recognised, recognise
 from accounting.rpc.description import describe, description_digest
+from accounting.rpc.recognise import Recognised, recognise
 from accounting.wire.replies import AccountManagerReply, render_reply
 from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
 from portal.clients import plain

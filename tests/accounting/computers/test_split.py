@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounting.computers.attention import Concern, read_attention
 from accounting.models import HostClient, Project
-from accounting.rpc.apart import split
+from accounting.rpc.recognise import split
 from portal.models import Host, User
 from tests.support.am_rpc import attach, copy_of, host_of, hours_pass, post, sync
 from tests.support.page_reader import Page

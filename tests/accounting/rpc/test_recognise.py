@@ -11,7 +11,7 @@ from accounting.computers.merge import merge
 from accounting.engine.amounts import MICRO
 from accounting.ledger import check
 from accounting.models import HostClient, HostProject, Project
-from accounting.rpc.apart import FORGOTTEN_AFTER, MAX_CLIENTS, forget_old, split
+from accounting.rpc.recognise import FORGOTTEN_AFTER, MAX_CLIENTS, forget_old, split
 from portal.computers.identify import SAME_NAME_AFTER
 from portal.models import Host, User
 from tests.support.am_machines import ONE, OTHER, THIRD, Machine, clone_of, jobs_of, machine
