@@ -12,6 +12,7 @@ from credit.validator.passes import run_pass
 from portal.models import User
 from scheduler.lifecycle import transitioner
 from scheduler.programs import catalogue
+from tests.support.credit_engine_facts import about
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, names, result_xml
 
@@ -78,7 +79,7 @@ def test_a_report_without_success_begins_a_new_spell(computer: Computer, fields:
     assert (record.scale_probation, record.host_scale_at) == (True, LATER + DAY)
     # 100 jobs a day for each of 4 processors
     assert record.max_jobs_per_day == njobs
-    assert (record.error_rate, record.failing_share) == (pytest.approx(0.12), pytest.approx(0.01))
+    assert (record.error_rate, record.failing_share) == (about(0.12), about(0.01))
 
 
 def test_jobs_that_are_left_out_while_no_work_is_sent_begin_a_new_spell(computer: Computer) -> None:
@@ -89,7 +90,7 @@ def test_jobs_that_are_left_out_while_no_work_is_sent_begin_a_new_spell(computer
     assert (record.scale_probation, record.host_scale_at) == (True, LATER + DAY)
     # Computers that are set up anew lose jobs, too: none of the jobs of a day is taken away.
     assert (record.max_jobs_per_day, record.consecutive_valid) == (400, 0)
-    assert (record.error_rate, record.failing_share) == (pytest.approx(0.12), pytest.approx(0.01))
+    assert (record.error_rate, record.failing_share) == (about(0.12), about(0.01))
 
 
 def test_a_lost_job_that_is_sent_again_counts_for_nothing(computer: Computer) -> None:
