@@ -95,7 +95,7 @@ def _count_validity(
         is_unreplicated = False  # it was compared all the same
     for result in valid:
         if result.host_version is not None:
-            count_valid(result.host_version, now, rules, is_unreplicated)
+            count_valid(result.host_version, now, workunit.delay_bound_secs, rules, is_unreplicated)
     for record in invalid:
         if record is not None:
             count_invalid(record, now, workunit.delay_bound_secs, rules)

@@ -91,14 +91,15 @@ def grant_rule_of(code: int) -> tuple[GrantRule, bool]:
 
 @dataclass(slots=True)
 class Explanation:
-    """One result's claim and the numbers it was made of; each but ``elapsed_secs`` is a column of the result.
+    """One result's claim and the numbers it was made of; each but the last two is a column of the result.
 
     ``raw_pfc``: FLOPs before scaling, run time × peak FLOPS in the third system (None if impossible); of a result
     with partial credit, the part after it. ``claimed_pfc`` = ``raw_pfc`` × the scales that are not None + the
     partial credit, or the default; None if the result was left out. ``claimed_credit``: the same in Cobblestones.
     ``version_scale``: the version's scale; the project's factor in the first two systems. The averages are those read
     before the workunit moved anything; None where a record did not exist or a system does not use them.
-    ``elapsed_secs``: the run time used, after it was cut to the time between sending and receiving.
+    ``elapsed_secs``: the run time used, after it was cut to the time between sending and receiving. ``fails_often``:
+    the host is on probation for its failures, not only because too little is known of it.
     """
 
     claim_rule: ClaimRule
@@ -115,3 +116,4 @@ class Explanation:
     host_pfc_avg: float | None = None
     min_avg_pfc: float | None = None
     elapsed_secs: float | None = None
+    fails_often: bool = False

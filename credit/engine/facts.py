@@ -95,10 +95,10 @@ class VersionFacts:
 class HostVersionFacts:
     """The statistics of a version on a host, or of a host's own programs (anonymous platform) of a processor type.
 
-    ``pfc``: PFC / fpops_est. ``spell_pfc``: the same of the present spell of probation, if ``consecutive_valid`` is not
-    0. ``clean_pfc``: of the time off probation, and of spells that ended without another failure. ``et``: elapsed
-    seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None until the first job is sent.
-    ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts ``jobs_day``.
+    ``pfc``: PFC / fpops_est. ``recent_pfc``: the same since ``samples_since``; ``waiting_pfc``: of a delay bound or
+    more before that; ``clean_pfc``: earlier. ``failing_share``: the part of the last jobs (a hundred or so) that ended
+    without a valid result. ``et``: elapsed seconds / fpops_est. ``turnaround``: seconds. ``host_scale_time``: None
+    until the first job is sent. ``max_jobs_per_day`` 0: not set yet. ``n_jobs_today`` counts ``jobs_day``.
     """
 
     pfc: Average = field(default_factory=Average)
@@ -112,7 +112,10 @@ class HostVersionFacts:
     n_jobs_today: int = 0
     jobs_day: date | None = None
     clean_pfc: Average = field(default_factory=Average)
-    spell_pfc: Average = field(default_factory=Average)
+    recent_pfc: Average = field(default_factory=Average)
+    waiting_pfc: Average = field(default_factory=Average)
+    samples_since: float | None = None
+    failing_share: float = 0.0
 
 
 @dataclass(slots=True)

@@ -35,10 +35,21 @@ _NO_CRASH: Final = frozenset({Ending.ABORTED, Ending.NOT_DOWNLOADED, Ending.LOST
 """What the owner may want, and what may be the project's fault or the network's: the quota stays as it is."""
 
 
-def is_on_probation(record: HostVersionFacts, now: float) -> bool:
-    """Whether the host has still to show that it does not pick its jobs (whatever the app makes of that)."""
+def is_on_probation(record: HostVersionFacts, now: float, rules: Rules) -> bool:
+    """Whether the host has still to show that it does not pick its jobs (whatever the app makes of that).
+
+    It has if it has too few clean samples, or lately too many of its jobs ended without a valid result. To the letter
+    it has in a spell after each failure.
+    """
+    if rules.only_clean_samples_raise:
+        return record.clean_pfc.n < rules.min_host_samples or fails_often(record, rules)
     since = record.host_scale_time
     return record.scale_probation or (since is not None and now < since)
+
+
+def fails_often(record: HostVersionFacts, rules: Rules) -> bool:
+    """Whether so many of the host's last jobs ended without a valid result that those that it did may be picked."""
+    return record.failing_share > rules.max_failing_share
 
 
 def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, today: date) -> None:
@@ -56,11 +67,11 @@ def count_sent(record: HostVersionFacts, now: float, delay_bound_secs: float, to
 
 
 def count_error(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A job ended without a success: a new spell, ``error_rate``, ``consecutive_valid``.
+    """A job ended without a success: a new spell, ``failing_share``, ``error_rate``, ``consecutive_valid``.
 
     The transitioner counts time-outs in SQL, as this and ``count_crash`` do.
     """
-    _begin_spell(record, now, delay_bound_secs)
+    _count_failure(record, now, delay_bound_secs, rules)
     record.error_rate = _raised(record.error_rate, rules)
     record.consecutive_valid = 0
 
@@ -85,17 +96,19 @@ def count_ending(
 
 
 def count_cheat(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A claim above the workunit's bound, or of numbers that no computer has: a new spell, and suspicion enough to
-    replicate its jobs for a while. A worse error rate stays, but for the letter.
+    """A claim above the workunit's bound, or of numbers that no computer has: a new spell, ``failing_share``, and
+    suspicion enough to replicate its jobs for a while. A worse error rate stays, but for the letter.
     """
-    _begin_spell(record, now, delay_bound_secs)
-    record.spell_pfc = Average()
+    _count_failure(record, now, delay_bound_secs, rules)
     least = record.error_rate if rules.cheats_keep_worse_error_rate else 0.0
     record.error_rate = max(rules.initial_error_rate, least)
 
 
-def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplicated: bool = False) -> None:
-    """A result was found valid: ``consecutive_valid``, ``error_rate``, and the end of probation.
+def count_valid(
+    record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules, is_unreplicated: bool = False
+) -> None:
+    """A result was found valid: ``consecutive_valid``, ``error_rate``, ``failing_share``, the end of a spell, and which
+    samples are clean.
 
     A single result of an app whose workunits usually have more (``is_unreplicated``) was compared with nothing, and
     does not make a host trusted; but to the letter. Deployed rules: ``max_jobs_per_day`` too.
@@ -104,26 +117,37 @@ def count_valid(record: HostVersionFacts, now: float, rules: Rules, is_unreplica
         record.max_jobs_per_day += 1
         if is_unreplicated:
             return
-    if not record.consecutive_valid:
-        # All others, who count failures, leave the samples since the last failure to this.
-        record.spell_pfc = Average()
     if not (is_unreplicated and rules.trusts_compared_only):
         record.consecutive_valid += 1
         record.error_rate *= rules.error_rate_kept_when_valid
     since = record.host_scale_time
     if record.scale_probation and since is not None and now > since:
         record.scale_probation = False
-        record.clean_pfc.join(record.spell_pfc, rules.host_average)
-        record.spell_pfc = Average()
+    record.failing_share *= 1 - rules.failing_weight
+    if rules.only_clean_samples_raise:
+        _age_samples(record, now, delay_bound_secs, rules)
+
+
+def _age_samples(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
+    """Samples are collected for a delay bound or more, and are clean after they have waited for as long: jobs that were
+    held back meanwhile have timed out by then. Those that come or wait while too many jobs fail never are.
+    """
+    if fails_often(record, rules):
+        record.waiting_pfc, record.recent_pfc = Average(), Average()
+        record.samples_since = now
+    elif record.samples_since is None or now > record.samples_since + delay_bound_secs:
+        record.clean_pfc.join(record.waiting_pfc, rules.host_average)
+        record.waiting_pfc, record.recent_pfc = record.recent_pfc, Average()
+        record.samples_since = now
 
 
 def count_invalid(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
-    """A result was found wrong: a new spell, ``consecutive_valid``, ``error_rate``.
+    """A result was found wrong: a new spell, ``failing_share``, ``consecutive_valid``, ``error_rate``.
 
     Deployed rules: ``max_jobs_per_day`` too.
     """
     if rules.counts_every_ending:
-        _begin_spell(record, now, delay_bound_secs)
+        _count_failure(record, now, delay_bound_secs, rules)
     record.consecutive_valid = 0
     record.error_rate = _raised(record.error_rate, rules)
     quota = rules.daily_result_quota
@@ -131,8 +155,11 @@ def count_invalid(record: HostVersionFacts, now: float, delay_bound_secs: float,
         record.max_jobs_per_day -= 1
 
 
-def _begin_spell(record: HostVersionFacts, now: float, delay_bound_secs: float) -> None:
-    """It does not end before the spell that the host is in: jobs may differ in their delay bounds."""
+def _count_failure(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
+    """``failing_share``, and a new spell. It does not end before the one that the host is in: jobs may differ in their
+    delay bounds.
+    """
+    record.failing_share += rules.failing_weight * (1 - record.failing_share)
     record.scale_probation = True
     record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
 
@@ -206,7 +233,7 @@ def needs_confirmation(
         return True
     if record is None or not (app.host_scale_check and rules.only_clean_samples_raise):
         return False
-    return is_on_probation(record, now) or record.clean_pfc.n < rules.min_host_samples
+    return is_on_probation(record, now, rules)
 
 
 def _raised(error_rate: float, rules: Rules) -> float:

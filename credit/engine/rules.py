@@ -89,6 +89,9 @@ class Rules:
     counts_every_ending: bool = True
     # False: the letter. A host that picks its jobs fails the others, and its average is of those that it picked.
     only_clean_samples_raise: bool = True
+    max_failing_share: float = 0.05  # of the last jobs; above it no samples are clean
+    failing_weight: float = 0.01  # of a job in that share
+    max_over_clean: float = 1.25  # the host's factor, if above 1, over the one that clean samples bear out
     # "Cross-version normalization". False: the letter. A version that is withdrawn or new has no scale, and its jobs
     # claim their whole run time.
     keeps_scales: bool = True

@@ -21,7 +21,7 @@ from credit.laboratory.figures import (
     host_spread,
     wingman_variance,
 )
-from credit.laboratory.population import HIDDEN_WORK, Cheat
+from credit.laboratory.population import HIDDEN_WORK, TAKING_TURNS, Cheat
 from credit.laboratory.trial import Outcome, Setup, Trial
 
 SETTLED_JOBS: Final = 2000
@@ -39,7 +39,10 @@ _LIKE_ERRORS: Final = (Cheat.PICK_BY_202, Cheat.PICK_BY_DOWNLOAD, Cheat.PICK_BY_
 """What the published rules treat as compute errors: measured for single results only."""
 EVASIONS: Final = (Cheat.CHERRY_PICK, *_LIKE_ERRORS, Cheat.PICK_BY_OUTPUT)
 """The ways to get rid of long jobs."""
-TURNING_HOSTS: Final = 5
+_MEASURED_BY_SEVERAL: Final = frozenset({*TAKING_TURNS, Cheat.PICK_FEW})
+"""A single one's honest jobs may by chance be short or long."""
+SEVERAL: Final = 5
+_IN_BATCHES: Final = frozenset({Cheat.HOLD_BACK, Cheat.HOLD_IN_TURNS, Cheat.FAIL_FIRST})
 HOLDING_JOBS_PER_DAY: Final = 20.0
 """So many that a host that holds the long ones back has ten short ones of each version before its probation ends."""
 SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
@@ -54,6 +57,9 @@ _PICKING: Final = {
     Cheat.PICK_BY_OUTPUT: "wrong outputs",
     Cheat.PICK_IN_TURNS: "compute errors, in turns",
     Cheat.HOLD_BACK: "holding them back, then compute errors",
+    Cheat.HOLD_IN_TURNS: "holding them back, in turns",
+    Cheat.FAIL_FIRST: "compute errors first, then waiting",
+    Cheat.PICK_FEW: "compute errors of few",
     Cheat.PICK_AND_EXAGGERATE: "compute errors, exaggerating",
 }
 
@@ -178,12 +184,11 @@ def picking_gains(
 
     One computer for each of these cheats, in one population: several move the averages of versions a little, and gain
     some per cent more than one alone. All computers are as efficient as each other: on probation an efficient one gets
-    less, and another one more. Of those that pick in turns there are several, as by chance a single one's honest jobs
-    may be short or long.
+    less, and another one more.
     """
-    first = [cheat for cheat in cheats for _ in range(TURNING_HOSTS if cheat is Cheat.PICK_IN_TURNS else 1)]
+    first = [cheat for cheat in cheats for _ in range(SEVERAL if cheat in _MEASURED_BY_SEVERAL else 1)]
     setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
-    if Cheat.HOLD_BACK in cheats:
+    if not _IN_BATCHES.isdisjoint(cheats):
         setup = replace(setup, jobs_per_host_day=HOLDING_JOBS_PER_DAY)
     trial = Trial(replace(setup, first_cheats=first, works=HIDDEN_WORK, is_equal=True))
     done: Counter[Cheat] = Counter()

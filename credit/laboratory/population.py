@@ -25,6 +25,8 @@ CHERRY_PICKED_SIZE: Final = 1.5
 """A computer that picks jobs gives up those that are more than this many times the usual size, or the estimate."""
 HIDDEN_WORK: Final = (0.2, 2.0)
 """FLOPs over estimate of jobs of which the estimate does not tell the size."""
+FEW: Final = 1 / 12
+"""The part of its long jobs that a computer gives up that picks few: of half of all jobs, so one in 24."""
 TURN_JOBS: Final = 200
 """After so many jobs a computer that picks in turns becomes honest, or picks again."""
 PICKED_EXAGGERATION: Final = 5.5
@@ -46,6 +48,9 @@ class Cheat(StrEnum):
     PICK_IN_TURNS = "pick_in_turns"  # honest between, until it is off probation
     PICK_AND_EXAGGERATE = "pick_and_exaggerate"  # so that its short jobs look like the usual ones
     HOLD_BACK = "hold_back"  # keeps its long jobs while it is on probation, until they time out; then lets them fail
+    HOLD_IN_TURNS = "hold_in_turns"  # keeps its long jobs until they time out; then it is honest for as many
+    FAIL_FIRST = "fail_first"  # lets long jobs fail at once, does short ones, waits until probation ends; then picks
+    PICK_FEW = "pick_few"  # lets few long jobs fail
     SLACK = "slack"  # reports next to nothing for nine jobs, and honestly for the tenth
 
 
@@ -59,8 +64,12 @@ PICKING: Final = {
     Cheat.PICK_IN_TURNS: Ending.FAILED,
     Cheat.PICK_AND_EXAGGERATE: Ending.FAILED,
     Cheat.HOLD_BACK: Ending.FAILED,
+    Cheat.HOLD_IN_TURNS: Ending.FAILED,
+    Cheat.FAIL_FIRST: Ending.FAILED,
+    Cheat.PICK_FEW: Ending.FAILED,
 }
 """How the unwanted jobs of computers that pick them end."""
+TAKING_TURNS: Final = frozenset({Cheat.PICK_IN_TURNS, Cheat.HOLD_IN_TURNS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,17 +237,19 @@ def make_report(
         case Cheat.SLACK if computer.njobs % 10:
             report.elapsed_secs /= 100
     if computer.cheat in PICKING:
-        _pick(report, max(size, work))
+        _pick(rng, report, max(size, work))
     elif computer.failing_part and rng.random() < computer.failing_part:
         report.ending = Ending.FAILED
     return report
 
 
-def _pick(report: Report, size: float) -> None:
+def _pick(rng: Random, report: Report, size: float) -> None:
     cheat = report.computer.cheat
     if cheat is Cheat.PICK_AND_EXAGGERATE:
         report.peak_flops *= PICKED_EXAGGERATION
-    is_honest_now = cheat is Cheat.PICK_IN_TURNS and report.computer.njobs // TURN_JOBS % 2 == 1
+    is_honest_now = cheat in TAKING_TURNS and report.computer.njobs // TURN_JOBS % 2 == 1
+    if cheat is Cheat.PICK_FEW:
+        is_honest_now = rng.random() >= FEW
     if size > CHERRY_PICKED_SIZE and not is_honest_now:
         report.ending = PICKING[cheat]
         report.is_right = cheat is not Cheat.PICK_BY_OUTPUT

@@ -26,7 +26,7 @@ ON CONFLICT DO NOTHING
 COUNT_FAILURES: Final = f"""
 UPDATE credit_hostappversion h
    SET scale_probation = true, consecutive_valid = 0, error_rate = least(1, h.error_rate + 0.1 * f.n),
-       host_scale_at = f.failed_at
+       host_scale_at = f.failed_at, failing_share = 1 - (1 - h.failing_share) * power(0.99, f.n)
   FROM (SELECT r.host_id, r.app_version_id, count(*) AS n,
                max(r.received_at + make_interval(secs => w.delay_bound_secs)) AS failed_at
           FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id

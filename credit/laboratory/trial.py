@@ -7,6 +7,7 @@ estimate, so that jobs of different size can be compared: 1 is what the estimate
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -44,6 +45,8 @@ FEEDER_SECS: Final = 600.0
 DELAY_BOUND_SECS: Final = 7 * DAY_SECS
 MOST_JOBS_PER_DAY: Final = 400
 """More than computers ask for here."""
+BATCH: Final = 12
+"""Jobs of a version that a host that fails its long ones first lets fail, and then computes: enough for a factor."""
 ABSURD_SECS: Final = 1e9
 _NO_DAY: Final = date(1970, 1, 1)
 
@@ -120,6 +123,7 @@ class Trial:
         self.computers = [self._computer(number) for number in range(setup.hosts)]
         self.records: dict[tuple[int, int], HostVersionFacts] = {}
         self.outcomes: list[Outcome] = []
+        self._batches: dict[int, Counter[str]] = {}
         self._held: list[tuple[float, HostVersionFacts]] = []
         self.now = 0.0
         self._fed_at = 0.0
@@ -159,9 +163,10 @@ class Trial:
         least = nreplicas
         valid: list[tuple[Report, ResultFacts]] = []
         for report in job.reports:
-            facts = self._facts(report)
-            record = facts.host_version
-            assert record is not None
+            record = self._record(report)
+            if not self._is_taken(record, report):
+                continue
+            facts = self._facts(report, record)
             if setup.is_adaptive and not valid:
                 replicate = self.rng.random() < replication_chance(record, setup.rules)
                 least = 2 if replicate else 1
@@ -206,9 +211,11 @@ class Trial:
 
     def _end(self, record: HostVersionFacts, report: Report) -> None:
         """One that holds jobs back takes none for a day after the first, or after a failure: those that it holds time
-        out a day after its probation may end.
+        out a day after its probation may end. One that does so in turns holds them on probation or not.
         """
-        if report.computer.cheat is Cheat.HOLD_BACK and report.has_failed and record.scale_probation:
+        cheat = report.computer.cheat
+        is_held = cheat is Cheat.HOLD_IN_TURNS or (cheat is Cheat.HOLD_BACK and record.scale_probation)
+        if is_held and report.has_failed:
             probation_end = record.host_scale_time or 0.0
             self._held.append((max(self.now + DELAY_BOUND_SECS, probation_end + DAY_SECS), record))
         else:
@@ -222,14 +229,34 @@ class Trial:
     def _count(self, record: HostVersionFacts, ending: Ending) -> None:
         count_ending(record, ending, self.now, DELAY_BOUND_SECS, MOST_JOBS_PER_DAY, self.setup.rules)
 
-    def _facts(self, report: Report) -> ResultFacts:
-        """The job was sent as long ago as it was out."""
+    def _is_taken(self, record: HostVersionFacts, report: Report) -> bool:
+        """Whether a host does a job of its batch. One that fails first lets the batch's long jobs fail, does the short
+        ones, and then one more when probation may end. After that it does, or fails, whatever it gets.
+        """
+        if report.computer.cheat is not Cheat.FAIL_FIRST:
+            return True
+        batch = self._batches.setdefault(id(record), Counter())
+        if batch["over"] or not record.scale_probation:
+            batch["over"] = 1
+            return True
+        part = "failed" if batch["failed"] < BATCH else "done"
+        may_end = record.host_scale_time is not None and self.now > record.host_scale_time
+        is_taken = report.has_failed == (part == "failed") and (batch[part] < BATCH or may_end)
+        batch[part] += is_taken
+        return is_taken
+
+    def _record(self, report: Report) -> HostVersionFacts:
         host = report.computer.host_id
         kind_index = report.kind_index
         key = (host, kind_index if kind_index is not None else -2 - self.setup.kinds.index(report.kind))
         record = self.records.get(key)
         if record is None:
             record = self.records[key] = HostVersionFacts()
+        return record
+
+    def _facts(self, report: Report, record: HostVersionFacts) -> ResultFacts:
+        """The job was sent as long ago as it was out."""
+        kind_index = report.kind_index
         sent_at = self.now - report.turnaround_secs
         count_sent(record, sent_at, DELAY_BOUND_SECS, _NO_DAY)
         return ResultFacts(

@@ -40,12 +40,15 @@ class HostAppVersion(models.Model):
 
     pfc_n = models.BigIntegerField(default=0)
     pfc_avg = models.FloatField("average of PFC / estimate", null=True)
-    # of the time off probation, and of spells of probation without another failure
+    # of the times before; by the published rules they raise the factor
     clean_pfc_n = models.BigIntegerField(default=0, db_default=0)
     clean_pfc_avg = models.FloatField(null=True)
-    # of the present spell, if consecutive_valid is not 0
+    # of the time before samples_at, and since then: a delay bound or more each
+    waiting_pfc_n = models.BigIntegerField(default=0, db_default=0)
+    waiting_pfc_avg = models.FloatField(null=True)
     spell_pfc_n = models.BigIntegerField(default=0, db_default=0)
     spell_pfc_avg = models.FloatField(null=True)
+    samples_at = models.DateTimeField(null=True)
     et_n = models.BigIntegerField(default=0)
     et_avg = models.FloatField("average of elapsed secs / FLOPs estimated", null=True)
     et_var = models.FloatField(null=True)
@@ -58,6 +61,7 @@ class HostAppVersion(models.Model):
     scale_probation = models.BooleanField(default=True)
     host_scale_at = models.DateTimeField("end of probation's first delay bound", null=True)
     error_rate = models.FloatField(default=0.1)
+    failing_share = models.FloatField("part of the last jobs without a valid result", default=0, db_default=0)
     max_jobs_per_day = models.PositiveIntegerField(default=0)  # 0: not set yet; the scheduler knows the instances
 
     class Meta:
@@ -83,6 +87,14 @@ class HostAppVersion(models.Model):
                 condition=Q(clean_pfc_avg__isnull=True)
                 | Q(clean_pfc_n__gt=0, clean_pfc_avg__gte=0, clean_pfc_avg__lt=1e300),
                 name="hostappversion_clean_pfc_range",
+            ),
+            CheckConstraint(
+                condition=Q(waiting_pfc_avg__isnull=True)
+                | Q(waiting_pfc_n__gt=0, waiting_pfc_avg__gte=0, waiting_pfc_avg__lt=1e300),
+                name="hostappversion_waiting_pfc_range",
+            ),
+            CheckConstraint(
+                condition=Q(failing_share__gte=0, failing_share__lte=1), name="hostappversion_failing_share_range"
             ),
             CheckConstraint(
                 condition=Q(spell_pfc_avg__isnull=True)

@@ -163,8 +163,8 @@ def _scale_steps(claim: Explanation) -> list[Step]:
         steps.append(Step("Approximate", None, "The numbers are too uncertain to affect the credit of others."))
     if claim.on_probation:
         sentence = (
-            "The computer has yet to show that it does not pick its jobs. Until then its factor is above 1 only as far "
-            "as its jobs from times without failures show."
+            "The computer has yet to show that it does not pick its jobs: too little is known of it, or too many of "
+            "its last jobs failed. Until then its factor is at most 1."
         )
         steps.append(Step("On probation", None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
@@ -178,6 +178,10 @@ def _host_sentence(claim: Explanation) -> str:
     if claim.claim_rule is ClaimRule.ANONYMOUS_NORMALISED:
         return f"The app's average {claim.min_avg_pfc or 0.0:.6g} divided by {own}, within limits."
     version = f"The version's average {claim.version_pfc_avg:.6g} ({claim.version_pfc_n} jobs)"
+    whole = (claim.version_pfc_avg or 0.0) / (claim.host_pfc_avg or 1.0)
+    if not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
+        limits = "its earlier jobs bear out less than that, or it is above the app's limit"
+        return f"{version} divided by {own}, but less: {limits}."
     return f"{version} divided by {own}, within limits."
 
 

@@ -14,9 +14,9 @@ APP_TEXTS: Final = {
         "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit."
     ),
     "host_scale_check": (
-        "Against computers that pick the jobs that pay. Every job that ends without a valid result begins a probation. "
-        "A computer's factor then comes from its jobs of times without failures. Works best with two results of each "
-        "job, or with single results to reliable computers only."
+        "Against computers that pick the jobs that pay. While more than one in twenty of a computer's last jobs ended "
+        "without a valid result, or too little is known of it, its factor is at most 1. Works best with two results of "
+        "each job, or with single results to reliable computers only."
     ),
     "version_average": (
         "Represents a version when computers are compared. The median keeps a few computers that cheat from "

@@ -96,7 +96,7 @@ def read_results(workunit_ids: Column) -> Results:
 
 _RECORD_TYPES: Final = (
     "int8 int8 int8 float8 int8 float8 float8 float8 int8 float8 float8 float8 bool timestamptz float8 int8 int8"
-    " int8 float8 int8 float8"
+    " int8 float8 int8 float8 int8 float8 timestamptz float8"
 )
 
 
@@ -150,7 +150,10 @@ def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
             consecutive_valid,
             max_jobs_per_day,
             clean_pfc=_average(clean_n, clean_avg),
-            spell_pfc=_average(spell_n, spell_avg),
+            recent_pfc=_average(spell_n, spell_avg),
+            waiting_pfc=_average(waiting_n, waiting_avg),
+            samples_since=None if samples_at == NO_TIME else samples_at / 1e6,
+            failing_share=failing_share,
         )
         for (
             pfc_n,
@@ -172,6 +175,10 @@ def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
             clean_avg,
             spell_n,
             spell_avg,
+            waiting_n,
+            waiting_avg,
+            samples_at,
+            failing_share,
         ) in zip(*(column.tolist() for column in columns), strict=True)
     ]
 

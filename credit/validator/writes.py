@@ -20,9 +20,10 @@ from credit.validator.reads import Accounts
 
 Send = Callable[..., None]
 
+_STORED: Final = len(fields(Explanation)) - 2
 # Its columns from the fifth on are an explanation's fields, in order.
-_CLAIM: Final = attrgetter(*(field.name for field in fields(Explanation) if field.name != "elapsed_secs"))
-_NO_CLAIM: Final = (None,) * (len(fields(Explanation)) - 1)
+_CLAIM: Final = attrgetter(*(field.name for field in fields(Explanation)[:_STORED]))
+_NO_CLAIM: Final = (None,) * _STORED
 
 _VERSION_TYPES: Final = ("int8", "int8", "float8", "float8", "timestamptz", "float8", "int8")
 _MAX_VERSION_CREDIT: Final = 1e29
@@ -61,8 +62,12 @@ def send_records(send: Send, ids: Column, records: Sequence[HostVersionFacts]) -
         [r.max_jobs_per_day for r in records],
         [r.clean_pfc.n for r in records],
         [r.clean_pfc.avg for r in records],
-        [r.spell_pfc.n for r in records],
-        [r.spell_pfc.avg for r in records],
+        [r.recent_pfc.n for r in records],
+        [r.recent_pfc.avg for r in records],
+        [r.waiting_pfc.n for r in records],
+        [r.waiting_pfc.avg for r in records],
+        [NO_TIME if r.samples_since is None else round(r.samples_since * 1e6) for r in records],
+        [r.failing_share for r in records],
     )
 
 

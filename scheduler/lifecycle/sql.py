@@ -93,6 +93,7 @@ UPDATE credit_hostappversion v
    SET scale_probation = true,
        host_scale_at = GREATEST(v.host_scale_at, %(now)s + make_interval(secs => records.bound_secs)),
        error_rate = LEAST(1, v.error_rate + %(step)s * records.n), consecutive_valid = 0,
+       failing_share = 1 - (1 - v.failing_share) * power(1 - %(weight)s::float8, records.n),
        max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN 0
                                ELSE GREATEST(1, v.max_jobs_per_day - records.n::int) END
   FROM records WHERE v.id = records.id

@@ -112,7 +112,11 @@ def _change_results(cursor: CursorWrapper, decisions: Iterable[Decision]) -> Non
 
 
 def _penalise_hosts(cursor: CursorWrapper, ids: list[int], now: dt.datetime) -> None:
-    cursor.execute(sql.PENALISE_HOSTS, {"ids": ids, "now": now, "step": Rules.published().error_rate_step})
+    rules = Rules.published()
+    cursor.execute(
+        sql.PENALISE_HOSTS,
+        {"ids": ids, "now": now, "step": rules.error_rate_step, "weight": rules.failing_weight},
+    )
 
 
 def _change_workunits(cursor: CursorWrapper, decisions: dict[int, Decision]) -> None:

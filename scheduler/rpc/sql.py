@@ -22,7 +22,7 @@ LOCK: Final = Statement("SELECT id FROM portal_host WHERE id = %(host_id)s::bigi
 _RECORDS: Final = """
 SELECT json_agg(json_build_array(v.id, v.app_id, coalesce(v.app_version_id, 0), v.processor_type, v.et_n, v.et_avg,
        v.scale_probation, date_part('epoch', v.host_scale_at), v.error_rate, v.consecutive_valid,
-       v.max_jobs_per_day))::text
+       v.max_jobs_per_day, v.failing_share))::text
 """
 # The planner expects a hundred rows of a list, and would rather read a small table as a whole than look up so many rows
 # by their key. This condition is always true, and makes the planner expect one row.
@@ -265,12 +265,12 @@ _COLUMNS: Final = {
     "begun": "id bigint, host_id bigint, host_scale_at timestamptz, max_jobs_per_day integer",
     "judged": (
         "id bigint, host_id bigint, scale_probation boolean, host_scale_at timestamptz, error_rate float8, "
-        "consecutive_valid integer, max_jobs_per_day integer"
+        "consecutive_valid integer, max_jobs_per_day integer, failing_share float8"
     ),
     "added": (
         "host_id bigint, app_id bigint, app_version_id bigint, processor_type text, inherits bigint, "
         "scale_probation boolean, host_scale_at timestamptz, error_rate float8, consecutive_valid integer, "
-        "max_jobs_per_day integer"
+        "max_jobs_per_day integer, failing_share float8"
     ),
     "weighed": (
         "host_id bigint, user_id bigint, result_id bigint, variety text, text text, digest text, written_at "
@@ -315,17 +315,21 @@ _PARTS: Final = {
     "judged": """
   UPDATE credit_hostappversion v
      SET scale_probation = n.scale_probation, host_scale_at = n.host_scale_at, error_rate = n.error_rate,
-         consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day
+         consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day,
+         failing_share = n.failing_share
     FROM {given}
    WHERE v.id = ANY (ARRAY[n.id]) AND v.host_id = n.host_id""",
     "added": """
   INSERT INTO credit_hostappversion (host_id, app_id, app_version_id, processor_type, scale_probation, host_scale_at,
          error_rate, consecutive_valid, max_jobs_per_day, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q,
-         turnaround_n, turnaround_avg, turnaround_var, turnaround_q, clean_pfc_n, clean_pfc_avg)
+         turnaround_n, turnaround_avg, turnaround_var, turnaround_q, clean_pfc_n, clean_pfc_avg,
+         spell_pfc_n, spell_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share)
   SELECT n.host_id, n.app_id, n.app_version_id, n.processor_type, n.scale_probation, n.host_scale_at,
          n.error_rate, n.consecutive_valid, n.max_jobs_per_day, coalesce(o.pfc_n, 0), o.pfc_avg, coalesce(o.et_n, 0),
          o.et_avg, o.et_var, coalesce(o.et_q, 0), coalesce(o.turnaround_n, 0), o.turnaround_avg, o.turnaround_var,
-         coalesce(o.turnaround_q, 0), coalesce(o.clean_pfc_n, 0), o.clean_pfc_avg
+         coalesce(o.turnaround_q, 0), coalesce(o.clean_pfc_n, 0), o.clean_pfc_avg,
+         coalesce(o.spell_pfc_n, 0), o.spell_pfc_avg, coalesce(o.waiting_pfc_n, 0), o.waiting_pfc_avg, o.samples_at,
+         greatest(n.failing_share, o.failing_share)
     FROM {given}
     LEFT JOIN credit_hostappversion o ON o.host_id = ANY (ARRAY[n.host_id]) AND o.app_version_id = n.inherits
   ON CONFLICT DO NOTHING""",

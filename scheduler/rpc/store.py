@@ -303,7 +303,7 @@ def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
     records: Records = {}
     ids: dict[RecordKey, int] = {}
     for id_, app_id, version_id, type_, et_n, et_avg, *rest in orjson.loads(text or "[]"):
-        probation, scale_at, error_rate, valid, quota = rest
+        probation, scale_at, error_rate, valid, quota, failing_share = rest
         key = RecordKey(app_id, version_id, type_)
         ids[key] = id_
         records[key] = HostVersionFacts(
@@ -316,6 +316,7 @@ def _records(text: str | None, jobs: JobsOfDay) -> StoredRecords:
             max_jobs_per_day=quota,
             n_jobs_today=jobs.counts.get(key, 0),
             jobs_day=jobs.day,
+            failing_share=failing_share,
         )
     return StoredRecords(records, ids)
 
@@ -502,6 +503,7 @@ def record_row(key: RecordKey, record: HostVersionFacts, id_: int | None, inheri
         "error_rate": record.error_rate,
         "consecutive_valid": record.consecutive_valid,
         "max_jobs_per_day": record.max_jobs_per_day,
+        "failing_share": record.failing_share,
     }
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from credit.engine.averages import Average
 from credit.engine.explanation import ClaimRule, Explanation
 from credit.engine.facts import AppFacts, HostVersionFacts, ResultFacts, VersionFacts, WorkunitFacts
-from credit.engine.probation import is_on_probation
+from credit.engine.probation import fails_often, is_on_probation
 from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY, Rules, credit_of, pfc_of
 
 _LAST_WITHOUT_SAMPLE: Final = ClaimRule.ZERO_ELAPSED
@@ -57,7 +56,7 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     record = result.host_version
     if record is None or (version is None and not result.is_anonymous):
         return default_claim(ClaimRule.NO_VERSION, app, workunit, result)
-    on_probation = app.host_scale_check and is_on_probation(record, now)
+    on_probation = app.host_scale_check and is_on_probation(record, now, app.rules)
     elapsed = _whole_elapsed_secs(app, result)
     peak = result.peak_flops
     raw = elapsed * peak
@@ -82,6 +81,7 @@ def published_claim(app: AppFacts, workunit: WorkunitFacts, result: ResultFacts,
     else:
         claim = _normalised(app, record, version, raw, on_probation)
     claim.elapsed_secs = elapsed
+    claim.fails_often = on_probation and fails_often(record, app.rules)
     if result.partial_credit:
         add_partial_credit(claim, result)
     return _capped_at_default(app, workunit, result, claim) if is_cut else claim
@@ -112,16 +112,12 @@ def _normalised(
     version_n, version_avg = version.pfc.n, version.pfc.avg
     pfc = raw
     host_scale = None
-    is_proven = True
     if host_n >= rules.min_host_samples and version_n >= rules.min_version_samples and host_avg and version_avg:
-        if app.host_scale_check and rules.only_clean_samples_raise:
-            host_scale, is_proven, used = _proven_scale(record, version_avg, on_probation, rules)
-            host_n, host_avg = used.n, used.avg
-        else:
-            host_scale = version_avg / host_avg
-            # The pseudocode would drop the factor; then failing now and then would pay a host that exaggerates.
-            if on_probation and host_scale > 1.0:
-                host_scale = 1.0
+        host_scale = version_avg / host_avg
+        if app.host_scale_check:
+            most = _most_host_scale(record, version_avg, on_probation, rules)
+            if host_scale > most:
+                host_scale = most
         if host_scale > rules.max_host_scale:
             host_scale = rules.max_host_scale
     version_scale = version.pfc_scale
@@ -137,7 +133,7 @@ def _normalised(
         raw,
         pfc,
         pfc * CREDIT_PER_DAY / GFLOP_DAY,
-        on_probation or not is_proven or rule is not _VERSION_AND_HOST,
+        on_probation or rule is not _VERSION_AND_HOST,
         version_scale,
         host_scale,
         on_probation,
@@ -149,22 +145,19 @@ def _normalised(
     )
 
 
-def _proven_scale(
-    record: HostVersionFacts, version_avg: float, on_probation: bool, rules: Rules
-) -> tuple[float, bool, Average]:
-    """The host's factor where probation counts, whether enough clean samples are known for it, and its average.
+def _most_host_scale(record: HostVersionFacts, average: float, on_probation: bool, rules: Rules) -> float:
+    """The most that the host's factor may be where probation counts; ``average``: the version's, or the app's.
 
-    Only clean samples raise the factor above 1. On probation all samples may lower it, or a host that exaggerates and
-    fails on purpose would keep its factor.
+    A host that leaves its long jobs to others has a low average. Clean samples bear out a higher factor; a little more
+    is left for chance. The pseudocode would drop the factor on probation; then failing now and then would pay a host
+    that exaggerates.
     """
-    whole, clean = record.pfc, record.clean_pfc
-    assert whole.avg  # checked by the caller
-    is_proven = clean.n >= rules.min_host_samples and bool(clean.avg)
-    proven = version_avg / clean.avg if is_proven and clean.avg else 1.0
-    scale = version_avg / whole.avg
-    if is_proven and (proven <= scale or not on_probation):
-        return proven, True, clean
-    return min(proven, scale), is_proven, whole
+    if on_probation:
+        return 1.0
+    if not rules.only_clean_samples_raise:
+        return rules.max_host_scale
+    clean = record.clean_pfc.avg
+    return max(1.0, rules.max_over_clean * average / clean) if clean else 1.0
 
 
 def _anonymous(
@@ -177,11 +170,13 @@ def _anonymous(
 ) -> Explanation:
     """A host's own program: there is no version, so the app's least average is used instead."""
     rules = app.rules
-    used = record.clean_pfc if app.host_scale_check and rules.only_clean_samples_raise else record.pfc
+    used = record.pfc
     least, host_avg = app.min_avg_pfc, used.avg
     if least is None or used.n < rules.min_host_samples or not host_avg or on_probation:
         return default_claim(ClaimRule.ANONYMOUS_DEFAULT, app, workunit, result, raw, on_probation)
     host_scale = least / host_avg
+    if app.host_scale_check:
+        host_scale = min(host_scale, _most_host_scale(record, least, on_probation, rules))
     if rules.caps_anonymous_scale and host_scale > rules.max_host_scale:
         host_scale = rules.max_host_scale
     pfc = raw * host_scale
@@ -223,6 +218,6 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     average = app.rules.host_average
     record.pfc.add(sample, average)
     if app.rules.only_clean_samples_raise:
-        (record.spell_pfc if record.scale_probation else record.clean_pfc).add(sample, average)
+        record.recent_pfc.add(sample, average)
     record.et.add(elapsed / est, average)
     record.turnaround.add(result.received_at - result.sent_at, average)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import nan
+from typing import Any
 
 import pytest
 
 from credit.engine.averages import Average
 from credit.engine.decisions import count_only_invalid, decide_late, decide_set
 from credit.engine.explanation import ClaimRule, GrantRule, grant_rule_of
-from credit.engine.facts import ResultFacts
+from credit.engine.facts import HostVersionFacts, ResultFacts
 from credit.engine.grants import due
 from credit.engine.rules import MAX_CREDIT, Rules
 from tests.support.credit_engine_facts import (
@@ -114,12 +115,29 @@ def test_wrong_results_are_counted_and_claim_nothing() -> None:
 
 
 def test_validity_is_counted_before_claims() -> None:
-    # Its probation is over by this very result, so it has its factor already.
-    host = record(
-        1000, 1.0, scale_probation=True, host_scale_time=NOW - 1, consecutive_valid=9, spell_pfc=Average(10, 1.0)
-    )
+    # Its samples are clean by this very result, so it has its factor already.
+    host = record(1000, 1.0, clean_pfc=Average(), waiting_pfc=Average(10, 1.0), samples_since=NOW - 1)
     [claim] = decide(app(host_scale_check=True), result(host, version(1000, 3.0, 1.0))).claims
     assert (claim.host_scale, claim.is_approximate) == (3.0, False)
+
+
+def test_if_only_hosts_that_fail_often_claim_the_least_claim_counts() -> None:
+    """One may exaggerate the short jobs that it picks: here fivefold, so that they look like the version's average."""
+    ran = version(1000, 1.0, 1.0)
+
+    def host(average: float, **fields: Any) -> HostVersionFacts:
+        return record(1000, average, clean_pfc=Average(), **fields)
+
+    def granted(*hosts: HostVersionFacts) -> tuple[float, GrantRule]:
+        jobs = [result(one, ran, 1000 * (one.pfc.avg or 0.0)) for one in hosts]
+        grant = decide(app(host_scale_check=True), *jobs).grant
+        return grant.credit, grant.rule
+
+    often: dict[str, Any] = {"failing_share": 0.5}
+    # Claims of 1 and 0.2 of the estimate. A host of which too little is known is believed before one that fails often.
+    assert granted(host(1.0, **often), host(0.2, **often)) == (about(0.2 * CREDIT_OF_EST), GrantRule.MINIMUM)
+    assert granted(host(1.0, **often), host(0.2)) == (about(0.2 * CREDIT_OF_EST), GrantRule.MEAN_OF_SCALED)
+    assert granted(host(1.0), host(0.2)) == (about(0.6 * CREDIT_OF_EST), GrantRule.MEAN_OF_SCALED)
 
 
 @pytest.mark.parametrize(("rules", "credit"), [(Rules.published(), 0.2), (Rules.letter(), 1.1)])

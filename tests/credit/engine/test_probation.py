@@ -23,6 +23,7 @@ from credit.engine.probation import (
     count_sent,
     count_success,
     count_valid,
+    fails_often,
     is_odd,
     is_on_probation,
     jobs_left_today,
@@ -39,7 +40,7 @@ MONDAY, TUESDAY = date(2027, 1, 18), date(2027, 1, 19)
 
 
 def test_a_new_record_is_on_probation() -> None:
-    assert is_on_probation(HostVersionFacts(), NOW)
+    assert is_on_probation(HostVersionFacts(), NOW, RULES)
 
 
 def test_the_first_job_of_a_spell_sets_its_end_and_later_ones_do_not_move_it() -> None:
@@ -52,13 +53,13 @@ def test_the_first_job_of_a_spell_sets_its_end_and_later_ones_do_not_move_it() -
 @pytest.mark.parametrize(("later", "ends"), [(-1.0, False), (0.0, False), (1.0, True)])
 def test_probation_ends_with_a_valid_result_after_its_time(later: float, ends: bool) -> None:
     record = HostVersionFacts(host_scale_time=NOW)
-    count_valid(record, NOW + later, RULES)
+    count_valid(record, NOW + later, WEEK, RULES)
     assert record.scale_probation is not ends
 
 
 def test_probation_does_not_end_before_a_job_was_sent() -> None:
     record = HostVersionFacts()
-    count_valid(record, NOW, RULES)
+    count_valid(record, NOW, WEEK, RULES)
     assert record.scale_probation
 
 
@@ -110,21 +111,20 @@ def test_a_short_delay_bound_does_not_end_a_longer_spell() -> None:
     endings=st.lists(st.sampled_from([ending for ending in Ending if ending is not Ending.NOT_NEEDED]), min_size=1),
     gap=st.floats(0, 2 * WEEK),
 )
-def test_whatever_happens_there_is_no_factor_for_a_delay_bound_after_a_failure(
-    endings: list[Ending], gap: float
-) -> None:
+def test_whatever_happens_a_spell_lasts_for_a_delay_bound_after_a_failure(endings: list[Ending], gap: float) -> None:
     record, now, failed_at = HostVersionFacts(**SETTLED, max_jobs_per_day=400), NOW, None
     for ending in endings:
         now += gap
         count_sent(record, now, WEEK, MONDAY)
         count_ending(record, ending, now, WEEK, 400, RULES)
         if ending is Ending.SUCCESS:
-            count_valid(record, now, RULES)
+            count_valid(record, now, WEEK, RULES)
         else:
             failed_at = now
-        assert is_on_probation(record, now) or failed_at is None or now > failed_at + WEEK
+        assert is_on_probation(record, now, LETTER) or failed_at is None or now > failed_at + WEEK
         assert 1 <= record.max_jobs_per_day <= 400
         assert 0 <= record.error_rate <= 1
+        assert 0 <= record.failing_share <= 1
 
 
 def test_a_cheat_begins_a_spell() -> None:
@@ -146,7 +146,7 @@ def test_single_results_bring_no_trust_but_to_the_letter() -> None:
     """Nothing was compared: a host that makes up its outputs would lower its chance of a second result with each."""
     for rules, expected in ((RULES, (50, 0.02)), (LETTER, (51, pytest.approx(0.019)))):
         record = HostVersionFacts(error_rate=0.02, consecutive_valid=50)
-        count_valid(record, NOW, rules, is_unreplicated=True)
+        count_valid(record, NOW, WEEK, rules, is_unreplicated=True)
         assert (record.consecutive_valid, record.error_rate) == expected
 
 
@@ -155,23 +155,72 @@ def settled_record(*, clean: float) -> HostVersionFacts:
     return HostVersionFacts(Average(50, clean), clean_pfc=Average(20, clean), **SETTLED)
 
 
-def test_the_samples_of_a_spell_that_ends_well_become_clean_ones() -> None:
-    record = HostVersionFacts(host_scale_time=NOW, consecutive_valid=3, spell_pfc=Average(3, 2.0))
-    count_valid(record, NOW + 1, RULES)
-    assert (record.clean_pfc, record.spell_pfc) == (Average(3, 2.0), Average())
+def test_samples_are_clean_when_they_have_waited_for_a_delay_bound() -> None:
+    record = HostVersionFacts()
+    count_valid(record, NOW, WEEK, RULES)
+    assert record.samples_since == NOW
+    record.recent_pfc = Average(3, 2.0)
+    count_valid(record, NOW + WEEK, WEEK, RULES)
+    assert (record.recent_pfc, record.waiting_pfc, record.clean_pfc) == (Average(3, 2.0), Average(), Average())
+    count_valid(record, NOW + WEEK + 1, WEEK, RULES)
+    assert (record.recent_pfc, record.waiting_pfc, record.clean_pfc) == (Average(), Average(3, 2.0), Average())
+    count_valid(record, NOW + 2 * WEEK + 1, WEEK, RULES)
+    assert (record.waiting_pfc, record.clean_pfc) == (Average(3, 2.0), Average())
+    count_valid(record, NOW + 2 * WEEK + 2, WEEK, RULES)
+    assert (record.waiting_pfc, record.clean_pfc) == (Average(), Average(3, 2.0))
 
 
-def test_those_before_another_failure_do_not() -> None:
-    record = HostVersionFacts(host_scale_time=NOW, consecutive_valid=3, spell_pfc=Average(3, 2.0))
-    # The scheduler and the transitioner, which count failures, know nothing of samples.
-    record.consecutive_valid = 0
-    count_valid(record, NOW + 1, RULES)
-    assert (record.clean_pfc, record.spell_pfc) == (Average(), Average())
+def test_each_job_is_a_hundredth_of_the_failing_share() -> None:
+    record = HostVersionFacts()
+    count_error(record, NOW, WEEK, RULES)
+    assert record.failing_share == pytest.approx(0.01)
+    # 0.01 + 0.01 × (1 − 0.01); × 0.99 for a valid result
+    count_invalid(record, NOW, WEEK, RULES)
+    assert record.failing_share == pytest.approx(0.0199)
+    count_cheat(record, NOW, WEEK, RULES)
+    # 0.0199 + 0.01 × (1 − 0.0199)
+    assert record.failing_share == pytest.approx(0.029701)
+    count_valid(record, NOW, WEEK, RULES)
+    assert record.failing_share == pytest.approx(0.02940399)
+    count_valid(record, NOW, WEEK, RULES, is_unreplicated=True)
+    assert record.failing_share == pytest.approx(0.0291099501)
+
+
+def test_six_failures_in_a_row_are_too_many() -> None:
+    # 1 − 0.99^5 = 0.0490, 1 − 0.99^6 = 0.0585
+    record = HostVersionFacts()
+    for _ in range(5):
+        count_error(record, NOW, WEEK, RULES)
+    assert not fails_often(record, RULES)
+    count_error(record, NOW, WEEK, RULES)
+    assert fails_often(record, RULES)
+
+
+def test_a_host_that_failed_half_of_its_jobs_is_off_probation_after_230_good_ones() -> None:
+    # 0.5 × 0.99^229 = 0.0501, × 0.99 = 0.0496
+    record = HostVersionFacts(clean_pfc=Average(10, 1.0), failing_share=0.5)
+    for _ in range(229):
+        count_valid(record, NOW, WEEK, RULES)
+    assert is_on_probation(record, NOW, RULES)
+    count_valid(record, NOW, WEEK, RULES)
+    assert not is_on_probation(record, NOW, RULES)
+
+
+def test_samples_that_come_or_wait_while_too_many_jobs_fail_never_become_clean() -> None:
+    clean = Average(20, 2.0)
+    record = HostVersionFacts(clean_pfc=clean, waiting_pfc=Average(9, 0.2), recent_pfc=Average(9, 0.2))
+    # A job that was held back times out: 0.05 + 0.01 × 0.95 = 0.0595; then 0.0595 × 0.99 = 0.0589.
+    record.failing_share, record.samples_since = 0.05, NOW - 2 * WEEK
+    count_error(record, NOW, WEEK, RULES)
+    count_valid(record, NOW, WEEK, RULES)
+    assert (record.waiting_pfc, record.recent_pfc, record.clean_pfc) == (Average(), Average(), clean)
+    assert record.samples_since == NOW
 
 
 def test_a_single_result_of_a_host_on_probation_has_to_be_confirmed_where_probation_counts() -> None:
     facts = AppFacts(1, RULES, host_scale_check=True)
     record = settled_record(clean=2.0)
+    record.failing_share = 0.05
     assert not needs_confirmation(facts, 2.0, record, None, NOW)
     count_error(record, NOW, WEEK, RULES)
     assert needs_confirmation(facts, 2.0, record, None, NOW)
@@ -199,7 +248,7 @@ def test_an_absurd_claim_never_improves_an_error_rate_but_by_the_letter(
 def test_the_error_rate_starts_at_a_tenth_and_falls_by_a_twentieth_when_valid() -> None:
     record = HostVersionFacts()
     assert record.error_rate == RULES.initial_error_rate
-    count_valid(record, NOW, RULES)
+    count_valid(record, NOW, WEEK, RULES)
     assert record.error_rate == pytest.approx(0.095)
 
 
@@ -217,9 +266,9 @@ def test_single_results_need_an_error_rate_below_a_twentieth() -> None:
     for rules in (RULES, LETTER):
         record = HostVersionFacts()
         for _ in range(13):
-            count_valid(record, NOW, rules)
+            count_valid(record, NOW, WEEK, rules)
         assert replication_chance(record, rules) == 1
-        count_valid(record, NOW, rules)
+        count_valid(record, NOW, WEEK, rules)
         assert replication_chance(record, rules) < 1
         assert replication_chance(HostVersionFacts(error_rate=0.05), rules) == 1
         assert replication_chance(None, rules) == 1
@@ -243,11 +292,11 @@ def test_a_trusted_host_that_begins_to_make_up_outputs_is_found() -> None:
     for _ in range(400):
         record = HostVersionFacts()
         for _ in range(500):
-            count_valid(record, NOW, RULES)
+            count_valid(record, NOW, WEEK, RULES)
         made_up = 1
         while draw.random() >= replication_chance(record, RULES):
             # Nothing else contradicts it: it counts as valid.
-            count_valid(record, NOW, RULES)
+            count_valid(record, NOW, WEEK, RULES)
             made_up += 1
         count_invalid(record, NOW, WEEK, RULES)
         assert replication_chance(record, RULES) == 1
@@ -311,7 +360,7 @@ def test_jobs_of_the_day_start_anew_at_midnight() -> None:
 
 def test_validity_does_not_move_the_published_quota() -> None:
     record = HostVersionFacts(max_jobs_per_day=600)
-    count_valid(record, NOW, RULES)
+    count_valid(record, NOW, WEEK, RULES)
     count_invalid(record, NOW, WEEK, RULES)
     assert record.max_jobs_per_day == 600
 
@@ -326,5 +375,5 @@ def test_deployed_an_invalid_result_takes_one_above_the_quota(quota: int, expect
 @pytest.mark.parametrize(("is_unreplicated", "expected"), [(False, 8), (True, 7)])
 def test_deployed_single_results_of_a_replicated_app_bring_no_trust(is_unreplicated: bool, expected: int) -> None:
     record = HostVersionFacts(max_jobs_per_day=1, consecutive_valid=7)
-    count_valid(record, NOW, Rules.deployed(), is_unreplicated)
+    count_valid(record, NOW, WEEK, Rules.deployed(), is_unreplicated)
     assert (record.max_jobs_per_day, record.consecutive_valid) == (2, expected)

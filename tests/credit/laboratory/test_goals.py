@@ -29,6 +29,9 @@ from credit.laboratory.goals import (
 from credit.laboratory.population import Cheat
 from credit.laboratory.trial import Outcome, Setup, Trial
 
+ABOUT_NOTHING = 1.25 * EVASION_BOUND
+"""Of one population: by chance its jobs are a little shorter or longer than others'."""
+
 
 @pytest.fixture(scope="module")
 def singles() -> list[Outcome]:
@@ -114,19 +117,23 @@ def test_single_results_do_not() -> None:
 def test_jobs_that_were_picked_before_raise_no_factor_later() -> None:
     letter = replace(Rules.published(), only_clean_samples_raise=False)
     assert picking_gain(letter, 7, Cheat.PICK_IN_TURNS) > 0.3
-    # Its honest jobs may by chance be a little shorter than others': there are few of them.
-    assert picking_gain(Rules.published(), 7, Cheat.PICK_IN_TURNS) < 0.15
+    gains = picking_gains(Rules.published(), 7, [Cheat.PICK_IN_TURNS, Cheat.PICK_FEW])
+    assert {cheat: gain for cheat, gain in gains.items() if gain > ABOUT_NOTHING} == {}
 
 
-def test_holding_jobs_back_until_probation_ends_is_a_gap_that_is_left() -> None:
-    # Its short jobs become clean samples before the long ones time out, and stay so. The report says so.
-    assert picking_gain(Rules.published(), 7, Cheat.HOLD_BACK) > 4
+def test_short_jobs_raise_no_factor_before_the_long_ones_of_the_same_time_have_failed() -> None:
+    ways = [Cheat.HOLD_BACK, Cheat.FAIL_FIRST]
+    # Without the share of failing jobs a clean average of short jobs, once won, would stay.
+    without = picking_gains(replace(Rules.published(), max_failing_share=1.0), 7, ways)
+    assert min(without.values()) > 0.2
+    gains = picking_gains(Rules.published(), 7, [*ways, Cheat.HOLD_IN_TURNS])
+    assert {cheat: gain for cheat, gain in gains.items() if gain > ABOUT_NOTHING} == {}
 
 
-def test_picking_pays_hardly_more_where_most_computers_are_on_probation() -> None:
+def test_picking_and_exaggerating_do_not_pay_where_other_computers_fail_some_jobs() -> None:
     by_default = replace(Rules.published(), only_clean_samples_raise=False)
-    assert picking_gain(by_default, 7, Cheat.CHERRY_PICK, PAIRS, failing_part=0.03) > 2
-    assert picking_gain(Rules.published(), 7, Cheat.CHERRY_PICK, PAIRS, failing_part=0.03) <= EVASION_BOUND
+    assert picking_gain(by_default, 7, Cheat.PICK_AND_EXAGGERATE, PAIRS, failing_part=0.03) > 1
+    assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, PAIRS, failing_part=0.03) <= EVASION_BOUND
 
 
 def test_honest_computers_lose_nothing_by_the_check_unless_they_fail() -> None:

@@ -54,6 +54,7 @@ def test_a_limit_of_an_app_is_held_to_its_range(name: str) -> None:
         (App, "comparison_absolute_tolerance min_avg_pfc"),
         (AppVersion, "avg_ncpus gpu_usage cross_project_scale pfc_avg pfc_scale total_credit expavg_credit"),
         (HostAppVersion, "pfc_avg et_avg et_var et_q turnaround_avg turnaround_var turnaround_q error_rate"),
+        (HostAppVersion, "failing_share clean_pfc_avg waiting_pfc_avg spell_pfc_avg"),
         (UserCredit, "total_credit expavg_credit"),
         (HostCredit, "total_credit expavg_credit"),
     ],
@@ -81,6 +82,8 @@ def test_counts_words_and_averages_without_samples_are_refused() -> None:
         (HostAppVersion, {"processor_type": "FPGA"}),
         (HostAppVersion, {"pfc_avg": None}),
         (HostAppVersion, {"et_n": 0}),
+        (HostAppVersion, {"waiting_pfc_n": 0, "waiting_pfc_avg": 1.0}),
+        (HostAppVersion, {"failing_share": 1.1}),
         (HostAppVersion, {"turnaround_avg": None}),
     ]
     assert [(table.__name__, values) for table, values in wrong if not is_refused(table, **values)] == []

@@ -278,5 +278,21 @@ def test_the_explanations_fields_are_columns_of_the_result() -> None:
     from credit.models import Result
 
     columns = {field.name for field in Result._meta.get_fields()}
-    assert {field.name for field in fields(Explanation)} - {"elapsed_secs"} <= columns
+    assert {field.name for field in fields(Explanation)} - {"elapsed_secs", "fails_often"} <= columns
     assert "grant_rule" in columns
+
+
+def test_a_factor_that_was_cut_is_told() -> None:
+    # 1.25 × 3 / 2 = 1.875, not 3 / 1
+    host = record(50, 1.0, clean_pfc=Average(20, 2.0))
+    [claim] = decide(app(host_scale_check=True), result(host, version(500, 3.0, 0.5))).claims
+    [step] = [step for step in claim_steps(claim, workunit()) if step.label == "× factor of the computer"]
+    assert step.number == 1.875
+    assert "but less: its earlier jobs bear out less than that" in step.sentence
+
+
+def test_what_probation_means_is_told() -> None:
+    host = record(50, 1.0, failing_share=0.5)
+    [claim] = decide(app(host_scale_check=True), result(host, version(500, 3.0, 0.5))).claims
+    [step] = [step for step in claim_steps(claim, workunit()) if step.label == "On probation"]
+    assert "Until then its factor is at most 1." in step.sentence

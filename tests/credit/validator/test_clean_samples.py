@@ -25,46 +25,57 @@ def run(app: App, version: AppVersion, host: Host, **fields: Any) -> None:
     validate(app, LATER)
 
 
-def test_samples_of_a_spell_without_a_failure_become_clean_ones(
+def test_samples_become_clean_when_they_have_waited_for_a_delay_bound(
     app: App, version: AppVersion, hosts: list[Host]
 ) -> None:
-    record(hosts[0], version, host_scale_at=LATER + DAY)
-    run(app, version, hosts[0])
-    run(app, version, hosts[0])
+    record(hosts[0], version, spell_pfc_n=12, spell_pfc_avg=1.1, samples_at=LATER - 8 * DAY, pfc_n=12, pfc_avg=1.1)
+    run(app, version, hosts[0], delay_bound_secs=7 * 86400)
     row = HostAppVersion.objects.get()
-    assert (row.spell_pfc_n, row.spell_pfc_avg, row.clean_pfc_n) == (2, about(1.2), 0)
-    HostAppVersion.objects.update(host_scale_at=LATER - DAY)
-    # It ends the spell, and is itself a sample of the time after it.
-    run(app, version, hosts[0])
+    assert (row.waiting_pfc_n, row.waiting_pfc_avg, row.samples_at) == (12, about(1.1), LATER)
+    assert (row.spell_pfc_n, row.spell_pfc_avg, row.clean_pfc_n) == (1, about(1.2), 0)
+    run(app, version, hosts[0], delay_bound_secs=7 * 86400)
     row.refresh_from_db()
-    assert (row.scale_probation, row.clean_pfc_n, row.clean_pfc_avg) == (False, 3, about(1.2))
-    assert (row.spell_pfc_n, row.spell_pfc_avg, row.pfc_n) == (0, None, 3)
+    assert (row.spell_pfc_n, row.waiting_pfc_n, row.clean_pfc_n) == (2, 12, 0)
+    HostAppVersion.objects.update(samples_at=LATER - 8 * DAY)
+    run(app, version, hosts[0], delay_bound_secs=7 * 86400)
+    row.refresh_from_db()
+    assert (row.clean_pfc_n, row.clean_pfc_avg) == (12, about(1.1))
+    assert (row.spell_pfc_n, row.waiting_pfc_n, row.pfc_n) == (1, 2, 15)
 
 
-def test_after_a_time_out_the_samples_before_it_do_not_count(app: App, version: AppVersion, hosts: list[Host]) -> None:
-    record(hosts[0], version, host_scale_at=LATER + DAY)
-    run(app, version, hosts[0])
-    make_result(
-        make_workunit(app, transition_at=LATER),
-        hosts[0],
-        app_version=version,
-        server_state=ServerState.IN_PROGRESS,
-        sent_at=LATER - 9 * DAY,
-        deadline_at=LATER - DAY,
-    )
+def test_when_jobs_that_were_held_back_time_out_the_short_ones_beside_them_do_not_count(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    waiting = {"spell_pfc_n": 12, "spell_pfc_avg": 0.2, "waiting_pfc_n": 12, "waiting_pfc_avg": 0.2}
+    record(hosts[0], version, clean_pfc_n=15, clean_pfc_avg=1.2, samples_at=LATER - 8 * DAY, **waiting)
+    for _ in range(6):
+        make_result(
+            make_workunit(app, transition_at=LATER),
+            hosts[0],
+            app_version=version,
+            server_state=ServerState.IN_PROGRESS,
+            sent_at=LATER - 9 * DAY,
+            deadline_at=LATER - DAY,
+        )
     transitioner.run(LATER)
-    assert HostAppVersion.objects.get().consecutive_valid == 0
+    # 1 − 0.99^6
+    assert HostAppVersion.objects.get().failing_share == about(0.0585198506)
     run(app, version, hosts[0])
     row = HostAppVersion.objects.get()
-    assert (row.spell_pfc_n, row.pfc_n, row.clean_pfc_n) == (1, 2, 0)
+    assert (row.spell_pfc_n, row.waiting_pfc_n, row.clean_pfc_n, row.samples_at) == (1, 0, 15, LATER)
+    assert row.failing_share == about(0.0585198506 * 0.99)
 
 
-def test_a_new_version_inherits_the_clean_samples(app: App, version: AppVersion, hosts: list[Host]) -> None:
-    record(hosts[0], version, pfc_n=20, pfc_avg=1.0, clean_pfc_n=15, clean_pfc_avg=1.2, **PROVEN)
+def test_a_new_version_inherits_the_samples_and_the_failing_share(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    known = {"clean_pfc_n": 15, "clean_pfc_avg": 1.2, "waiting_pfc_n": 7, "waiting_pfc_avg": 1.1}
+    record(hosts[0], version, pfc_n=20, pfc_avg=1.0, failing_share=0.04, samples_at=LATER - DAY, **known, **PROVEN)
     newer = AppVersion.objects.create(app=app, platform=version.platform, version_num=version.version_num + 1)
     run(app, newer, hosts[0])
     row = HostAppVersion.objects.get(app_version=newer)
-    assert (row.clean_pfc_n, row.clean_pfc_avg) == (16, about(1.2))
+    assert (row.clean_pfc_n, row.clean_pfc_avg, row.waiting_pfc_n) == (15, about(1.2), 7)
+    assert (row.spell_pfc_n, row.failing_share, row.samples_at) == (1, about(0.0396), LATER - DAY)
 
 
 @pytest.mark.parametrize("checks", [True, False])
@@ -111,5 +122,5 @@ def test_a_wrong_result_begins_a_spell_and_never_shortens_one(app: App, version:
         assert (wrong.validate_state, wrong.outcome) == (ValidateState.INVALID, Outcome.SUCCESS)
         row = HostAppVersion.objects.get(host=host)
         expected = max(row_end for row_end in (ends[hosts.index(host)], LATER + 7 * DAY) if row_end is not None)
-        assert (row.scale_probation, row.host_scale_at) == (True, expected)
+        assert (row.scale_probation, row.host_scale_at, row.failing_share) == (True, expected, about(0.01))
         HostAppVersion.objects.filter(host=host).update(scale_probation=False, host_scale_at=ends[hosts.index(host)])

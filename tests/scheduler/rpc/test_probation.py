@@ -12,6 +12,7 @@ from credit.validator.passes import run_pass
 from portal.models import User
 from scheduler.lifecycle import transitioner
 from scheduler.programs import catalogue
+from tests.support.credit_engine_facts import about
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, names, result_xml
 
@@ -78,7 +79,7 @@ def test_a_report_without_success_begins_a_new_spell(computer: Computer, fields:
     assert (record.scale_probation, record.host_scale_at) == (True, LATER + DAY)
     # 100 jobs a day for each of 4 processors
     assert record.max_jobs_per_day == njobs
-    assert record.error_rate == pytest.approx(0.12)
+    assert (record.error_rate, record.failing_share) == (about(0.12), about(0.01))
 
 
 def test_jobs_that_are_left_out_while_no_work_is_sent_begin_a_new_spell(computer: Computer) -> None:
@@ -89,7 +90,7 @@ def test_jobs_that_are_left_out_while_no_work_is_sent_begin_a_new_spell(computer
     assert (record.scale_probation, record.host_scale_at) == (True, LATER + DAY)
     # Computers that are set up anew lose jobs, too: none of the jobs of a day is taken away.
     assert (record.max_jobs_per_day, record.consecutive_valid) == (400, 0)
-    assert record.error_rate == pytest.approx(0.12)
+    assert (record.error_rate, record.failing_share) == (about(0.12), about(0.01))
 
 
 def test_a_lost_job_that_is_sent_again_counts_for_nothing(computer: Computer) -> None:
@@ -203,3 +204,16 @@ def test_by_the_other_rule_sets_only_errors_and_aborts_do(
     end(computer, **fields)
     record = HostAppVersion.objects.get()
     assert (record.scale_probation, record.error_rate, record.max_jobs_per_day) == (False, 0.02, 400)
+
+
+def test_a_new_version_is_no_way_to_leave_failures_behind(app: App, computer: Computer) -> None:
+    """Its record starts with the failing share and the samples of the older version's."""
+    known = {"clean_pfc_n": 12, "clean_pfc_avg": 1.1, "waiting_pfc_n": 7, "waiting_pfc_avg": 1.2}
+    HostAppVersion.objects.update(failing_share=0.4, samples_at=NOON, spell_pfc_n=3, spell_pfc_avg=1.3, **known)
+    newer = make_version(app, 101)
+    catalogue.forget()
+    make_result(make_workunit(app, fpops_est=7.2e12, output_files=OUTPUTS, delay_bound_secs=86_400))
+    computer.ask(0, 1, now=LATER)
+    record = HostAppVersion.objects.get(app_version=newer)
+    assert (record.failing_share, record.clean_pfc_n, record.waiting_pfc_avg) == (0.4, 12, 1.2)
+    assert (record.spell_pfc_n, record.samples_at) == (3, NOON)

@@ -184,34 +184,47 @@ def test_on_probation_the_hosts_factor_is_at_most_one(host_avg: float, host_scal
     assert (claim.host_scale, claim.on_probation, claim.is_approximate) == (host_scale, True, True)
 
 
-@pytest.mark.parametrize("rules", [Rules.letter(), Rules.published()])
-def test_until_the_host_scale_time_the_factor_is_at_most_one(rules: Rules) -> None:
-    facts, ran = app(rules, host_scale_check=True), version(MANY, 3.0, 0.5)
-    unknown = {"clean_pfc": Average()}
-    [before] = decide(facts, result(record(MANY, 1.0, host_scale_time=NOW + 1, **unknown), ran)).claims
+def test_to_the_letter_the_factor_is_at_most_one_until_the_host_scale_time() -> None:
+    facts, ran = app(Rules.letter(), host_scale_check=True), version(MANY, 3.0, 0.5)
+    [before] = decide(facts, result(record(MANY, 1.0, host_scale_time=NOW + 1), ran)).claims
     [at] = decide(facts, result(record(MANY, 1.0, host_scale_time=NOW), ran)).claims
     assert (before.host_scale, at.host_scale) == (1.0, 3.0)
 
 
 @pytest.mark.parametrize(
-    ("clean", "whole", "on_probation", "scale", "used"),
+    ("clean", "whole", "share", "scale", "on_probation"),
     [
-        # An honest host of an average of 2, where the version's is 3, keeps its factor though it failed.
-        (2.0, 2.0, True, 1.5, Average(20, 2.0)),
-        # One that failed its long jobs has no more than its clean samples bear out, then and later.
-        (3.0, 1.0, True, 1.0, Average(20, 3.0)),
-        (3.0, 1.0, False, 1.0, Average(20, 3.0)),
-        # One that exaggerates since it is on probation.
-        (3.0, 6.0, True, 0.5, Average(40, 6.0)),
+        # An honest host of an average of 2, where the version's is 3, keeps its factor while it fails a few jobs.
+        (2.0, 2.0, 0.05, 1.5, False),
+        # One that left its long jobs to others has a quarter more than its clean samples bear out: 1.25 × 3 / 2.
+        (2.0, 1.0, 0.05, 1.875, False),
+        # Clean samples bear out less than 1: 1.25 × 3 / 4 = 0.9. The whole average then may bring it to 1, not more.
+        (4.0, 1.0, 0.05, 1.0, False),
+        (4.0, 3.75, 0.05, 0.8, False),
+        # One that exaggerates lately: 3 / 6.
+        (3.0, 6.0, 0.05, 0.5, False),
+        # One that fails often.
+        (2.0, 2.0, 0.051, 1.0, True),
+        (2.0, 6.0, 0.051, 0.5, True),
     ],
 )
 def test_only_clean_samples_raise_the_factor(
-    clean: float, whole: float, on_probation: bool, scale: float, used: Average
+    clean: float, whole: float, share: float, scale: float, on_probation: bool
 ) -> None:
-    host = record(40, whole, scale_probation=on_probation, clean_pfc=Average(20, clean))
+    host = record(40, whole, clean_pfc=Average(20, clean), failing_share=share / 0.99)
     [claim] = decide(app(host_scale_check=True), result(host, version(MANY, 3.0, 0.5))).claims
-    assert (claim.host_scale, claim.is_approximate) == (scale, on_probation)
-    assert Average(claim.host_pfc_n or 0, claim.host_pfc_avg) == used
+    assert claim.host_scale == pytest.approx(scale)
+    assert (claim.is_approximate, claim.on_probation, claim.fails_often) == (on_probation,) * 3
+    assert (claim.host_pfc_n, claim.host_pfc_avg) == (40, whole)
+
+
+def test_a_hosts_own_program_is_held_to_its_clean_samples_too() -> None:
+    facts = app(min_avg_pfc=3.0, host_scale_check=True)
+    # 1.25 × 3 / 2, not 3 / 1
+    [claim] = decide(facts, anonymous(record(40, 1.0, clean_pfc=Average(20, 2.0)))).claims
+    assert claim.host_scale == pytest.approx(1.875)
+    [claim] = decide(facts, anonymous(record(40, 1.0, clean_pfc=Average(20, 2.0), failing_share=0.06))).claims
+    assert claim.claim_rule is ClaimRule.ANONYMOUS_DEFAULT
 
 
 @pytest.mark.parametrize(("average", "scale"), [(1.0, 1.0), (6.0, 0.5)])
@@ -220,16 +233,14 @@ def test_without_enough_clean_samples_the_factor_is_at_most_one_and_the_claim_ap
 ) -> None:
     host = record(MANY, average, clean_pfc=Average(9, average))
     [claim] = decide(app(host_scale_check=True), result(host, version(MANY, 3.0, 0.5))).claims
-    assert (claim.host_scale, claim.is_approximate, claim.on_probation) == (scale, True, False)
+    assert (claim.host_scale, claim.is_approximate, claim.on_probation) == (scale, True, True)
+    assert not claim.fails_often
 
 
-def test_samples_are_kept_apart_while_a_host_is_on_probation() -> None:
-    host = record(scale_probation=True)
-    decide(app(), result(host, version(), 2000.0))
-    assert (host.pfc, host.spell_pfc, host.clean_pfc) == (Average(1, 2.0), Average(1, 2.0), Average())
+def test_samples_are_not_clean_at_once() -> None:
     host = record()
     decide(app(), result(host, version(), 2000.0))
-    assert (host.pfc, host.spell_pfc, host.clean_pfc) == (Average(1, 2.0), Average(), Average(1, 2.0))
+    assert (host.pfc, host.recent_pfc, host.clean_pfc) == (Average(1, 2.0), Average(1, 2.0), Average())
 
 
 def test_probation_does_not_matter_where_it_is_off() -> None:
