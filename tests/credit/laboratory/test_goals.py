@@ -104,9 +104,11 @@ def test_to_the_letter_all_ways_but_errors_pay() -> None:
     assert {cheat for cheat, gain in gains.items() if gain > 3} == {*EVASIONS} - {Cheat.CHERRY_PICK}
 
 
-@pytest.mark.parametrize("way", [ADAPTIVE, PAIRS])
-def test_replicas_take_the_gain_from_those_who_exaggerate_their_short_jobs(way: str) -> None:
-    assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, way) <= EVASION_BOUND
+@pytest.mark.parametrize(("way", "failing_part"), [(ADAPTIVE, 0.0), (PAIRS, 0.03)])
+def test_replicas_take_the_gain_from_those_who_exaggerate_their_short_jobs(way: str, failing_part: float) -> None:
+    """Where other computers fail some jobs, too, and are on probation now and then."""
+    gain = picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, way, failing_part=failing_part)
+    assert gain <= EVASION_BOUND
 
 
 def test_single_results_do_not() -> None:
@@ -122,24 +124,14 @@ def test_jobs_that_were_picked_before_raise_no_factor_later() -> None:
 
 
 def test_short_jobs_raise_no_factor_before_the_long_ones_of_the_same_time_have_failed() -> None:
-    ways = [Cheat.HOLD_BACK, Cheat.FAIL_FIRST]
-    # Without the share of failing jobs a clean average of short jobs, once won, would stay.
-    without = picking_gains(replace(Rules.published(), max_failing_share=1.0), 7, ways)
-    assert min(without.values()) > 0.2
-    gains = picking_gains(Rules.published(), 7, [*ways, Cheat.HOLD_IN_TURNS])
+    gains = picking_gains(Rules.published(), 7, [Cheat.HOLD_BACK, Cheat.FAIL_FIRST, Cheat.HOLD_IN_TURNS])
     assert {cheat: gain for cheat, gain in gains.items() if gain > ABOUT_NOTHING} == {}
 
 
-def test_picking_and_exaggerating_do_not_pay_where_other_computers_fail_some_jobs() -> None:
-    by_default = replace(Rules.published(), only_clean_samples_raise=False)
-    assert picking_gain(by_default, 7, Cheat.PICK_AND_EXAGGERATE, PAIRS, failing_part=0.03) > 1
-    assert picking_gain(Rules.published(), 7, Cheat.PICK_AND_EXAGGERATE, PAIRS, failing_part=0.03) <= EVASION_BOUND
-
-
-def test_honest_computers_lose_nothing_by_the_check_unless_they_fail() -> None:
-    assert honest_loss(Rules.published(), 7, 0.0) == pytest.approx(0, abs=1e-3)
+def test_honest_computers_lose_hardly_anything_by_the_check_though_they_fail_some_jobs() -> None:
     # To the letter efficient ones lose their factor above 1 while they are on probation.
-    assert honest_loss(Rules.published(), 7, 0.03) <= EVASION_BOUND < honest_loss(Rules.letter(), 7, 0.03)
+    assert honest_loss(Rules.published(), 7, 0.03) < EVASION_BOUND / 2
+    assert honest_loss(Rules.letter(), 7, 0.03) > EVASION_BOUND
 
 
 def test_without_normalisation_the_laboratory_sees_that_devices_differ() -> None:
