@@ -13,7 +13,9 @@ _CONSTRAINTS = (
     ("hostcredit", "hostcredit_gpus_credited_until_range"),
     ("result", "result_ninstances_range"),
     ("hostappversion", "hostappversion_clean_pfc_range"),
-    ("hostappversion", "hostappversion_spell_pfc_range"),
+    ("hostappversion", "hostappversion_waiting_pfc_range"),
+    ("hostappversion", "hostappversion_recent_pfc_range"),
+    ("hostappversion", "hostappversion_failing_share_range"),
 )
 
 

@@ -46,8 +46,8 @@ class HostAppVersion(models.Model):
     # of the time before samples_at, and since then: a delay bound or more each
     waiting_pfc_n = models.BigIntegerField(default=0, db_default=0)
     waiting_pfc_avg = models.FloatField(null=True)
-    spell_pfc_n = models.BigIntegerField(default=0, db_default=0)
-    spell_pfc_avg = models.FloatField(null=True)
+    recent_pfc_n = models.BigIntegerField(default=0, db_default=0)
+    recent_pfc_avg = models.FloatField(null=True)
     samples_at = models.DateTimeField(null=True)
     et_n = models.BigIntegerField(default=0)
     et_avg = models.FloatField("average of elapsed secs / FLOPs estimated", null=True)
@@ -97,9 +97,9 @@ class HostAppVersion(models.Model):
                 condition=Q(failing_share__gte=0, failing_share__lte=1), name="hostappversion_failing_share_range"
             ),
             CheckConstraint(
-                condition=Q(spell_pfc_avg__isnull=True)
-                | Q(spell_pfc_n__gt=0, spell_pfc_avg__gte=0, spell_pfc_avg__lt=1e300),
-                name="hostappversion_spell_pfc_range",
+                condition=Q(recent_pfc_avg__isnull=True)
+                | Q(recent_pfc_n__gt=0, recent_pfc_avg__gte=0, recent_pfc_avg__lt=1e300),
+                name="hostappversion_recent_pfc_range",
             ),
             one_of("hostappversion", "processor_type", ProcessorType),
         ]

@@ -59,7 +59,7 @@ def record_facts(record: HostAppVersion) -> HostVersionFacts:
         error_rate=record.error_rate,
         consecutive_valid=record.consecutive_valid,
         clean_pfc=Average(record.clean_pfc_n, record.clean_pfc_avg),
-        recent_pfc=Average(record.spell_pfc_n, record.spell_pfc_avg),
+        recent_pfc=Average(record.recent_pfc_n, record.recent_pfc_avg),
         waiting_pfc=Average(record.waiting_pfc_n, record.waiting_pfc_avg),
         samples_since=record.samples_at.timestamp() if record.samples_at else None,
         failing_share=record.failing_share,

@@ -69,7 +69,7 @@ SELECT array_agg(place), array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc
        array_agg(turnaround_q), array_agg(scale_probation), array_agg(coalesce(host_scale_at, '-infinity')),
        array_agg(error_rate), array_agg(consecutive_valid::int8), array_agg(max_jobs_per_day::int8),
        array_agg(clean_pfc_n), array_agg(coalesce(clean_pfc_avg, 'NaN')),
-       array_agg(spell_pfc_n), array_agg(coalesce(spell_pfc_avg, 'NaN')),
+       array_agg(recent_pfc_n), array_agg(coalesce(recent_pfc_avg, 'NaN')),
        array_agg(waiting_pfc_n), array_agg(coalesce(waiting_pfc_avg, 'NaN')),
        array_agg(coalesce(samples_at, '-infinity')), array_agg(failing_share)
   FROM (SELECT h.*, w.place FROM credit_hostappversion h JOIN wanted w ON w.id = h.id
@@ -125,13 +125,13 @@ UPDATE_RECORDS: Final = Statement(
        turnaround_q = n.turnaround_q, scale_probation = n.scale_probation, host_scale_at = n.host_scale_at,
        error_rate = n.error_rate, consecutive_valid = n.consecutive_valid, max_jobs_per_day = n.max_jobs_per_day,
        clean_pfc_n = n.clean_pfc_n, clean_pfc_avg = n.clean_pfc_avg,
-       spell_pfc_n = n.spell_pfc_n, spell_pfc_avg = n.spell_pfc_avg, waiting_pfc_n = n.waiting_pfc_n,
+       recent_pfc_n = n.recent_pfc_n, recent_pfc_avg = n.recent_pfc_avg, waiting_pfc_n = n.waiting_pfc_n,
        waiting_pfc_avg = n.waiting_pfc_avg, samples_at = n.samples_at, failing_share = n.failing_share
   FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
               $24)
        n(id, pfc_n, pfc_avg, et_n, et_avg, et_var, et_q, turnaround_n, turnaround_avg, turnaround_var, turnaround_q,
          scale_probation, host_scale_at, error_rate, consecutive_valid, max_jobs_per_day, clean_pfc_n, clean_pfc_avg,
-         spell_pfc_n, spell_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share)
+         recent_pfc_n, recent_pfc_avg, waiting_pfc_n, waiting_pfc_avg, samples_at, failing_share)
  WHERE h.id = n.id""",
     "int8[] int8[] float8[] int8[] float8[] float8[] float8[] int8[]"
     " float8[] float8[] float8[] bool[] timestamptz[] float8[] int8[] int8[] int8[] float8[] int8[] float8[]"

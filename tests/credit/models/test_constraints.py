@@ -54,7 +54,7 @@ def test_a_limit_of_an_app_is_held_to_its_range(name: str) -> None:
         (App, "comparison_absolute_tolerance min_avg_pfc"),
         (AppVersion, "avg_ncpus gpu_usage cross_project_scale pfc_avg pfc_scale total_credit expavg_credit"),
         (HostAppVersion, "pfc_avg et_avg et_var et_q turnaround_avg turnaround_var turnaround_q error_rate"),
-        (HostAppVersion, "failing_share clean_pfc_avg waiting_pfc_avg spell_pfc_avg"),
+        (HostAppVersion, "failing_share clean_pfc_avg waiting_pfc_avg recent_pfc_avg"),
         (UserCredit, "total_credit expavg_credit"),
         (HostCredit, "total_credit expavg_credit"),
     ],

@@ -35,7 +35,7 @@ def test_records_of_a_computer_can_be_inserted_without_the_new_columns() -> None
     version, [host] = make_version(make_app()), volunteers(1)
     insert_as_before(
         "credit_hostappversion",
-        {"clean_pfc_n", "clean_pfc_avg", "spell_pfc_n", "spell_pfc_avg", "waiting_pfc_n", "failing_share"},
+        {"clean_pfc_n", "clean_pfc_avg", "recent_pfc_n", "recent_pfc_avg", "waiting_pfc_n", "failing_share"},
         {
             **{"host_id": host.pk, "app_id": version.app_id, "app_version_id": version.pk, "processor_type": "CPU"},
             **{"pfc_n": 0, "et_n": 0, "et_q": 0, "turnaround_n": 0, "turnaround_q": 0, "consecutive_valid": 0},
@@ -43,7 +43,7 @@ def test_records_of_a_computer_can_be_inserted_without_the_new_columns() -> None
         },
     )
     row = HostAppVersion.objects.get()
-    assert row.clean_pfc_n == row.spell_pfc_n == row.waiting_pfc_n == row.failing_share == 0
+    assert row.clean_pfc_n == row.recent_pfc_n == row.waiting_pfc_n == row.failing_share == 0
 
 
 def test_computers_off_probation_start_with_their_samples_as_clean_ones(monkeypatch: pytest.MonkeyPatch) -> None:

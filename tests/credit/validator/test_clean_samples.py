@@ -28,25 +28,25 @@ def run(app: App, version: AppVersion, host: Host, **fields: Any) -> None:
 def test_samples_become_clean_when_they_have_waited_for_a_delay_bound(
     app: App, version: AppVersion, hosts: list[Host]
 ) -> None:
-    record(hosts[0], version, spell_pfc_n=12, spell_pfc_avg=1.1, samples_at=LATER - 8 * DAY, pfc_n=12, pfc_avg=1.1)
+    record(hosts[0], version, recent_pfc_n=12, recent_pfc_avg=1.1, samples_at=LATER - 8 * DAY, pfc_n=12, pfc_avg=1.1)
     run(app, version, hosts[0], delay_bound_secs=7 * 86400)
     row = HostAppVersion.objects.get()
     assert (row.waiting_pfc_n, row.waiting_pfc_avg, row.samples_at) == (12, about(1.1), LATER)
-    assert (row.spell_pfc_n, row.spell_pfc_avg, row.clean_pfc_n) == (1, about(1.2), 0)
+    assert (row.recent_pfc_n, row.recent_pfc_avg, row.clean_pfc_n) == (1, about(1.2), 0)
     run(app, version, hosts[0], delay_bound_secs=7 * 86400)
     row.refresh_from_db()
-    assert (row.spell_pfc_n, row.waiting_pfc_n, row.clean_pfc_n) == (2, 12, 0)
+    assert (row.recent_pfc_n, row.waiting_pfc_n, row.clean_pfc_n) == (2, 12, 0)
     HostAppVersion.objects.update(samples_at=LATER - 8 * DAY)
     run(app, version, hosts[0], delay_bound_secs=7 * 86400)
     row.refresh_from_db()
     assert (row.clean_pfc_n, row.clean_pfc_avg) == (12, about(1.1))
-    assert (row.spell_pfc_n, row.waiting_pfc_n, row.pfc_n) == (1, 2, 15)
+    assert (row.recent_pfc_n, row.waiting_pfc_n, row.pfc_n) == (1, 2, 15)
 
 
 def test_when_jobs_that_were_held_back_time_out_the_short_ones_beside_them_do_not_count(
     app: App, version: AppVersion, hosts: list[Host]
 ) -> None:
-    waiting = {"spell_pfc_n": 12, "spell_pfc_avg": 0.2, "waiting_pfc_n": 12, "waiting_pfc_avg": 0.2}
+    waiting = {"recent_pfc_n": 12, "recent_pfc_avg": 0.2, "waiting_pfc_n": 12, "waiting_pfc_avg": 0.2}
     record(hosts[0], version, clean_pfc_n=15, clean_pfc_avg=1.2, samples_at=LATER - 8 * DAY, **waiting)
     for _ in range(6):
         make_result(
@@ -62,7 +62,7 @@ def test_when_jobs_that_were_held_back_time_out_the_short_ones_beside_them_do_no
     assert HostAppVersion.objects.get().failing_share == about(0.0585198506)
     run(app, version, hosts[0])
     row = HostAppVersion.objects.get()
-    assert (row.spell_pfc_n, row.waiting_pfc_n, row.clean_pfc_n, row.samples_at) == (1, 0, 15, LATER)
+    assert (row.recent_pfc_n, row.waiting_pfc_n, row.clean_pfc_n, row.samples_at) == (1, 0, 15, LATER)
     assert row.failing_share == about(0.0585198506 * 0.99)
 
 
@@ -75,7 +75,7 @@ def test_a_new_version_inherits_the_samples_and_the_failing_share(
     run(app, newer, hosts[0])
     row = HostAppVersion.objects.get(app_version=newer)
     assert (row.clean_pfc_n, row.clean_pfc_avg, row.waiting_pfc_n) == (15, about(1.2), 7)
-    assert (row.spell_pfc_n, row.failing_share, row.samples_at) == (1, about(0.0396), LATER - DAY)
+    assert (row.recent_pfc_n, row.failing_share, row.samples_at) == (1, about(0.0396), LATER - DAY)
 
 
 @pytest.mark.parametrize("checks", [True, False])

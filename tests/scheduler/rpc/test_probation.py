@@ -209,11 +209,11 @@ def test_by_the_other_rule_sets_only_errors_and_aborts_do(
 def test_a_new_version_is_no_way_to_leave_failures_behind(app: App, computer: Computer) -> None:
     """Its record starts with the failing share and the samples of the older version's."""
     known = {"clean_pfc_n": 12, "clean_pfc_avg": 1.1, "waiting_pfc_n": 7, "waiting_pfc_avg": 1.2}
-    HostAppVersion.objects.update(failing_share=0.4, samples_at=NOON, spell_pfc_n=3, spell_pfc_avg=1.3, **known)
+    HostAppVersion.objects.update(failing_share=0.4, samples_at=NOON, recent_pfc_n=3, recent_pfc_avg=1.3, **known)
     newer = make_version(app, 101)
     catalogue.forget()
     make_result(make_workunit(app, fpops_est=7.2e12, output_files=OUTPUTS, delay_bound_secs=86_400))
     computer.ask(0, 1, now=LATER)
     record = HostAppVersion.objects.get(app_version=newer)
     assert (record.failing_share, record.clean_pfc_n, record.waiting_pfc_avg) == (0.4, 12, 1.2)
-    assert (record.spell_pfc_n, record.samples_at) == (3, NOON)
+    assert (record.recent_pfc_n, record.samples_at) == (3, NOON)
