@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import socket
 import subprocess
@@ -10,10 +11,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
 
 from django.conf import settings
 
 from portal.dev.parent_death import ends_with_parent
+
+# Browsers refuse some ports below it.
+LOWEST_PORT: Final = 11_000
 
 
 @contextmanager
@@ -48,10 +54,20 @@ def _web_command() -> str:
 
 
 def free_port() -> int:
-    """A free loopback port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A free loopback port for a server that is started next.
+
+    None of those that the system gives to outgoing connections: one of these might take it before the server does.
+    """
+    outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    end = outgoing if outgoing > 2 * LOWEST_PORT else 65_536
+    while True:
+        port = LOWEST_PORT + secrets.randbelow(end - LOWEST_PORT)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 def await_port(port: int, server: subprocess.Popen[bytes]) -> None:
