@@ -63,7 +63,7 @@ class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argum
         model = App
         fields = tuple(APP_TEXTS)  # the admin takes those of its fieldsets
         help_texts = APP_TEXTS
-        labels: ClassVar = {"host_scale_check": "Heed probation (host_scale_check)"}
+        labels: ClassVar = {"host_scale_check": "Apply host-scale probation (host_scale_check)"}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

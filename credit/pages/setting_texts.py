@@ -14,9 +14,9 @@ APP_TEXTS: Final = {
         "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit."
     ),
     "host_scale_check": (
-        "Against computers that pick the jobs that pay. While more than one in twenty of a computer's last jobs ended "
-        "without a valid result, or too little is known of it, its factor is at most 1. Works best with two results of "
-        "each job, or with single results to reliable computers only."
+        "Guards against computers that pick the jobs that pay best. A computer's factor cannot exceed 1 while more "
+        "than one in twenty of its recent jobs ended without a valid result, or while too little is known about it. "
+        "Works best with two results of each job, or with single results from reliable computers only."
     ),
     "version_average": (
         "Represents a version when computers are compared. The median keeps a few computers that cheat from "
