@@ -12,14 +12,14 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from django.core.management.color import no_style
 from django.db import connection
 from django.test import Client, TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
-from pytest_django import Settings
+from pytest_django import DjangoDbBlocker, Settings
 
 from portal.models import Host, User
+from tests.support.database import commit_without_waiting, empty_tables, use_template
 from tests.support.sessions import sign_in_lately
 
 # A busy machine is no failure: no test of ours asserts how long something takes.
@@ -42,20 +42,23 @@ def pytest_configure() -> None:
     settings.STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
     # Nothing is collected for tests: look for files when they are asked for.
     settings.WHITENOISE_AUTOREFRESH = True
-    TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out
-
-
-def _empty_tables(_case: TransactionTestCase) -> None:
-    """After a test that commits: Django's own way makes all permissions anew, which takes four times as long."""
-    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    emptied = [table for table in tables if table not in ("django_content_type", "auth_permission")]
-    connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), emptied))
+    TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: DjangoDbBlocker
+) -> None:
     """A pool that was opened before the test database was made leads to the site's own database."""
     connection.close_pool()  # type: ignore[attr-defined]  # psycopg's back end has it
+    with django_db_blocker.unblock():
+        use_template()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    with django_db_blocker.unblock():
+        commit_without_waiting()
 
 
 @pytest.fixture(autouse=True)
