@@ -32,7 +32,7 @@ lint: .venv/development  ## check style, types, import arrows, templates, migrat
 bench: .venv/development  ## measure, and write var/bench.json; ONLY=name measures one
 	@$(PY) manage.py bench $(if $(ONLY),--only $(ONLY))
 
-soak: .venv/development  ## ten minutes of full load with 2,000 slow connections; SOAK_SECS=
+soak: .venv/development  ## ten minutes of full load with 2,000 slow connections; SOAK_SECS= SOAK_CONCURRENCY=
 	@$(PY) manage.py bench --only soak
 
 faults: .venv/development  ## 100,000 requests while servers are killed: what was acknowledged is booked once

@@ -22,7 +22,7 @@ from portal.benchmarks import load
 from portal.benchmarks.server import server
 
 SECS: Final = float(os.environ.get("SOAK_SECS", "600"))
-CONCURRENCY: Final = 16
+CONCURRENCY: Final = int(os.environ.get("SOAK_CONCURRENCY", "16"))
 SLOW: Final = 2_000
 PATIENCE_SECS: Final = 120
 """For a slow connection to be ended by the server."""
