@@ -136,7 +136,7 @@ def _age_samples(record: HostVersionFacts, now: float, delay_bound_secs: float, 
         record.waiting_pfc, record.recent_pfc = Average(), Average()
         record.samples_since = now
     elif record.samples_since is None or now > record.samples_since + delay_bound_secs:
-        record.clean_pfc.join(record.waiting_pfc, rules.host_average)
+        record.clean_pfc.join(record.waiting_pfc, rules.host_average, record.pfc.avg or 0.0)
         record.waiting_pfc, record.recent_pfc = record.recent_pfc, Average()
         record.samples_since = now
 
