@@ -139,6 +139,8 @@ def _age_samples(record: HostVersionFacts, now: float, delay_bound_secs: float, 
         record.clean_pfc.join(record.waiting_pfc, rules.host_average, record.pfc.avg or 0.0)
         record.waiting_pfc, record.recent_pfc = record.recent_pfc, Average()
         record.samples_since = now
+    elif record.samples_since > now:
+        record.samples_since = now  # the server's clock was ahead
 
 
 def count_invalid(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
