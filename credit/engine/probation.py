@@ -161,9 +161,16 @@ def _count_failure(record: HostVersionFacts, now: float, delay_bound_secs: float
     """``failing_share``, and a new spell. It does not end before the one that the host is in: jobs may differ in their
     delay bounds.
     """
-    record.failing_share += rules.failing_weight * (1 - record.failing_share)
+    count_failing(record, rules)
     record.scale_probation = True
     record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
+
+
+def count_failing(record: HostVersionFacts, rules: Rules) -> None:
+    """A job of the record's version, or of an older one whose statistics the record took over, ended without a valid
+    result: ``failing_share``. Otherwise who holds jobs back until the next version would leave them behind.
+    """
+    record.failing_share += rules.failing_weight * (1 - record.failing_share)
 
 
 def count_crash(record: HostVersionFacts, most: int) -> None:
