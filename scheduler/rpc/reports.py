@@ -141,10 +141,15 @@ def endings(
     reports: Iterable[Report], lost: Iterable[KnownResult], counted: Collection[int]
 ) -> list[tuple[KnownResult, Ending]]:
     """How the results ended, of those that were reported or lost, that count."""
-    ended = [(report.known, _ending(report)) for report in reports]
+    # The failure of one that timed out has counted then.
+    ended = [(each.known, _ending(each)) for each in reports if each.has_succeeded or not _has_timed_out(each.known)]
     # Those who pick their jobs may as well forget the others.
     ended += [(known, Ending.NOT_NEEDED if _is_unneeded(known) else Ending.LOST) for known in lost]
     return [(known, ending) for known, ending in ended if known.id in counted]
+
+
+def _has_timed_out(known: KnownResult) -> bool:
+    return known.server_state == ServerState.OVER and known.outcome == Outcome.NO_REPLY
 
 
 def _ending(report: Report) -> Ending:

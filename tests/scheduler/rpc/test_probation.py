@@ -148,6 +148,18 @@ def test_a_time_out_begins_a_new_spell(computer: Computer) -> None:
     assert record.max_jobs_per_day == 397
 
 
+def test_a_job_that_timed_out_counts_once_also_if_its_failure_is_reported_later(computer: Computer) -> None:
+    """A computer that was off for long gives all its jobs up, and would need twice as many good ones afterwards."""
+    transitioner.run(NOON + 2 * DAY)
+    before = HostAppVersion.objects.values().get()
+    # 1 − 0.99³
+    assert before["failing_share"] == about(0.029701)
+    reports = "".join(result_xml(name, state=6, exit_status=203) for name in computer.jobs)
+    computer.ask(results=reports, now=NOON + 3 * DAY)
+    assert set(Result.objects.exclude(host=None).values_list("outcome", flat=True)) == {Outcome.CLIENT_ERROR}
+    assert HostAppVersion.objects.values().get() == before
+
+
 def test_a_wrong_output_begins_a_spell_that_later_jobs_do_not_move(app: App, computer: Computer, bob: User) -> None:
     mine = Result.objects.get(name=computer.jobs[0])
     Result.objects.filter(pk=mine.pk).update(**SUCCESS, output_digest=b"w" * 16)
