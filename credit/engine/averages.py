@@ -33,8 +33,12 @@ class Average:
     n: int = 0
     avg: float | None = None
 
-    def add(self, sample: float, rules: AverageRules) -> None:
-        """Takes one sample in. One that is negative, not a number or beyond ``SAMPLE_LIMIT`` changes nothing."""
+    def add(self, sample: float, rules: AverageRules, usual: float = 0.0) -> None:
+        """Takes one sample in. One that is negative, not a number or beyond ``SAMPLE_LIMIT`` changes nothing.
+
+        The cap is ``limit`` times this average, or ``limit`` times ``usual`` (what others' samples are) if that is
+        more: from a first sample of next to nothing, the average would otherwise take thousands of samples to recover.
+        """
         if not 0 <= sample < SAMPLE_LIMIT:
             return
         avg = self.avg
@@ -43,7 +47,7 @@ class Average:
             self.avg = sample
             return
         if avg:  # an average of 0 caps nothing: it would stay 0 for ever
-            most = rules.limit * avg
+            most = rules.limit * (avg if avg > usual else usual)
             if sample > most:
                 sample = most
         n = self.n = self.n + 1
@@ -52,14 +56,14 @@ class Average:
         else:
             self.avg = avg + rules.weight * (sample - avg)
 
-    def join(self, other: Average, rules: AverageRules) -> None:
-        """Takes in the samples of another average, as if each were their mean."""
+    def join(self, other: Average, rules: AverageRules, usual: float = 0.0) -> None:
+        """Takes in the samples of another average, as if each were their mean; ``usual`` as of ``add``."""
         if not other.n or other.avg is None:
             return
         if not self.n or self.avg is None:
             self.n, self.avg = other.n, other.avg
             return
-        sample = min(other.avg, rules.limit * self.avg) if self.avg else other.avg
+        sample = min(other.avg, rules.limit * max(self.avg, usual)) if self.avg else other.avg
         even = max(0, min(rules.even_samples - self.n, other.n))
         avg = (self.avg * self.n + sample * even) / (self.n + even)
         self.avg = sample + (1 - rules.weight) ** (other.n - even) * (avg - sample)

@@ -62,6 +62,13 @@ class AppFacts:
     benchmark_scale: float = 1.0
     target_nresults: int = 2
 
+    @property
+    def usual_sample(self) -> float:
+        """The PFC / fpops_est of a job that claims the default; 0 where the rules do not compare samples with it."""
+        if not self.rules.caps_from_usual:
+            return 0.0
+        return 1.0 if self.min_avg_pfc is None else self.min_avg_pfc
+
 
 @dataclass(slots=True)
 class VersionFacts:

@@ -136,9 +136,11 @@ def _age_samples(record: HostVersionFacts, now: float, delay_bound_secs: float, 
         record.waiting_pfc, record.recent_pfc = Average(), Average()
         record.samples_since = now
     elif record.samples_since is None or now > record.samples_since + delay_bound_secs:
-        record.clean_pfc.join(record.waiting_pfc, rules.host_average)
+        record.clean_pfc.join(record.waiting_pfc, rules.host_average, record.pfc.avg or 0.0)
         record.waiting_pfc, record.recent_pfc = record.recent_pfc, Average()
         record.samples_since = now
+    elif record.samples_since > now:
+        record.samples_since = now  # the server's clock was ahead
 
 
 def count_invalid(record: HostVersionFacts, now: float, delay_bound_secs: float, rules: Rules) -> None:
@@ -159,9 +161,16 @@ def _count_failure(record: HostVersionFacts, now: float, delay_bound_secs: float
     """``failing_share``, and a new spell. It does not end before the one that the host is in: jobs may differ in their
     delay bounds.
     """
-    record.failing_share += rules.failing_weight * (1 - record.failing_share)
+    count_failing(record, rules)
     record.scale_probation = True
     record.host_scale_time = max(record.host_scale_time or 0.0, now + delay_bound_secs)
+
+
+def count_failing(record: HostVersionFacts, rules: Rules) -> None:
+    """A job of the record's version, or of an older one whose statistics the record took over, ended without a valid
+    result: ``failing_share``. Otherwise who holds jobs back until the next version would leave them behind.
+    """
+    record.failing_share += rules.failing_weight * (1 - record.failing_share)
 
 
 def count_crash(record: HostVersionFacts, most: int) -> None:

@@ -79,6 +79,9 @@ class Rules:
     version_avg_weight: float = 0.001
     version_avg_limit: float = 100.0
     is_sample_n_even: bool = True  # deployed: sample number N is already weighted
+    # False: the letter. X caps samples at a multiple of the average so far, also if its first sample was next to
+    # nothing; it then stays far too low for thousands of jobs.
+    caps_from_usual: bool = True
     min_host_samples: int = 10
     min_version_samples: int = 100
     # "Host normalization", "Cheat prevention", "Anonymous platform"
@@ -154,6 +157,7 @@ class Rules:
         """The credit document's rules word for word: what the published set mends is as the document has it."""
         return cls(
             rule_set=RuleSet.LETTER,
+            caps_from_usual=False,
             keeps_scales=False,
             prices_unscaled_by_average=False,
             bounds_partial_credit=False,
@@ -177,6 +181,7 @@ class Rules:
             host_avg_samples=20,
             version_avg_limit=10.0,
             is_sample_n_even=False,
+            caps_from_usual=False,
             caps_anonymous_scale=False,
             trusted_after_valid=10,
             counts_every_ending=False,

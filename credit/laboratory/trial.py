@@ -276,7 +276,7 @@ class Trial:
         rules = self.setup.rules.version_average
         for version in self.versions:
             for sample in version.samples:
-                version.pfc.add(sample, rules)
+                version.pfc.add(sample, rules, self.app.usual_sample)
             version.samples.clear()
             version.grants.clear()
 

@@ -289,7 +289,7 @@ class _Pass:
                 writes.send_accounts(send, statement, accounts, owners[granted], due_, sent, self.now, rules)
         self.report.credit = sum(self.due)
         by_version = writes.granted_by_version(results.version_id[granted], due_)
-        writes.add_samples(self.versions, by_version, self.now, rules)
+        writes.add_samples(self.app_facts, self.versions, by_version, self.now)
         self.write_faults(results, verdicts)
 
     def decide_chunk(

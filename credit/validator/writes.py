@@ -11,7 +11,7 @@ import numpy as np
 
 from credit.engine.averages import Average
 from credit.engine.explanation import Explanation
-from credit.engine.facts import HostVersionFacts, VersionFacts
+from credit.engine.facts import AppFacts, HostVersionFacts, VersionFacts
 from credit.engine.recent_credit import add_credit, add_credit_as_deployed
 from credit.engine.rules import MAX_CREDIT, Rules
 from credit.validator import sql
@@ -136,12 +136,13 @@ def granted_by_version(version_ids: Column, due: Column) -> dict[int, Grants]:
     }
 
 
-def add_samples(versions: Mapping[int, VersionFacts], granted: Mapping[int, Grants], now: float, rules: Rules) -> None:
+def add_samples(app: AppFacts, versions: Mapping[int, VersionFacts], granted: Mapping[int, Grants], now: float) -> None:
     """Adds a pass's samples and grants to the versions as they are now, under a lock of their rows, in order.
 
     ``granted``: of `granted_by_version`. By the deployed rules a version's recent average is of claims; its total is
     always of grants.
     """
+    rules, usual = app.rules, app.usual_sample
     changed = sorted({v.id for v in versions.values() if v.samples or v.grants} | granted.keys())
     locked = sql.LOCK_VERSIONS.run(changed)
     columns = [decode(column, type_) for column, type_ in zip(locked, _VERSION_TYPES, strict=True)]
@@ -150,7 +151,7 @@ def add_samples(versions: Mapping[int, VersionFacts], granted: Mapping[int, Gran
         version = versions.get(id_) or VersionFacts(id_)
         pfc = Average(n, None if average != average else average)
         for sample in version.samples:
-            pfc.add(sample, rules.version_average)
+            pfc.add(sample, rules.version_average, usual)
         if version.grants:
             since, first = version.grants[0]
             rest = sum(min(credit, MAX_CREDIT) for _, credit in version.grants[1:])

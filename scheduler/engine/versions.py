@@ -85,6 +85,19 @@ def inherit(records: Records, version: Version, versions: Iterable[Version]) -> 
     return id_
 
 
+def newer(records: Records, key: RecordKey, versions: Collection[Version]) -> list[RecordKey]:
+    """The records of newer versions that took over the statistics of this one's."""
+    own = next((version for version in versions if version.id == key.version_id), None)
+    if own is None:
+        return []
+    later = (
+        RecordKey(other.app_id, other.id, other.processor_type)
+        for other in versions
+        if (other.platform, other.plan_class) == (own.platform, own.plan_class) and other.version_num > own.version_num
+    )
+    return [key for key in later if key in records]
+
+
 def choose(
     app: AppFacts,
     versions: Iterable[Version],

@@ -74,26 +74,40 @@ UPDATE credit_result r SET server_state = n.server_state, outcome = n.outcome, v
        AS n(id, server_state, outcome, validate_state)
  WHERE r.id = n.id
 """
-# What credit.engine.probation does at a time-out (count_error, count_crash), once for each time-out of a record. A
-# quota of 0 is not set yet: the scheduler will set it, as it knows how many instances the host has.
+# What credit.engine.probation does at a time-out (count_error, count_crash), once for each time-out of a record, and to
+# the records of newer versions (count_failing). A quota of 0 is not set yet: the scheduler will set it, as it knows how
+# many instances the host has.
 PENALISE_HOSTS: Final = """
 WITH late AS (
   SELECT r.host_id, r.app_version_id, r.app_id, r.processor_type, count(*) AS n, max(w.delay_bound_secs) AS bound_secs
     FROM credit_result r JOIN credit_workunit w ON w.id = r.workunit_id
    WHERE r.id = ANY(%(ids)s) AND r.host_id IS NOT NULL
    GROUP BY r.host_id, r.app_version_id, r.app_id, r.processor_type),
-records AS (
-  SELECT v.id, late.n, late.bound_secs
+own AS (
+  SELECT v.id, late.n, 0 AS nolder, late.bound_secs
     FROM late JOIN credit_hostappversion v ON v.host_id = late.host_id
          AND (v.app_version_id = late.app_version_id
               OR (late.app_version_id IS NULL AND v.app_version_id IS NULL AND v.app_id = late.app_id
-                  AND v.processor_type = late.processor_type))
-   ORDER BY v.id FOR NO KEY UPDATE OF v)
+                  AND v.processor_type = late.processor_type))),
+newer AS (
+  SELECT v.id, 0 AS n, late.n AS nolder, 0 AS bound_secs
+    FROM late JOIN credit_appversion o ON o.id = late.app_version_id
+    JOIN credit_appversion r ON r.app_id = o.app_id AND r.platform_id = o.platform_id AND r.plan_class = o.plan_class
+         AND r.version_num > o.version_num
+    JOIN credit_hostappversion v ON v.host_id = late.host_id AND v.app_version_id = r.id),
+counts AS (
+  SELECT id, sum(n) AS n, sum(nolder) AS nolder, max(bound_secs) AS bound_secs
+    FROM (TABLE own UNION ALL TABLE newer) each GROUP BY id),
+records AS (
+  SELECT v.id, c.n, c.nolder, c.bound_secs
+    FROM counts c JOIN credit_hostappversion v ON v.id = c.id ORDER BY v.id FOR NO KEY UPDATE OF v)
 UPDATE credit_hostappversion v
-   SET scale_probation = true,
-       host_scale_at = GREATEST(v.host_scale_at, %(now)s + make_interval(secs => records.bound_secs)),
-       error_rate = LEAST(1, v.error_rate + %(step)s * records.n), consecutive_valid = 0,
-       failing_share = 1 - (1 - v.failing_share) * power(1 - %(weight)s::float8, records.n),
+   SET scale_probation = v.scale_probation OR records.n > 0,
+       host_scale_at = CASE records.n WHEN 0 THEN v.host_scale_at
+                            ELSE GREATEST(v.host_scale_at, %(now)s + make_interval(secs => records.bound_secs)) END,
+       error_rate = LEAST(1, v.error_rate + %(step)s * records.n),
+       consecutive_valid = CASE records.n WHEN 0 THEN v.consecutive_valid ELSE 0 END,
+       failing_share = 1 - (1 - v.failing_share) * power(1 - %(weight)s::float8, (records.n + records.nolder)::float8),
        max_jobs_per_day = CASE v.max_jobs_per_day WHEN 0 THEN 0
                                ELSE GREATEST(1, v.max_jobs_per_day - records.n::int) END
   FROM records WHERE v.id = records.id

@@ -206,7 +206,10 @@ def _count_reports(
         return set()
     dispatch.renew_records(work, records.records)
     ended = reports.endings(reported, work.lost, counted)
-    return reports.count(ended, work.catalogue.apps, work.selection.records, work.computer, now)
+    known, own = work.catalogue, work.selection.records
+    judged = reports.count(ended, known.apps, known.versions_by_app, own, work.computer, now)
+    # A new version's record is stored when a job of it is sent, and not before.
+    return judged & records.ids.keys()
 
 
 def _queries(work: Dispatch, draw: random.Random) -> list[JobQuery]:

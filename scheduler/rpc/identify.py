@@ -15,6 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 
+from credit.engine.rules import Rules
 from portal.clients.wants import Steps
 from portal.computers.identify import HostDescription, identify, new_host
 from portal.models import Host, User
@@ -151,6 +152,7 @@ def _move_reported(request: SchedulerRequest, copy_id: int, now: dt.datetime) ->
     if not names:
         return
     values: dict[str, Any] = {"names": names, "original": request.hostid, "copy": copy_id, "now": now}
+    values["weight"] = Rules.published().failing_weight
     with connection.cursor() as cursor:
         for statement in sql.MOVE_REPORTED:
             cursor.execute(statement, values)

@@ -17,7 +17,7 @@ from credit.engine import probation
 from credit.engine.probation import Ending
 from credit.engine.states import Outcome, ServerState
 from scheduler.engine import copies, outputs, versions
-from scheduler.engine.facts import AppFacts, Computer, Records
+from scheduler.engine.facts import AppFacts, Computer, Records, Version
 from scheduler.engine.request import ReportedResult, SchedulerRequest
 from scheduler.rpc.store import Account, KnownHost, KnownResult
 
@@ -113,11 +113,15 @@ def _time_faults(known: KnownResult, said: ReportedResult, now: dt.datetime) -> 
 def count(
     endings: Iterable[tuple[KnownResult, Ending]],
     apps: Mapping[int, AppFacts],
+    released: Mapping[int, Collection[Version]],
     records: Records,
     computer: Computer,
     now: dt.datetime,
 ) -> set[Any]:
-    """Probation and host punishment, in the (host, version) records: the keys of those that changed."""
+    """Probation and host punishment, in the (host, version) records: the keys of those that changed.
+
+    ``released``: the versions of each app. What counts against a record counts in the failing share of newer versions'.
+    """
     changed = set()
     for known, ending in endings:
         app, record = apps.get(known.app_id), records.get(known.key)
@@ -126,6 +130,10 @@ def count(
         most = versions.most_a_day(app, computer, known.processor_type)
         if probation.count_ending(record, ending, now.timestamp(), known.delay_bound_secs, most, app.rules):
             changed.add(known.key)
+            if ending is not Ending.SUCCESS:
+                for key in versions.newer(records, known.key, released.get(known.app_id, ())):
+                    probation.count_failing(records[key], app.rules)
+                    changed.add(key)
     return changed
 
 
@@ -133,10 +141,15 @@ def endings(
     reports: Iterable[Report], lost: Iterable[KnownResult], counted: Collection[int]
 ) -> list[tuple[KnownResult, Ending]]:
     """How the results ended, of those that were reported or lost, that count."""
-    ended = [(report.known, _ending(report)) for report in reports]
+    # The failure of one that timed out has counted then.
+    ended = [(each.known, _ending(each)) for each in reports if each.has_succeeded or not _has_timed_out(each.known)]
     # Those who pick their jobs may as well forget the others.
     ended += [(known, Ending.NOT_NEEDED if _is_unneeded(known) else Ending.LOST) for known in lost]
     return [(known, ending) for known, ending in ended if known.id in counted]
+
+
+def _has_timed_out(known: KnownResult) -> bool:
+    return known.server_state == ServerState.OVER and known.outcome == Outcome.NO_REPLY
 
 
 def _ending(report: Report) -> Ending:

@@ -404,17 +404,23 @@ MOVE_REPORTED: Final = (
     f"""
 WITH moved AS (
   UPDATE credit_result r SET host_id = %(copy)s WHERE {_MOVED}
-  RETURNING r.app_id, r.app_version_id, r.processor_type, r.workunit_id)
+  RETURNING r.app_id, r.app_version_id, r.processor_type, r.workunit_id, r.server_state),
+programs AS (
+  SELECT m.app_id, m.app_version_id, m.processor_type, max(w.delay_bound_secs) AS bound_secs,
+         count(*) FILTER (WHERE m.server_state = {ServerState.IN_PROGRESS}) AS n
+    FROM moved m JOIN credit_workunit w ON w.id = m.workunit_id GROUP BY 1, 2, 3)
 UPDATE credit_hostappversion v
    SET scale_probation = true, consecutive_valid = 0,
-       host_scale_at = greatest(v.host_scale_at, %(now)s + w.delay_bound_secs * interval '1 second')
-  FROM moved m JOIN credit_workunit w ON w.id = m.workunit_id
+       host_scale_at = greatest(v.host_scale_at, %(now)s + m.bound_secs * interval '1 second'),
+       failing_share = 1 - (1 - v.failing_share) * power(1 - %(weight)s::float8, m.n)
+  FROM programs m
  WHERE v.host_id = %(original)s AND v.app_id = m.app_id AND v.processor_type = m.processor_type
    AND v.app_version_id IS NOT DISTINCT FROM m.app_version_id""",
 )
 """The jobs that a copy reports as done become the copy's. Locks the original's computer, which it also writes, so that
 requests that have read its jobs are answered anew; then the jobs' workunits by id, the jobs, and the original's (host,
-version) records by id. These are no longer trusted, or a trusted computer could hand in made-up outputs as a copy."""
+version) records by id. These are no longer trusted, or a trusted computer could hand in made-up outputs as a copy. For
+their failing share each job counts as lost, but for those that counted when they timed out or were given up."""
 
 
 KEEP_PREFERENCES: Final = """

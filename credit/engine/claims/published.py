@@ -213,11 +213,14 @@ def add_published_samples(app: AppFacts, workunit: WorkunitFacts, result: Result
     if record is None or not 0 < est < inf:
         return
     sample = elapsed * result.peak_flops / est
-    if result.version is not None:
-        result.version.samples.append(sample)
+    usual = app.usual_sample
+    if (version := result.version) is not None:
+        version.samples.append(sample)
+        if app.rules.caps_from_usual and version.pfc.avg:
+            usual = max(usual, version.pfc.avg)
     average = app.rules.host_average
-    record.pfc.add(sample, average)
+    record.pfc.add(sample, average, usual)
     if app.rules.only_clean_samples_raise:
-        record.recent_pfc.add(sample, average)
+        record.recent_pfc.add(sample, average, usual)
     record.et.add(elapsed / est, average)
     record.turnaround.add(result.received_at - result.sent_at, average)

@@ -163,6 +163,27 @@ def test_an_average_joins_another_as_if_each_sample_were_its_mean(before: int, c
     assert (at_once.n, at_once.avg) == (one_by_one.n, about(one_by_one.avg or 0.0))
 
 
+def test_a_first_sample_of_next_to_nothing_does_not_cap_what_is_usual() -> None:
+    usual, letter = Average(), Average()
+    for number in range(20):
+        usual.add(1.0 if number else 1e-300, HOST, 1.0)
+        letter.add(1.0 if number else 1e-300, HOST)
+    # Nine of ten, and then ten times a hundredth of the way to 1
+    assert usual.avg == about(1 - 0.1 * 0.99**10)
+    assert letter.avg == about(0, abs=1e-280)
+    # At most ten times what is usual
+    usual = Average(10, 1e-300)
+    usual.add(1e9, HOST, 1.0)
+    assert usual.avg == about(0.1)
+
+
+def test_an_average_that_joins_another_caps_it_at_ten_times_what_is_usual() -> None:
+    average = Average(5, 1e-300)
+    average.join(Average(5, 100.0), AverageRules(10, 0.01, 10), 1.0)
+    # (5 × 0 + 5 × 10) / 10
+    assert average == Average(10, 5.0)
+
+
 def test_an_average_joins_nothing_and_caps_what_it_joins() -> None:
     rules, average = AverageRules(10, 0.01, 10), Average(5, 1.0)
     average.join(Average(), rules)

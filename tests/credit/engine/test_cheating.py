@@ -72,6 +72,18 @@ def test_holding_jobs_back_to_claim_the_time_gains_nothing() -> None:
         assert decide(facts, given).grant.credit == pytest.approx(CREDIT_OF_EST)
 
 
+@pytest.mark.parametrize("secs", [1e-300, 1e-9, 1.0])
+@pytest.mark.parametrize("checks", [True, False])
+def test_next_to_nothing_for_the_first_job_raises_no_factor_for_long(secs: float, checks: bool) -> None:
+    """A cap from the average so far would let it rise by a tenth with each job, from 0 as good as never."""
+    host, ran, facts = HostVersionFacts(), settled(), app(min_avg_pfc=1.0, host_scale_check=checks)
+    credit(facts, host, ran, secs * PEAK)
+    credits = [credit(facts, host, ran, EST, NOW + number * DAY) for number in range(1, 500)]
+    # The average of the first ten is 0.9.
+    assert max(credits) <= 1 / 0.9 + 1e-9
+    assert sum(credits) <= 499 + 12
+
+
 # --- picking jobs -----------------------------------------------------------------------------------
 # Half of the jobs take 0.2, half 2 times the estimate; the version's average is 1.1.
 SHORT, LONG = 0.2 * EST, 2 * EST

@@ -217,6 +217,17 @@ def test_samples_that_come_or_wait_while_too_many_jobs_fail_never_become_clean()
     assert record.samples_since == NOW
 
 
+def test_samples_of_a_time_when_the_clock_was_ahead_do_not_wait_for_that_time() -> None:
+    record = HostVersionFacts(recent_pfc=Average(3, 2.0), samples_since=NOW + 100 * WEEK)
+    count_valid(record, NOW, WEEK, RULES)
+    assert (record.samples_since, record.recent_pfc) == (NOW, Average(3, 2.0))
+    count_valid(record, NOW + WEEK + 1, WEEK, RULES)
+    assert record.waiting_pfc == Average(3, 2.0)
+    # One that is a little behind another makes nothing clean early.
+    count_valid(record, NOW + WEEK, WEEK, RULES)
+    assert record.waiting_pfc == Average(3, 2.0)
+
+
 def test_a_single_result_of_a_host_on_probation_has_to_be_confirmed_where_probation_counts() -> None:
     facts = AppFacts(1, RULES, host_scale_check=True)
     record = settled_record(clean=2.0)

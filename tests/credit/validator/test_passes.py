@@ -29,7 +29,7 @@ from credit.validator.comparison import RUNTIME_OUTLIER, Delivered
 from portal.benchmarks.statements import statements
 from portal.models import Host
 from scheduler.lifecycle import transitioner
-from tests.support.credit_engine_facts import recomputed_credit
+from tests.support.credit_engine_facts import about, recomputed_credit
 from tests.support.credit_factories import make_app, make_result, make_version
 from tests.support.validator_runs import EST, LATER, WRONG, differences, done, record, report, validate
 
@@ -94,6 +94,20 @@ def test_averages_of_host_and_version_get_a_sample_for_each_result(
     assert (kept.consecutive_valid, kept.error_rate) == pytest.approx((2, 0.1 * 0.95**2))
     version.refresh_from_db()
     assert (version.pfc_n, version.pfc_avg) == pytest.approx((4, 1.3))
+
+
+def test_a_version_whose_first_sample_is_next_to_nothing_counts_the_next_ones_in_full(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    """Else one report would keep the version's average, and with it all claims of the app, near 0 for long."""
+    done(app, version, hosts[0], elapsed_secs=1e-300)
+    validate(app)
+    for host in hosts[1:4]:
+        done(app, version, host)
+    validate(app)
+    version.refresh_from_db()
+    # (0 + 3 × 1.2) / 4
+    assert (version.pfc_n, version.pfc_avg) == (4, about(0.9))
 
 
 def test_claims_of_a_workunit_use_the_averages_from_before_it(app: App, hosts: list[Host]) -> None:

@@ -384,6 +384,16 @@ def test_a_computer_is_told_that_it_has_enough_jobs_of_the_only_app(app: App, al
     assert "as many jobs in progress" in messages(computer.ask(1e6))[0]
 
 
+def test_an_app_has_a_limit_of_its_own_for_gpus(alice: User) -> None:
+    app = make_app(max_gpu_jobs_in_progress=1)
+    make_version(app, processor_type="NVIDIA", plan_class="cuda", gpu_usage=1)
+    PlanClass.objects.create(name="cuda", processor_type="NVIDIA", gpu_usage=1)
+    fill(app, 5)
+    computer = computer_of(alice, coprocs=gpu(secs=1e6, instances=1))
+    computer.ask()
+    assert len(computer.jobs) == 1
+
+
 def test_adaptive_replication_makes_a_quorum_for_those_not_trusted(app: App, alice: User) -> None:
     App.objects.update(adaptive_replication=True, rule_set=RuleSet.LETTER)
     first, second = fill(app, 2, min_quorum=1, target_nresults=1, max_total_results=1, max_success_results=1)

@@ -12,9 +12,10 @@ from dataclasses import replace
 import pytest
 from django.db import IntegrityError, transaction
 
-from credit.models import App, HostAppVersion, Outcome, Result
+from credit.models import App, HostAppVersion, Outcome, Result, ServerState
 from portal.models import Host, User
 from scheduler.models import HostRecord
+from tests.support.credit_engine_facts import about
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, names, result_xml
 
@@ -230,6 +231,22 @@ def test_a_computer_with_a_copy_is_not_trusted_for_a_while(original: Computer) -
     # The job's delay bound is ten days.
     spell = (record.scale_probation, record.host_scale_at, record.consecutive_valid)
     assert spell == (True, at(5) + dt.timedelta(days=10), 0)
+
+
+def test_jobs_that_a_pretended_copy_takes_over_count_for_the_failing_share(app: App, original: Computer) -> None:
+    """A computer would otherwise leave the jobs that it does not want to a copy, whose record nobody needs."""
+    add_jobs(app, 2)
+    original.ask(1e5, 3, now=at(4))
+    first, *others = original.jobs
+    assert len(others) == 2
+    # What timed out has counted.
+    Result.objects.filter(name=first).update(server_state=ServerState.OVER, outcome=Outcome.NO_REPLY)
+    HostAppVersion.objects.update(failing_share=0.02)
+    number, reports = original.hostid, "".join(result_xml(name) for name in original.jobs)
+    pretended(original).ask(results=reports, now=at(5))
+    assert not Result.objects.filter(host=number).exists()
+    # 1 − 0.98 × 0.99²
+    assert HostAppVersion.objects.get(host=number).failing_share == about(0.039502)
 
 
 def test_a_job_with_credit_for_parts_stays_with_its_computer(original: Computer) -> None:

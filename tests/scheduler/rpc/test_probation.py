@@ -148,6 +148,18 @@ def test_a_time_out_begins_a_new_spell(computer: Computer) -> None:
     assert record.max_jobs_per_day == 397
 
 
+def test_a_job_that_timed_out_counts_once_also_if_its_failure_is_reported_later(computer: Computer) -> None:
+    """A computer that was off for long gives all its jobs up, and would need twice as many good ones afterwards."""
+    transitioner.run(NOON + 2 * DAY)
+    before = HostAppVersion.objects.values().get()
+    # 1 − 0.99³
+    assert before["failing_share"] == about(0.029701)
+    reports = "".join(result_xml(name, state=6, exit_status=203) for name in computer.jobs)
+    computer.ask(results=reports, now=NOON + 3 * DAY)
+    assert set(Result.objects.exclude(host=None).values_list("outcome", flat=True)) == {Outcome.CLIENT_ERROR}
+    assert HostAppVersion.objects.values().get() == before
+
+
 def test_a_wrong_output_begins_a_spell_that_later_jobs_do_not_move(app: App, computer: Computer, bob: User) -> None:
     mine = Result.objects.get(name=computer.jobs[0])
     Result.objects.filter(pk=mine.pk).update(**SUCCESS, output_digest=b"w" * 16)
@@ -217,3 +229,56 @@ def test_a_new_version_is_no_way_to_leave_failures_behind(app: App, computer: Co
     record = HostAppVersion.objects.get(app_version=newer)
     assert (record.failing_share, record.clean_pfc_n, record.waiting_pfc_avg) == (0.4, 12, 1.2)
     assert (record.recent_pfc_n, record.samples_at) == (3, NOON)
+
+
+def released_and_begun(app: App, computer: Computer) -> HostAppVersion:
+    """A new version's record, which the computer's first job of it makes; it still has three of the older version."""
+    newer = make_version(app, 101)
+    catalogue.forget()
+    make_result(make_workunit(app, fpops_est=7.2e12, output_files=OUTPUTS, delay_bound_secs=86_400 * 7))
+    computer.ask(0, 1, now=LATER)
+    return HostAppVersion.objects.get(app_version=newer)
+
+
+def assert_only_the_share_changed(record: HostAppVersion, share: float) -> None:
+    before = (record.scale_probation, record.host_scale_at, record.error_rate, record.consecutive_valid)
+    quota = record.max_jobs_per_day
+    record.refresh_from_db()
+    after = (record.scale_probation, record.host_scale_at, record.error_rate, record.consecutive_valid)
+    assert (after, record.max_jobs_per_day) == (before, quota)
+    assert record.failing_share == about(share)
+
+
+def test_failed_jobs_of_the_version_before_count_for_the_new_ones_share(app: App, computer: Computer) -> None:
+    """Otherwise who holds long jobs back until the next release would leave them behind."""
+    record = released_and_begun(app, computer)
+    end(computer, state=3, exit_status=1)
+    assert_only_the_share_changed(record, 0.01)
+    assert HostAppVersion.objects.exclude(pk=record.pk).get().failing_share == about(0.01)
+
+
+def test_so_do_jobs_of_the_version_before_that_time_out(app: App, computer: Computer) -> None:
+    record = released_and_begun(app, computer)
+    transitioner.run(NOON + 2 * DAY)
+    # 1 − 0.99³
+    assert_only_the_share_changed(record, 0.029701)
+    older = HostAppVersion.objects.exclude(pk=record.pk).get()
+    assert (older.scale_probation, older.failing_share, older.max_jobs_per_day) == (True, about(0.029701), 397)
+
+
+def test_a_job_that_fails_in_the_request_for_the_new_versions_first_counts_too(app: App, computer: Computer) -> None:
+    newer = make_version(app, 101)
+    catalogue.forget()
+    make_result(make_workunit(app, fpops_est=7.2e12, output_files=OUTPUTS, delay_bound_secs=86_400))
+    computer.ask(0, 1, results=result_xml(computer.jobs[0], state=3, exit_status=1), now=LATER)
+    assert HostAppVersion.objects.get(app_version=newer).failing_share == about(0.01)
+
+
+def test_versions_of_other_programs_do_not_count(app: App, computer: Computer) -> None:
+    other = make_version(app, 101, plan_class="mt")
+    record = HostAppVersion.objects.create(host_id=computer.hostid, app=app, app_version=other)
+    catalogue.forget()
+    end(computer, state=3, exit_status=1)
+    transitioner.run(NOON + 2 * DAY)
+    record.refresh_from_db()
+    assert (record.failing_share, HostAppVersion.objects.count()) == (0, 2)
