@@ -189,8 +189,8 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
     if fault is not None:
         intake.notes.append(Note(NoteKind.INVALID, state.project_id, detail=fault))
     if intake.is_same_client:
-        # A faulty first report does not move the base: the client knows of us, so what it did may be ours.
-        return state if fault is not None and state.reported is None else replace(state, listed=True)
+        # A faulty first report of an attachment does not move its base: what the client did may be ours.
+        return state if fault is not None else replace(state, listed=True)
     return replace(_without_known_totals(state), listed=True)
 
 

@@ -137,8 +137,8 @@ class ReferenceHost:
                 row.listed = False
                 if not same:
                     row.R = row.W = row.B = None
-            elif first_of_each[project][2] is None or row.R is not None or not same:
-                # Else the first totals were no numbers, and the project is as if it had not been listed.
+            elif first_of_each[project][2] is None or not same:
+                # Else the totals were no numbers, and the project is listed if it was before.
                 row.listed = True
         return self._credit(deltas, speeds)
 
