@@ -247,14 +247,27 @@ def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
     A client that does not follow them (because it refuses a signature, say) is asked back at doubling intervals.
     """
     site = _site()
-    if outcome.first_contact:
+    if outcome.first_contact or _is_offered_more(account, outcome):
         return min(site.repeat_secs_after_attach, site.repeat_secs)
     last = account.state.last_at_us
     since_secs = (to_us(now) - last) // MICRO if last is not None else 0
-    if _is_settled(account, outcome):
-        secs = _secs_of_reset(account, outcome, since_secs)
-        return int(min(max(site.repeat_secs_after_attach, secs), site.repeat_secs))
-    return min(max(site.repeat_secs_after_attach, 2 * since_secs), site.repeat_secs)
+    secs = _secs_of_reset(account, outcome, since_secs)
+    if not _is_settled(account, outcome):
+        secs = min(secs, 2 * since_secs)
+    return int(min(max(site.repeat_secs_after_attach, secs), site.repeat_secs))
+
+
+def _is_offered_more(account: Account, outcome: Outcome) -> bool:
+    """Whether this reply is the first that offers a project.
+
+    If it had the project before, it may start from zero now, and is soon back at its old totals (accounting rules, 3).
+    """
+    for id_, row in outcome.rows.items():
+        if id_ not in outcome.listed and row.handed is not None:
+            before = account.projects.get(id_)
+            if before is None or before.handed is None:
+                return True
+    return False
 
 
 def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float:
