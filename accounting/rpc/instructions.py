@@ -167,7 +167,7 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
     for id_, share in outcome.shares.items():
         project = projects.by_id[id_]
         wishes = account.wishes.get(id_, NO_WISHES)
-        if wishes.excluded:
+        if wishes.excluded or not (id_ in outcome.listed or _is_offered(outcome.rows.get(id_))):
             continue
         entries.append(_entry(request, account, project, outcome, wishes, share))
     for id_, reported in outcome.listed.items():
@@ -208,6 +208,15 @@ def _entry(
         total, entry.user_avg_ec = account.user_totals.get(project.id, (0, 0.0))
         entry.user_total_ec = total / MICRO
     return entry
+
+
+def _is_offered(row: ProjectState | None) -> bool:
+    """Whether the books have the totals that the client is to start from.
+
+    They do not if the request was an old message, which changes nothing. Then it is offered with the next reply: the
+    work for a project that it was never offered does not count (accounting rules, rule 3).
+    """
+    return row is not None and row.handed is not None
 
 
 def _takes_new_key(reported: ReportedProject | None, account_key: str) -> bool:

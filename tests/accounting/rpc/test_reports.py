@@ -12,11 +12,13 @@ from django.utils import timezone
 from accounting.engine.amounts import MICRO
 from accounting.engine.states import DayFlag
 from accounting.models import Day, HostProject, Note, Project
+from accounting.rpc import catalogue
 from accounting.simulation.client import Attachment
 from portal.models import ClientKey, Host, User
 from tests.support.am_rpc import (
     HOUR,
     START,
+    answer,
     attach,
     call,
     credited,
@@ -416,3 +418,28 @@ def test_a_reset_client_that_refuses_another_project_is_asked_as_soon(alice: Use
     computer.projects[alpha.master_url].totals = [0] * 6
     # It lacks 20 h: four processors do a third of that in 20 / 3 / 4 h.
     assert call(computer, START + 12 * HOUR).repeat_secs == 6_000
+
+
+def test_a_late_message_is_offered_nothing_that_would_not_be_noted(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = make_computer(alice)
+    call(computer, START)
+    del computer.projects[alpha.master_url]
+    Project.objects.filter(pk=alpha.pk).update(is_active=False)
+    catalogue.forget()
+    HostProject.objects.filter(project=alpha).delete()
+    call(computer, START + HOUR)
+    Project.objects.filter(pk=alpha.pk).update(is_active=True)
+    catalogue.forget()
+    # The client's clock is set back by ten minutes, and its owner synchronises.
+    reply = answer(computer.request((START + HOUR * 5 / 6).timestamp()), START + HOUR * 1.25)
+    computer.apply_reply(reply.raw)
+    for hour in (3, 5):
+        if alpha.master_url in computer.projects:
+            work(computer, alpha, 2)
+        call(computer, START + hour * HOUR)
+    work(computer, alpha, 2)
+    call(computer, START + 6 * HOUR)
+    # It was attached by a reply that was noted, so all that it did counts.
+    assert hours_credited(computer, alpha) == 4
+    assert kinds_noted(computer) == []
