@@ -242,9 +242,12 @@ def _is_return(totals: Totals, reported: Totals, high: Totals, restart: Totals) 
 
 
 def _way(reported: Totals, high: Totals, restart: Totals, totals: Totals) -> tuple[int, int, int]:
-    """What a client lacks to its old totals, did since its reset, and does now: run time, or jobs if it lacks none."""
+    """What a client lacks to its old totals, did since its reset, and does now: run time, or jobs if only they fell.
+
+    Where run time fell and was done again, jobs may still be lacking: they may be longer now.
+    """
     lacks, done, step = lacking(reported, high), reported.minus(restart), totals.minus(reported)
-    if lacks.run_time:
+    if lacks.run_time or lacking(restart, high).run_time:
         return lacks.run_time, done.run_time, step.run_time
     return lacks.njobs, done.njobs, step.njobs
 

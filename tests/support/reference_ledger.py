@@ -233,7 +233,7 @@ class ReferenceHost:
     @staticmethod
     def _is_leap(start: Amounts, before: Amounts, now: Amounts, end: Amounts) -> bool:
         """Rule 4: is this step longer than all since the start, while the end was farther than that, and longer than
-        half of what was left? Lengths are run times, but numbers of jobs where no run time is left.
+        half of what was left? Lengths are run times, but numbers of jobs where there never was run time to go.
         """
         for a, b in (("cpu_time", "gpu_time"), ("njobs_success", "njobs_error")):
             left = max(0, end[a] - before[a]) + max(0, end[b] - before[b])
@@ -241,6 +241,8 @@ class ReferenceHost:
                 walked = before[a] + before[b] - start[a] - start[b]
                 step = now[a] + now[b] - before[a] - before[b]
                 return walked < left < 2 * step and walked < step
+            if end[a] > start[a] or end[b] > start[b]:
+                return False
         return False
 
     def _worth(self, project: int, row: Row, delta: Amounts, speeds: Speeds) -> Amounts:
