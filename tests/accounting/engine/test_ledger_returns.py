@@ -129,6 +129,13 @@ def test_jobs_alone_that_come_back_are_booked_once() -> None:
     assert books.credited == totals(done=7)
 
 
+def test_totals_from_between_two_resets_count_again_below_half_of_the_way() -> None:
+    # 4,000 s are less than half of the way to 10,000 s, so all of them may be new: 10,000 + 4,000 + 4,000 s.
+    assert reports(10_000, 0, 4_000, 0, 4_000).credited == totals(cpu_secs=18_000)
+    # 5,001 s are more: they count neither time.
+    assert reports(10_000, 0, 5_001, 0, 5_001).credited == totals(cpu_secs=10_000)
+
+
 def test_jobs_that_are_longer_than_before_the_reset_are_no_sign_of_old_totals() -> None:
     books = Books(LARGE)
     books.attach(1)
