@@ -189,8 +189,8 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
     if fault is not None:
         intake.notes.append(Note(NoteKind.INVALID, state.project_id, detail=fault))
     if intake.is_same_client:
-        # A faulty first report does not move the base: the client knows of us, so what it did may be ours.
-        return state if fault is not None and state.reported is None else replace(state, listed=True)
+        # A faulty first report of an attachment does not move its base: what the client did may be ours.
+        return state if fault is not None else replace(state, listed=True)
     return replace(_without_known_totals(state), listed=True)
 
 
@@ -242,9 +242,12 @@ def _is_return(totals: Totals, reported: Totals, high: Totals, restart: Totals) 
 
 
 def _way(reported: Totals, high: Totals, restart: Totals, totals: Totals) -> tuple[int, int, int]:
-    """What a client lacks to its old totals, did since its reset, and does now: run time, or jobs if it lacks none."""
+    """What a client lacks to its old totals, did since its reset, and does now: run time, or jobs if only they fell.
+
+    Where run time fell and was done again, jobs may still be lacking: they may be longer now.
+    """
     lacks, done, step = lacking(reported, high), reported.minus(restart), totals.minus(reported)
-    if lacks.run_time:
+    if lacks.run_time or lacking(restart, high).run_time:
         return lacks.run_time, done.run_time, step.run_time
     return lacks.njobs, done.njobs, step.njobs
 

@@ -167,7 +167,7 @@ def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome
     for id_, share in outcome.shares.items():
         project = projects.by_id[id_]
         wishes = account.wishes.get(id_, NO_WISHES)
-        if wishes.excluded:
+        if wishes.excluded or not (id_ in outcome.listed or _is_offered(outcome.rows.get(id_))):
             continue
         entries.append(_entry(request, account, project, outcome, wishes, share))
     for id_, reported in outcome.listed.items():
@@ -210,6 +210,15 @@ def _entry(
     return entry
 
 
+def _is_offered(row: ProjectState | None) -> bool:
+    """Whether the books have the totals that the client is to start from.
+
+    They do not if the request was an old message, which changes nothing. Then it is offered with the next reply: the
+    work for a project that it was never offered does not count (accounting rules, rule 3).
+    """
+    return row is not None and row.handed is not None
+
+
 def _takes_new_key(reported: ReportedProject | None, account_key: str) -> bool:
     """Whether the client has another account key for a project that it has, and takes this one.
 
@@ -247,14 +256,27 @@ def _repeat_secs(account: Account, outcome: Outcome, now: dt.datetime) -> int:
     A client that does not follow them (because it refuses a signature, say) is asked back at doubling intervals.
     """
     site = _site()
-    if outcome.first_contact:
+    if outcome.first_contact or _is_offered_more(account, outcome):
         return min(site.repeat_secs_after_attach, site.repeat_secs)
     last = account.state.last_at_us
     since_secs = (to_us(now) - last) // MICRO if last is not None else 0
-    if _is_settled(account, outcome):
-        secs = _secs_of_reset(account, outcome, since_secs)
-        return int(min(max(site.repeat_secs_after_attach, secs), site.repeat_secs))
-    return min(max(site.repeat_secs_after_attach, 2 * since_secs), site.repeat_secs)
+    secs = _secs_of_reset(account, outcome, since_secs)
+    if not _is_settled(account, outcome):
+        secs = min(secs, 2 * since_secs)
+    return int(min(max(site.repeat_secs_after_attach, secs), site.repeat_secs))
+
+
+def _is_offered_more(account: Account, outcome: Outcome) -> bool:
+    """Whether this reply is the first that offers a project.
+
+    If it had the project before, it may start from zero now, and is soon back at its old totals (accounting rules, 3).
+    """
+    for id_, row in outcome.rows.items():
+        if id_ not in outcome.listed and row.handed is not None:
+            before = account.projects.get(id_)
+            if before is None or before.handed is None:
+                return True
+    return False
 
 
 def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float:

@@ -137,8 +137,8 @@ class ReferenceHost:
                 row.listed = False
                 if not same:
                     row.R = row.W = row.B = None
-            elif first_of_each[project][2] is None or row.R is not None or not same:
-                # Else the first totals were no numbers, and the project is as if it had not been listed.
+            elif first_of_each[project][2] is None or not same:
+                # Else the totals were no numbers, and the project is listed if it was before.
                 row.listed = True
         return self._credit(deltas, speeds)
 
@@ -233,7 +233,7 @@ class ReferenceHost:
     @staticmethod
     def _is_leap(start: Amounts, before: Amounts, now: Amounts, end: Amounts) -> bool:
         """Rule 4: is this step longer than all since the start, while the end was farther than that, and longer than
-        half of what was left? Lengths are run times, but numbers of jobs where no run time is left.
+        half of what was left? Lengths are run times, but numbers of jobs where there never was run time to go.
         """
         for a, b in (("cpu_time", "gpu_time"), ("njobs_success", "njobs_error")):
             left = max(0, end[a] - before[a]) + max(0, end[b] - before[b])
@@ -241,6 +241,8 @@ class ReferenceHost:
                 walked = before[a] + before[b] - start[a] - start[b]
                 step = now[a] + now[b] - before[a] - before[b]
                 return walked < left < 2 * step and walked < step
+            if end[a] > start[a] or end[b] > start[b]:
+                return False
         return False
 
     def _worth(self, project: int, row: Row, delta: Amounts, speeds: Speeds) -> Amounts:

@@ -168,6 +168,18 @@ def test_a_fault_is_noted_and_moves_nothing() -> None:
     assert [(note.kind.value, note.detail) for note in settlement.notes] == [("invalid", "cpu_time is negative")]
 
 
+def test_a_fault_in_the_first_report_of_a_new_attachment_moves_nothing_either() -> None:
+    books = books_after_ten_hours()
+    books.rpc(11 * HOUR, offers=[1])
+    before = books.row(1)
+    books.rpc(12 * HOUR, [Report(1, None, "cpu_time is nan")])
+    assert books.row(1) == before
+    # It started from zero, 3,600 s ago and then 3,600 s more. It was a reset that counted nothing.
+    books.rpc(13 * HOUR, {1: totals(cpu_secs=3_700)})
+    assert books.credited == totals(cpu_secs=36_000 + 3_700)
+    assert books.kinds_noted() == ["invalid"]
+
+
 # Rule 4: resets and returns
 
 

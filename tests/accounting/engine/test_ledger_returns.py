@@ -129,6 +129,24 @@ def test_jobs_alone_that_come_back_are_booked_once() -> None:
     assert books.credited == totals(done=7)
 
 
+def test_totals_from_between_two_resets_count_again_below_half_of_the_way() -> None:
+    # 4,000 s are less than half of the way to 10,000 s, so all of them may be new: 10,000 + 4,000 + 4,000 s.
+    assert reports(10_000, 0, 4_000, 0, 4_000).credited == totals(cpu_secs=18_000)
+    # 5,001 s are more: they count neither time.
+    assert reports(10_000, 0, 5_001, 0, 5_001).credited == totals(cpu_secs=10_000)
+
+
+def test_jobs_that_are_longer_than_before_the_reset_are_no_sign_of_old_totals() -> None:
+    books = Books(LARGE)
+    books.attach(1)
+    lines = ((2_000, 20), (0, 0), (700, 1), (1_400, 1), (2_100, 2), (7_000, 40))
+    for k, (secs, done) in enumerate(lines, 1):
+        books.rpc(k * HOUR, {1: totals(cpu_secs=secs, done=done)})
+    # At 2,100 s it lacks no run time, but 18 jobs, and did 2. The next 38 jobs are new: 20 + 40. It was 20 + 2 + 20.
+    assert books.credited == totals(cpu_secs=9_000, done=60)
+    assert books.kinds_noted() == ["reset"]
+
+
 def test_the_way_begins_at_the_newest_reset() -> None:
     books = reports(2_000, 0, 900, 100)
     assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=2_000), totals(cpu_secs=100))

@@ -156,6 +156,29 @@ def test_a_client_that_attaches_again_beside_a_copy_with_its_id_gets_its_own_rec
     assert hours_credited(one.computer, alpha) + hours_credited(clone.computer, alpha) == 4 + 3 + 1
 
 
+def test_a_copy_that_the_own_project_told_apart_gets_the_record_that_the_project_made(
+    alice: User, projects: list[Project], settings: Settings
+) -> None:
+    alpha, own = projects[:2]
+    settings.PROJECT_URL = own.master_url
+    one = machine(alice, ONE)
+    one.report(START)
+    record = one.host
+    one.computer.projects[own.master_url].hostid = record.pk
+    one.report(START + HOUR)
+    clone = clone_of(one, ONE)
+    made = Host.objects.create(owner=alice, host_cpid=OTHER, domain_name="node")
+    clone.computer.projects[own.master_url].hostid = made.pk
+    for hour in (2, 3):
+        for each, cpid in ((clone, OTHER), (one, ONE)):
+            each.did(alpha, 1, 1)
+            each.report(START + hour * HOUR, cpid=cpid)
+    # At its first report, so that nothing of it is in the other record
+    assert (one.host, clone.host) == (record, made)
+    assert [hours_credited(each.computer, alpha) for each in (one, clone)] == [2, 2]
+    assert Host.objects.count() == 2
+
+
 def test_a_number_at_the_own_project_that_did_not_change_moves_nobody(
     alice: User, projects: list[Project], settings: Settings
 ) -> None:

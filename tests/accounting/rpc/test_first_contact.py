@@ -21,7 +21,10 @@ from portal.people.key_mails import send_key_mail
 from portal.wire.credentials import client_password_hash, key_hash
 from tests.support.am_requests import captured
 from tests.support.am_rpc import (
+    HOUR,
+    START,
     attach,
+    call,
     copy_of,
     credited,
     host_of,
@@ -133,6 +136,18 @@ def test_a_client_that_lost_its_id_is_recognised(alice: User, projects: list[Pro
     work(computer, alpha, 1)
     sync(computer)
     assert hours_credited(computer, alpha) == 4
+
+
+def test_a_client_that_lost_its_id_keeps_the_allowance_of_its_record(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = make_computer(alice)
+    for hour in (0, 10):
+        call(computer, START + hour * HOUR)
+    computer.authenticator = computer.opaque = ""
+    work(computer, alpha, 20)
+    call(computer, START + 10 * HOUR + HOUR / 60)
+    # Four processors did nothing for ten hours, and 20 h of one processor fit into that. A minute is too short.
+    assert hours_credited(computer, alpha) == 20
 
 
 def test_a_lost_first_reply_leaves_one_host_and_full_credit(alice: User, projects: list[Project]) -> None:

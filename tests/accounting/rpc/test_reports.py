@@ -6,16 +6,19 @@ import datetime as dt
 import time
 
 import pytest
+from django.conf import settings as site
 from django.utils import timezone
 
 from accounting.engine.amounts import MICRO
 from accounting.engine.states import DayFlag
 from accounting.models import Day, HostProject, Note, Project
+from accounting.rpc import catalogue
 from accounting.simulation.client import Attachment
 from portal.models import ClientKey, Host, User
 from tests.support.am_rpc import (
     HOUR,
     START,
+    answer,
     attach,
     call,
     credited,
@@ -373,3 +376,70 @@ def test_a_client_that_was_reset_is_asked_back_before_it_can_have_done_all_again
     sync(computer)
     assert credited(computer, alpha)[2] == (36_000 + 40_000) * MICRO
     assert kinds_noted(computer) == ["reset"]
+
+
+@pytest.mark.parametrize("is_installed_again", [False, True])
+def test_a_client_that_is_offered_a_project_again_is_asked_back_soon_and_loses_nothing(
+    is_installed_again: bool, alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    computer = make_computer(alice)
+    for minutes in (0, 2, 362):
+        call(computer, START + HOUR * minutes / 60)
+        work(computer, alpha, 10)
+    # It starts from zero: its owner removed the project, or installed BOINC again.
+    if is_installed_again:
+        computer.authenticator = computer.opaque = ""
+        computer.projects.clear()
+    else:
+        del computer.projects[alpha.master_url]
+    now = START + 12 * HOUR
+    secs = call(computer, now).repeat_secs
+    assert secs == site.AM_REPEAT_SECS_AFTER_ATTACH
+    # It comes when it is asked to, and its four processors work for this project all the time.
+    while now < START + 24 * HOUR:
+        now += dt.timedelta(seconds=secs)
+        work(computer, alpha, 4 * secs / 3600)
+        secs = call(computer, now).repeat_secs
+    # 20 h were reported before, and 4 h an hour since noon.
+    worked = (now - START - 12 * HOUR).total_seconds()
+    assert hours_credited(computer, alpha) == pytest.approx(20 + 4 * worked / 3600, abs=1e-6)
+    assert "returned" not in kinds_noted(computer)
+
+
+def test_a_reset_client_that_refuses_another_project_is_asked_as_soon(alice: User, projects: list[Project]) -> None:
+    alpha, beta, _ = projects
+    computer = make_computer(alice)
+    for minutes in (0, 2, 362):
+        call(computer, START + HOUR * minutes / 60)
+        # As if it did not accept the signature of the second project's address
+        computer.projects.pop(beta.master_url, None)
+        work(computer, alpha, 10)
+    computer.projects[alpha.master_url].totals = [0] * 6
+    # It lacks 20 h: four processors do a third of that in 20 / 3 / 4 h.
+    assert call(computer, START + 12 * HOUR).repeat_secs == 6_000
+
+
+def test_a_late_message_is_offered_nothing_that_would_not_be_noted(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = make_computer(alice)
+    call(computer, START)
+    del computer.projects[alpha.master_url]
+    Project.objects.filter(pk=alpha.pk).update(is_active=False)
+    catalogue.forget()
+    HostProject.objects.filter(project=alpha).delete()
+    call(computer, START + HOUR)
+    Project.objects.filter(pk=alpha.pk).update(is_active=True)
+    catalogue.forget()
+    # The client's clock is set back by ten minutes, and its owner synchronises.
+    reply = answer(computer.request((START + HOUR * 5 / 6).timestamp()), START + HOUR * 1.25)
+    computer.apply_reply(reply.raw)
+    for hour in (3, 5):
+        if alpha.master_url in computer.projects:
+            work(computer, alpha, 2)
+        call(computer, START + hour * HOUR)
+    work(computer, alpha, 2)
+    call(computer, START + 6 * HOUR)
+    # It was attached by a reply that was noted, so all that it did counts.
+    assert hours_credited(computer, alpha) == 4
+    assert kinds_noted(computer) == []
