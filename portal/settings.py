@@ -396,6 +396,12 @@ vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
 
+# --- what the site asks of other servers ------------------------------------------------------------------
+# Networks that it may ask although they are not public.
+FETCH_ALLOWED_NETWORKS = env.networks("FETCH_ALLOWED_NETWORKS")
+# All of a request, redirects included.
+FETCH_TIMEOUT_SECS = env.integer("FETCH_TIMEOUT_SECS", 20, low=1, high=300)
+
 # --- security -------------------------------------------------------------------------------------------
 # Whether there is a proxy in front, whose X-Forwarded-For, X-Forwarded-Proto and X-Request-ID are trusted.
 BEHIND_PROXY = env.switch("BEHIND_PROXY", False)
