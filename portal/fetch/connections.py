@@ -63,13 +63,14 @@ def look_up(host: str, port: int, allowed: Sequence[Network], deadline: Deadline
 
 def _resolve(host: str, port: int, deadline: Deadline) -> list[Found]:
     """In a thread, as the resolver has time limits of its own, which may be long."""
-    answers: queue.SimpleQueue[list[Found] | OSError | UnicodeError] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[list[Found] | OSError | ValueError] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
             rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             answers.put([(family, sockaddr) for family, _, _, _, sockaddr in rows])
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:
+            # ValueError: a name that cannot be one
             answers.put(error)
 
     threading.Thread(target=ask, daemon=True).start()

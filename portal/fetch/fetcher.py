@@ -116,7 +116,10 @@ def _host(url: Url) -> str:
 def _next_target(asked: Url, location: str, *, is_post: bool) -> Url:
     if is_post:
         raise FetchError(_host(asked), "redirects a request that sends something")
-    target = _parse(urljoin(asked.url, location))
+    try:
+        target = _parse(urljoin(asked.url, location))
+    except ValueError:
+        raise AddressRefused(_host(asked), "redirects to what is no address") from None
     if asked.scheme == "https" and target.scheme == "http":
         raise AddressRefused(_host(asked), "redirects from https to http")
     return target
@@ -204,8 +207,14 @@ def _read(
             kept += piece
         else:
             into.write(piece)
-    version = Version(response.headers.get("ETag", "")[:200], response.headers.get("Last-Modified", "")[:60])
+    version = Version(_kept_header(response, "ETag", 200), _kept_header(response, "Last-Modified", 60))
     return Fetched(url.url, bytes(kept), nbytes, version)
+
+
+def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
+    """A header that is stored and sent back; empty if it is not fit for that."""
+    text = response.headers.get(name, "")
+    return text if len(text) <= max_chars and text.isascii() and text.isprintable() else ""
 
 
 def _headers(data: bytes | None, known: Version | None) -> dict[str, str]:
@@ -238,11 +247,15 @@ def _pieces(response: BaseHTTPResponse, host: str, limits: Limits) -> Iterator[b
         if not is_packed:
             yield raw
             continue
-        while raw:
+        is_more = True
+        while is_more:
             if inflate.eof:
                 # Files may be packed in several parts.
                 inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            yield inflate.decompress(raw, _CHUNK_BYTES)
+            piece = inflate.decompress(raw, _CHUNK_BYTES)
+            yield piece
             raw = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+            # A full piece may have left some behind although it took all that came.
+            is_more = bool(raw) or (not inflate.eof and len(piece) == _CHUNK_BYTES)
     if is_packed and wire_bytes and not inflate.eof:
         raise FetchError(host, "its answer was cut off")

@@ -73,6 +73,18 @@ def test_a_document_that_is_compressed_or_in_chunks_is_unpacked() -> None:
         assert fetch(server.url).body == b"one two"
 
 
+@pytest.mark.parametrize("nbytes", [0, 1, 65_535, 65_536, 65_537, 131_072, 196_608, 1_000_000])
+def test_no_byte_is_lost_at_the_ends_of_pieces(nbytes: int) -> None:
+    with RawServer(sending(reply(gzip.compress(bytes(nbytes)), "Content-Encoding: gzip"))) as server:
+        assert fetch(server.url).body == bytes(nbytes)
+
+
+def test_a_version_that_cannot_be_sent_back_is_not_kept() -> None:
+    for header in ("ETag: a\0b", "ETag: \x85", f"ETag: {'x' * 300}"):
+        with RawServer(sending(reply(b"x", header))) as server:
+            assert fetch(server.url).version == Version()
+
+
 def test_a_large_document_goes_to_a_file(tmp_path: Path) -> None:
     body = bytes(range(256)) * 4096
     with RawServer(sending(reply(body))) as server, (tmp_path / "f").open("wb") as file:
@@ -177,7 +189,7 @@ def test_a_redirect_to_a_private_address_is_refused(settings: Settings) -> None:
 
 
 def test_a_redirect_to_another_scheme_or_a_login_is_refused() -> None:
-    for to in ("file:///etc/passwd", "http://user:x@127.0.0.1/"):
+    for to in ("file:///etc/passwd", "http://user:x@127.0.0.1/", "http://[", "//[::1", "http://a b/"):
         with (
             RawServer(sending(reply(b"", f"Location: {to}", status="301 Moved"))) as server,
             pytest.raises(AddressRefused),
