@@ -54,7 +54,7 @@ class Trial:
 
 def web_rpc_base(project: Project) -> str:
     """Where the project wants its web RPCs: what it said, unless that is less safe than its master URL."""
-    profile = ProjectProfile.objects.filter(project=project).first()
+    profile: ProjectProfile | None = getattr(project, "profile", None)
     said = from_json(profile.said).web_rpc_url_base if profile is not None and profile.said else ""
     is_safe = said.startswith("https://") or (said.startswith("http://") and project.master_url.startswith("http://"))
     base = said if is_safe else project.master_url

@@ -61,7 +61,9 @@ def ask(url: str, known: Version | None = None) -> Answer:
 def ask_again(project: Project, now: dt.datetime) -> bool:
     """Ask a project that is in the list, and note what it says; False if it could not be asked."""
     profile = ProjectProfile.objects.filter(project=project).first() or ProjectProfile(project=project)
-    known = Version(profile.etag, profile.last_modified) if profile.said else None
+    # After a change of the URL here, the version would be that of another document.
+    is_same = profile.said.get("master_url") == project.master_url
+    known = Version(profile.etag, profile.last_modified) if is_same else None
     try:
         answer = ask(project.master_url, known)
     except AskFailed as error:

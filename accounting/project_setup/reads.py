@@ -14,6 +14,7 @@ from accounting.engine.choice.facts import Trouble, TroubleKind
 from accounting.engine.states import NoteKind
 from accounting.models import Project, ProjectProfile
 from accounting.project_setup import sql
+from accounting.project_setup.accounts import web_rpc_base
 from accounting.project_setup.changes import Change, changes, described, master_url_problem, states
 from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
 from accounting.projects import signing_key
@@ -41,6 +42,7 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
         has_key, key_problem = bool(account_key(project, user)), ""
     except StepRefused as refusal:
         has_key, key_problem = False, str(refusal)
+    base = web_rpc_base(project)
     return {
         "project": project,
         "profile": profile,
@@ -54,7 +56,8 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
         "is_shared": project.account_mode == Project.Account.SHARED,
         "has_key": has_key,
         "key_problem": key_problem,
-        "is_plain": project.master_url.startswith("http://"),
+        "asked_at_url": base,
+        "is_plain": base.startswith("http://"),
         "obstacles": obstacles(project),
     }
 
@@ -66,6 +69,8 @@ class ProjectLine:
     project: Project
     profile: ProjectProfile | None
     changes: list[Change]
+    # What the project itself says is wrong, or what is wrong with what it says
+    warnings: list[str]
     troubles: list[tuple[str, dt.datetime, str]]
     computers: int = 0
     failing: int = 0
@@ -79,7 +84,8 @@ class ProjectLine:
         """Whether an operator should look at it."""
         profile = self.profile
         has_problem = profile is not None and (bool(profile.problem) or profile.tried_well is False)
-        return bool(self.troubles or self.changes or self.refused or has_problem or 2 * self.failing > self.computers)
+        found = self.warnings or self.troubles or self.changes or self.refused
+        return bool(found) or has_problem or 2 * self.failing > self.computers
 
 
 def read_troubles(now: dt.datetime) -> list[ProjectLine]:
@@ -91,6 +97,7 @@ def read_troubles(now: dt.datetime) -> list[ProjectLine]:
             project,
             profile,
             changes(profile.seen, profile.said) if profile is not None else [],
+            _warnings(project, profile),
             [
                 (
                     trouble_text(Trouble(TroubleKind(row.kind), row.processor_type, row.since)),
@@ -109,6 +116,14 @@ def read_troubles(now: dt.datetime) -> list[ProjectLine]:
         if (line := lines.get(project_id)) is not None:
             line.refused.append(f"{reports} of {computers} computers: {_REFUSED[kind]}")
     return sorted(lines.values(), key=lambda line: (not line.needs_attention, line.project.name))
+
+
+def _warnings(project: Project, profile: ProjectProfile | None) -> list[str]:
+    if profile is None or not profile.said:
+        return []
+    config = from_json(profile.said)
+    problem = master_url_problem(project.master_url, config)
+    return [*states(config), *([problem] if problem else [])]
 
 
 def _reported(now: dt.datetime) -> tuple[list[list[Any]], list[list[Any]]]:

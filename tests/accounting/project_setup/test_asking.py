@@ -107,6 +107,14 @@ def test_a_project_that_did_not_change_sends_nothing_again(project: Project, fak
     assert (profile().said, profile().said_at, profile().problem) == (said, NOW + 4 * DAY, "")
 
 
+def test_after_a_change_of_the_url_the_whole_answer_is_asked_for(project: Project, fake: FakeProject) -> None:
+    fake.etag = '"1"'
+    ask_due(NOW + 2 * DAY)
+    Project.objects.update(master_url=f"{fake.url}other/")
+    ask_due(NOW + 4 * DAY)
+    assert b"If-None-Match" not in fake.asked("/other/get_project_config.php")[0]
+
+
 def test_a_project_that_fails_keeps_what_it_said_and_since_when_it_fails(project: Project, fake: FakeProject) -> None:
     said = profile().said
     fake.is_down = True

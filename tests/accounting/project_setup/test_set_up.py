@@ -13,8 +13,10 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from accounting.models import Project, ProjectProfile, UserProject
+from accounting.project_setup import accounts
 from accounting.projects import signing_key
 from accounting.rpc import account_keys
+from accounting.wire.project_config import ProjectConfig
 from portal.models import User
 from portal.wire import signing
 from tests.support.fake_project import EMAIL, PASSWORD, STRONG_KEY, WEAK_KEY, FakeProject
@@ -183,6 +185,18 @@ def test_a_key_is_looked_up_and_the_weak_one_is_stored_encrypted(
     stored = stored_bytes()
     for secret in (PASSWORD, STRONG_KEY, WEAK_KEY):
         assert secret.encode() not in stored and secret not in caplog.text
+
+
+def test_a_project_with_https_is_never_asked_about_accounts_without() -> None:
+    project = Project(name="A", master_url="https://a.example.org/x/")
+    for said, wanted in (
+        ("http://a.example.org/x/", "https://a.example.org/x/"),
+        ("https://b.example.org/rpc", "https://b.example.org/rpc/"),
+        ("ftp://b.example.org/", "https://a.example.org/x/"),
+        ("", "https://a.example.org/x/"),
+    ):
+        project.profile = ProjectProfile(said=ProjectConfig(web_rpc_url_base=said).to_json())
+        assert accounts.web_rpc_base(project) == wanted
 
 
 def test_without_a_weak_key_the_full_one_is_stored(desk: Client, fake: FakeProject) -> None:

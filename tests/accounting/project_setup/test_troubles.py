@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounting.models import HostProject, Project, ProjectProfile, ProjectTrouble
 from accounting.project_setup.reads import ProjectLine, read_troubles
+from accounting.wire.project_config import ProjectConfig
 from portal.models import User
 from tests.support.accounting_factories import make_host, make_note, make_project
 
@@ -85,6 +86,16 @@ def test_projects_that_need_attention_come_first(alice: User, now: dt.datetime) 
         ("Zeta", True),
         ("Alpha", False),
     ]
+
+
+def test_what_a_project_says_of_itself_is_named(now: dt.datetime, alice: User) -> None:
+    project = make_project("Alpha")
+    said = ProjectConfig(name="Alpha", master_url="https://other.example.org/", sched_stopped=True).to_json()
+    ProjectProfile.objects.create(project=project, said=said, seen=said)
+    stopped, elsewhere = line_of(project, now).warnings
+    assert stopped == "Its scheduler is stopped: it sends no work."
+    assert "its master URL is https://other.example.org/, not https://p" in elsewhere
+    assert line_of(project, now).needs_attention
 
 
 def test_the_page_says_it_in_words(alice: User, desk: Client, now: dt.datetime) -> None:
