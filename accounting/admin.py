@@ -9,8 +9,11 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
 from accounting.engine import preferences
@@ -27,6 +30,8 @@ from accounting.models import (
     ProjectVersion,
     UserProject,
 )
+from accounting.project_setup import views as project_setup
+from accounting.project_setup.forms import clean_key
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.wire.requests import canonical_url
@@ -50,10 +55,7 @@ class AccountKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no typ
     key_field: ClassVar[str]
 
     def clean_new_account_key(self) -> str:
-        key = str(self.cleaned_data["new_account_key"])
-        if not (key.isascii() and key.isprintable()) or " " in key:
-            raise ValidationError("An account key is printable ASCII text without blanks.")
-        return key
+        return clean_key(str(self.cleaned_data["new_account_key"]))
 
     def save(self, commit: bool = True) -> Any:
         if key := self.cleaned_data["new_account_key"]:
@@ -78,6 +80,7 @@ class ProjectForm(AccountKeyForm):
             "default_share",
             "account_mode",
             "url_signature",
+            "takes_platforms",
         )
 
     def clean_master_url(self) -> str:
@@ -126,6 +129,7 @@ class ProjectAdmin(ModelAdmin):
     inlines = (ProjectKeywordInline, ProjectVersionInline)
     fieldsets = (
         (None, {"fields": ("name", "master_url", "web_url", "summary", "description", "is_active", "default_share")}),
+        (None, {"fields": ("takes_platforms",)}),
         ("Down for now", {"fields": ("down_since", "down_reason")}),
         (
             "Account",
@@ -143,6 +147,24 @@ class ProjectAdmin(ModelAdmin):
             },
         ),
     )
+
+    actions_list = ("open_add_by_url", "open_troubles")
+    actions_detail = ("open_set_up",)
+
+    def get_urls(self) -> list[URLPattern]:
+        return [*project_setup.urls(), *super().get_urls()]
+
+    @action(description="Add by URL", permissions=["add"], url_path="by-url")  # type: ignore[untyped-decorator]  # unfold has no types
+    def open_add_by_url(self, request: HttpRequest) -> HttpResponse:
+        return redirect("admin:accounting_project_add_by_url")
+
+    @action(description="Trouble", permissions=["view"], url_path="troubles")  # type: ignore[untyped-decorator]  # unfold has no types
+    def open_troubles(self, request: HttpRequest) -> HttpResponse:
+        return redirect("admin:accounting_project_troubles")
+
+    @action(description="Set up and try", permissions=["view"], url_path="setup")  # type: ignore[untyped-decorator]  # unfold has no types
+    def open_set_up(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        return redirect("admin:accounting_project_set_up", object_id)
 
     @admin.display(boolean=True, description="account key")
     def has_account(self, project: Project) -> bool:

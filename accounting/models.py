@@ -68,6 +68,12 @@ class Project(models.Model):
     account_mode = models.CharField(max_length=8, choices=Account, default=Account.SHARED)
     shared_account_key = models.BinaryField("account key, encrypted", null=True, blank=True, editable=False)
     url_signature = models.TextField("signature of the URL", blank=True)
+    takes_platforms = models.BooleanField(
+        "take over platforms",
+        default=False,
+        help_text="When the project says that it has programs for other platforms, computers are chosen by that at "
+        "once. Anything else that changes there waits for you.",
+    )
     # The project's colour on every page; it never changes. `data_colour` keeps it within the palette.
     colour = models.PositiveSmallIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -92,6 +98,32 @@ class Project(models.Model):
     def next_colour(cls) -> int:
         """The colour for a new project: all data colours in turn."""
         return cls.objects.count() % DATA_COLOURS
+
+
+class ProjectProfile(models.Model):
+    """What a project said of itself when it was asked (accounting/project_setup/asking.py), and the last trial there.
+
+    ``said`` and ``seen`` are of `ProjectConfig`: the last answer, and the one that an operator has seen. A project
+    without a profile was never asked, and is not asked daily.
+    """
+
+    project = models.OneToOneField(Project, models.CASCADE, primary_key=True, related_name="profile")
+    said = models.JSONField(default=dict)
+    said_at = models.DateTimeField("last answered", null=True)
+    seen = models.JSONField(default=dict)
+    etag = models.CharField(max_length=200, blank=True)
+    last_modified = models.CharField(max_length=60, blank=True)
+    asked_at = models.DateTimeField("last asked", null=True)
+    ask_after = models.DateTimeField("asked again after", default=timezone.now, db_index=True)
+    # Why it could not be asked, and since when that is so; empty: it answered
+    problem = models.CharField(max_length=300, blank=True)
+    problem_since = models.DateTimeField(null=True)
+    tried_at = models.DateTimeField("last trial", null=True)
+    tried_well = models.BooleanField(null=True)
+    tried_text = models.CharField(max_length=500, blank=True)
+
+    def __str__(self) -> str:
+        return f"what {self.project} says"
 
 
 class ProjectKeyword(models.Model):

@@ -12,6 +12,7 @@ from accounting.account_data import copies, erasure
 from accounting.choosing import standings
 from accounting.ledger import partitions, rollup
 from accounting.mails import send
+from accounting.project_setup import asking
 from accounting.rpc.recognise import forget_old as forget_old_clients
 from portal.ops.mails import MailServerDown
 
@@ -61,3 +62,9 @@ def send_concerns() -> None:
     """Some times a day: no work, and failing jobs. It looks at every computer of those who asked for these mails."""
     with suppress(MailServerDown):
         send.send_concerns(timezone.now())
+
+
+@shared_task
+def ask_projects() -> None:
+    """Projects that were not asked for a day what they say of themselves, some at a time."""
+    asking.ask_due(timezone.now())

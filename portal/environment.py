@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -43,6 +44,14 @@ def words_among(name: str, default: list[str]) -> list[str]:
     if not given or not set(given) <= set(default):
         _refuse(name, " ".join(given), f"give one or more of {', '.join(default)}")
     return [word for word in default if word in given]
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Networks such as 10.1.0.0/16 or single addresses, separated by commas."""
+    try:
+        return [ip_network(part) for part in words(name, [])]
+    except ValueError:
+        _refuse(name, text(name), "give networks such as 10.1.0.0/16 or fd00::/8, separated by commas")
 
 
 def switch(name: str, default: bool) -> bool:

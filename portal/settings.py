@@ -207,6 +207,7 @@ if "account_manager" in ROOMS:
         "roll-up": {"task": "accounting.tasks.roll_up", "schedule": 600},
         "send-mails": {"task": "accounting.tasks.send_mails", "schedule": 3600},
         "send-concerns": {"task": "accounting.tasks.send_concerns", "schedule": 6 * 3600},
+        "ask-projects": {"task": "accounting.tasks.ask_projects", "schedule": 600},
     }
 if "emulator" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {
@@ -395,6 +396,12 @@ MFA_FORMS = {
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
+
+# --- what the site asks of other servers ------------------------------------------------------------------
+# Networks that it may ask although they are not public.
+FETCH_ALLOWED_NETWORKS = env.networks("FETCH_ALLOWED_NETWORKS")
+# All of a request, redirects included.
+FETCH_TIMEOUT_SECS = env.integer("FETCH_TIMEOUT_SECS", 20, low=1, high=300)
 
 # --- security -------------------------------------------------------------------------------------------
 # Whether there is a proxy in front, whose X-Forwarded-For, X-Forwarded-Proto and X-Request-ID are trusted.

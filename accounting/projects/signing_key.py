@@ -23,12 +23,17 @@ def public_key() -> signing.PublicKey:
     return signing.parse_public_key(Path(settings.AM_SIGNING_KEY_PUBLIC).read_text(encoding="ascii"))
 
 
+def is_here() -> bool:
+    """Whether this server has the private key."""
+    return Path(settings.AM_SIGNING_KEY).exists()
+
+
 def sign_url(url: str) -> str | None:
     """The signature of a project's URL; None where the private key is kept elsewhere."""
-    private = Path(settings.AM_SIGNING_KEY)
-    if not private.exists():
+    if not is_here():
         return None
-    return signing.sign(url.encode(), signing.parse_private_key(private.read_text(encoding="ascii")))
+    private = Path(settings.AM_SIGNING_KEY).read_text(encoding="ascii")
+    return signing.sign(url.encode(), signing.parse_private_key(private))
 
 
 def is_signed(url: str, signature: str) -> bool:

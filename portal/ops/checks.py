@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -208,3 +209,18 @@ def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
             )
         )
     return found
+
+
+@checks.register(deploy=True)
+def check_fetching(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
+    """Operators who add projects could reach PostgreSQL, Valkey, or the secrets that clouds hand out by address."""
+    inside = [ip_network(text) for text in ("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10")]
+    return [
+        checks.Warning(
+            f"FETCH_ALLOWED_NETWORKS has {network}, in which there are addresses of this machine itself.",
+            hint="Name the networks of your own projects only.",
+            id="cobblestone.W020",
+        )
+        for network in settings.FETCH_ALLOWED_NETWORKS
+        if any(network.version == each.version and network.overlaps(each) for each in inside)
+    ]

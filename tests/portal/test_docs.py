@@ -21,7 +21,18 @@ from scheduler.submission.rest import MAX_BODY_NBYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-READERS = {"text", "words", "words_among", "switch", "choice", "integer", "number", "secret", "_kept_secret"}
+READERS = {
+    "text",
+    "words",
+    "networks",
+    "words_among",
+    "switch",
+    "choice",
+    "integer",
+    "number",
+    "secret",
+    "_kept_secret",
+}
 SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "ops" / "checks.py"]
 NGINX_CONF = (ROOT / "deploy" / "nginx.conf").read_text()
 ROW = re.compile(r"^\| `([A-Z_]+)` \|(.*)\|$", re.M)

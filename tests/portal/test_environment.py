@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
         (lambda: environment.words("TRIED", ["x"]), "", ["x"]),
         (lambda: environment.choice("TRIED", "json", ["json", "console"]), "console", "console"),
         (lambda: environment.text("TRIED", "x"), "  ", "x"),
+        (lambda: environment.networks("TRIED"), "", []),
+        (lambda: environment.networks("TRIED"), "10.1.0.0/16, ::1", [ip_network("10.1.0.0/16"), ip_network("::1")]),
     ],
 )
 def test_a_variable_is_read(
@@ -52,6 +55,13 @@ def test_a_number_outside_its_limits_is_refused(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("TRIED", given)
     with pytest.raises(environment.SettingError, match=r"TRIED=.*a number from 0 to 1e\+09\.$"):
         environment.number("TRIED", 5, low=0, high=1e9)
+
+
+@pytest.mark.parametrize("given", ["10.0.0.1/8", "example.org", "10.0.0.0/33"])
+def test_what_is_no_network_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("TRIED", given)
+    with pytest.raises(environment.SettingError, match=r"TRIED=.*networks such as 10\.1\.0\.0/16"):
+        environment.networks("TRIED")
 
 
 def test_a_switch_is_on_or_off(monkeypatch: pytest.MonkeyPatch) -> None:

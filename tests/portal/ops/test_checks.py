@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,15 @@ def test_valkey_with_a_password_or_on_a_socket_is_accepted(
 ) -> None:
     settings.BROKER_URL = settings.CACHE_URL = url
     test_a_production_site_has_nothing_to_complain_about(settings, key_files)
+
+
+def test_a_public_site_that_may_ask_its_own_machine_is_told(settings: Settings) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = [ip_network("10.1.0.0/16"), ip_network("fd00::/16")]
+    assert checks.check_fetching(None) == []
+    settings.FETCH_ALLOWED_NETWORKS += [
+        ip_network(text) for text in ("127.0.0.1", "0.0.0.0/0", "::1", "169.254.0.0/16")
+    ]
+    assert ids(checks.check_fetching(None)) == ["cobblestone.W020"] * 4
 
 
 def test_every_message_says_what_to_do(settings: Settings, tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""An account at a project: look its key up by address and password, and try whether the key works.
+
+A password is used for one request and is never stored: the site sends what BOINC clients send for it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlencode, urljoin
+
+from django.conf import settings
+from django.db import transaction
+
+from accounting.models import Project, ProjectProfile
+from accounting.wire.project_config import from_json
+from accounting.wire.project_replies import (
+    ProjectRefused,
+    parse_account_info,
+    parse_account_out,
+    parse_scheduler_answer,
+    scheduler_request,
+    scheduler_urls,
+)
+from portal.fetch.errors import FetchError, StatusError
+from portal.fetch.fetcher import fetch
+from portal.wire import credentials
+from portal.wire.scanner import ProtocolError
+
+# The page is not there, or nobody may ask it.
+_NOT_THERE: Final = frozenset({403, 404, 405, 410, 501})
+
+_T = TypeVar("_T")
+
+
+class AccountProblem(Exception):
+    """The project did not give what was asked for. ``str`` is a sentence; ``status``: HTTP's, if it was the reason."""
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The outcome of a trial, in words."""
+
+    went_well: bool
+    text: str
+
+
+def web_rpc_base(project: Project) -> str:
+    """Where the project wants its web RPCs: what it said, unless that is less safe than its master URL."""
+    profile: ProjectProfile | None = getattr(project, "profile", None)
+    said = from_json(profile.said).web_rpc_url_base if profile is not None and profile.said else ""
+    is_safe = said.startswith("https://") or (said.startswith("http://") and project.master_url.startswith("http://"))
+    base = said if is_safe else project.master_url
+    return base if base.endswith("/") else f"{base}/"
+
+
+def look_up_key(project: Project, email: str, password: str) -> str:
+    """The key of an account, the weak one if the project has such. Blocks. Raises AccountProblem."""
+    login = email.strip().lower()
+    query = {"email_addr": login, "passwd_hash": credentials.client_password_hash(password, login)}
+    base = web_rpc_base(project)
+    key = _ask(f"{base}lookup_account.php", query, parse_account_out)
+    try:
+        # The full key could change the account, and volunteers' computers are to get it.
+        return _ask(f"{base}am_get_info.php", {"account_key": key}, parse_account_info).weak_key or key
+    except AccountProblem:
+        return key
+
+
+def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
+    try:
+        return parse(fetch(f"{url}?{urlencode(query)}").body)
+    except StatusError as error:
+        raise AccountProblem(f"The project has no {url.rpartition('/')[2]} ({error})", error.status) from error
+    except FetchError as error:
+        raise AccountProblem(f"The project could not be asked: {error}") from error
+    except ProjectRefused as error:
+        raise AccountProblem(f"The project refused: {error} (error {error.error_num}).") from error
+    except ProtocolError as error:
+        raise AccountProblem(f"The project's answer could not be read: {error}.") from error
+
+
+def try_account(project: Project, key: str, now: dt.datetime) -> Trial:
+    """Ask the project about the account, which changes nothing there; and note the outcome. Blocks."""
+    try:
+        info = _ask(f"{web_rpc_base(project)}am_get_info.php", {"account_key": key}, parse_account_info)
+    except AccountProblem as error:
+        text = str(error)
+        if error.status in _NOT_THERE:
+            text = "This project does not tell about accounts (it has no am_get_info.php). Ask its scheduler instead."
+        return _note(project, Trial(False, text), now)
+    of = f" of {info.country}" if info.country not in ("", "None", "International") else ""
+    weak = " The key is a full one: with it one can change the account." if info.weak_key and "_" not in key else ""
+    text = f"The project knows the account: it is number {info.id}, “{info.name}”{of}.{weak}"
+    return _note(project, Trial(True, text), now)
+
+
+def try_scheduler(project: Project, key: str, now: dt.datetime) -> Trial:
+    """Ask the scheduler for no jobs, as a computer: the project makes a record of it. Notes the outcome. Blocks."""
+    identity = hashlib.md5(f"{settings.SITE_URL} tries {project.master_url}".encode(), usedforsecurity=False)
+    request = scheduler_request(key, identity.hexdigest(), f"trial by {settings.SITE_NAME}"[:100])
+    try:
+        schedulers = scheduler_urls(fetch(project.master_url).body)
+        if not schedulers:
+            return _note(project, Trial(False, "The page at its master URL names no scheduler."), now)
+        answer = parse_scheduler_answer(fetch(urljoin(project.master_url, schedulers[0]), data=request).body)
+    except FetchError as error:
+        return _note(project, Trial(False, f"The scheduler could not be asked: {error}"), now)
+    except ProtocolError as error:
+        return _note(project, Trial(False, f"The scheduler's answer could not be read: {error}."), now)
+    words = " ".join(f"“{message}”" for message in answer.messages)
+    if answer.user_name or answer.hostid:
+        text = f"The scheduler knows the account “{answer.user_name}”, and has made a record of this trial's computer."
+        return _note(project, Trial(True, f"{text} It says: {words}" if words else text), now)
+    return _note(project, Trial(False, f"The scheduler does not take the key. It says: {words or 'nothing'}"), now)
+
+
+@transaction.atomic
+def _note(project: Project, trial: Trial, now: dt.datetime) -> Trial:
+    """Locks the project, then its profile."""
+    locked = Project.objects.select_for_update().get(pk=project.pk)
+    profile = ProjectProfile.objects.select_for_update().filter(project=locked).first()
+    # A project that was never asked what it is still has its trials noted; it is asked from then on.
+    profile = profile or ProjectProfile(project=locked)
+    profile.tried_at, profile.tried_well, profile.tried_text = now, trial.went_well, trial.text[:500]
+    profile.save()
+    return trial

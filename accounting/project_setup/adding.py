@@ -1,0 +1,61 @@
+"""Add a project that was asked what it is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from accounting.models import Project, ProjectProfile
+from accounting.project_setup.asking import Answer
+from accounting.project_setup.contents import set_keywords, set_versions
+from accounting.projects import signing_key
+from accounting.rpc import catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class NewProject:
+    """What the operator chose of what was found. ``master_url`` in its canonical form."""
+
+    name: str
+    master_url: str
+    web_url: str
+    summary: str
+    default_share: float
+    account_mode: str
+    takes_platforms: bool
+    versions: Sequence[tuple[str, str]]
+    keywords: Mapping[int, float]
+
+
+@transaction.atomic
+def add_project(chosen: NewProject, found: Answer, now: dt.datetime) -> Project:
+    """Add it, signed if the private key is here. No computer is attached yet: that is the last step of the set-up."""
+    project = Project.objects.create(
+        name=chosen.name,
+        master_url=chosen.master_url,
+        web_url=chosen.web_url,
+        summary=chosen.summary,
+        default_share=chosen.default_share,
+        account_mode=chosen.account_mode,
+        takes_platforms=chosen.takes_platforms,
+        is_active=False,
+        colour=Project.next_colour(),
+        url_signature=signing_key.sign_url(chosen.master_url) or "",
+    )
+    set_versions(project, chosen.versions)
+    set_keywords(project, chosen.keywords)
+    said = found.config.to_json() if found.config is not None else {}
+    ProjectProfile.objects.create(
+        project=project,
+        said=said,
+        seen=said,
+        said_at=now,
+        asked_at=now,
+        etag=found.version.etag,
+        last_modified=found.version.last_modified,
+    )
+    transaction.on_commit(catalogue.forget)
+    return project

@@ -1,0 +1,120 @@
+"""What a project says, in words, and what of it changed since an operator looked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from accounting.engine.choice.keywords import KEYWORDS as ALL_KEYWORDS
+from accounting.models import PROCESSOR_TYPES
+from accounting.wire.project_config import ProjectConfig, from_json
+from accounting.wire.requests import canonical_url
+
+NAME: Final = "name"
+VERSIONS: Final = "versions"
+KEYWORDS: Final = "keywords"
+# What this site keeps a copy of. A new master URL is no such thing: clients would take it for another project.
+TAKEN_OVER: Final = frozenset({NAME, VERSIONS, KEYWORDS})
+# What comes and goes by itself is shown as it is, and is no change.
+_LABELS: Final = {
+    NAME: "Name",
+    "master_url": "Master URL",
+    "web_rpc_url_base": "Address of its web RPCs",
+    VERSIONS: "Platforms",
+    KEYWORDS: "Keywords",
+    "min_passwd_length": "Shortest password",
+    "account_creation_disabled": "Accounts can be opened",
+    "client_account_creation_disabled": "Accounts can be opened from BOINC",
+    "invite_code_required": "Needs an invitation code",
+    "uses_username": "Signs in by user name instead of e-mail address",
+    "ldap_auth": "Signs in by LDAP",
+    "account_manager": "Is an account manager",
+    "min_client_version": "Oldest client",
+    "terms_of_use": "Terms of use",
+}
+_NEGATED: Final = frozenset({"account_creation_disabled", "client_account_creation_disabled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A field of a project's configuration, before and now, in words."""
+
+    field: str
+    label: str
+    before: str
+    now: str
+
+    @property
+    def can_be_taken_over(self) -> bool:
+        return self.field in TAKEN_OVER
+
+
+def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[Change]:
+    """What changed between two stored answers."""
+    if not seen or not said:
+        return []
+    before, now = from_json(seen), from_json(said)
+    return [
+        Change(field, label, in_words(before, field), in_words(now, field))
+        for field, label in _LABELS.items()
+        if getattr(before, field) != getattr(now, field)
+    ]
+
+
+def described(config: ProjectConfig) -> list[tuple[str, str]]:
+    """All that the project says, by label; what is empty is left out."""
+    rows = [(label, in_words(config, field)) for field, label in _LABELS.items()]
+    return [(label, text) for label, text in rows if text]
+
+
+def in_words(config: ProjectConfig, field: str) -> str:
+    value = getattr(config, field)
+    if field == VERSIONS:
+        return ", ".join(version_text(platform, type_) for platform, type_ in value)
+    if field == KEYWORDS:
+        return ", ".join(keyword_text(id_, part) for id_, part in value.items())
+    if field == "terms_of_use":
+        return str(value) if len(value) <= 300 else f"{value[:300]}… ({len(value):,} characters)"
+    if isinstance(value, bool):
+        return "yes" if value != (field in _NEGATED) else "no"
+    return str(value or "")
+
+
+def version_text(platform: str, processor_type: str) -> str:
+    return f"{platform or 'all platforms'} ({PROCESSOR_TYPES.get(processor_type, processor_type)})"
+
+
+def keyword_text(id_: int, part: float) -> str:
+    name = ALL_KEYWORDS[id_].name if id_ in ALL_KEYWORDS else f"number {id_}, which BOINC does not have"
+    return name if part == 1 else f"{name} ({part:.0%})"
+
+
+def states(config: ProjectConfig) -> list[str]:
+    """What stands in the way for now, by the project's own word."""
+    found = []
+    if config.error_num or config.error_msg:
+        found.append(f"It answers with an error: {config.error_msg or f'number {config.error_num}'}.")
+    if config.web_stopped:
+        found.append("Its web site is stopped.")
+    if config.sched_stopped:
+        found.append("Its scheduler is stopped: it sends no work.")
+    if config.account_manager:
+        found.append("It says that it is an account manager, not a project.")
+    return found
+
+
+def master_url_problem(here: str, config: ProjectConfig) -> str:
+    """What is wrong with the master URL that is used here; empty if the project says the same."""
+    if not config.master_url:
+        return "The project does not say what its master URL is."
+    try:
+        said = canonical_url(config.master_url)
+    except ValueError as error:
+        return f"The project says that its master URL is {config.master_url}, which clients would refuse: {error}."
+    if said == here:
+        return ""
+    return (
+        f"The project says that its master URL is {said}, not {here}. Clients know a project by its exact master URL, "
+        "also with or without “www” or https: under another one a computer that has the project already would get it a "
+        "second time, or refuse it."
+    )

@@ -1,0 +1,33 @@
+"""What a project is about and has programs for, written row by row, so that each change is one of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from accounting.engine.choice import keywords as choice_keywords
+from accounting.models import PROCESSOR_TYPES, Project, ProjectKeyword, ProjectVersion
+
+
+def set_versions(project: Project, versions: Iterable[tuple[str, str]]) -> bool:
+    """Make these the platforms and processor types of the project; whether anything changed."""
+    wanted = {(platform, type_) for platform, type_ in versions if type_ in PROCESSOR_TYPES}
+    there = {(row.platform, row.processor_type): row for row in project.versions.all()}
+    for key in there.keys() - wanted:
+        there[key].delete()
+    for platform, type_ in sorted(wanted - there.keys()):
+        ProjectVersion.objects.create(project=project, platform=platform, processor_type=type_)
+    return wanted != there.keys()
+
+
+def set_keywords(project: Project, weights: Mapping[int, float]) -> bool:
+    """Make these the keywords of the project, those that BOINC does not have left out; whether anything changed."""
+    wanted = {id_: weights[id_] for id_ in choice_keywords.known(weights)}
+    there = {row.keyword: row for row in project.keywords.all()}
+    for id_ in there.keys() - wanted.keys():
+        there[id_].delete()
+    for id_, weight in wanted.items():
+        row = there.get(id_) or ProjectKeyword(project=project, keyword=id_)
+        if row.pk is None or row.weight != weight:
+            row.weight = weight
+            row.save()
+    return wanted != {id_: row.weight for id_, row in there.items()}

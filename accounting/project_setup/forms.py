@@ -1,0 +1,194 @@
+"""What operators enter when they set a project up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminEmailInputWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminRadioSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from accounting.engine.choice import keywords as choice_keywords
+from accounting.engine.choice.facts import MAX_SHARE
+from accounting.models import PROCESSOR_TYPES, Project
+from accounting.project_setup.adding import NewProject
+from accounting.project_setup.changes import keyword_text, version_text
+from accounting.wire.project_config import ProjectConfig
+from accounting.wire.requests import canonical_url
+
+
+def clean_key(key: str) -> str:
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ValidationError("An account key is printable ASCII text without blanks.")
+    return key
+
+
+class UrlForm(forms.Form):
+    """The master URL of a project, as somebody typed it."""
+
+    url = forms.CharField(
+        label="Master URL",
+        max_length=255,
+        help_text="As the project writes it, such as https://project.example.org/science/.",
+        widget=UnfoldAdminTextInputWidget(attrs={"autofocus": True, "inputmode": "url"}),
+    )
+
+    def clean_url(self) -> str:
+        try:
+            return canonical_url(self.cleaned_data["url"])
+        except ValueError as error:
+            raise ValidationError(f"Clients would refuse this: {error}.") from error
+
+
+class FoundForm(forms.Form):
+    """A new project, filled with what the project says of itself."""
+
+    name = forms.CharField(max_length=100, widget=UnfoldAdminTextInputWidget)
+    master_url = forms.ChoiceField(
+        label="Master URL",
+        widget=UnfoldAdminRadioSelectWidget,
+        help_text="Computers keep it for ever, and it is what is signed.",
+    )
+    web_url = forms.URLField(
+        label="Web site", required=False, max_length=255, assume_scheme="https", widget=UnfoldAdminTextInputWidget
+    )
+    summary = forms.CharField(
+        label="One line on its science", required=False, max_length=200, widget=UnfoldAdminTextInputWidget
+    )
+    default_share = forms.FloatField(
+        label="Default resource share",
+        min_value=0,
+        max_value=MAX_SHARE,
+        initial=100,
+        widget=UnfoldAdminDecimalFieldWidget(attrs={"step": "any"}),
+    )
+    account_mode = forms.ChoiceField(
+        label="Accounts", choices=Project.Account, initial=Project.Account.SHARED, widget=UnfoldAdminRadioSelectWidget
+    )
+    versions = forms.MultipleChoiceField(
+        label="Platforms",
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="What the project has programs for. With none ticked it counts as running everywhere.",
+    )
+    takes_platforms = forms.BooleanField(
+        label="Take over platforms when the project changes them",
+        required=False,
+        initial=True,
+        widget=UnfoldBooleanSwitchWidget,
+    )
+    keywords = forms.MultipleChoiceField(
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="What the project says it is about. You can change keywords and their weights later.",
+    )
+
+    def __init__(self, config: ProjectConfig, typed: str, data: Any = None) -> None:
+        self._config = config
+        self._versions = {
+            f"{platform} {type_}": (platform, type_) for platform, type_ in config.versions if type_ in PROCESSOR_TYPES
+        }
+        self._keywords = {str(id_): part for id_, part in config.keywords.items() if choice_keywords.known([id_])}
+        urls = _urls(config, typed)
+        initial = {
+            "name": config.name,
+            "web_url": urls[0],
+            "master_url": urls[0],
+            "versions": list(self._versions),
+            "keywords": list(self._keywords),
+        }
+        super().__init__(data, initial=initial)
+        self._fill("master_url", [(url, url) for url in urls])
+        self._fill("versions", [(key, version_text(*version)) for key, version in self._versions.items()])
+        self._fill("keywords", [(id_, keyword_text(int(id_), part)) for id_, part in self._keywords.items()])
+
+    def _fill(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+        if not choices:
+            del self.fields[name]
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        if Project.objects.filter(name=name).exists():
+            raise ValidationError("Another project here has that name.")
+        return name
+
+    def clean_master_url(self) -> str:
+        url = str(self.cleaned_data["master_url"])
+        if Project.objects.filter(master_url=url).exists():
+            raise ValidationError("This project is here already.")
+        return url
+
+    def chosen(self) -> NewProject:
+        """What a valid form says."""
+        given = self.cleaned_data
+        return NewProject(
+            name=given["name"],
+            master_url=given["master_url"],
+            web_url=given["web_url"],
+            summary=given["summary"],
+            default_share=given["default_share"],
+            account_mode=given["account_mode"],
+            takes_platforms=given["takes_platforms"],
+            versions=[self._versions[key] for key in given.get("versions", [])],
+            keywords={int(id_): self._keywords[id_] for id_ in given.get("keywords", [])},
+        )
+
+
+def _urls(config: ProjectConfig, typed: str) -> list[str]:
+    """The URL that the project says, if clients take it, and the one that was typed."""
+    try:
+        return list(dict.fromkeys([canonical_url(config.master_url), typed]))
+    except ValueError:
+        return [typed]
+
+
+class SignatureForm(forms.Form):
+    """A signature that was made elsewhere."""
+
+    signature = forms.CharField(
+        label="Signature",
+        max_length=16_384,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 6, "spellcheck": "false", "class": "font-mono"}),
+    )
+
+
+class LookUpForm(forms.Form):
+    """The login of an account at the project, for one request."""
+
+    email = forms.CharField(
+        label="E-mail address, or user name where the project wants that",
+        max_length=254,
+        widget=UnfoldAdminEmailInputWidget(attrs={"type": "text", "autocomplete": "off"}),
+    )
+    password = forms.CharField(
+        max_length=255,
+        strip=False,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
+        help_text="Used for this one request and not kept: the site sends what BOINC clients send for it.",
+    )
+
+
+class KeyForm(forms.Form):
+    """An account key that one has."""
+
+    account_key = forms.CharField(
+        label="Account key",
+        max_length=255,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "off"}),
+        help_text="The authenticator, best a weak one (with an underscore). Stored encrypted and never shown again.",
+    )
+
+    def clean_account_key(self) -> str:
+        return clean_key(str(self.cleaned_data["account_key"]))

@@ -1,0 +1,144 @@
+"""What the pages of the set-up, and of projects' trouble, show."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.core.cache import cache
+from django.db import connection
+
+from accounting.choosing.texts import trouble_text
+from accounting.engine.choice.facts import Trouble, TroubleKind
+from accounting.engine.states import NoteKind
+from accounting.models import Project, ProjectProfile
+from accounting.project_setup import sql
+from accounting.project_setup.accounts import web_rpc_base
+from accounting.project_setup.changes import Change, changes, described, master_url_problem, states
+from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
+from accounting.projects import signing_key
+from accounting.wire.project_config import ProjectConfig, from_json
+from portal.models import User
+
+REPORTS_COUNT_FOR: Final = dt.timedelta(days=1)
+"""How long what a computer said last counts."""
+REFUSED_WITHIN: Final = dt.timedelta(days=7)
+# The statements read a row for each computer and project: not at each look at the page.
+_KEPT_SECS: Final = 60
+_KEY: Final = "project-setup-reported"
+_REFUSED: Final = {
+    NoteKind.INVALID.value: "could not be read",
+    NoteKind.DROPPED.value: "more than the computer can have done",
+    NoteKind.EC_ABOVE_TIME.value: "more credit than the run time allows",
+}
+
+
+def read_set_up(project: Project, user: User) -> dict[str, Any]:
+    """What the page of one project's set-up is filled with."""
+    profile = ProjectProfile.objects.filter(project=project).first()
+    config = from_json(profile.said) if profile is not None and profile.said else ProjectConfig()
+    try:
+        has_key, key_problem = bool(account_key(project, user)), ""
+    except StepRefused as refusal:
+        has_key, key_problem = False, str(refusal)
+    base = web_rpc_base(project)
+    return {
+        "project": project,
+        "profile": profile,
+        "config": config,
+        "rows": described(config) if profile is not None and profile.said else [],
+        "states": states(config),
+        "master_url_problem": master_url_problem(project.master_url, config) if profile and profile.said else "",
+        "changes": changes(profile.seen, profile.said) if profile is not None else [],
+        "is_signed": is_signed(project),
+        "can_sign_here": signing_key.is_here(),
+        "is_shared": project.account_mode == Project.Account.SHARED,
+        "has_key": has_key,
+        "key_problem": key_problem,
+        "asked_at_url": base,
+        "is_plain": base.startswith("http://"),
+        "obstacles": obstacles(project),
+    }
+
+
+@dataclass(slots=True)
+class ProjectLine:
+    """A project on the page of trouble. Counts are of computers that were in contact within a day."""
+
+    project: Project
+    profile: ProjectProfile | None
+    changes: list[Change]
+    # What the project itself says is wrong, or what is wrong with what it says
+    warnings: list[str]
+    troubles: list[tuple[str, dt.datetime, str]]
+    computers: int = 0
+    failing: int = 0
+    most_failures: int = 0
+    without_work: int = 0
+    last_good_at: dt.datetime | None = None
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether an operator should look at it."""
+        profile = self.profile
+        has_problem = profile is not None and (bool(profile.problem) or profile.tried_well is False)
+        found = self.warnings or self.troubles or self.changes or self.refused
+        return bool(found) or has_problem or 2 * self.failing > self.computers
+
+
+def read_troubles(now: dt.datetime) -> list[ProjectLine]:
+    """All projects, those that need attention first. Six statements, two of them at most once a minute."""
+    lines = {}
+    for project in Project.objects.select_related("profile").prefetch_related("troubles"):
+        profile = getattr(project, "profile", None)
+        lines[project.pk] = ProjectLine(
+            project,
+            profile,
+            changes(profile.seen, profile.said) if profile is not None else [],
+            _warnings(project, profile),
+            [
+                (
+                    trouble_text(Trouble(TroubleKind(row.kind), row.processor_type, row.since)),
+                    row.since,
+                    f"{row.volunteers} of {row.of_volunteers} volunteers",
+                )
+                for row in project.troubles.all()
+            ],
+        )
+    reported, refused = _reported(now)
+    for project_id, computers, failing, most, without_work, good_at in reported:
+        if (line := lines.get(project_id)) is not None:
+            line.computers, line.failing, line.most_failures, line.without_work = computers, failing, most, without_work
+            line.last_good_at = dt.datetime.fromtimestamp(good_at, dt.UTC) if good_at is not None else None
+    for project_id, kind, computers, reports in refused:
+        if (line := lines.get(project_id)) is not None:
+            line.refused.append(f"{reports} of {computers} computers: {_REFUSED[kind]}")
+    return sorted(lines.values(), key=lambda line: (not line.needs_attention, line.project.name))
+
+
+def _warnings(project: Project, profile: ProjectProfile | None) -> list[str]:
+    if profile is None or not profile.said:
+        return []
+    config = from_json(profile.said)
+    problem = master_url_problem(project.master_url, config)
+    return [*states(config), *([problem] if problem else [])]
+
+
+def _reported(now: dt.datetime) -> tuple[list[list[Any]], list[list[Any]]]:
+    found = cache.get(_KEY)
+    if found is None:
+        found = [
+            _rows(sql.REPORTED, {"since": now - REPORTS_COUNT_FOR}),
+            _rows(sql.REFUSED, {"first": (now - REFUSED_WITHIN).date()}),
+        ]
+        cache.set(_KEY, found, _KEPT_SECS)
+    reported, refused = found
+    return reported, refused
+
+
+def _rows(statement: str, params: dict[str, Any]) -> list[list[Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, params)
+        return [list(row) for row in cursor.fetchall()]

@@ -1,0 +1,135 @@
+"""The steps of a set-up that change a project: sign, enter the account, attach computers, take over what it says.
+
+Each is one transaction that locks the project's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+from django.db import transaction
+
+from accounting.models import Project, ProjectProfile, UserProject
+from accounting.project_setup.changes import KEYWORDS, NAME, VERSIONS
+from accounting.project_setup.contents import set_keywords, set_versions
+from accounting.projects import signing_key
+from accounting.rpc import account_keys, catalogue
+from accounting.wire.project_config import from_json
+from portal.models import User
+from portal.wire import signing
+
+
+class StepRefused(Exception):
+    """The step was not done. ``str`` is a sentence for operators."""
+
+
+@transaction.atomic
+def _change(project_id: int, change: Callable[[Project], None]) -> Project:
+    project = Project.objects.select_for_update().get(pk=project_id)
+    change(project)
+    project.save()
+    transaction.on_commit(catalogue.forget)
+    return project
+
+
+def is_signed(project: Project) -> bool:
+    """Whether clients accept the signature of the project's address."""
+    with suppress(signing.SigningError, OSError):
+        return bool(project.url_signature) and signing_key.is_signed(project.master_url, project.url_signature)
+    return False
+
+
+def sign(project_id: int, pasted: str) -> None:
+    """Store the pasted signature if it is right, or, if none is pasted, one by the server's key. Raises StepRefused."""
+
+    def change(project: Project) -> None:
+        try:
+            if pasted.strip():
+                if not signing_key.is_signed(project.master_url, pasted):
+                    raise StepRefused("This is not the signature of this URL by the site's signing key.")
+                project.url_signature = signing.clean_signature(pasted)
+                return
+            fresh = signing_key.sign_url(project.master_url)
+        except (signing.SigningError, OSError) as error:
+            raise StepRefused(f"This is no signature: {error}.") from error
+        if fresh is None:
+            raise StepRefused("The private key is not on this server. Sign the URL elsewhere and paste the signature.")
+        project.url_signature = fresh
+
+    _change(project_id, change)
+
+
+def store_account_key(project_id: int, user: User, account_key: str) -> None:
+    """Store the key of the account that all share or, where each volunteer has one, of this operator's account."""
+
+    def change(project: Project) -> None:
+        encrypted = account_keys.encrypt(account_key)
+        if project.account_mode == Project.Account.SHARED:
+            project.shared_account_key = encrypted
+        else:
+            row, _ = UserProject.objects.select_for_update().get_or_create(user=user, project=project)
+            row.account_key = encrypted
+            row.save()
+
+    _change(project_id, change)
+
+
+def account_key(project: Project, user: User) -> str:
+    """The key that a trial uses; empty if there is none. Raises StepRefused for one that cannot be read."""
+    stored = project.shared_account_key
+    if project.account_mode == Project.Account.PER_USER:
+        stored = UserProject.objects.filter(user=user, project=project).values_list("account_key", flat=True).first()
+    try:
+        return account_keys.decrypt(bytes(stored)) if stored else ""
+    except account_keys.UnreadableAccountKey as error:
+        raise StepRefused(f"The stored account key cannot be read: {error}.") from error
+
+
+def obstacles(project: Project) -> list[str]:
+    """Why no computer could be attached to the project."""
+    found = []
+    if not is_signed(project):
+        found.append("Its URL is not signed: clients would refuse it.")
+    if project.account_mode == Project.Account.SHARED and not project.shared_account_key:
+        found.append("There is no account key: volunteers would have to enter their own.")
+    return found
+
+
+def set_active(project_id: int, is_active: bool) -> None:
+    """Let computers be attached, or no longer. Raises StepRefused while something is missing for it."""
+
+    def change(project: Project) -> None:
+        if is_active and (missing := obstacles(project)):
+            raise StepRefused(" ".join(missing))
+        project.is_active = is_active
+
+    _change(project_id, change)
+
+
+def take_over(project_id: int, fields: Collection[str]) -> None:
+    """Make the project's name, platforms or keywords what it said last. Locks the project, then its profile."""
+
+    def change(project: Project) -> None:
+        profile = ProjectProfile.objects.select_for_update().get(project=project)
+        said = from_json(profile.said)
+        if NAME in fields and said.name:
+            if Project.objects.filter(name=said.name).exclude(pk=project.pk).exists():
+                raise StepRefused("Another project here has that name. Change it by hand.")
+            project.name = said.name
+        if VERSIONS in fields:
+            set_versions(project, said.versions)
+        if KEYWORDS in fields:
+            set_keywords(project, said.keywords)
+        profile.seen = profile.seen | {name: profile.said[name] for name in fields if name in profile.said}
+        profile.save()
+
+    _change(project_id, change)
+
+
+@transaction.atomic
+def mark_seen(project_id: int) -> None:
+    """The operator has seen what the project says now. Nothing else changes."""
+    profile = ProjectProfile.objects.select_for_update().get(project_id=project_id)
+    profile.seen = profile.said
+    profile.save()

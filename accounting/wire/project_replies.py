@@ -1,0 +1,167 @@
+"""What projects answer to whoever has an account there: lookup_account.php, am_get_info.php, and the scheduler. Pure.
+
+Source: BOINC protocol, web RPCs, scheduler request and reply. ProtocolError is for what is no such reply; a refusal by
+the project is one, with its number and its words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote_plus
+from xml.sax.saxutils import escape
+
+from portal.wire.scanner import Limits, ProtocolError, TagScanner, as_int, clip
+
+LIMITS: Final = Limits(body_bytes=1 << 20, elements=20_000, text_bytes=1 << 18)
+MAX_KEY: Final = 255
+MAX_TEXT: Final = 300
+MAX_MESSAGES: Final = 10
+MAX_SCHEDULERS: Final = 10
+
+_KEY: Final = re.compile(r"[!-~]{1,255}")
+_SCHEDULER: Final = re.compile(
+    rb"<scheduler>\s*+([^<>\s]{1,255})\s*+</scheduler>|<link\s+rel=[\"']boinc_scheduler[\"']\s+href=[\"']([^\"'<>\s]{1,255})"
+)
+# The first of each name counts.
+_KEPT: Final = frozenset(
+    {
+        b"authenticator", b"error_num", b"error_msg", b"error_string", b"error", b"success", b"id", b"name",
+        b"country", b"weak_auth", b"userid", b"hostid", b"user_name", b"project_name",
+    }
+)  # fmt: skip
+_ROOTS: Final = frozenset({b"account_out", b"am_get_info_reply", b"scheduler_reply", b"error"})
+
+
+class ProjectRefused(Exception):
+    """The project answered that it will not. ``str``: its words, or what BOINC's number means."""
+
+    def __init__(self, error_num: int, words: str) -> None:
+        super().__init__(words or _MEANINGS.get(error_num, "it did not say why"))
+        self.error_num = error_num
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfo:
+    """An account as its project describes it. ``weak_key``: a key that can work and change nothing; empty: unknown."""
+
+    id: int
+    name: str
+    country: str
+    weak_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerAnswer:
+    """What a scheduler answered. ``hostid``: the number that it gave the computer, 0 for none."""
+
+    project_name: str
+    user_name: str
+    hostid: int
+    messages: tuple[str, ...]
+
+
+_MEANINGS: Final = {
+    -136: "no account with this address",
+    -155: "the account key is not valid",
+    -183: "the project is down for now",
+    -205: "it does not take this e-mail address",
+    -206: "the password is wrong",
+}
+
+
+def parse_account_out(data: bytes) -> str:
+    """The account key in a reply of lookup_account.php. Raises ProjectRefused, ProtocolError."""
+    found = _fields(data, b"account_out")
+    key = clip(found.get(b"authenticator", b""), MAX_KEY + 1)
+    if not _KEY.fullmatch(key):
+        raise ProtocolError("authenticator", f"missing, or not 1 to {MAX_KEY} printable characters")
+    return key
+
+
+def parse_account_info(data: bytes) -> AccountInfo:
+    """The account in a reply of am_get_info.php. Raises ProjectRefused, ProtocolError."""
+    found = _fields(data, b"am_get_info_reply")
+    weak = clip(found.get(b"weak_auth", b""), MAX_KEY + 1)
+    return AccountInfo(
+        _number(found.get(b"id", b"")),
+        # Names come encoded as in addresses.
+        unquote_plus(clip(found.get(b"name", b""), MAX_TEXT)),
+        unquote_plus(clip(found.get(b"country", b""), MAX_TEXT)),
+        weak if _KEY.fullmatch(weak) else "",
+    )
+
+
+def scheduler_urls(page: bytes) -> list[str]:
+    """The addresses of schedulers that a master page names."""
+    found = [(old or new).decode("latin-1").strip() for old, new in _SCHEDULER.findall(page)]
+    return list(dict.fromkeys(found))[:MAX_SCHEDULERS]
+
+
+def parse_scheduler_answer(data: bytes) -> SchedulerAnswer:
+    """A scheduler's reply to a request that wants no jobs. Raises ProtocolError."""
+    found = _fields(data, b"scheduler_reply", refuses=False)
+    messages = [clip(text, MAX_TEXT, entities=True) for text in _messages(data)]
+    return SchedulerAnswer(
+        clip(found.get(b"project_name", b""), MAX_TEXT, entities=True),
+        clip(found.get(b"user_name", b""), MAX_TEXT, entities=True),
+        _number(found.get(b"hostid", b"")),
+        tuple(message for message in messages[:MAX_MESSAGES] if message),
+    )
+
+
+def scheduler_request(account_key: str, cross_project_id: str, domain_name: str) -> bytes:
+    """A request for no jobs, by a computer that has none. The same id is the same computer to the project."""
+    lines = {
+        "authenticator": account_key,
+        "hostid": "0",
+        "rpc_seqno": "0",
+        "core_client_major_version": "8",
+        "core_client_minor_version": "0",
+        "core_client_release": "0",
+        "platform_name": "x86_64-pc-linux-gnu",
+        "dont_send_work": "1",
+        "work_req_seconds": "0",
+        "cross_project_id": cross_project_id,
+    }
+    body = "".join(f"    <{name}>{escape(text)}</{name}>\n" for name, text in lines.items())
+    host = f"    <host_info>\n        <domain_name>{escape(domain_name)}</domain_name>\n        <p_ncpus>1</p_ncpus>\n"
+    host += f"        <host_cpid>{cross_project_id}</host_cpid>\n        <os_name>Linux</os_name>\n    </host_info>\n"
+    return f"<scheduler_request>\n{body}{host}</scheduler_request>\n".encode()
+
+
+def _fields(data: bytes, root: bytes, *, refuses: bool = True) -> dict[bytes, bytes]:
+    """The elements that are used. Raises ProjectRefused for an error, ProtocolError if this is another document."""
+    scanner = TagScanner(data, LIMITS)
+    found: dict[bytes, bytes] = {}
+    roots = set()
+    while (tag := scanner.next()) is not None:
+        if tag in _ROOTS and scanner.text is None:
+            roots.add(tag)
+        elif tag in _KEPT:
+            found.setdefault(tag, scanner.element_text(tag))
+        elif not tag.startswith(b"/"):
+            scanner.skip(tag)
+    if not roots & {root, b"error"} and b"error_num" not in found:
+        raise ProtocolError("answer", "not what a BOINC project answers")
+    words = next((found[name] for name in (b"error_msg", b"error_string", b"error") if name in found), None)
+    error_num = _number(found.get(b"error_num", b""))
+    if refuses and (error_num or words is not None or b"error" in roots):
+        raise ProjectRefused(error_num, clip(words or b"", MAX_TEXT, entities=True))
+    return found
+
+
+def _messages(data: bytes) -> Iterator[bytes]:
+    scanner = TagScanner(data, LIMITS)
+    while (tag := scanner.next()) is not None:
+        if tag == b"message":
+            yield scanner.element_text(tag)
+
+
+def _number(raw: bytes) -> int:
+    try:
+        return as_int("", raw, -(2**31), 2**31 - 1)
+    except ProtocolError:
+        return 0

@@ -1,0 +1,56 @@
+"""Which addresses the site may connect to. Pure.
+
+Public addresses, and the networks that the operator named. The lists are those of IANA's registries of special-purpose
+addresses. They are written out here because Python's own `is_global` differs between its versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Final
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_NOT_PUBLIC_4: Final = tuple(
+    IPv4Network(text)
+    for text in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "224.0.0.0/4", "240.0.0.0/4",
+    )
+)  # fmt: skip
+# All others are reserved, local or multicast.
+_PUBLIC_6: Final = IPv6Network("2000::/3")
+_NOT_PUBLIC_6: Final = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+
+_MAPPED: Final = IPv6Network("::ffff:0:0/96")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_SIX_TO_FOUR: Final = IPv6Network("2002::/16")
+
+
+def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
+    """Whether the site may connect to it: it is public, or in one of the networks that are ``allowed``.
+
+    An IPv6 address that stands for an IPv4 address may be used as that one may.
+    """
+    if any(address in network for network in allowed):
+        return True
+    inner = embedded(address)
+    if inner is not None:
+        return is_allowed(inner, allowed)
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC_4)
+    return address in _PUBLIC_6 and not any(address in network for network in _NOT_PUBLIC_6)
+
+
+def embedded(address: Address) -> IPv4Address | None:
+    """The IPv4 address that a packet to this IPv6 address reaches (mapped, NAT64, 6to4); None for all others."""
+    if isinstance(address, IPv4Address):
+        return None
+    if address in _MAPPED or address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    if address in _SIX_TO_FOUR:
+        return IPv4Address(int(address) >> 80 & 0xFFFFFFFF)
+    return None

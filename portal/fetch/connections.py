@@ -1,0 +1,159 @@
+"""Connections to addresses that were checked: looked up once, checked, and connected to as they were found.
+
+So the answer of a name server cannot change between the check and the connection. A connection ends at a deadline,
+whatever the other side does: limits on each read alone would let a server send a byte now and then for ever.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Any, Final, Self
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.util import Url
+
+from portal.fetch.addresses import Network, is_allowed
+from portal.fetch.errors import AddressRefused, FetchError, TimeIsUp
+
+MAX_ADDRESSES: Final = 8
+"""Addresses of one name that are tried."""
+
+Found = tuple[socket.AddressFamily, tuple[Any, ...]]
+"""An address as `socket.connect` takes it."""
+
+
+class Deadline:
+    """When a request has to be done."""
+
+    def __init__(self, secs: float) -> None:
+        self.secs = secs
+        self._ends = time.monotonic() + secs
+
+    def left(self, host: str) -> float:
+        """Seconds that are left; TimeIsUp if none is."""
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise self.passed(host)
+        return left
+
+    def passed(self, host: str) -> TimeIsUp:
+        return TimeIsUp(host, f"took longer than the limit of {self.secs:g} s")
+
+
+def look_up(host: str, port: int, allowed: Sequence[Network], deadline: Deadline) -> list[Found]:
+    """The addresses of a name, all of them checked: one that may not be used makes the name unusable."""
+    found: list[Found] = []
+    for family, sockaddr in _resolve(host, port, deadline):
+        address = ip_address(str(sockaddr[0]))
+        if not is_allowed(address, allowed):
+            raise AddressRefused(
+                host, f"has the address {address}, which is not public and not in FETCH_ALLOWED_NETWORKS"
+            )
+        found.append((family, sockaddr))
+    return found[:MAX_ADDRESSES]
+
+
+def _resolve(host: str, port: int, deadline: Deadline) -> list[Found]:
+    """In a thread, as the resolver has time limits of its own, which may be long."""
+    answers: queue.SimpleQueue[list[Found] | OSError | ValueError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers.put([(family, sockaddr) for family, _, _, _, sockaddr in rows])
+        except (OSError, ValueError) as error:
+            # ValueError: a name that cannot be one
+            answers.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        answer = answers.get(timeout=deadline.left(host))
+    except queue.Empty:
+        raise deadline.passed(host) from None
+    if isinstance(answer, Exception):
+        raise FetchError(host, "the name has no address") from answer
+    return answer
+
+
+def connect(host: str, addresses: Sequence[Found], connect_secs: float, deadline: Deadline) -> socket.socket:
+    """A connection to the first of the addresses that answers."""
+    problem: OSError | None = None
+    for family, sockaddr in addresses:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(min(connect_secs, deadline.left(host)))
+            sock.connect(sockaddr)
+        except OSError as error:
+            sock.close()
+            problem = error
+        except TimeIsUp:
+            sock.close()
+            raise
+        else:
+            return sock
+    if isinstance(problem, TimeoutError):
+        raise TimeIsUp(host, f"no connection within the limit of {connect_secs:g} s") from problem
+    raise FetchError(host, "no connection") from problem
+
+
+class _Plain(HTTPConnection):
+    """HTTP over a socket that is connected already."""
+
+    connected: socket.socket
+
+    def _new_conn(self) -> socket.socket:
+        return self.connected
+
+
+class _Encrypted(HTTPSConnection):
+    """HTTPS over a socket that is connected already; the certificate has to be that of the host's name."""
+
+    connected: socket.socket
+
+    def _new_conn(self) -> socket.socket:
+        return self.connected
+
+
+def http_connection(url: Url, sock: socket.socket, read_secs: float) -> HTTPConnection:
+    """What speaks HTTP over the socket, encrypted if the address says so, with the certificates of this system."""
+    host = (url.host or "").strip("[]")
+    made: _Plain | _Encrypted
+    if url.scheme == "https":
+        made = _Encrypted(host, url.port, timeout=read_secs, ssl_context=ssl.create_default_context())
+    else:
+        made = _Plain(host, url.port, timeout=read_secs)
+    made.connected = sock
+    sock.settimeout(read_secs)
+    return made
+
+
+class EndedInTime:
+    """Ends a connection at the deadline, in whatever call it is; ``has_ended`` says that it did."""
+
+    def __init__(self, sock: socket.socket, secs: float) -> None:
+        self.has_ended = False
+        # Encryption takes the socket over. A copy ends the same connection.
+        self._copy = sock.dup()
+        self._timer = threading.Timer(secs, self._end)
+        self._timer.daemon = True
+
+    def _end(self) -> None:
+        self.has_ended = True
+        with suppress(OSError):
+            self._copy.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._timer.cancel()
+        self._copy.close()

@@ -1,0 +1,40 @@
+"""Why something could not be fetched, for operators and for everybody else."""
+
+from __future__ import annotations
+
+
+class FetchError(Exception):
+    """It could not be fetched. ``str`` is a sentence for operators, with the host and the limit or fault.
+
+    It never has the path or the query of the address, as these may hold a key or a password's hash.
+    """
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(f"{host}: {reason}." if host else f"{reason}.")
+        self.host = host
+        self.reason = reason
+
+    @property
+    def public_text(self) -> str:
+        """A sentence for people who are no operators: nothing in it tells what is inside this site's network."""
+        return f"{self.host or 'The address'} could not be asked."
+
+
+class AddressRefused(FetchError):
+    """The address is none that the site asks: another scheme, a private network, a login in it."""
+
+
+class TimeIsUp(FetchError):
+    """It took too long."""
+
+
+class TooLarge(FetchError):
+    """More bytes than the limit."""
+
+
+class StatusError(FetchError):
+    """The server answered with a status that is no success."""
+
+    def __init__(self, host: str, status: int) -> None:
+        super().__init__(host, f"answered with status {status}")
+        self.status = status

@@ -1,0 +1,261 @@
+"""Fetch something from another server: the only place of the site that asks addresses which people entered.
+
+http and https only, no address inside private networks (`addresses`), few redirects, each checked again. Limits on
+time, on the bytes that are transferred and on the bytes that come out of compression. No proxy, cookie or login.
+"""
+
+from __future__ import annotations
+
+import ssl
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import BinaryIO, Final
+from urllib.parse import urljoin
+
+from django.conf import settings
+from urllib3 import BaseHTTPResponse
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.util import Url, parse_url
+
+from portal.fetch.connections import Deadline, EndedInTime, connect, http_connection, look_up
+from portal.fetch.errors import AddressRefused, FetchError, StatusError, TimeIsUp, TooLarge
+
+MAX_URL_CHARS: Final = 4096
+_CHUNK_BYTES: Final = 1 << 16
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_UNCHANGED: Final = 304
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``wire_bytes``: as transferred; ``body_bytes``: after decompression; ``total_secs``: FETCH_TIMEOUT_SECS if None.
+
+    ``redirects``: how many are followed. A request with data follows none.
+    """
+
+    wire_bytes: int = 1 << 20
+    body_bytes: int = 2 << 20
+    connect_secs: float = 5.0
+    read_secs: float = 10.0
+    total_secs: float | None = None
+    redirects: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which version of a document one has, as its server named it; empty: it did not."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """``url``: where it came from, after redirects. ``body`` is empty if it went to a file, or is unchanged."""
+
+    url: str
+    body: bytes
+    nbytes: int
+    version: Version
+    is_unchanged: bool = False
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+def fetch(
+    url: str,
+    *,
+    data: bytes | None = None,
+    into: BinaryIO | None = None,
+    known: Version | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Fetched:
+    """The document at ``url``. Blocks, so call it in no transaction. Raises FetchError.
+
+    ``data``: is sent by POST, as XML. ``into``: where the body goes; after an error it has a part of it. ``known``:
+    the version one has, for ``is_unchanged``.
+    """
+    deadline = Deadline(settings.FETCH_TIMEOUT_SECS if limits.total_secs is None else limits.total_secs)
+    target = _parse(url)
+    for _ in range(limits.redirects + 1):
+        answer = _ask(target, data, into, known, limits, deadline)
+        if isinstance(answer, Fetched):
+            return answer
+        target = _next_target(target, answer, is_post=data is not None)
+    raise FetchError(_host(target), f"more than {limits.redirects} redirects")
+
+
+def _parse(url: str) -> Url:
+    """The address in its normal form; AddressRefused for one that the site does not ask."""
+    if len(url) > MAX_URL_CHARS:
+        raise AddressRefused("", f"an address may have at most {MAX_URL_CHARS} characters")
+    try:
+        found = parse_url(url.strip())
+    except LocationParseError:
+        raise AddressRefused("", "this is no address of a web site") from None
+    host = _host(found)
+    if found.scheme not in _PORTS or not host:
+        raise AddressRefused(host, "an address begins with http:// or https:// and a host")
+    if found.auth is not None:
+        raise AddressRefused(host, "an address must not have a login in it")
+    if found.port == 0:
+        raise AddressRefused(host, "0 is no port")
+    return found
+
+
+def _host(url: Url) -> str:
+    return (url.host or "").strip("[]")
+
+
+def _next_target(asked: Url, location: str, *, is_post: bool) -> Url:
+    if is_post:
+        raise FetchError(_host(asked), "redirects a request that sends something")
+    try:
+        target = _parse(urljoin(asked.url, location))
+    except ValueError:
+        raise AddressRefused(_host(asked), "redirects to what is no address") from None
+    if asked.scheme == "https" and target.scheme == "http":
+        raise AddressRefused(_host(asked), "redirects from https to http")
+    return target
+
+
+def _ask(
+    url: Url, data: bytes | None, into: BinaryIO | None, known: Version | None, limits: Limits, deadline: Deadline
+) -> Fetched | str:
+    """Ask one address; the text is where it redirects to."""
+    host = _host(url)
+    port = url.port or _PORTS[url.scheme or ""]
+    addresses = look_up(host, port, settings.FETCH_ALLOWED_NETWORKS, deadline)
+    sock = connect(host, addresses, limits.connect_secs, deadline)
+    with sock, EndedInTime(sock, deadline.left(host)) as watch:
+        connection = http_connection(url, sock, limits.read_secs)
+        try:
+            answer = _exchange(connection, url, data, into, known, limits)
+        except (HTTPError, HTTPException, OSError, zlib.error, ValueError) as error:
+            # ValueError: what http.client says of numbers that are none
+            if watch.has_ended:
+                raise deadline.passed(host) from error
+            raise _problem(host, error, limits) from error
+        finally:
+            connection.close()
+    if watch.has_ended:
+        # To the reader the end looks like that of an answer without a length.
+        raise deadline.passed(host)
+    return answer
+
+
+def _problem(host: str, error: Exception, limits: Limits) -> FetchError:
+    if isinstance(error, TimeoutError) or "timed out" in str(error):
+        return TimeIsUp(host, f"was silent for longer than the limit of {limits.read_secs:g} s")
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or next((each for each in cause.args if isinstance(each, BaseException)), None)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return FetchError(host, f"its certificate is not valid ({cause.verify_message})")
+    if cause is not None:
+        return FetchError(host, "the encrypted connection could not be made")
+    if isinstance(error, zlib.error):
+        return FetchError(host, "the compression of its answer is damaged")
+    return FetchError(host, "the connection broke, or the answer is no HTTP")
+
+
+def _exchange(
+    connection: HTTPConnection,
+    url: Url,
+    data: bytes | None,
+    into: BinaryIO | None,
+    known: Version | None,
+    limits: Limits,
+) -> Fetched | str:
+    connection.request(
+        "GET" if data is None else "POST",
+        url.request_uri,
+        body=data,
+        headers=_headers(data, known),
+        preload_content=False,
+        decode_content=False,
+        enforce_content_length=True,
+    )
+    with closing(connection.getresponse()) as response:
+        return _read(response, url, into, known, limits)
+
+
+def _read(
+    response: BaseHTTPResponse, url: Url, into: BinaryIO | None, known: Version | None, limits: Limits
+) -> Fetched | str:
+    host = _host(url)
+    location = response.headers.get("Location", "")
+    if response.status in _REDIRECTS and location:
+        return location
+    if response.status == _UNCHANGED and known is not None:
+        return Fetched(url.url, b"", 0, known, is_unchanged=True)
+    if response.status != 200:
+        raise StatusError(host, response.status)
+    kept = bytearray()
+    nbytes = 0
+    for piece in _pieces(response, host, limits):
+        nbytes += len(piece)
+        if nbytes > limits.body_bytes:
+            raise TooLarge(host, f"sends more than the limit of {limits.body_bytes:,} bytes")
+        if into is None:
+            kept += piece
+        else:
+            into.write(piece)
+    version = Version(_kept_header(response, "ETag", 200), _kept_header(response, "Last-Modified", 60))
+    return Fetched(url.url, bytes(kept), nbytes, version)
+
+
+def _kept_header(response: BaseHTTPResponse, name: str, max_chars: int) -> str:
+    """A header that is stored and sent back; empty if it is not fit for that."""
+    text = response.headers.get(name, "")
+    return text if len(text) <= max_chars and text.isascii() and text.isprintable() else ""
+
+
+def _headers(data: bytes | None, known: Version | None) -> dict[str, str]:
+    headers = {
+        "User-Agent": f"Cobblestone (+{settings.SITE_URL})",
+        "Accept-Encoding": "gzip",
+        "Connection": "close",
+    }
+    if data is not None:
+        headers["Content-Type"] = "text/xml"
+    if known is not None and known.etag:
+        headers["If-None-Match"] = known.etag
+    if known is not None and known.last_modified:
+        headers["If-Modified-Since"] = known.last_modified
+    return headers
+
+
+def _pieces(response: BaseHTTPResponse, host: str, limits: Limits) -> Iterator[bytes]:
+    """The body, decompressed, in pieces of limited size: a small answer may stand for gigabytes of zeros."""
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip"):
+        raise FetchError(host, "its answer is compressed in a way that was not asked for")
+    is_packed = encoding.endswith("gzip")
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    wire_bytes = 0
+    while raw := response.read1(_CHUNK_BYTES):
+        wire_bytes += len(raw)
+        if wire_bytes > limits.wire_bytes:
+            raise TooLarge(host, f"transfers more than the limit of {limits.wire_bytes:,} bytes")
+        if not is_packed:
+            yield raw
+            continue
+        is_more = True
+        while is_more:
+            if inflate.eof:
+                # Files may be packed in several parts.
+                inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            piece = inflate.decompress(raw, _CHUNK_BYTES)
+            yield piece
+            raw = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+            # A full piece may have left some behind although it took all that came.
+            is_more = bool(raw) or (not inflate.eof and len(piece) == _CHUNK_BYTES)
+    if is_packed and wire_bytes and not inflate.eof:
+        raise FetchError(host, "its answer was cut off")

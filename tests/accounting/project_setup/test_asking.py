@@ -1,0 +1,157 @@
+"""Projects are asked daily what they say of themselves; what changed is marked, and nothing else changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import socket
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from accounting import tasks
+from accounting.models import Project, ProjectProfile
+from accounting.project_setup import asking
+from accounting.project_setup.asking import ask_again, ask_due
+from tests.support.accounting_factories import at
+from tests.support.fake_project import PLATFORMS, FakeProject
+
+pytestmark = pytest.mark.django_db
+
+NOW = at("2026-03-01", 12)
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture
+def project(fake: FakeProject) -> Project:
+    """One in the list, that was asked for the first time now."""
+    made = Project.objects.create(name="Fake@Home", master_url=fake.url)
+    assert ask_again(made, NOW)
+    return made
+
+
+def profile() -> ProjectProfile:
+    return ProjectProfile.objects.get()
+
+
+def platforms(project: Project) -> set[str]:
+    return {row.platform for row in project.versions.all()}
+
+
+def test_a_project_is_asked_a_day_later_give_or_take_a_tenth(project: Project, fake: FakeProject) -> None:
+    assert NOW + 0.9 * DAY <= profile().ask_after <= NOW + 1.1 * DAY
+    assert ask_due(NOW + 0.8 * DAY) == 0
+    assert ask_due(NOW + 1.2 * DAY) == 1
+    assert ask_due(NOW + 1.2 * DAY) == 0
+    assert len(fake.asked("/get_project_config.php")) == 2
+
+
+def test_what_changed_is_marked_and_nothing_is_applied(project: Project, fake: FakeProject, desk: Client) -> None:
+    fake.config = fake.config.replace("Fake@Home", "Renamed").replace("windows_x86_64", "linux").replace("2:0.5 3", "4")
+    ask_due(NOW + 2 * DAY)
+    project.refresh_from_db()
+    assert (project.name, platforms(project), project.keywords.count()) == ("Fake@Home", set(), 0)
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    assert "Changed since you looked" in page and "Fake@Home → Renamed" in page
+    assert "Name, Platforms, Keywords" in desk.get(reverse("admin:accounting_project_troubles")).content.decode()
+
+
+def test_the_operator_takes_over_what_they_want(project: Project, fake: FakeProject, desk: Client) -> None:
+    fake.config = fake.config.replace("Fake@Home", "Renamed").replace("windows_x86_64", "linux").replace("2:0.5 3", "4")
+    ask_due(NOW + 2 * DAY)
+    url = reverse("admin:accounting_project_take_over", args=[project.pk])
+    desk.post(url, {"field": ["name", "versions", "master_url", "is_active"]})
+    project.refresh_from_db()
+    assert (project.name, platforms(project), project.keywords.count()) == ("Renamed", {"linux"}, 0)
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    assert "<strong>Keywords</strong>" in page and "<strong>Name</strong>" not in page
+    desk.post(reverse("admin:accounting_project_seen", args=[project.pk]))
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    assert "Changed since you looked" not in page and project.keywords.count() == 0
+
+
+def test_a_name_that_another_project_has_is_not_taken_over(project: Project, fake: FakeProject, desk: Client) -> None:
+    Project.objects.create(name="Renamed", master_url="https://r.example.org/")
+    fake.config = fake.config.replace("Fake@Home", "Renamed")
+    ask_due(NOW + 2 * DAY)
+    url = reverse("admin:accounting_project_take_over", args=[project.pk])
+    assert "Another project here has that name" in desk.post(url, {"field": "name"}, follow=True).content.decode()
+
+
+def test_platforms_are_taken_over_at_once_where_the_project_says_so(project: Project, fake: FakeProject) -> None:
+    Project.objects.update(takes_platforms=True)
+    fake.config = fake.config.replace("windows_x86_64", "linux").replace("Fake@Home", "Renamed")
+    ask_due(NOW + 2 * DAY)
+    project.refresh_from_db()
+    assert (platforms(project), project.name) == ({"linux"}, "Fake@Home")
+    assert profile().seen["versions"] == profile().said["versions"] and profile().seen["name"] == "Fake@Home"
+
+
+def test_a_project_that_names_no_platforms_any_more_keeps_them(project: Project, fake: FakeProject) -> None:
+    """As when its database is down: with none it would count as running everywhere."""
+    Project.objects.update(takes_platforms=True)
+    ask_again(Project.objects.get(), NOW)
+    fake.config = fake.config.replace("2:0.5", "2").replace(PLATFORMS, "")
+    ask_due(NOW + 2 * DAY)
+    assert platforms(project) == {"windows_x86_64"}
+
+
+def test_a_project_that_did_not_change_sends_nothing_again(project: Project, fake: FakeProject) -> None:
+    fake.etag = '"1"'
+    ask_due(NOW + 2 * DAY)
+    said = profile().said
+    fake.config = "never read"
+    ask_due(NOW + 4 * DAY)
+    assert b'If-None-Match: "1"' in fake.asked("/get_project_config.php")[-1]
+    assert (profile().said, profile().said_at, profile().problem) == (said, NOW + 4 * DAY, "")
+
+
+def test_after_a_change_of_the_url_the_whole_answer_is_asked_for(project: Project, fake: FakeProject) -> None:
+    fake.etag = '"1"'
+    ask_due(NOW + 2 * DAY)
+    Project.objects.update(master_url=f"{fake.url}other/")
+    ask_due(NOW + 4 * DAY)
+    assert b"If-None-Match" not in fake.asked("/other/get_project_config.php")[0]
+
+
+def test_a_project_that_fails_keeps_what_it_said_and_since_when_it_fails(project: Project, fake: FakeProject) -> None:
+    said = profile().said
+    fake.is_down = True
+    ask_due(NOW + 2 * DAY)
+    ask_due(NOW + 4 * DAY)
+    row = profile()
+    assert (row.said, row.said_at, row.asked_at) == (said, NOW, NOW + 4 * DAY)
+    assert row.problem_since == NOW + 2 * DAY and row.problem.startswith("127.0.0.1: ")
+    fake.is_down = False
+    ask_due(NOW + 6 * DAY)
+    assert (profile().problem, profile().problem_since) == ("", None)
+
+
+def test_one_bad_project_does_not_keep_others_from_being_asked(
+    project: Project, fake: FakeProject, settings: Settings
+) -> None:
+    """It comes first, and answers nothing until the limit."""
+    settings.FETCH_TIMEOUT_SECS = 1
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        bad = Project.objects.create(name="Bad", master_url=url)
+        ProjectProfile.objects.create(project=bad, ask_after=NOW)
+        assert ask_due(NOW + 2 * DAY) == 2
+    assert bad.profile.__class__.objects.get(project=bad).problem == "127.0.0.1: took longer than the limit of 1 s."
+    assert ProjectProfile.objects.get(project=project).said_at == NOW + 2 * DAY
+
+
+def test_projects_that_are_not_active_or_were_never_asked_are_left_alone(project: Project, fake: FakeProject) -> None:
+    Project.objects.update(is_active=False)
+    Project.objects.create(name="By hand", master_url=f"{fake.url}other/")
+    tasks.ask_projects()
+    assert len(fake.requests) == 1
+
+
+def test_a_run_has_a_limit(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "MAX_PROJECTS_PER_RUN", 2)
+    for number in range(3):
+        made = Project.objects.create(name=f"P{number}", master_url=f"{fake.url}{number}/")
+        ProjectProfile.objects.create(project=made, ask_after=NOW)
+    assert [ask_due(NOW), ask_due(NOW)] == [2, 1]

@@ -1,0 +1,318 @@
+"""An operator adds a project by its URL and sets it up, step by step."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from accounting.models import Project, ProjectProfile, UserProject
+from accounting.project_setup import accounts
+from accounting.projects import signing_key
+from accounting.rpc import account_keys
+from accounting.wire.project_config import ProjectConfig
+from portal.models import User
+from portal.wire import signing
+from tests.support.fake_project import EMAIL, PASSWORD, STRONG_KEY, WEAK_KEY, FakeProject
+
+
+def ask(desk: Client, url: str) -> HttpResponse:
+    """Enter the URL of a project; the page that follows."""
+    response = desk.post(reverse("admin:accounting_project_add_by_url"), {"url": url}, follow=True)
+    assert isinstance(response, HttpResponse)
+    return response
+
+
+def add(desk: Client, fake: FakeProject, **fields: object) -> Project:
+    """Add the project as it is found, with other fields where given."""
+    page = ask(desk, fake.url)
+    form = page.context["form"]  # type: ignore[attr-defined]  # only responses of tests have it
+    data = {name: form[name].value() for name in form.fields} | fields
+    filled = {name: value for name, value in data.items() if value not in (False, None)}
+    response = desk.post(reverse("admin:accounting_project_found"), filled)
+    assert response.status_code == 302, response.context["form"].errors
+    return Project.objects.get()
+
+
+def step(desk: Client, project: Project, name: str, **data: object) -> str:
+    """Do one step; the text of the page that follows."""
+    url = reverse(f"admin:accounting_project_{name}", args=[project.pk])
+    return desk.post(url, data, follow=True).content.decode()
+
+
+def test_a_project_is_added_as_it_says_it_is(desk: Client, fake: FakeProject) -> None:
+    page = ask(desk, fake.url).content.decode()
+    assert "Fake@Home" in page and "windows_x86_64 (NVIDIA GPU)" in page
+    project = add(desk, fake)
+    assert (project.name, project.master_url) == ("Fake@Home", fake.url)
+    assert signing_key.is_signed(fake.url, project.url_signature)
+    assert not project.is_active, "no computer is attached before the last step"
+    assert project.takes_platforms
+    assert {(row.platform, row.processor_type) for row in project.versions.all()} == {
+        ("windows_x86_64", "CPU"),
+        ("windows_x86_64", "NVIDIA"),
+    }
+    assert {row.keyword: row.weight for row in project.keywords.all()} == {2: 0.5, 3: 1.0}
+    assert project.profile.said == project.profile.seen != {}
+
+
+def test_what_was_found_can_be_corrected_before_it_is_added(desk: Client, fake: FakeProject) -> None:
+    project = add(
+        desk, fake, name="Fake", default_share="50", keywords=["3"], versions=[], account_mode="per_user", summary="S"
+    )
+    assert (project.name, project.default_share, project.account_mode, project.summary) == ("Fake", 50, "per_user", "S")
+    assert [row.keyword for row in project.keywords.all()] == [3] and not project.versions.exists()
+
+
+def test_another_master_url_than_the_typed_one_is_said(desk: Client, fake: FakeProject) -> None:
+    """BOINC issue 1582: clients know a project by its exact master URL."""
+    fake.config = fake.config.replace(f"<master_url>{fake.url}", "<master_url>https://www.fake.example.org/x")
+    page = ask(desk, fake.url).content.decode()
+    assert f"its master URL is https://www.fake.example.org/x/, not {fake.url}" in page
+    project = add(desk, fake)
+    assert project.master_url == "https://www.fake.example.org/x/"
+    assert signing_key.is_signed(project.master_url, project.url_signature)
+
+
+def test_no_other_master_url_can_be_chosen_than_these_two(desk: Client, fake: FakeProject) -> None:
+    ask(desk, fake.url)
+    data = {"name": "F", "master_url": "https://evil.example.org/", "default_share": 1, "account_mode": "shared"}
+    assert desk.post(reverse("admin:accounting_project_found"), data).status_code == 200
+    assert not Project.objects.exists()
+
+
+def test_an_account_manager_is_no_project(desk: Client, fake: FakeProject) -> None:
+    fake.config += "<account_manager/>"
+    page = ask(desk, fake.url).content.decode()
+    assert "account manager, not a project" in page and "Add the project" not in page
+    desk.post(reverse("admin:accounting_project_found"), {"name": "F", "master_url": fake.url})
+    assert not Project.objects.exists()
+
+
+def test_a_project_that_is_here_already_is_shown(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    response = desk.post(reverse("admin:accounting_project_add_by_url"), {"url": fake.url.rstrip("/")})
+    assert response.headers["Location"] == reverse("admin:accounting_project_set_up", args=[project.pk])
+    ask(desk, fake.url)
+    assert Project.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [("<html>hello</html>", "not as a BOINC project does"), ("x" * 1_200_000, "more than the limit of 1,048,576")],
+)
+def test_an_address_that_is_no_project_is_refused(inside: str, words: str, desk: Client, fake: FakeProject) -> None:
+    fake._answer = lambda connection, request: connection.sendall(f"HTTP/1.1 200 OK\r\n\r\n{inside}".encode())
+    assert words in ask(desk, fake.url).content.decode()
+    assert not Project.objects.exists()
+
+
+def test_an_address_inside_the_network_is_refused(desk: Client, fake: FakeProject, settings: Settings) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = [ip_network("10.0.0.0/8")]
+    assert "not public and not in FETCH_ALLOWED_NETWORKS" in ask(desk, fake.url).content.decode()
+    assert fake.requests == []
+
+
+def test_what_a_project_says_is_never_html_here(desk: Client, fake: FakeProject) -> None:
+    fake.config = fake.config.replace("Fake@Home", "&lt;script&gt;alert(1)&lt;/script&gt;")
+    fake.config += f"<terms_of_use>&lt;img src=x onerror=y&gt;{'t' * 400}</terms_of_use>"
+    page = ask(desk, fake.url).content.decode()
+    assert "&lt;script&gt;alert(1)" in page and "<script>alert(1)" not in page and "<img src=x" not in page
+
+
+# --- signing ------------------------------------------------------------------------------------------
+
+
+def test_an_offline_signature_is_checked_before_it_is_stored(
+    desk: Client, fake: FakeProject, settings: Settings
+) -> None:
+    private = settings.AM_SIGNING_KEY
+    settings.AM_SIGNING_KEY = private.with_name("not here")
+    project = add(desk, fake)
+    assert project.url_signature == ""
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    assert f'<code id="text-to-sign" class="break-words">{fake.url}</code>' in page
+    key = signing.parse_private_key(private.read_text())
+    for wrong in (signing.sign(b"https://other.example.org/", key), "nonsense"):
+        page = step(desk, project, "sign", signature=wrong)
+        assert "This is not the signature of this URL" in page or "This is no signature" in page
+    assert "private key is not on this server" in step(desk, project, "sign", here="1")
+    project.refresh_from_db()
+    assert project.url_signature == ""
+    right = signing.sign(fake.url.encode(), key)
+    assert "The signature is right" in step(desk, project, "sign", signature=right.replace("\n", "\r\n "))
+    project.refresh_from_db()
+    assert project.url_signature == right
+
+
+def test_the_servers_key_signs_where_it_is(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    Project.objects.update(url_signature="")
+    assert "The URL is signed." in step(desk, project, "sign", here="1")
+    project.refresh_from_db()
+    assert signing_key.is_signed(fake.url, project.url_signature)
+
+
+# --- the account --------------------------------------------------------------------------------------
+
+
+def stored_bytes() -> bytes:
+    """All that the tables of projects hold."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT string_agg(t::text, '') FROM (SELECT p::text FROM accounting_project p UNION ALL "
+            "SELECT f::text FROM accounting_projectprofile f UNION ALL "
+            "SELECT l::text FROM django_admin_log l UNION ALL "
+            "SELECT s::text FROM django_session s UNION ALL SELECT u::text FROM accounting_userproject u) t"
+        )
+        return str(cursor.fetchone()[0]).encode()
+
+
+def test_a_key_is_looked_up_and_the_weak_one_is_stored_encrypted(
+    desk: Client, fake: FakeProject, caplog: pytest.LogCaptureFixture
+) -> None:
+    project = add(desk, fake)
+    page = step(desk, project, "look_up", email=EMAIL.upper(), password=PASSWORD)
+    assert f"It ends with …{WEAK_KEY[-4:]}" in page and WEAK_KEY not in page
+    project.refresh_from_db()
+    assert account_keys.decrypt(bytes(project.shared_account_key or b"")) == WEAK_KEY
+    stored = stored_bytes()
+    for secret in (PASSWORD, STRONG_KEY, WEAK_KEY):
+        assert secret.encode() not in stored and secret not in caplog.text
+
+
+def test_a_project_with_https_is_never_asked_about_accounts_without() -> None:
+    project = Project(name="A", master_url="https://a.example.org/x/")
+    for said, wanted in (
+        ("http://a.example.org/x/", "https://a.example.org/x/"),
+        ("https://b.example.org/rpc", "https://b.example.org/rpc/"),
+        ("ftp://b.example.org/", "https://a.example.org/x/"),
+        ("", "https://a.example.org/x/"),
+    ):
+        project.profile = ProjectProfile(said=ProjectConfig(web_rpc_url_base=said).to_json())
+        assert accounts.web_rpc_base(project) == wanted
+
+
+def test_without_a_weak_key_the_full_one_is_stored(desk: Client, fake: FakeProject) -> None:
+    fake.has_account_info = False
+    project = add(desk, fake)
+    step(desk, project, "look_up", email=EMAIL, password=PASSWORD)
+    project.refresh_from_db()
+    assert account_keys.decrypt(bytes(project.shared_account_key or b"")) == STRONG_KEY
+
+
+def test_a_wrong_password_is_said_in_the_projects_words_and_shown_nowhere(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    page = step(desk, project, "look_up", email=EMAIL, password="wrong one")
+    assert "The project refused: the password is wrong (error -206)." in page
+    assert "wrong one" not in page and "passwd_hash" not in page
+    page = step(desk, project, "look_up", email="", password="typed password")
+    assert "typed password" not in page
+
+
+def test_where_each_volunteer_has_an_account_the_key_is_the_operators_own(
+    desk: Client, fake: FakeProject, operator: User
+) -> None:
+    project = add(desk, fake, account_mode="per_user")
+    step(desk, project, "key", account_key=WEAK_KEY)
+    project.refresh_from_db()
+    assert project.shared_account_key is None
+    row = UserProject.objects.get()
+    assert (row.user, account_keys.decrypt(bytes(row.account_key or b""))) == (operator, WEAK_KEY)
+    assert "The project knows the account" in step(desk, project, "try", account="1")
+
+
+# --- the trial ----------------------------------------------------------------------------------------
+
+
+def test_a_trial_says_whether_the_project_knows_the_account(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    assert "There is no account key to try." in step(desk, project, "try", account="1")
+    step(desk, project, "key", account_key=WEAK_KEY)
+    assert "The project knows the account: it is number 7, “Ops Team” of France." in step(
+        desk, project, "try", account="1"
+    )
+    assert ProjectProfile.objects.get().tried_well is True
+    step(desk, project, "key", account_key="7_wrong")
+    page = step(desk, project, "try", account="1")
+    assert "The project refused: no account with this address (error -136)." in page and "7_wrong" not in page
+    assert ProjectProfile.objects.get().tried_well is False
+
+
+def test_a_trial_with_the_full_key_says_what_it_could_do(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    step(desk, project, "key", account_key=STRONG_KEY)
+    assert "with it one can change the account" in step(desk, project, "try", account="1")
+
+
+def test_a_project_that_tells_nothing_of_accounts_is_asked_as_a_computer_asks(desk: Client, fake: FakeProject) -> None:
+    fake.has_account_info = False
+    project = add(desk, fake)
+    step(desk, project, "key", account_key=WEAK_KEY)
+    assert "Ask its scheduler instead" in step(desk, project, "try", account="1")
+    assert "The scheduler knows the account “Ops Team”" in step(desk, project, "try", scheduler="1")
+    step(desk, project, "try", scheduler="1")
+    first, second = fake.asked("/cgi")
+    assert first == second, "the same computer each time, for which the project makes one record"
+    assert b"<work_req_seconds>0<" in first
+    step(desk, project, "key", account_key="7_wrong")
+    assert "It says: “Invalid or missing account key.”" in step(desk, project, "try", scheduler="1")
+
+
+def test_a_project_that_is_down_is_said_so(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    step(desk, project, "key", account_key=WEAK_KEY)
+    fake.is_down = True
+    for data in ({"account": "1"}, {"scheduler": "1"}):
+        assert "could not be asked: 127.0.0.1: " in step(desk, project, "try", **data)
+
+
+# --- the last step ------------------------------------------------------------------------------------
+
+
+def test_computers_are_attached_once_nothing_is_missing(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    assert "There is no account key" in step(desk, project, "activate")
+    step(desk, project, "key", account_key=WEAK_KEY)
+    Project.objects.update(url_signature="")
+    assert "not signed" in step(desk, project, "activate")
+    step(desk, project, "sign", here="1")
+    assert "Computers may be attached now." in step(desk, project, "activate")
+    project.refresh_from_db()
+    assert project.is_active
+    step(desk, project, "activate", off="1")
+    project.refresh_from_db()
+    assert not project.is_active
+
+
+# --- who may ------------------------------------------------------------------------------------------
+
+STEPS = ("ask", "sign", "look_up", "key", "try", "activate", "take_over", "seen")
+
+
+def test_each_page_needs_its_right(desk: Client, fake: FakeProject, bob: User) -> None:
+    project = add(desk, fake)
+    User.objects.filter(pk=bob.pk).update(is_staff=True)
+    other = Client()
+    other.force_login(bob)
+    set_up = reverse("admin:accounting_project_set_up", args=[project.pk])
+    troubles = reverse("admin:accounting_project_troubles")
+    adding = [reverse(f"admin:accounting_project_{name}") for name in ("add_by_url", "found")]
+    for url in (*adding, set_up, troubles):
+        assert other.get(url).status_code == 403, url
+    bob.user_permissions.add(Permission.objects.get(codename="view_project"))
+    page = other.get(set_up)
+    assert page.status_code == 200 and b'action="/admin/accounting/project' not in page.content
+    assert other.get(troubles).status_code == 200
+    for name in STEPS:
+        url = reverse(f"admin:accounting_project_{name}", args=[project.pk])
+        assert other.post(url, {"account_key": "1_x"}).status_code == 403, name
+        assert desk.get(url).status_code == 405, name
+    project.refresh_from_db()
+    assert project.shared_account_key is None

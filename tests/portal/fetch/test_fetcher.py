@@ -1,0 +1,428 @@
+"""The fetcher, against servers of real sockets that behave badly."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import io
+import socket
+import ssl
+import zlib
+from collections.abc import Callable, Iterator
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from pytest_django import Settings
+
+from portal.fetch.errors import AddressRefused, FetchError, StatusError, TimeIsUp, TooLarge
+from portal.fetch.fetcher import Limits, Version, fetch
+from tests.support.raw_server import RawServer, by_path, path_of, reply
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+# Short, so that the tests are: nothing here depends on how long it takes.
+SOON = Limits(total_secs=0.5)
+
+
+@pytest.fixture(autouse=True)
+def _this_machine_may_be_asked(settings: Settings) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str]]]:
+    """A name server of one's own: the addresses of each name."""
+    known: dict[str, list[str]] = {}
+    real = socket.getaddrinfo
+
+    def look_up(host: str, port: int, **options: Any) -> Any:
+        if host not in known:
+            return real(host, port, **options)
+        return [row for address in known[host] for row in real(address, port, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    yield known
+
+
+def sending(*parts: bytes) -> Callable[[socket.socket, bytes], None]:
+    def answer(connection: socket.socket, _request: bytes) -> None:
+        for part in parts:
+            connection.sendall(part)
+
+    return answer
+
+
+def test_a_document_is_fetched_by_whoever_says_who_it_is() -> None:
+    with RawServer(sending(reply(b"hello", 'ETag: "5"'))) as server:
+        found = fetch(f"{server.url}a/b.xml?x=1")
+    assert (found.body, found.nbytes, found.version, found.is_unchanged) == (b"hello", 5, Version('"5"'), False)
+    head = server.requests[0].decode()
+    assert head.startswith("GET /a/b.xml?x=1 HTTP/1.1\r\n") and "User-Agent: Cobblestone (+http" in head
+    assert f"Host: 127.0.0.1:{server.port}\r\n" in head
+    assert "cookie" not in head.lower() and "authorization" not in head.lower()
+
+
+def test_a_document_that_is_compressed_or_in_chunks_is_unpacked() -> None:
+    packed = gzip.compress(b"one ") + gzip.compress(b"two")
+    chunked = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (packed[:9], packed[9:])) + b"0\r\n\r\n"
+    with RawServer(sending(HEAD, b"Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n", chunked)) as server:
+        assert fetch(server.url).body == b"one two"
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 65_535, 65_536, 65_537, 131_072, 196_608, 1_000_000])
+def test_no_byte_is_lost_at_the_ends_of_pieces(nbytes: int) -> None:
+    with RawServer(sending(reply(gzip.compress(bytes(nbytes)), "Content-Encoding: gzip"))) as server:
+        assert fetch(server.url).body == bytes(nbytes)
+
+
+def test_a_version_that_cannot_be_sent_back_is_not_kept() -> None:
+    for header in ("ETag: a\0b", "ETag: \x85", f"ETag: {'x' * 300}"):
+        with RawServer(sending(reply(b"x", header))) as server:
+            assert fetch(server.url).version == Version()
+
+
+def test_a_large_document_goes_to_a_file(tmp_path: Path) -> None:
+    body = bytes(range(256)) * 4096
+    with RawServer(sending(reply(body))) as server, (tmp_path / "f").open("wb") as file:
+        found = fetch(server.url, into=file)
+    assert (found.body, found.nbytes) == (b"", len(body))
+    assert (tmp_path / "f").read_bytes() == body
+
+
+def test_what_did_not_change_is_not_sent_again() -> None:
+    known = Version('"5"', "Mon, 01 Jan 2024 00:00:00 GMT")
+    with RawServer(sending(b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n")) as server:
+        found = fetch(server.url, known=known)
+    assert found.is_unchanged and found.version == known and found.body == b""
+    head = server.requests[0].decode()
+    assert 'If-None-Match: "5"' in head and f"If-Modified-Since: {known.last_modified}" in head
+
+
+def test_data_is_posted() -> None:
+    with RawServer(sending(reply(b"ok"))) as server:
+        assert fetch(server.url, data=b"<a/>").body == b"ok"
+    assert server.requests[0].startswith(b"POST / ") and server.requests[0].endswith(b"\r\n\r\n<a/>")
+
+
+def test_an_address_of_ipv6_is_asked(settings: Settings) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = [ip_network("::1")]
+    with RawServer(sending(reply(b"six")), host="::1") as server:
+        assert fetch(server.url).body == b"six"
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "500 Oh", "204 No Content", "302 Found", "304 Not Modified"])
+def test_any_other_status_is_an_error(status: str) -> None:
+    with RawServer(sending(reply(b"x", status=status))) as server, pytest.raises(StatusError) as caught:
+        fetch(server.url)
+    assert str(caught.value.status) == status[:3]
+
+
+# --- addresses ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://127.0.0.1/",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1/",
+        "//127.0.0.1/",
+        "127.0.0.1",
+        "http://",
+        "http://user:secret@127.0.0.1/",
+        "http://127.0.0.1:0/",
+        "http://127.0.0.1:99999/",
+        "http://[::1/",
+        "http://a b/",
+        f"http://127.0.0.1/{'x' * 5000}",
+    ],
+)
+def test_addresses_of_another_kind_are_refused(url: str) -> None:
+    with pytest.raises((AddressRefused, FetchError)) as caught:
+        fetch(url, limits=SOON)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1", "0", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1"]
+)
+def test_no_private_address_is_asked_in_any_spelling(host: str, settings: Settings) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = []
+    with RawServer(sending(reply(b"inside"))) as server:
+        with pytest.raises(AddressRefused, match="not public and not in FETCH_ALLOWED_NETWORKS"):
+            fetch(f"http://{host}:{server.port}/")
+        assert server.requests == []
+
+
+def test_a_name_with_a_public_and_a_private_address_is_refused(names: dict[str, list[str]]) -> None:
+    names["both.test"] = ["8.8.8.8", "10.0.0.1"]
+    with pytest.raises(AddressRefused, match=r"both.test: has the address 10\.0\.0\.1"):
+        fetch("http://both.test/")
+
+
+def test_a_name_that_changes_its_address_after_the_check_is_asked_where_it_was(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """The check is of the address that is connected to: the name is looked up once."""
+    settings.FETCH_ALLOWED_NETWORKS = [ip_network("127.0.0.2")]
+    answers = iter(["127.0.0.2", "127.0.0.1"])
+    real = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, port, **options: real(next(answers), port, **options))
+    with RawServer(sending(reply(b"as checked")), host="127.0.0.2") as server:
+        assert fetch(f"http://rebind.test:{server.port}/").body == b"as checked"
+        assert f"Host: rebind.test:{server.port}".encode() in server.requests[0]
+    assert next(answers) == "127.0.0.1", "nobody asked for the second answer"
+
+
+def test_a_redirect_to_a_private_address_is_refused(settings: Settings) -> None:
+    settings.FETCH_ALLOWED_NETWORKS = [ip_network("127.0.0.2")]
+    with RawServer(sending(reply(b"inside"))) as inside:
+        to = f"Location: {inside.url}"
+        with RawServer(sending(reply(b"", to, status="302 Found")), host="127.0.0.2") as outside:
+            with pytest.raises(AddressRefused, match=r"127\.0\.0\.1: has"):
+                fetch(outside.url)
+            assert len(outside.requests) == 1 and inside.requests == []
+
+
+def test_a_redirect_to_another_scheme_or_a_login_is_refused() -> None:
+    for to in ("file:///etc/passwd", "http://user:x@127.0.0.1/", "http://[", "//[::1", "http://a b/"):
+        with (
+            RawServer(sending(reply(b"", f"Location: {to}", status="301 Moved"))) as server,
+            pytest.raises(AddressRefused),
+        ):
+            fetch(server.url)
+
+
+def test_a_few_redirects_are_followed_and_no_more() -> None:
+    def answer(connection: socket.socket, request: bytes) -> None:
+        step = int(path_of(request)[1:])
+        connection.sendall(reply(b"there") if step == 3 else reply(b"", f"Location: /{step + 1}", status="302 Found"))
+
+    with RawServer(answer) as server:
+        found = fetch(f"{server.url}0")
+        assert (found.body, found.url) == (b"there", f"{server.url}3")
+        with pytest.raises(FetchError, match="more than 2 redirects"):
+            fetch(f"{server.url}0", limits=Limits(redirects=2))
+        assert len(server.requests) == 7
+
+
+def test_data_is_never_redirected() -> None:
+    with RawServer(sending(reply(b"", "Location: /else", status="307 Else"))) as server:
+        with pytest.raises(FetchError, match="redirects a request that sends something"):
+            fetch(server.url, data=b"secret")
+        assert len(server.requests) == 1
+
+
+def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/")
+    with RawServer(sending(reply(b"direct"))) as server:
+        assert fetch(server.url).body == b"direct"
+
+
+def test_a_name_without_an_address_is_an_error(names: dict[str, list[str]]) -> None:
+    names["none.test"] = []
+    with pytest.raises(FetchError, match="no connection"):
+        fetch("http://none.test/")
+    with pytest.raises(FetchError, match="the name has no address"):
+        fetch(f"http://{'x' * 70}.test/")
+
+
+def test_a_port_where_nobody_answers_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(FetchError, match="no connection"):
+        fetch(f"http://127.0.0.1:{port}/")
+
+
+# --- time ---------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_never_answers_ends_at_the_limit() -> None:
+    with RawServer(lambda connection, request: server.is_over.wait(60)) as server:
+        with pytest.raises(TimeIsUp, match=r"127.0.0.1: was silent for longer than the limit of 0.2 s"):
+            fetch(server.url, limits=Limits(read_secs=0.2))
+        with pytest.raises(TimeIsUp, match=r"took longer than the limit of 0.5 s"):
+            fetch(server.url, limits=SOON)
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\nX-A: ", HEAD + b"\r\n"])
+def test_a_server_that_sends_a_byte_now_and_then_ends_at_the_limit(before: bytes) -> None:
+    """No read of it takes long, whether of the status, of the headers or of the body."""
+
+    def drip(connection: socket.socket, _request: bytes) -> None:
+        connection.sendall(before)
+        # Often enough that each read has its byte within its own limit.
+        while not server.is_over.wait(0.02):
+            connection.sendall(b"H")
+
+    with RawServer(drip) as server, pytest.raises(TimeIsUp, match=r"took longer than the limit of 0.5 s"):
+        fetch(server.url, limits=SOON)
+
+
+def test_an_encrypted_connection_that_never_begins_ends_at_the_limit() -> None:
+    with (
+        RawServer(lambda connection, request: server.is_over.wait(60)) as server,
+        pytest.raises(TimeIsUp, match=r"took longer than the limit of 0.5 s"),
+    ):
+        # The server waits for the end of a request's head, which never comes.
+        fetch(server.url.replace("http:", "https:"), limits=SOON)
+
+
+# --- size ---------------------------------------------------------------------------------------------
+
+
+def test_a_body_without_end_is_refused() -> None:
+    def pour(connection: socket.socket, _request: bytes) -> None:
+        connection.sendall(HEAD + b"\r\n")
+        while True:
+            connection.sendall(b"x" * 65536)
+
+    file = io.BytesIO()
+    with (
+        RawServer(pour) as server,
+        pytest.raises(TooLarge, match=r"127.0.0.1: transfers more than the limit of 1,048,576 bytes"),
+    ):
+        fetch(server.url, into=file)
+    assert file.tell() <= 1 << 20
+
+
+@pytest.mark.parametrize("level", [1, 9])
+def test_a_small_answer_that_stands_for_gigabytes_is_refused_before_it_is_unpacked(level: int) -> None:
+    packer = zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    # 64 MiB of zeros in about 64 or 280 kB
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
+    file = io.BytesIO()
+    assert len(bomb) < 400_000
+    with (
+        RawServer(sending(reply(bomb, "Content-Encoding: gzip"))) as server,
+        pytest.raises(TooLarge, match="sends more than the limit of 2,097,152 bytes"),
+    ):
+        fetch(server.url, into=file)
+    assert file.tell() <= 2 << 20
+
+
+def test_an_answer_compressed_twice_is_refused() -> None:
+    body = gzip.compress(gzip.compress(b"x"))
+    with (
+        RawServer(sending(reply(body, "Content-Encoding: gzip, gzip"))) as server,
+        pytest.raises(FetchError, match="compressed in a way that was not asked for"),
+    ):
+        fetch(server.url)
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (HEAD + b"Content-Length: 10\r\n\r\nshort", "broke"),
+        (reply(gzip.compress(b"x" * 1000)[:-9], "Content-Encoding: gzip"), "cut off"),
+        (reply(b"no gzip", "Content-Encoding: gzip"), "compression of its answer is damaged"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "broke"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "no HTTP"),
+        (HEAD + b"X: y\r\n" * 200 + b"\r\n", "no HTTP"),
+        (HEAD + b"X: " + b"y" * 70_000 + b"\r\n\r\n", "no HTTP"),
+        (b"", "broke"),
+    ],
+)
+def test_an_answer_that_is_cut_off_or_no_http_is_an_error(raw: bytes, words: str) -> None:
+    with RawServer(sending(raw)) as server, pytest.raises(FetchError, match=words):
+        fetch(server.url)
+
+
+# --- encryption ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of good.test with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "good.test")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("good.test")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "good.pem"
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
+    return path
+
+
+@pytest.fixture
+def tls(certificate: Path) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def test_a_server_with_the_certificate_of_its_name_is_asked(
+    tls: ssl.SSLContext, certificate: Path, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    names["good.test"] = ["127.0.0.1"]
+    with RawServer(by_path(x=reply(b"encrypted")), tls=tls) as server:
+        assert fetch(f"https://good.test:{server.port}/x").body == b"encrypted"
+
+
+@pytest.mark.parametrize(("host", "is_trusted"), [("good.test", False), ("other.test", True), ("127.0.0.1", True)])
+def test_a_certificate_that_is_unknown_or_of_another_name_is_refused(
+    host: str,
+    is_trusted: bool,
+    tls: ssl.SSLContext,
+    certificate: Path,
+    names: dict[str, list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    names[host] = ["127.0.0.1"]
+    with RawServer(by_path(x=reply(b"encrypted")), tls=tls) as server:
+        with pytest.raises(FetchError, match="its certificate is not valid"):
+            fetch(f"https://{host}:{server.port}/x")
+        assert server.requests == []
+
+
+def test_a_redirect_from_https_to_http_is_refused(
+    tls: ssl.SSLContext, certificate: Path, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    names["good.test"] = ["127.0.0.1"]
+    with (
+        RawServer(sending(reply(b"", "Location: http://good.test/", status="302 Found")), tls=tls) as server,
+        pytest.raises(AddressRefused, match="redirects from https to http"),
+    ):
+        fetch(f"https://good.test:{server.port}/x")
+
+
+# --- what is said -------------------------------------------------------------------------------------
+
+
+def test_no_error_repeats_the_path_or_the_query(settings: Settings) -> None:
+    with (
+        RawServer(sending(reply(b"", status="500 Oh"))) as server,
+        pytest.raises(FetchError) as caught,
+    ):
+        fetch(f"{server.url}lookup_account.php?passwd_hash=c5b3b620")
+    assert str(caught.value) == "127.0.0.1: answered with status 500."
+
+
+def test_strangers_are_not_told_what_is_inside_the_network(names: dict[str, list[str]], settings: Settings) -> None:
+    names["inside.test"] = ["10.1.2.3"]
+    with pytest.raises(FetchError) as caught:
+        fetch("http://inside.test/")
+    assert "10.1.2.3" in str(caught.value)
+    assert caught.value.public_text == "inside.test could not be asked."

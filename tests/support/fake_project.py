@@ -1,0 +1,72 @@
+"""A BOINC project that answers web RPCs and scheduler requests over real sockets; what it says can be changed."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import parse_qs, urlsplit
+
+from portal.wire.credentials import client_password_hash
+from tests.support.raw_server import RawServer, path_of, reply
+
+EMAIL = "ops@example.org"
+PASSWORD = "a secret"
+STRONG_KEY = "0123456789abcdef0123456789abcdef"
+WEAK_KEY = "7_fedcba9876543210fedcba9876543210"
+
+PLATFORMS = (
+    "<platforms><platform><platform_name>windows_x86_64</platform_name></platform>"
+    "<platform><platform_name>windows_x86_64</platform_name><plan_class>cuda55</plan_class></platform></platforms>"
+)
+
+
+class FakeProject(RawServer):
+    """``config``: the inside of its configuration; ``has_account_info``: whether it tells of accounts."""
+
+    def __init__(self) -> None:
+        super().__init__(self._reply)
+        self.config = (
+            f"<name>Fake@Home</name><master_url>{self.url}</master_url><web_rpc_url_base>{self.url}</web_rpc_url_base>"
+            f"<min_passwd_length>8</min_passwd_length>{PLATFORMS}<keywords>2:0.5 3</keywords>"
+        )
+        self.etag = ""
+        self.has_account_info = True
+        self.is_down = False
+
+    def asked(self, page: str) -> list[bytes]:
+        """The requests for a page."""
+        return [request for request in self.requests if urlsplit(path_of(request)).path == page]
+
+    def _reply(self, connection: socket.socket, request: bytes) -> None:
+        if self.is_down:
+            return
+        connection.sendall(self._answer_to(request))
+
+    def _answer_to(self, request: bytes) -> bytes:
+        page = urlsplit(path_of(request))
+        query = {name: values[0] for name, values in parse_qs(page.query).items()}
+        if page.path == "/get_project_config.php":
+            if self.etag and f"If-None-Match: {self.etag}".encode() in request:
+                return reply(b"", status="304 Not Modified")
+            headers = [f"ETag: {self.etag}"] if self.etag else []
+            return reply(f"<project_config>{self.config}</project_config>".encode(), *headers)
+        if page.path == "/lookup_account.php":
+            if query.get("passwd_hash") != client_password_hash(PASSWORD, EMAIL):
+                return reply(b"<error><error_num>-206</error_num></error>")
+            return reply(f"<account_out><authenticator>{STRONG_KEY}</authenticator></account_out>".encode())
+        if page.path == "/am_get_info.php" and self.has_account_info:
+            if query.get("account_key") not in (STRONG_KEY, WEAK_KEY):
+                return reply(b"<error><error_num>-136</error_num></error>")
+            info = (
+                f"<success/><id>7</id><name>Ops+Team</name><country>France</country><weak_auth>{WEAK_KEY}</weak_auth>"
+            )
+            return reply(f"<am_get_info_reply>{info}</am_get_info_reply>".encode())
+        if page.path == "/":
+            return reply(b"<html><!-- <scheduler>/cgi</scheduler> --></html>")
+        if page.path == "/cgi":
+            is_known = any(key.encode() in request for key in (STRONG_KEY, WEAK_KEY))
+            inside = "<user_name>Ops Team</user_name><hostid>5</hostid>" if is_known else ""
+            words = "No jobs wanted" if is_known else "Invalid or missing account key."
+            return reply(
+                f'<scheduler_reply>{inside}<message priority="low">{words}</message></scheduler_reply>'.encode()
+            )
+        return reply(b"", status="404 Not Found")
