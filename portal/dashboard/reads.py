@@ -33,7 +33,7 @@ _HOW: Final[dict[Combine, Callable[[Iterable[float]], float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure as the dashboard shows it: its value, the series it is made of, the last day, what is wrong."""
+    """A figure as the dashboard shows it: its value, its series that are not 0, the last day, what is wrong."""
 
     figure: Figure
     value: float | None
@@ -146,7 +146,7 @@ def _tile(figure: Figure, series: Mapping[str, Points]) -> Tile:
     latest = {label: found[-1][1] for label, found in alive.items()}
     course = Course(points, latest)
     trouble = figure.trouble(course) if figure.trouble and latest else ""
-    parts = sorted(latest.items(), key=lambda part: -part[1])
+    parts = sorted(((label, value) for label, value in latest.items() if value), key=lambda part: -part[1])
     return Tile(figure, course.value, parts, points, trouble, address(figure.link))
 
 

@@ -26,7 +26,7 @@ def figure_value(figure: Figure, value: float | None) -> str:
         return _NOTHING
     match figure.unit:
         case Unit.SECS:
-            return span(value)
+            return secs_text(value)
         case Unit.BYTES:
             return display.nbytes(value)
         case Unit.PERCENT:
