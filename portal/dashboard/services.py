@@ -213,15 +213,16 @@ def take_status(now: dt.datetime) -> Iterator[Sample]:
 
 
 def take_daemons(now: dt.datetime) -> dict[str, list[list[object]]]:
-    """The parts of the site, and whether each runs: the last success of its task, or the first start, is not long ago."""
+    """The parts of the site, and whether each runs: its task succeeded lately, or has not been due for long."""
     runs = {run.task: run for run in metrics.task_runs()}
     has_web = any(process.kind in ("web", "pages") for process in heartbeats.processes())
     rows: list[list[object]] = []
     for daemon in registry.daemons:
         run = runs.get(daemon.task)
-        lately = 0.0 if run is None else now.timestamp() - 3 * run.schedule_secs - 900
-        runs_well = (
-            has_web if not daemon.task else run is not None and (run.last_success_at or run.known_since) > lately
-        )
+        if run is None:
+            runs_well = has_web and not daemon.task
+        else:
+            lately = now.timestamp() - 3 * run.schedule_secs - 900
+            runs_well = (run.last_success_at or run.known_since) > lately
         rows.append([daemon.command, runs_well])
     return {"status.daemons": rows}

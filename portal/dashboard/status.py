@@ -119,7 +119,8 @@ def status(request: HttpRequest) -> HttpResponse:
     found = current()
     taken_at = dt.datetime.fromtimestamp(found["taken_at"], dt.UTC) if found["taken_at"] else None
     rooms = {"has_project": "project" in settings.ROOMS, "has_manager": "account_manager" in settings.ROOMS}
-    return render(request, "portal/status.html", {**found, "taken_at": taken_at, **rooms})
+    is_whole = all(runs for _, runs in found["daemons"])
+    return render(request, "portal/status.html", {**found, "taken_at": taken_at, "is_whole": is_whole, **rooms})
 
 
 @require_safe

@@ -123,6 +123,7 @@ def test_a_daemon_whose_task_did_not_run_is_not_running(client: Client, db: None
     table.save()
     states = {each.findtext("command"): each.findtext("status") for each in ask(client).iter("daemon")}
     assert (states["transitioner"], states["feeder"]) == ("not running", "running")
+    assert "A part of the site is not running" in client.get("/status/").content.decode()
 
 
 def test_the_footer_leads_to_it(client: Client, db: None) -> None:
