@@ -6,6 +6,7 @@ import datetime as dt
 import re
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -70,3 +71,20 @@ def test_the_page_renews_its_figures(dashboard: Page) -> None:
     dashboard.evaluate("htmx.ajax('GET', document.getElementById('figures').getAttribute('hx-get'), '#figures')")
     expect(dashboard.get_by_text("Alpine: outputs could not be compared")).to_have_count(0)
     expect(dashboard.get_by_role("heading", name="Periodic tasks", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "colours"), [(390, "light"), (1440, "dark")])
+def test_it_can_be_read_by_everybody(dashboard: Page, width: int, colours: str) -> None:
+    """What is ours of the pages; the admin's frame is unfold's."""
+    dashboard.emulate_media(color_scheme="dark" if colours == "dark" else "light")
+    dashboard.set_viewport_size({"width": width, "height": 900})
+    found = []
+    for address in ("/admin/", "/admin/portal/operatingfigure/history/jobs.to_validate/"):
+        dashboard.goto(address)
+        found += [
+            f"{address}: {fault['id']} ({fault['impact']}): {fault['nodes'][0]['target']}"
+            for fault in Axe().run(dashboard, context=".fig").response["violations"]
+        ]
+        if dashboard.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            found.append(f"{address}: wider than the window")
+    assert found == []
