@@ -132,35 +132,35 @@ FIGURES: Final = (
         combine=Combine.MAX,
         trouble=above(6 * 3600, "Files have waited to be deleted for more than six hours."),
     ),
-    _hourly("jobs.ended", "Results that ended", link=_RESULTS, history=outcomes.by(outcomes.outcome_name)),
+    _hourly("jobs.ended", "Results that ended", link=_RESULTS, history=outcomes.by(outcomes.outcome_name, ["outcome"])),
     _hourly(
         "jobs.failed",
         "Results that failed",
         link=_FAILED,
         series="error",
         about="Errors, time-outs, unreadable outputs and abandoned jobs.",
-        history=outcomes.by(outcomes.error_name, outcomes.FAILURES),
+        history=outcomes.by(outcomes.error_name, ["outcome", "exit_status"], outcomes.FAILURES),
     ),
     _hourly(
         "jobs.failed_by_app",
         "Failed, by app",
         link=_FAILED,
         series="app",
-        history=outcomes.by(lambda row: row.app, outcomes.FAILURES),
+        history=outcomes.by(lambda row: row.app, ["app_id"], outcomes.FAILURES),
     ),
     _hourly(
         "jobs.failed_by_version",
         "Failed, by version",
         link=_FAILED,
         series="version",
-        history=outcomes.by(lambda row: row.version, outcomes.FAILURES),
+        history=outcomes.by(lambda row: row.version, ["app_id", "app_version_id"], outcomes.FAILURES),
     ),
     _hourly(
         "jobs.failed_by_platform",
         "Failed, by platform",
         link=_FAILED,
         series="platform",
-        history=outcomes.by(lambda row: row.platform, outcomes.FAILURES),
+        history=outcomes.by(lambda row: row.platform, ["app_version_id"], outcomes.FAILURES),
     ),
     Figure(
         "jobs.failed_share",
@@ -241,7 +241,7 @@ def _finishing(cursor: CursorWrapper, now: dt.datetime, names: dict[int, str]) -
 def _ended(now: dt.datetime) -> Iterator[Sample]:
     """Of the last full hour."""
     hour = now.astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0) - dt.timedelta(hours=1)
-    rows = outcomes.read(hour, hour)
+    rows = outcomes.read(hour, hour, ["app_id", "app_version_id", "outcome", "exit_status"])
     ended: dict[str, int] = dict.fromkeys((OUTCOMES[Outcome.SUCCESS], OUTCOMES[Outcome.CLIENT_ERROR]), 0)
     failed = [row for row in rows if row.outcome in outcomes.FAILURES]
     for row in rows:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
 
 from django.db import connection, transaction
+from django.db.models import Sum
+from django.db.models.functions import Trunc
 
 from credit.engine.states import Outcome
 from credit.figures import sql
-from credit.models import AppVersion, ResultHour, ResultHourMark
+from credit.models import App, AppVersion, ResultHour, ResultHourMark
 from credit.models.work import OUTCOMES
 from credit.pages.state_texts import exit_text
 from portal.dashboard.rules import Points
@@ -71,34 +73,55 @@ def join_hours(now: dt.datetime) -> None:
 
 
 class Ended(NamedTuple):
-    """Results of an hour that ended alike."""
+    """Results of an hour, or of a day, that ended alike; what was not asked for is empty."""
 
-    hour: dt.datetime
-    app: str
-    version: str
-    platform: str
-    outcome: int
-    exit_status: int | None
+    at: dt.datetime
     number: int
+    app: str = ""
+    version: str = ""
+    platform: str = ""
+    outcome: int = 0
+    exit_status: int | None = None
 
 
-def read(since: dt.datetime, until: dt.datetime) -> list[Ended]:
-    """What is counted between the times; two statements."""
-    versions = {version.pk: version for version in AppVersion.objects.select_related("app", "platform")}
-    rows = ResultHour.objects.filter(hour__gte=since, hour__lte=until).order_by("hour")
+_OWN: Final = "programs of volunteers' own"
+Column = Literal["app_id", "app_version_id", "outcome", "exit_status"]
+
+
+def read(
+    since: dt.datetime, until: dt.datetime, columns: Sequence[Column], only: Sequence[Outcome] = (), daily: bool = False
+) -> list[Ended]:
+    """The sums of these hours, or days, by ``columns``, of all outcomes or ``only`` these; at most three statements."""
+    apps = dict(App.objects.values_list("pk", "user_friendly_name"))
+    versions = {}
+    if "app_version_id" in columns:
+        versions = {version.pk: version for version in AppVersion.objects.select_related("app", "platform")}
+    rows = ResultHour.objects.filter(hour__gte=since, hour__lte=until)
+    if only:
+        rows = rows.filter(outcome__in=only)
+    at = Trunc("hour", "day" if daily else "hour", tzinfo=dt.UTC)
     found = []
-    for hour, app, version_id, outcome, status, count in rows.values_list(
-        "hour", "app__user_friendly_name", "app_version_id", "outcome", "exit_status", "count"
-    ):
-        version = versions.get(version_id)
-        name = str(version) if version else f"{app}, programs of volunteers' own"
-        platform = str(version.platform) if version else "programs of volunteers' own"
-        found.append(Ended(hour, app, name, platform, outcome, status, count))
+    for row in rows.annotate(at=at).values("at", *columns).annotate(number=Sum("count")).order_by("at"):
+        app = apps.get(row.get("app_id"), "")
+        version = versions.get(row.get("app_version_id"))
+        found.append(
+            Ended(
+                row["at"],
+                row["number"],
+                app,
+                str(version) if version else ", ".join(part for part in (app, _OWN) if part),
+                str(version.platform) if version else _OWN,
+                row.get("outcome", 0),
+                row.get("exit_status"),
+            )
+        )
     return found
 
 
-def by(label: Callable[[Ended], str], outcomes: tuple[Outcome, ...] | None = None) -> Callable[..., dict[str, Points]]:
-    """The history of a figure: results an hour by ``label``, of some outcomes or of all.
+def by(
+    label: Callable[[Ended], str], columns: Sequence[Column], only: Sequence[Outcome] = ()
+) -> Callable[[dt.datetime, dt.datetime], dict[str, Points]]:
+    """The history of a figure: results an hour by ``label``, which looks at ``columns``.
 
     Where more than a month is asked for, hours are one a day, and values the mean of an hour of it.
     """
@@ -106,10 +129,8 @@ def by(label: Callable[[Ended], str], outcomes: tuple[Outcome, ...] | None = Non
     def history(since: dt.datetime, until: dt.datetime) -> dict[str, Points]:
         daily = until - since > HOURS_KEPT
         sums: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
-        for row in read(since, until):
-            if outcomes is None or row.outcome in outcomes:
-                hour = row.hour.replace(hour=0) if daily else row.hour
-                sums[label(row)][hour.timestamp()] += row.number / (24 if daily else 1)
+        for row in read(since, until, columns, only, daily):
+            sums[label(row)][row.at.timestamp()] += row.number / (24 if daily else 1)
         times = sorted({at for series in sums.values() for at in series})
         return {name: [(at, series.get(at, 0.0)) for at in times] for name, series in sorted(sums.items())}
 

@@ -124,15 +124,20 @@ def overview(now: dt.datetime) -> Overview:
 
 
 def _last_day(now: dt.datetime) -> tuple[dict[str, dict[str, list[tuple[float, float]]]], dt.datetime | None]:
-    """The points of the last day by figure and label, and when the latest was taken."""
+    """The points of the last day by figure and label, one an hour, and when the latest was taken."""
     found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(dict)
     newest = 0.0
     with connection.cursor() as cursor:
         cursor.execute(sql.LAST_DAY, {"since": now - DAY, "now": now})
         for name, label, at, value in cursor.fetchall():
-            found[name].setdefault(label, []).append((at, value))
+            points = found[name].setdefault(label, [])
+            if points and points[-1][0] // 3600 == at // 3600:
+                points.pop()
+            points.append((at, value))
             newest = max(newest, at)
-    return found, dt.datetime.fromtimestamp(newest, dt.UTC) if newest else None
+    if newest < (now - DAY).timestamp():
+        return {}, None
+    return found, dt.datetime.fromtimestamp(newest, dt.UTC)
 
 
 def _tile(figure: Figure, series: Mapping[str, Points]) -> Tile:

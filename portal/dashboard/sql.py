@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-# The last value of each hour and series: what the tiles show. One index range, whatever is older.
+# What the tiles show, oldest first: what was taken last in each hour, and all of the last quarter of an hour, as the
+# latest values of a source that failed are there. Figures are taken together, so 25 looks into the index find the times.
 LAST_DAY: Final = """
-SELECT DISTINCT ON (name, label, date_trunc('hour', taken_at)) name, label, extract(epoch FROM taken_at)::float8, value
-  FROM portal_operatingfigure WHERE taken_at > %(since)s AND taken_at <= %(now)s
- ORDER BY name, label, date_trunc('hour', taken_at), taken_at DESC
+SELECT name, label, extract(epoch FROM taken_at)::float8, value FROM portal_operatingfigure
+ WHERE taken_at = ANY(ARRAY(
+         SELECT (SELECT max(taken_at) FROM portal_operatingfigure
+                  WHERE taken_at >= hour AND taken_at < hour + interval '1 hour' AND taken_at <= %(now)s)
+           FROM generate_series(date_trunc('hour', %(since)s::timestamptz), %(now)s, interval '1 hour') AS hour))
+    OR (taken_at <= %(now)s AND taken_at > (
+         SELECT max(taken_at) FROM portal_operatingfigure WHERE taken_at <= %(now)s) - interval '15 minutes')
+ ORDER BY taken_at
 """
 # The last value of each bucket and series of one figure: what a long chart shows.
 COURSE: Final = """

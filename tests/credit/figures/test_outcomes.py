@@ -116,9 +116,24 @@ def test_charts_tell_errors_by_their_exit_status_in_words(app: App, studio: Host
     failure(app, studio, NOON - 10 * MINUTE, 194)
     failure(app, studio, NOON - 70 * MINUTE, 195)
     outcomes.roll_up(NOON)
-    history = outcomes.by(outcomes.error_name, outcomes.FAILURES)(NOON - dt.timedelta(days=1), NOON)
+    history = outcomes.by(outcomes.error_name, ["outcome", "exit_status"], outcomes.FAILURES)(
+        NOON - dt.timedelta(days=1), NOON
+    )
     assert len(history) == 2
     eleven, ten = (NOON - dt.timedelta(hours=hours) for hours in (1, 2))
     found = {name.split(" (")[0]: points for name, points in history.items()}
     assert found["exit status 194"] == [(ten.timestamp(), 0), (eleven.timestamp(), 1)]
     assert found["exit status 195"] == [(ten.timestamp(), 1), (eleven.timestamp(), 0)]
+
+
+def test_a_chart_of_a_year_has_the_mean_of_each_day(app: App) -> None:
+    day = NOON.replace(hour=0)
+    for hours in (2, 5):
+        ResultHour.objects.create(
+            hour=day + dt.timedelta(hours=hours), app=app, outcome=Outcome.CLIENT_ERROR, exit_status=1, count=12
+        )
+    history = outcomes.by(lambda row: row.app, ["app_id"], outcomes.FAILURES)
+    # 24 of a day are one an hour.
+    assert history(NOON - dt.timedelta(days=366), NOON) == {"Alpine": [(day.timestamp(), 1.0)]}
+    by_version = outcomes.by(lambda row: row.version, ["app_id", "app_version_id"], outcomes.FAILURES)
+    assert list(by_version(NOON - dt.timedelta(days=366), NOON)) == ["Alpine, programs of volunteers' own"]
