@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 # What the tiles show, oldest first: what was taken last in each hour, and all of the last quarter of an hour, as the
-# latest values of a source that failed are there. Figures are taken together, so 25 looks into the index find the times.
+# latest values of a source that failed are there. Figures are taken together, so 25 index probes find the times.
 LAST_DAY: Final = """
 SELECT name, label, extract(epoch FROM taken_at)::float8, value FROM portal_operatingfigure
  WHERE taken_at = ANY(ARRAY(
