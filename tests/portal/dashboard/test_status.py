@@ -9,10 +9,10 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from credit.models import UserCredit
-from portal.dashboard import record
+from portal.dashboard import record, registry
 from portal.models import Host, OperatingFigure, OperatingTable, User
 from tests.support.credit_factories import make_app, make_result, make_workunit
 
@@ -129,3 +129,21 @@ def test_a_daemon_whose_task_did_not_run_is_not_running(client: Client, db: None
 def test_the_footer_leads_to_it(client: Client, db: None) -> None:
     assert 'href="/status/"' in client.get("/account/login/").content.decode()
     assert OperatingFigure.objects.count() == 0
+
+
+def test_an_account_manager_alone_has_a_status_too(
+    client: Client, studio: Host, running: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ROOMS = ["account_manager"]
+    modules = ("portal.dashboard.services", "accounting.figures")
+    own = [source for source in registry.sources if source.take.__module__ in modules]
+    monkeypatch.setattr(registry, "sources", own)
+    monkeypatch.setattr(registry, "daemons", [registry.Daemon("web server")])
+    record.take_all(timezone.now())
+    root = ask(client)
+    assert [child.tag for child in root[1]] == [*STATES, "tasks_by_app"]
+    assert root.findtext("database_file_states/hosts_registered_in_past_24_hours") == "1"
+    assert root.findtext("database_file_states/results_in_progress") == "0"
+    text = client.get("/status/").content.decode()
+    assert "Active within a day" in text
+    assert "Tasks by application" not in text
