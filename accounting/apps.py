@@ -8,7 +8,12 @@ class AccountingConfig(AppConfig):
     verbose_name = "Account manager"
 
     def ready(self) -> None:
+        from django.conf import settings
+
+        from accounting import figures
         from accounting.account_data import copies
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy
+        if "account_manager" in settings.ROOMS:
+            figures.register()

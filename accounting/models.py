@@ -421,6 +421,8 @@ class Note(models.Model):
                 name="note_once_a_day",
             )
         ]
+        # How many there are of a day, for the dashboard
+        indexes = [models.Index(fields=["day", "kind"], name="note_day_kind")]
 
     def __str__(self) -> str:
         return f"{self.day} {self.kind}"

@@ -8,6 +8,10 @@ class CreditConfig(AppConfig):
     verbose_name = "Validated credit"
 
     def ready(self) -> None:
+        from django.conf import settings
+
+        from credit.figures import credit as credit_figures
+        from credit.figures import jobs, public
         from credit.statistics import host_merge
         from credit.validator.metrics import Passes
         from portal.computers.host_changes import merge_hooks
@@ -15,3 +19,6 @@ class CreditConfig(AppConfig):
 
         app_collectors.append(Passes())
         merge_hooks.append(host_merge.merge_host)
+        if "project" in settings.ROOMS:
+            for figures in (jobs, credit_figures, public):
+                figures.register()

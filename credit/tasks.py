@@ -9,6 +9,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
+from credit.figures import outcomes
 from credit.models import App
 from credit.statistics import feeder, thinning
 from credit.validator import worker
@@ -41,8 +42,10 @@ def feed() -> None:
 
 @shared_task
 def thin_snapshots() -> None:
-    """Once a day."""
-    log.info("snapshots.thinned", deleted=thinning.thin_snapshots(timezone.now()))
+    """Once a day: fewer old snapshots, and hours of results joined to days."""
+    now = timezone.now()
+    log.info("snapshots.thinned", deleted=thinning.thin_snapshots(now))
+    outcomes.join_hours(now)
 
 
 def _start(app: App) -> None:

@@ -16,11 +16,13 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import URLPattern, path
 from django.utils import timezone
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from portal.models import ApiToken, ClientKey, Host, RequestedWork, User
+from portal.dashboard import views as dashboard_views
+from portal.models import ApiToken, ClientKey, Host, OperatingFigure, RequestedWork, User
 from portal.people.accounts import revoke_client_key
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
@@ -295,3 +297,22 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
         if not request.user.is_superuser and (user is None or user.is_staff or user.is_superuser):
             return False
         return request.user.has_perm("mfa.delete_authenticator")
+
+
+@admin.register(OperatingFigure)
+class OperatingFigureAdmin(ReadOnlyAdmin):
+    """The figures as they were taken; the dashboard and its charts are better to read."""
+
+    list_display = ("name", "label", "taken_at", "value")
+    search_fields = ("=name",)
+    ordering = ("-taken_at", "name", "label")
+    show_full_result_count = False
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        own = [
+            path("panels/", view(dashboard_views.panels), name="operating_figure_panels"),
+            path("history/<str:name>/", view(dashboard_views.figure_history), name="operating_figure_history"),
+        ]
+        listed: list[URLPattern] = super().get_urls()
+        return own + listed

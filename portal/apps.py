@@ -11,9 +11,11 @@ class PortalConfig(AppConfig):
         # Registers the system checks, what happens at a login and the counting of tasks, and has this process send
         # its tasks through our Celery application.
         from portal import celery
-        from portal.ops import checks, metrics
+        from portal.dashboard import services
+        from portal.ops import checks, heartbeats, metrics
         from portal.people import login_events
         from portal.requested_work.overview import RequestedWorkMetrics
 
-        del celery, checks, login_events
+        del celery, checks, heartbeats, login_events
         metrics.app_collectors.append(RequestedWorkMetrics())
+        services.register()

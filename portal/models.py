@@ -370,3 +370,33 @@ class RequestedWork(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.subject}"
+
+
+class OperatingFigure(models.Model):
+    """A figure of how the site runs, as it was at a time (portal/dashboard); ``label`` tells series of a name apart.
+
+    Taken every ten minutes, and thinned out as it gets older (portal/dashboard/thinning.py).
+    """
+
+    name = models.CharField(max_length=60)
+    label = models.CharField(max_length=120, blank=True)
+    taken_at = models.DateTimeField()
+    value = models.FloatField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "label", "taken_at"], name="operatingfigure_once")]
+        indexes = [models.Index(fields=["taken_at"], name="operatingfigure_taken_at")]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.label} at {self.taken_at:%Y-%m-%d %H:%M}"
+
+
+class OperatingTable(models.Model):
+    """A short table for operators or for the public status, as last taken (portal/dashboard)."""
+
+    name = models.CharField(max_length=60, primary_key=True)
+    taken_at = models.DateTimeField()
+    rows = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return self.name

@@ -200,6 +200,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
     "look-after-requested": {"task": "portal.tasks.look_after_requested", "schedule": 60},
     "look-after-copies": {"task": "accounting.tasks.look_after_copies", "schedule": 120},
+    "take-figures": {"task": "portal.tasks.take_figures", "schedule": 600},
+    "thin-figures": {"task": "portal.tasks.thin_figures", "schedule": 24 * 3600},
 }
 if "account_manager" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {
@@ -395,6 +397,9 @@ MFA_FORMS = {
 }
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10
+# The dashboard has mails that were sent and refused.
+COUNTED_EMAIL_BACKEND = vars()["EMAIL_BACKEND"]
+EMAIL_BACKEND = "portal.ops.mail_backend.CountingBackend"
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Cobblestone <noreply@example.org>")
 
 # --- what the site asks of other servers ------------------------------------------------------------------
@@ -442,6 +447,8 @@ ADMIN_CONTENT_SECURITY_POLICY = {
 UNFOLD = {
     "SITE_TITLE": SITE_NAME,
     "SITE_HEADER": SITE_NAME,
+    "DASHBOARD_CALLBACK": "portal.dashboard.views.dashboard",
+    "SIDEBAR": {"show_search": True, "navigation": "portal.dashboard.navigation.groups"},
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("portal/favicon.svg")},
     ],

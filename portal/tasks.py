@@ -5,12 +5,21 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
+from portal.dashboard import record, thinning
 from portal.ops import housekeeping
 from portal.people import security_events
 from portal.people.key_mails import send_confirmation, send_key_mail
 from portal.requested_work import queue
 
-__all__ = ["carry_out_requested", "look_after_requested", "send_confirmation", "send_key_mail", "tidy_up"]
+__all__ = [
+    "carry_out_requested",
+    "look_after_requested",
+    "send_confirmation",
+    "send_key_mail",
+    "take_figures",
+    "thin_figures",
+    "tidy_up",
+]
 
 
 @shared_task
@@ -30,3 +39,15 @@ def carry_out_requested() -> None:
 def look_after_requested() -> None:
     """Queue again what lost workers had, and tell workers of what waits."""
     queue.look_after(timezone.now())
+
+
+@shared_task
+def take_figures() -> None:
+    """Every ten minutes: the figures of the dashboard and of the public status."""
+    record.take_all(timezone.now())
+
+
+@shared_task
+def thin_figures() -> None:
+    """Once a day: old figures become fewer."""
+    thinning.thin(timezone.now())

@@ -5,6 +5,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from portal.clients.views import client_urls
+from portal.dashboard.status import server_status, status
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
 from portal.people.event_views import events
@@ -15,6 +16,8 @@ urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
     path("metrics", metrics),
+    path("status/", status, name="status"),
+    path("server_status.php", server_status, name="server_status"),
     path("admin/", admin.site.urls),
     path("account/email/", change_email, name="account_email"),
     path("account/profile/", profile, name="profile"),
@@ -33,6 +36,8 @@ urlpatterns += client_urls()
 if "account_manager" in settings.ROOMS:
     urlpatterns += [path("", include("accounting.urls"))]
 if "project" in settings.ROOMS:
+    # Programs look for it below the project's own address.
+    urlpatterns += [path("project/server_status.php", server_status)]
     urlpatterns += [path("", include("credit.urls")), path("", include("scheduler.urls"))]
 if "emulator" in settings.ROOMS:
     urlpatterns += [path("emulator/", include("emulator.urls"))]

@@ -8,12 +8,14 @@ class SchedulerConfig(AppConfig):
     verbose_name = "Project server"
 
     def ready(self) -> None:
+        from django.conf import settings
+
         from credit import functions
         from credit.statistics.check import archives
         from portal.computers.host_changes import merge_hooks
         from portal.computers.host_sections import host_sections
         from portal.ops.metrics import app_collectors
-        from scheduler.lifecycle import host_merge
+        from scheduler.lifecycle import figures, host_merge
         from scheduler.lifecycle.archived_credit import archived_credit
         from scheduler.lifecycle.host_programs import programs_section
         from scheduler.lifecycle.metrics import Background
@@ -23,3 +25,5 @@ class SchedulerConfig(AppConfig):
         merge_hooks.append(host_merge.follow)
         host_sections.append(programs_section)
         app_collectors.append(Background())
+        if "project" in settings.ROOMS:
+            figures.register()

@@ -27,6 +27,12 @@ CREATE_PARTITION: Final = (
     "CREATE TABLE {name} PARTITION OF accounting_day FOR VALUES FROM (%s) TO (%s) WITH (fillfactor = 80)"
 )
 
+# Locks nothing. The partitions' names are in the order of their months (ledger.partitions.partition_of).
+MONTHS_AHEAD: Final = """
+SELECT count(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+ WHERE i.inhparent = 'accounting_day'::regclass AND c.relname > to_char(%s::date, '"accounting_day_"YYYY_MM')
+"""
+
 # Reads the days; locks the projects' days that it writes. Runs under AdvisoryLock.ROLL_UP.
 ROLL_UP_PROJECT_DAYS: Final = """
 INSERT INTO accounting_projectday (project_id, day, hosts, users, cpu_ec, gpu_ec, cpu_time, gpu_time, njobs_success,

@@ -10,6 +10,7 @@ from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Pla
 from credit.models.common import SAFE_NAME
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
+from credit.models.outcomes import ResultHour, ResultHourMark
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.work import (
     MAX_FLOPS_COUNT,
@@ -44,6 +45,8 @@ __all__ = [
     "ProcessorType",
     "ReplicaRule",
     "Result",
+    "ResultHour",
+    "ResultHourMark",
     "ResultPart",
     "RuleSet",
     "ServerState",

@@ -297,6 +297,9 @@ class Result(StoredClaim):
                 condition=Q(server_state=ServerState.IN_PROGRESS, deadline_at__isnull=False),
                 name="result_deadline",
             ),
+            # For the roll-up by hour. It never changes after the report, which changes the other indexes anyway.
+            models.Index(fields=["received_at"], condition=Q(received_at__isnull=False), name="result_received"),
+            models.Index(fields=["deadline_at"], condition=Q(outcome=Outcome.NO_REPLY), name="result_timed_out"),
             models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="result_user"),
             models.Index(fields=["host", "-id"], condition=Q(host__isnull=False), name="result_host"),
         ]

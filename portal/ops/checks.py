@@ -182,7 +182,9 @@ def check_private_keys(app_configs: Sequence[AppConfig] | None, **_: Any) -> lis
 def check_services(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[CheckMessage]:
     """A public site needs a mail server, a password for Valkey, and a key to sign addresses with."""
     found: list[CheckMessage] = []
-    if settings.EMAIL_BACKEND.endswith(("console.EmailBackend", "dummy.EmailBackend")):
+    counts = settings.EMAIL_BACKEND == "portal.ops.mail_backend.CountingBackend"
+    backend = settings.COUNTED_EMAIL_BACKEND if counts else settings.EMAIL_BACKEND
+    if backend.endswith(("console.EmailBackend", "dummy.EmailBackend")):
         found.append(
             checks.Warning(
                 "E-mails are printed, not sent: nobody can confirm an address or reset a password.",

@@ -10,12 +10,13 @@ import hmac
 import ipaddress
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from celery import Task
-from celery.signals import task_failure, task_success
+from celery.signals import task_failure, task_prerun, task_success
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import (
@@ -45,6 +46,7 @@ _rpc_children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
 _OTHER_QUEUES = sorted({route["queue"] for route in settings.CELERY_TASK_ROUTES.values()})
 _TASK_KEY = "metrics:task:{}:{}"
+_MAX_FAULT_CHARS = 300
 
 
 def count_rpc(path: str, error_num: int, elapsed_secs: float) -> None:
@@ -65,25 +67,108 @@ def count_page(view: str, status: int, elapsed_secs: float) -> None:
     _page_secs.observe(elapsed_secs)
 
 
+def rpc_counts() -> dict[tuple[str, str], float]:
+    """Requests of clients that this process has answered, by path and BOINC's error number."""
+    return {
+        (sample.labels["path"], sample.labels["error_num"]): sample.value
+        for metric in _rpcs.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_total")
+    }
+
+
+# When this process began the task that it runs, by the task's id. A process runs one at a time.
+_begun: dict[str, float] = {}
+
+
+@task_prerun.connect
+def _note_begin(task_id: str, **_: object) -> None:
+    _begun.clear()
+    _begun[task_id] = time.monotonic()
+
+
 @task_success.connect
 def _count_success(sender: Task[Any, Any], **_: object) -> None:
-    count_task(sender.name, succeeded=True)
+    count_task(sender.name, succeeded=True, elapsed_secs=_elapsed(str(sender.request.id)))
 
 
 @task_failure.connect
-def _count_failure(sender: Task[Any, Any], **_: object) -> None:
-    count_task(sender.name, succeeded=False)
+def _count_failure(sender: Task[Any, Any], task_id: str, exception: object = None, **_: object) -> None:
+    words = f"{type(exception).__name__}: {exception}"[:_MAX_FAULT_CHARS]
+    count_task(sender.name, succeeded=False, elapsed_secs=_elapsed(task_id), fault=words)
 
 
-def count_task(task: str, succeeded: bool) -> None:
-    """Count one run of a background task and keep when it last succeeded."""
+def _elapsed(task_id: str) -> float | None:
+    begun = _begun.pop(task_id, None)
+    return None if begun is None else time.monotonic() - begun
+
+
+def count_task(task: str, succeeded: bool, elapsed_secs: float | None = None, fault: str = "") -> None:
+    """Count one run of a background task; keep when it last succeeded and failed, how long it took, and the fault."""
     outcome = "succeeded" if succeeded else "failed"
     key = _TASK_KEY.format(task, outcome)
     cache = valkey()
     cache.add(key, 0, timeout=None)
     cache.incr(key)
-    if succeeded:
-        cache.set(_TASK_KEY.format(task, "last"), time.time(), timeout=None)
+    last: dict[str, Any] = {"last" if succeeded else "failed_at": time.time()}
+    if elapsed_secs is not None:
+        last["secs"] = elapsed_secs
+    if not succeeded:
+        last["fault"] = fault
+    cache.set_many({_TASK_KEY.format(task, what): value for what, value in last.items()}, timeout=None)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRuns:
+    """What is known of a periodic task's runs; times are Unix times, None if there was none.
+
+    ``known_since``: when the site first looked at it, so that one that never ran is found too.
+    """
+
+    task: str
+    schedule_secs: float
+    known_since: float
+    succeeded: int
+    failed: int
+    last_success_at: float | None
+    last_failure_at: float | None
+    elapsed_secs: float | None
+    fault: str
+
+
+def task_runs() -> list[TaskRuns]:
+    """The runs of all periodic tasks, by name. Raises RedisError while Valkey cannot be reached."""
+    schedules = {str(entry["task"]): float(entry["schedule"]) for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    kept = _kept(schedules, ("succeeded", "failed", "last", "failed_at", "secs", "fault", "known"))
+    now = time.time()
+    unknown = {_TASK_KEY.format(task, "known"): now for task in schedules if (task, "known") not in kept}
+    if unknown:
+        valkey().set_many(unknown, timeout=None)
+    return [
+        TaskRuns(
+            task=task,
+            schedule_secs=secs,
+            known_since=kept.get((task, "known"), now),
+            succeeded=kept.get((task, "succeeded"), 0),
+            failed=kept.get((task, "failed"), 0),
+            last_success_at=kept.get((task, "last")),
+            last_failure_at=kept.get((task, "failed_at")),
+            elapsed_secs=kept.get((task, "secs")),
+            fault=kept.get((task, "fault"), ""),
+        )
+        for task, secs in sorted(schedules.items())
+    ]
+
+
+def _kept(tasks: Iterable[str], whats: Iterable[str]) -> dict[tuple[str, str], Any]:
+    """What is kept of tasks, by task and kind; one question to Valkey."""
+    keys = {_TASK_KEY.format(task, what): (task, what) for task in tasks for what in whats}
+    return {keys[key]: value for key, value in valkey().get_many(keys).items()}
+
+
+def queue_names() -> list[str]:
+    """The queues that tasks wait in for a worker."""
+    return [app.conf.task_default_queue, *_OTHER_QUEUES]
 
 
 # Collectors of other apps, asked for each reading; an app adds its own in ready().
@@ -120,20 +205,25 @@ class _TaskCollector(Collector):
         last = GaugeMetricFamily(
             "cobblestone_task_last_success_seconds", "When the task last succeeded, Unix time.", labels=["task"]
         )
-        tasks = sorted({str(entry["task"]) for entry in settings.CELERY_BEAT_SCHEDULE.values()})
-        kept = valkey().get_many(
-            [_TASK_KEY.format(task, what) for task in tasks for what in ("succeeded", "failed", "last")]
+        secs = GaugeMetricFamily("cobblestone_task_seconds", "How long its last run took.", labels=["task"])
+        failed = GaugeMetricFamily(
+            "cobblestone_task_last_failure_seconds", "When the task last failed, Unix time.", labels=["task"]
         )
-        for task in tasks:
-            for outcome in ("succeeded", "failed"):
-                runs.add_metric([task, outcome], kept.get(_TASK_KEY.format(task, outcome), 0))
-            if (at := kept.get(_TASK_KEY.format(task, "last"))) is not None:
-                last.add_metric([task], at)
-        return [runs, last]
+        for task in task_runs():
+            runs.add_metric([task.task, "succeeded"], task.succeeded)
+            runs.add_metric([task.task, "failed"], task.failed)
+            for gauge, value in (
+                (last, task.last_success_at),
+                (failed, task.last_failure_at),
+                (secs, task.elapsed_secs),
+            ):
+                if value is not None:
+                    gauge.add_metric([task.task], value)
+        return [runs, last, failed, secs]
 
     def _queues(self) -> list[GaugeMetricFamily]:
         waiting = GaugeMetricFamily("cobblestone_queue_length", "Tasks that wait for a worker.", labels=["queue"])
-        for name in (app.conf.task_default_queue, *_OTHER_QUEUES):
+        for name in queue_names():
             waiting.add_metric([name], queue_length(name))
         return [waiting]
 

@@ -15,7 +15,7 @@ from portal.templatetags.display import credit_text
 register = template.Library()
 
 DATA_COLOURS: Final = 8
-"""So many colours for data has the palette of static/portal/site.css."""
+"""So many colours for data has the palette of static/portal/tokens.css."""
 
 _STEP, _GAP, _HEIGHT = 10, 2, 64
 

@@ -3,16 +3,8 @@
   const MAX_OUTLINED_BARS = 100;
   let chart = null;
 
-  const { token } = window.cobblestone;
+  const { number, tooltipLook, axisLook, readByKeyboard } = window.cobblestone;
   const colourOf = (element) => getComputedStyle(element).color;
-
-  // Three digits, thin spaces between thousands: as the numbers in the table.
-  function number(value) {
-    const size = Math.abs(value);
-    if (size === 0) return "0";
-    const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
-    return value.toLocaleString("en", { maximumFractionDigits: digits }).replaceAll(",", "\u202f");
-  }
 
   function hatched(context, colour, ground) {
     const tile = document.createElement("canvas");
@@ -73,14 +65,7 @@
 
   function tooltip(data, colours) {
     return {
-      backgroundColor: colours.text,
-      titleColor: colours.surface,
-      bodyColor: colours.surface,
-      footerColor: colours.surface,
-      footerFont: { weight: "normal" },
-      cornerRadius: 4,
-      padding: 10,
-      boxPadding: 4,
+      ...tooltipLook(colours),
       itemSort: (a, b) => b.datasetIndex - a.datasetIndex,
       filter: (item) => item.raw > 0,
       callbacks: {
@@ -96,25 +81,9 @@
   }
 
   function scales(data, colours) {
-    const ticks = { color: colours.muted, maxRotation: 0, autoSkipPadding: 16 };
-    return {
-      x: {
-        stacked: true,
-        grid: { display: false },
-        border: { color: colours.strong },
-        ticks,
-        title: { display: true, text: `${data.per} (UTC)`, color: colours.muted },
-      },
-      y: {
-        stacked: true,
-        beginAtZero: true,
-        grace: "4%",
-        grid: { color: colours.line },
-        border: { display: false },
-        ticks: { ...ticks, maxTicksLimit: 6, callback: number, ...(data.unit === "jobs" ? { precision: 0 } : {}) },
-        title: { display: true, text: `${data.unit} per ${data.per}`, color: colours.muted },
-      },
-    };
+    const look = axisLook(colours, `${data.per} (UTC)`, `${data.unit} per ${data.per}`);
+    if (data.unit === "jobs") look.y.ticks.precision = 0;
+    return { x: { ...look.x, stacked: true }, y: { ...look.y, stacked: true, grace: "4%" } };
   }
 
   function describe(data, bar) {
@@ -124,47 +93,13 @@
     return [`${data.titles[bar]}: ${number(data.totals[bar])} ${data.unit}`, ...parts, ...data.notes[bar]].join("; ");
   }
 
-  function point(canvas, data, bar) {
-    const active = bar === null ? [] : data.series.map((_, datasetIndex) => ({ datasetIndex, index: bar }));
-    const place = bar === null ? { x: 0, y: 0 } : { x: chart.scales.x.getPixelForValue(bar), y: chart.chartArea.top };
-    chart.setActiveElements(active);
-    chart.tooltip.setActiveElements(active, place);
-    chart.update();
-    if (bar === null) return;
-    canvas.setAttribute("aria-valuenow", bar + 1);
-    canvas.setAttribute("aria-valuetext", describe(data, bar));
-  }
-
-  function readByKeyboard(canvas, data) {
-    const last = data.labels.length - 1;
-    let bar = last;
-    const moves = {
-      ArrowLeft: () => bar - 1, ArrowDown: () => bar - 1, ArrowRight: () => bar + 1, ArrowUp: () => bar + 1,
-      PageUp: () => bar - 7, PageDown: () => bar + 7, Home: () => 0, End: () => last,
-    };
-    canvas.setAttribute("aria-valuetext", describe(data, bar));
-    canvas.onkeydown = (event) => {
-      if (event.key === "Enter") return location.assign(data.addresses[bar]);
-      const move = moves[event.key];
-      if (!move || event.altKey || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      bar = Math.min(last, Math.max(0, move()));
-      point(canvas, data, bar);
-    };
-    canvas.onfocus = () => { if (canvas.matches(":focus-visible")) point(canvas, data, bar); };
-    canvas.onblur = () => point(canvas, data, null);
-  }
-
   function draw() {
     chart?.destroy();
     chart = null;
     const canvas = document.getElementById("history-chart");
     if (!canvas) return;
     const data = JSON.parse(document.getElementById("history-data").textContent);
-    const colours = {
-      text: token("--text"), muted: token("--text-muted"), line: token("--line"), strong: token("--line-strong"),
-      surface: token("--surface"), warn: token("--warn"),
-    };
+    const colours = window.cobblestone.chartColours();
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
     Chart.defaults.font.size = 12;
     chart = new Chart(canvas, {
@@ -182,7 +117,7 @@
       },
       plugins: [marks(data, colours.warn)],
     });
-    readByKeyboard(canvas, data);
+    readByKeyboard(chart, data.labels.length, (bar) => describe(data, bar), (bar) => location.assign(data.addresses[bar]));
   }
 
   // The tables are open for readers without scripts; with the chart above, each is folded, or as the visitor left it.

@@ -12,7 +12,7 @@ from portal.models import User
 from tests.support.browser_visitor import give_work, sign_in
 from tests.support.site_process import Site
 
-PUBLIC = ["/", "/account/login/", "/account/signup/", "/account/password/reset/"]
+PUBLIC = ["/", "/account/login/", "/account/signup/", "/account/password/reset/", "/status/"]
 PRIVATE = [
     "/home/",
     "/history/",

@@ -118,7 +118,7 @@ def test_tasks_are_counted_and_their_last_success_is_kept(client: Client, settin
     @shared_task(name="tests.metered")
     def metered(fail: bool) -> None:
         if fail:
-            raise ValueError
+            raise ValueError("it is full")
 
     settings.CELERY_BEAT_SCHEDULE = {"metered": {"task": "tests.metered", "schedule": 60}}
     assert ("cobblestone_task_last_success_seconds", "tests.metered") not in read(client)
@@ -129,6 +129,10 @@ def test_tasks_are_counted_and_their_last_success_is_kept(client: Client, settin
     assert found["cobblestone_tasks_total", "succeeded", "tests.metered"] == 2
     assert found["cobblestone_tasks_total", "failed", "tests.metered"] == 1
     assert found["cobblestone_task_last_success_seconds", "tests.metered"] > 1.7e9
+    assert found["cobblestone_task_last_failure_seconds", "tests.metered"] > 1.7e9
+    assert found["cobblestone_task_seconds", "tests.metered"] >= 0
+    (run,) = metrics.task_runs()
+    assert (run.succeeded, run.failed, run.fault) == (2, 1, "ValueError: it is full")
 
 
 @pytest.fixture

@@ -103,6 +103,9 @@ PORTAL: Final = [
     public("readyz"),
     # The bearer of the token, or whoever asks from this machine, as tests do.
     public("metrics"),
+    public("status/"),
+    public("server_status.php", answer=ON),
+    public("server_status.php", "server_status.php?xml=1"),
     own("account/email/"),
     act("account/email/", data={"action_add": "", "email": "x@example.org", "password": "wrong"}, answer=200),
     own("account/profile/"),
@@ -208,6 +211,7 @@ PROJECT: Final = [
     public("project/download/<str:name>", "project/download/none", answer=404),
     public("project/lookup_account.php"),
     public("project/create_account.php"),
+    public("project/server_status.php", "project/server_status.php?xml=1"),
 ]
 # Alice and Bob may both submit jobs; operators see everybody's.
 BATCHES: Final = [

@@ -26,7 +26,7 @@ SURFACES = {"light": 0.976, "dark": 0.013}
 
 
 def data_colours(scheme: str) -> list[Colour]:
-    css = (Path(settings.BASE_DIR) / "static" / "portal" / "site.css").read_text()
+    css = (Path(settings.BASE_DIR) / "static" / "portal" / "tokens.css").read_text()
     pairs = re.findall(r"--data-\d: light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", css)
     assert len(pairs) == 8
     return [linear(pair[scheme == "dark"]) for pair in pairs]

@@ -1,0 +1,159 @@
+"""The account manager's panel of the dashboard: what clients ask, who is active, which projects are in trouble."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Final
+
+from django.db import connection
+from django.db.models import Count
+from django.urls import reverse
+
+from accounting.engine.states import NoteKind
+from accounting.ledger.sql import MONTHS_AHEAD
+from accounting.models import Project, ProjectTrouble
+from portal.dashboard import registry
+from portal.dashboard.registry import Combine, Figure, Panel, Sample, Source, Table
+from portal.dashboard.rules import above, below
+from portal.ops import heartbeats
+
+KEY: Final = "account_manager"
+RPC_PATH: Final = "/rpc.php"
+_HOSTS: Final = "admin:portal_host_changelist"
+_TROUBLES: Final = "admin:accounting_projecttrouble_changelist"
+
+FIGURES: Final = (
+    Figure("am.rpcs", "Account-manager RPCs", per_secs=60, per="a minute", about="As counted by the web processes."),
+    Figure(
+        "am.refused",
+        "Refused",
+        per_secs=60,
+        per="a minute",
+        series="error",
+        about="RPCs that were answered with an error of BOINC's, by its number.",
+    ),
+    Figure(
+        "am.capped",
+        "Capped reports today",
+        link=f"admin:accounting_note_changelist?kind__exact={NoteKind.DROPPED}",
+        link_text="Notes",
+        about="Reports of which something was not counted, as it was more than the computer can have done (UTC day).",
+    ),
+    Figure("am.first_contacts", "First contacts in 24 hours", link=_HOSTS, about="New computers, by either protocol."),
+    Figure(
+        "am.keys",
+        "Keys of clients",
+        link="admin:portal_clientkey_changelist",
+        about="Valid ones.",
+    ),
+    Figure(
+        "am.active",
+        "Active computers",
+        link=_HOSTS,
+        combine=Combine.MAX,
+        series="within",
+        about="Computers that were in contact within a day, a week, a month.",
+    ),
+    Figure(
+        "am.troubles",
+        "Projects in trouble",
+        link=_TROUBLES,
+        series="trouble",
+        about="Projects that send no work, fail or have ended, as most volunteers' computers say.",
+        trouble=above(0, "Computers say of projects: {labels}."),
+    ),
+    Figure(
+        "am.projects_down",
+        "Projects marked as down",
+        link="admin:accounting_project_changelist?down_since__isnull=0",
+    ),
+    Figure("am.mails_sent", "Mails sent", per_secs=3600, per="an hour", about="Handed to the mail server."),
+    Figure(
+        "am.mails_failed",
+        "Mails refused",
+        per_secs=3600,
+        per="an hour",
+        about="By the mail server. Mails that come back later (bounces) go to DEFAULT_FROM_EMAIL and are not counted.",
+        trouble=above(0, "The mail server refused mails. Look for “mail_failed” in the log."),
+    ),
+    Figure(
+        "services.partitions",
+        "Partitions ahead",
+        combine=Combine.MIN,
+        about="Months after this one for which the daily history has a partition.",
+        trouble=below(1, "The next month has no partition yet. Look at the task “create_partitions”."),
+    ),
+)
+TABLES: Final = (
+    Table(
+        "am.troubles",
+        "Projects that send no work or fail",
+        ("Project", "Trouble", "For", "Since", "Volunteers who say so"),
+        "No project is in trouble.",
+    ),
+)
+_TROUBLE_NAMES: Final = {"no_work": "no work", "failing": "its server fails", "ended": "it has ended"}
+# One pass over all computers: of the whole table, so only a task does it.
+_ACTIVE: Final = """
+SELECT count(*) FILTER (WHERE last_contact_at > %(now)s - interval '1 day'),
+       count(*) FILTER (WHERE last_contact_at > %(now)s - interval '7 days'),
+       count(*) FILTER (WHERE last_contact_at > %(now)s - interval '30 days'),
+       count(*) FILTER (WHERE created_at > %(now)s - interval '1 day')
+  FROM portal_host WHERE retired_at IS NULL
+"""
+_CAPPED: Final = "SELECT count(*) FROM accounting_note WHERE day = %s AND kind = %s"
+_KEYS: Final = "SELECT count(*) FROM portal_clientkey WHERE revoked_at IS NULL"
+
+
+def take(now: dt.datetime) -> Iterator[Sample]:
+    totals = heartbeats.rpc_totals()
+    yield Sample("am.rpcs", sum(count for (path, _), count in totals.items() if path == RPC_PATH))
+    yield Sample("am.refused", 0)
+    for (path, error_num), count in totals.items():
+        if path == RPC_PATH and error_num != "0":
+            yield Sample("am.refused", count, error_num)
+    with connection.cursor() as cursor:
+        cursor.execute(_ACTIVE, {"now": now})
+        day, week, month, new = cursor.fetchone()
+        cursor.execute(_CAPPED, [now.astimezone(dt.UTC).date(), NoteKind.DROPPED.value])
+        capped = cursor.fetchone()[0]
+        cursor.execute(_KEYS)
+        keys = cursor.fetchone()[0]
+        cursor.execute(MONTHS_AHEAD, [now.astimezone(dt.UTC).date()])
+        ahead = cursor.fetchone()[0]
+    for within, count in (("day", day), ("week", week), ("month", month)):
+        yield Sample("am.active", count, within)
+    yield Sample("am.first_contacts", new)
+    yield Sample("am.capped", capped)
+    yield Sample("am.keys", keys)
+    yield Sample("services.partitions", ahead)
+    found = dict(ProjectTrouble.objects.order_by().values_list("kind").annotate(Count("project", distinct=True)))
+    for kind, name in _TROUBLE_NAMES.items():
+        yield Sample("am.troubles", found.get(kind, 0), name)
+    yield Sample("am.projects_down", Project.objects.filter(down_since__isnull=False).count())
+    mails = heartbeats.mail_totals()
+    yield Sample("am.mails_sent", mails["sent"])
+    yield Sample("am.mails_failed", mails["failed"])
+
+
+def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:
+    troubles = ProjectTrouble.objects.select_related("project").order_by("since")[:50]
+    return {
+        "am.troubles": [
+            [
+                [trouble.project.name, reverse("admin:accounting_project_change", args=[trouble.project_id])],
+                _TROUBLE_NAMES.get(trouble.kind, trouble.kind),
+                trouble.processor_type or "all types",
+                f"{trouble.since:%Y-%m-%d %H:%M}",
+                f"{trouble.volunteers} of {trouble.of_volunteers}",
+            ]
+            for trouble in troubles
+        ]
+    }
+
+
+def register() -> None:
+    """Called once, when the app is ready, if the site has an account manager."""
+    registry.add_panel(Panel(KEY, "Account manager", 4))
+    registry.add_source(Source(KEY, FIGURES, take, TABLES, take_tables))

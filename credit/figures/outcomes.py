@@ -1,0 +1,151 @@
+"""How results ended, by hour: the roll-up, and what charts read of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import Sum
+from django.db.models.functions import Trunc
+
+from credit.engine.states import Outcome
+from credit.figures import sql
+from credit.models import App, AppVersion, ResultHour, ResultHourMark
+from credit.models.work import OUTCOMES
+from credit.pages.state_texts import exit_text
+from portal.dashboard.rules import Points
+
+LAG: Final = dt.timedelta(minutes=2)
+"""A report is in the database this long after its time at the latest: clients are answered within a minute."""
+STEP: Final = dt.timedelta(hours=1)
+FIRST: Final = dt.timedelta(days=1)
+"""The first run counts what was received since then."""
+TIMED_OUT_AGAIN: Final = dt.timedelta(days=1)
+HOURS_KEPT: Final = dt.timedelta(days=31)
+FAILURES: Final = (Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.VALIDATE_ERROR, Outcome.CLIENT_DETACHED)
+
+
+def roll_up(now: dt.datetime) -> None:
+    """Count what was received since the last run, an hour to a transaction. A repeat changes nothing.
+
+    Locks the mark, then rows of the roll-up, which nothing else writes.
+    """
+    until = now - LAG
+    ResultHourMark.objects.get_or_create(pk=1, defaults={"counted_until": until - FIRST})
+    while _count_an_hour(until):
+        pass
+    _count_timed_out(now)
+
+
+def _count_an_hour(until: dt.datetime) -> bool:
+    """Whether more is left."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_MARK)
+        since: dt.datetime = cursor.fetchone()[0]
+        end = min(until, since + STEP)
+        if end <= since:
+            return False
+        cursor.execute(sql.ADD_RECEIVED, {"since": since, "until": end})
+        cursor.execute("UPDATE credit_resulthourmark SET counted_until = %s WHERE id = 1", [end])
+    return end < until
+
+
+def _count_timed_out(now: dt.datetime) -> None:
+    since = (now - TIMED_OUT_AGAIN).astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_MARK)
+        cursor.execute(sql.FORGET_TIMED_OUT, {"since": since})
+        cursor.execute(sql.ADD_TIMED_OUT, {"since": since, "until": now})
+
+
+def join_hours(now: dt.datetime) -> None:
+    """Once a day: the hours of each older day become one row. A repeat changes nothing."""
+    day = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_MARK)
+        cursor.execute(sql.JOIN_HOURS, {"before": day - HOURS_KEPT})
+
+
+# --- what charts read -----------------------------------------------------------------------------------
+
+
+class Ended(NamedTuple):
+    """Results of an hour, or of a day, that ended alike; what was not asked for is empty."""
+
+    at: dt.datetime
+    number: int
+    app: str = ""
+    version: str = ""
+    platform: str = ""
+    outcome: int = 0
+    exit_status: int | None = None
+
+
+_OWN: Final = "programs of volunteers' own"
+Column = Literal["app_id", "app_version_id", "outcome", "exit_status"]
+
+
+def read(
+    since: dt.datetime, until: dt.datetime, columns: Sequence[Column], only: Sequence[Outcome] = (), daily: bool = False
+) -> list[Ended]:
+    """The sums of these hours, or days, by ``columns``, of all outcomes or ``only`` these; at most three statements."""
+    apps = dict(App.objects.values_list("pk", "user_friendly_name"))
+    versions = {}
+    if "app_version_id" in columns:
+        versions = {version.pk: version for version in AppVersion.objects.select_related("app", "platform")}
+    rows = ResultHour.objects.filter(hour__gte=since, hour__lte=until)
+    if only:
+        rows = rows.filter(outcome__in=only)
+    at = Trunc("hour", "day" if daily else "hour", tzinfo=dt.UTC)
+    found = []
+    for row in rows.annotate(at=at).values("at", *columns).annotate(number=Sum("count")).order_by("at"):
+        app = apps.get(row.get("app_id"), "")
+        version = versions.get(row.get("app_version_id"))
+        found.append(
+            Ended(
+                row["at"],
+                row["number"],
+                app,
+                str(version) if version else ", ".join(part for part in (app, _OWN) if part),
+                str(version.platform) if version else _OWN,
+                row.get("outcome", 0),
+                row.get("exit_status"),
+            )
+        )
+    return found
+
+
+def by(
+    label: Callable[[Ended], str], columns: Sequence[Column], only: Sequence[Outcome] = ()
+) -> Callable[[dt.datetime, dt.datetime], dict[str, Points]]:
+    """The history of a figure: results an hour by ``label``, which looks at ``columns``.
+
+    Where more than a month is asked for, hours are one a day, and values the mean of an hour of it.
+    """
+
+    def history(since: dt.datetime, until: dt.datetime) -> dict[str, Points]:
+        daily = until - since > HOURS_KEPT
+        sums: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+        for row in read(since, until, columns, only, daily):
+            sums[label(row)][row.at.timestamp()] += row.number / (24 if daily else 1)
+        times = sorted({at for series in sums.values() for at in series})
+        return {name: [(at, series.get(at, 0.0)) for at in times] for name, series in sorted(sums.items())}
+
+    return history
+
+
+def outcome_name(row: Ended) -> str:
+    return OUTCOMES[Outcome(row.outcome)]
+
+
+def error_name(row: Ended) -> str:
+    """An outcome and its exit status, in numbers and in words."""
+    if row.outcome != Outcome.CLIENT_ERROR:
+        return outcome_name(row)
+    if row.exit_status is None:
+        return "other exit statuses"
+    words = exit_text(row.exit_status)
+    return f"exit status {row.exit_status}" + (f" ({words})" if words else "")

@@ -1,0 +1,182 @@
+"""The statements of figures of jobs and of credit.
+
+States are literals: the conditions of partial indexes need them, so that only what waits is counted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from credit.engine.explanation import ClaimRule
+from credit.engine.rules import CREDIT_PER_DAY, GFLOP_DAY
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
+
+# --- What waits: a partial index has each -------------------------------------------------------------
+
+UNSENT: Final = f"""
+SELECT q.app_id, q.n, extract(epoch FROM %(now)s - r.created_at)::float8
+  FROM (SELECT app_id, count(*) AS n, min(id) AS first FROM credit_result
+         WHERE server_state = {ServerState.UNSENT} GROUP BY app_id) q
+  JOIN credit_result r ON r.id = q.first
+"""
+IN_PROGRESS: Final = f"""
+SELECT app_id, count(*), count(*) FILTER (WHERE deadline_at < %(now)s - interval '10 minutes')
+  FROM credit_result WHERE server_state = {ServerState.IN_PROGRESS} GROUP BY app_id
+"""
+TO_VALIDATE: Final = """
+SELECT app_id, count(*) FROM credit_workunit WHERE need_validate GROUP BY app_id
+"""
+TO_ASSIMILATE: Final = f"""
+SELECT app_id, count(*) FROM credit_workunit WHERE assimilate_state = {AssimilateState.READY} GROUP BY app_id
+"""
+_OLDEST: Final = """
+SELECT extract(epoch FROM %(now)s - min(ready.at))::float8
+  FROM (SELECT id FROM credit_workunit WHERE app_id = %(app)s AND {condition} ORDER BY app_id, id LIMIT 200) w,
+       LATERAL (SELECT max({at}) AS at FROM credit_result r WHERE r.workunit_id = w.id) ready
+"""
+# Of the first 200 that wait: since when all that they wait for is there.
+OLDEST_TO_VALIDATE: Final = _OLDEST.format(condition="need_validate", at="r.received_at")
+OLDEST_TO_ASSIMILATE: Final = _OLDEST.format(
+    condition=f"assimilate_state = {AssimilateState.READY}", at="coalesce(r.granted_at, r.received_at)"
+)
+TO_DELETE: Final = f"""
+SELECT count(*), coalesce(extract(epoch FROM %(now)s - (
+         SELECT min(f.assimilated_at) FROM (SELECT assimilated_at FROM credit_workunit
+           WHERE file_delete_state = {FileDeleteState.READY} ORDER BY id LIMIT 200) f)), 0)::float8
+  FROM credit_workunit WHERE file_delete_state = {FileDeleteState.READY}
+"""
+RESULTS_TO_DELETE: Final = f"""
+SELECT count(*) FROM credit_workunit w JOIN credit_result r ON r.workunit_id = w.id
+ WHERE w.file_delete_state = {FileDeleteState.READY}
+"""
+TO_TRANSITION: Final = """
+SELECT count(*), coalesce(extract(epoch FROM %(now)s - min(transition_at)), 0)::float8
+  FROM credit_workunit WHERE transition_at IS NOT NULL AND transition_at <= %(now)s
+"""
+NOT_COMPARABLE: Final = """
+SELECT app_id, count(*) FROM credit_workunit WHERE need_validate AND validate_fault <> '' GROUP BY app_id
+"""
+
+# --- Results by hour ----------------------------------------------------------------------------------
+
+MAX_STATUSES: Final = 20
+"""Exit statuses of an app that are told apart in a run of the roll-up; programs may end with any number."""
+LOCK_MARK: Final = "SELECT counted_until FROM credit_resulthourmark WHERE id = 1 FOR UPDATE"
+# Adds to rows that no other run adds to, as the mark is locked.
+ADD_RECEIVED: Final = f"""
+WITH found AS (
+  SELECT date_trunc('hour', received_at, 'UTC') AS hour, app_id, app_version_id, outcome,
+         CASE outcome WHEN {Outcome.SUCCESS} THEN 0 ELSE coalesce(exit_status, 0) END AS status, count(*) AS n
+    FROM credit_result WHERE received_at > %(since)s AND received_at <= %(until)s
+   GROUP BY 1, 2, 3, 4, 5),
+common AS (
+  SELECT app_id, status FROM (
+    SELECT app_id, status, row_number() OVER (PARTITION BY app_id ORDER BY sum(n) DESC) AS place
+      FROM found WHERE outcome <> {Outcome.SUCCESS} GROUP BY app_id, status) AS ranked WHERE place <= {MAX_STATUSES})
+INSERT INTO credit_resulthour AS h (hour, app_id, app_version_id, outcome, exit_status, count)
+SELECT f.hour, f.app_id, f.app_version_id, f.outcome,
+       CASE WHEN f.outcome = {Outcome.SUCCESS} OR c.status IS NOT NULL THEN f.status END, sum(f.n)
+  FROM found f LEFT JOIN common c ON c.app_id = f.app_id AND c.status = f.status
+ GROUP BY 1, 2, 3, 4, 5
+    ON CONFLICT (hour, app_id, app_version_id, outcome, exit_status) DO UPDATE SET count = h.count + excluded.count
+"""
+# Time-outs are not received. They are counted anew for the last day, as a late report takes one back.
+FORGET_TIMED_OUT: Final = f"""
+DELETE FROM credit_resulthour WHERE hour >= %(since)s AND outcome = {Outcome.NO_REPLY}
+"""
+ADD_TIMED_OUT: Final = f"""
+INSERT INTO credit_resulthour AS h (hour, app_id, app_version_id, outcome, exit_status, count)
+SELECT date_trunc('hour', deadline_at, 'UTC'), app_id, app_version_id, outcome, 0, count(*)
+  FROM credit_result
+ WHERE outcome = {Outcome.NO_REPLY} AND received_at IS NULL AND deadline_at >= %(since)s AND deadline_at <= %(until)s
+ GROUP BY 1, 2, 3, 4
+    ON CONFLICT (hour, app_id, app_version_id, outcome, exit_status) DO UPDATE SET count = h.count + excluded.count
+"""
+JOIN_HOURS: Final = """
+WITH gone AS (
+  DELETE FROM credit_resulthour WHERE hour < %(before)s AND hour <> date_trunc('day', hour, 'UTC') RETURNING *)
+INSERT INTO credit_resulthour AS h (hour, app_id, app_version_id, outcome, exit_status, count)
+SELECT date_trunc('day', hour, 'UTC'), app_id, app_version_id, outcome, exit_status, sum(count)
+  FROM gone GROUP BY 1, 2, 3, 4, 5
+    ON CONFLICT (hour, app_id, app_version_id, outcome, exit_status) DO UPDATE SET count = h.count + excluded.count
+"""
+
+# --- Credit -------------------------------------------------------------------------------------------
+
+SAMPLE_SIZE: Final = 20_000
+_SUSPICIOUS: Final = (ClaimRule.ABOVE_BOUND, ClaimRule.IMPOSSIBLE, ClaimRule.ZERO_ELAPSED, ClaimRule.OVERLONG)
+_NEWEST: Final = f"""
+WITH newest AS MATERIALIZED (
+  SELECT * FROM (
+    SELECT id, workunit_id, app_id, app_version_id, user_id, granted_credit, claim_rule, is_approximate, elapsed_secs,
+           validate_state
+      FROM credit_result WHERE received_at > %(now)s - interval '1 day' AND received_at <= %(now)s
+     ORDER BY received_at DESC LIMIT {SAMPLE_SIZE}) AS found)
+"""
+# Of the newest results of the last day. Credit is compared with what the job's estimate is worth.
+SPREAD: Final = f"""
+{_NEWEST}
+SELECT app_version_id, percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY
+         n.granted_credit / (w.fpops_est * {CREDIT_PER_DAY / GFLOP_DAY!r}::float8))
+  FROM newest n JOIN credit_workunit w ON w.id = n.workunit_id
+ WHERE n.granted_credit IS NOT NULL AND n.app_version_id IS NOT NULL
+   AND n.validate_state = {ValidateState.VALID}
+ GROUP BY app_version_id HAVING count(*) >= 5
+"""
+CLAIMS: Final = f"""
+{_NEWEST}
+SELECT app_id, 100.0 * count(*) FILTER (WHERE is_approximate) / count(*),
+       count(*) FILTER (WHERE claim_rule IN ({", ".join(str(int(rule)) for rule in _SUSPICIOUS)})), count(*)
+  FROM newest WHERE claim_rule IS NOT NULL GROUP BY app_id
+"""
+RUN_TIMES: Final = f"""
+{_NEWEST}
+SELECT app_id, avg(elapsed_secs) / 3600, min(elapsed_secs) / 3600, max(elapsed_secs) / 3600, count(DISTINCT user_id)
+  FROM newest WHERE validate_state = {ValidateState.VALID} GROUP BY app_id
+"""
+ON_PROBATION: Final = """
+SELECT app_id, count(DISTINCT host_id) FROM credit_hostappversion WHERE scale_probation GROUP BY app_id
+"""
+FAILING_HOSTS: Final = """
+SELECT v.host_id, h.given_name, h.domain_name, a.name, v.failing_share, v.error_rate, v.max_jobs_per_day
+  FROM (SELECT host_id, app_id, failing_share, error_rate, max_jobs_per_day FROM credit_hostappversion
+         WHERE failing_share >= 0.25 ORDER BY failing_share DESC, host_id LIMIT 20) v
+  JOIN portal_host h ON h.id = v.host_id JOIN credit_app a ON a.id = v.app_id
+ ORDER BY v.failing_share DESC, v.host_id
+"""
+# The last values of each bucket, and those before the first.
+VERSION_COURSE: Final = """
+SELECT DISTINCT ON (app_version_id, bucket) app_version_id, extract(epoch FROM taken_at)::float8, pfc_scale, pfc_avg
+  FROM (SELECT s.app_version_id, s.taken_at, s.pfc_scale, s.pfc_avg,
+               floor(extract(epoch FROM s.taken_at) / %(bucket_secs)s) AS bucket
+          FROM credit_appversionsnapshot s WHERE s.taken_at > %(since)s AND s.taken_at <= %(until)s
+         UNION ALL
+        SELECT v.id, %(since)s, b.pfc_scale, b.pfc_avg, -1
+          FROM credit_appversion v, LATERAL (
+               SELECT pfc_scale, pfc_avg FROM credit_appversionsnapshot b
+                WHERE b.app_version_id = v.id AND b.taken_at <= %(since)s ORDER BY b.taken_at DESC LIMIT 1) b
+       ) AS found
+ ORDER BY app_version_id, bucket, taken_at DESC
+"""
+APP_COURSE: Final = """
+SELECT DISTINCT ON (app_id, bucket) app_id, extract(epoch FROM taken_at)::float8, min_avg_pfc
+  FROM (SELECT s.app_id, s.taken_at, s.min_avg_pfc, floor(extract(epoch FROM s.taken_at) / %(bucket_secs)s) AS bucket
+          FROM credit_appsnapshot s WHERE s.taken_at > %(since)s AND s.taken_at <= %(until)s
+         UNION ALL
+        SELECT a.id, %(since)s, b.min_avg_pfc, -1
+          FROM credit_app a, LATERAL (
+               SELECT min_avg_pfc FROM credit_appsnapshot b
+                WHERE b.app_id = a.id AND b.taken_at <= %(since)s ORDER BY b.taken_at DESC LIMIT 1) b
+       ) AS found
+ ORDER BY app_id, bucket, taken_at DESC
+"""
+
+# --- The public status ----------------------------------------------------------------------------------
+
+# expavg_credit is as of expavg_at; its half-life is seven days.
+CREDITED: Final = """
+SELECT count(*) FILTER (WHERE total_credit > 1), count(*) FILTER (WHERE recent > 1), coalesce(sum(recent), 0)
+  FROM (SELECT total_credit, expavg_credit * power(0.5, greatest(
+               extract(epoch FROM %(now)s - coalesce(expavg_at, %(now)s)), 0) / 604800.0)::float8 AS recent
+          FROM {table}) AS owners
+"""

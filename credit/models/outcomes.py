@@ -1,0 +1,47 @@
+"""How results ended, added up by hour, so that charts of weeks count no results (credit/figures/outcomes.py)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from credit.models.apps import App, AppVersion
+
+
+class ResultHour(models.Model):
+    """How many results of an app's version came in, or timed out, in an hour (UTC) with an outcome and exit status.
+
+    After a month the hours of a day are one row, of its first hour.
+    """
+
+    hour = models.DateTimeField()
+    app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
+    # NULL: anonymous platform, or never sent
+    app_version = models.ForeignKey(AppVersion, models.CASCADE, null=True, related_name="+", db_index=False)
+    outcome = models.PositiveSmallIntegerField()
+    # NULL: one of the rarer ones
+    exit_status = models.IntegerField(null=True)
+    count = models.PositiveBigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["hour", "app", "app_version", "outcome", "exit_status"],
+                nulls_distinct=False,
+                name="resulthour_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.hour:%Y-%m-%d %H} h: {self.count} of {self.app_id}"
+
+
+class ResultHourMark(models.Model):
+    """One row: results received up to this time are counted."""
+
+    counted_until = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="resulthourmark_is_one")]
+
+    def __str__(self) -> str:
+        return f"counted until {self.counted_until:%Y-%m-%d %H:%M:%S}"

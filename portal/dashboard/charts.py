@@ -1,0 +1,48 @@
+"""The data of static/portal/figures.js, and the same numbers as a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+from portal.dashboard.reads import LongCourse
+from portal.dashboard.registry import Figure, Unit
+
+TABLE_ROWS: Final = 200
+_SCALES: Final = {Unit.BYTES: (2**30, "GiB")}
+_UNIT_NAMES: Final = {Unit.SECS: "seconds", Unit.PERCENT: "%", Unit.CREDITS: "credits", Unit.FACTOR: "factor"}
+
+
+def scale(figure: Figure) -> tuple[float, str]:
+    """What values of its charts are divided by, and the unit that they then have."""
+    size, name = _SCALES.get(figure.unit, (1.0, _UNIT_NAMES.get(figure.unit, "number")))
+    return size, f"{name} {figure.per}" if figure.per else name
+
+
+def chart_data(course: LongCourse) -> dict[str, Any]:
+    """Lines of (milliseconds of Unix time, value), the unit of the axis, and markers."""
+    size, unit = scale(course.figure)
+    return {
+        "title": course.figure.title,
+        "unit": unit,
+        "since": course.since.timestamp() * 1000,
+        "until": course.until.timestamp() * 1000,
+        "series": [
+            {"name": label or course.figure.title, "points": [[at * 1000, value / size] for at, value in points]}
+            for label, points in course.series.items()
+        ],
+        "markers": [
+            {"at": mark.at.timestamp() * 1000, "label": mark.label, "link": mark.link} for mark in course.markers
+        ],
+    }
+
+
+def table_rows(course: LongCourse) -> list[tuple[dt.datetime, list[float | None]]]:
+    """The latest times first, with a value of each series or None."""
+    size, _ = scale(course.figure)
+    values = [dict(points) for points in course.series.values()]
+    times = sorted({at for points in values for at in points}, reverse=True)[:TABLE_ROWS]
+    return [
+        (dt.datetime.fromtimestamp(at, dt.UTC), [by_time[at] / size if at in by_time else None for by_time in values])
+        for at in times
+    ]

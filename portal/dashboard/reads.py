@@ -1,0 +1,282 @@
+"""What the dashboard's pages show: tiles, what needs attention, long charts. Nothing is counted here."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.db import connection
+from django.urls import NoReverseMatch, reverse
+from redis import RedisError
+
+from portal.dashboard import registry, sql
+from portal.dashboard.registry import Combine, Figure, Marker, Panel
+from portal.dashboard.rules import Course, Points, combine, rates, span, task_trouble
+from portal.models import OperatingTable
+from portal.ops import heartbeats, metrics
+
+DAY: Final = dt.timedelta(days=1)
+STALE: Final = dt.timedelta(minutes=25)
+"""Figures older than this were not taken when they should have been: they are due every ten minutes."""
+MAX_POINTS: Final = 400
+MAX_SERIES: Final = 8
+_HOW: Final[dict[Combine, Callable[[Iterable[float]], float]]] = {
+    Combine.SUM: sum,
+    Combine.MAX: max,
+    Combine.MIN: min,
+    Combine.MEAN: lambda values: (lambda found: sum(found) / len(found))(list(values)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure as the dashboard shows it: its value, its series that are not 0, the last day, what is wrong."""
+
+    figure: Figure
+    value: float | None
+    parts: list[tuple[str, float]]
+    points: Points
+    trouble: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """A periodic task; times as the page shows them."""
+
+    name: str
+    every: str
+    last_success: dt.datetime | None
+    last_failure: dt.datetime | None
+    elapsed_secs: float | None
+    succeeded: int
+    failed: int
+    trouble: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table as last taken."""
+
+    table: registry.Table
+    taken_at: dt.datetime | None
+    rows: list[list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelView:
+    """A panel with its tiles, those with trouble first."""
+
+    panel: Panel
+    tiles: list[Tile]
+    tables: list[TableView]
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something that an operator should look at: where it is from, what it is, and what is behind it."""
+
+    panel: str
+    sentence: str
+    link: str = ""
+    link_text: str = "Show it"
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The dashboard."""
+
+    now: dt.datetime
+    taken_at: dt.datetime | None
+    attention: list[Attention]
+    panels: list[PanelView]
+    tasks: list[TaskLine]
+    processes: list[heartbeats.Process] = field(default_factory=list)
+
+
+def overview(now: dt.datetime) -> Overview:
+    """Two statements and two questions to Valkey, however many figures and results there are."""
+    courses, taken_at = _last_day(now)
+    tables = {row.name: row for row in OperatingTable.objects.all()}
+    attention = _stale(now, taken_at)
+    tasks, processes = _live(now, attention)
+    panels = []
+    for panel in sorted(registry.panels.values(), key=lambda each: each.place):
+        tiles = [_tile(figure, courses.get(figure.name, {})) for figure in registry.figures_of(panel.key)]
+        tiles = [tile for tile in tiles if tile.points or not courses]
+        attention += [
+            Attention(panel.title, tile.trouble, tile.link or history_address(tile.figure.name), tile.figure.link_text)
+            for tile in tiles
+            if tile.trouble
+        ]
+        tiles.sort(key=lambda tile: not tile.trouble)
+        shown = [
+            TableView(table, tables[table.name].taken_at, tables[table.name].rows)
+            for table in registry.tables_of(panel.key)
+            if table.name in tables
+        ]
+        panels.append(PanelView(panel, tiles, shown))
+    return Overview(now, taken_at, attention, panels, tasks, processes)
+
+
+def _last_day(now: dt.datetime) -> tuple[dict[str, dict[str, list[tuple[float, float]]]], dt.datetime | None]:
+    """The points of the last day by figure and label, one an hour, and when the latest was taken."""
+    found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(dict)
+    newest = 0.0
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LAST_DAY, {"since": now - DAY, "now": now})
+        for name, label, at, value in cursor.fetchall():
+            points = found[name].setdefault(label, [])
+            if points and points[-1][0] // 3600 == at // 3600:
+                points.pop()
+            points.append((at, value))
+            newest = max(newest, at)
+    if newest < (now - DAY).timestamp():
+        return {}, None
+    return found, dt.datetime.fromtimestamp(newest, dt.UTC)
+
+
+def _tile(figure: Figure, series: Mapping[str, Points]) -> Tile:
+    """Series that ended, of an app that is gone for instance, do not count."""
+    newest = max((points[-1][0] for points in series.values() if points), default=0.0)
+    alive = {label: points for label, points in series.items() if points and points[-1][0] > newest - 3600}
+    if figure.per_secs:
+        alive = {label: rates(points, figure.per_secs) for label, points in alive.items()}
+        alive = {label: points for label, points in alive.items() if points}
+    points = combine(alive, _HOW[figure.combine]) if alive else []
+    latest = {label: found[-1][1] for label, found in alive.items()}
+    course = Course(points, latest)
+    trouble = figure.trouble(course) if figure.trouble and latest else ""
+    parts = sorted(((label, value) for label, value in latest.items() if value), key=lambda part: -part[1])
+    return Tile(figure, course.value, parts, points, trouble, address(figure.link))
+
+
+def address(link: str) -> str:
+    """The address of a view and its query, as figures name it; empty if this site has no such view."""
+    name, _, query = link.partition("?")
+    if not name:
+        return ""
+    try:
+        return reverse(name) + (f"?{query}" if query else "")
+    except NoReverseMatch:
+        return ""
+
+
+def history_address(name: str) -> str:
+    """The page with a figure's long chart."""
+    return reverse("admin:operating_figure_history", args=[name])
+
+
+def _stale(now: dt.datetime, taken_at: dt.datetime | None) -> list[Attention]:
+    if taken_at is None:
+        return [
+            Attention("Figures", "No figures were taken in the last day. Do a worker and beat run? They take them.")
+        ]
+    age = now - taken_at
+    if age <= STALE:
+        return []
+    since = span(age.total_seconds())
+    return [Attention("Figures", f"The figures are {since} old. They are taken every ten minutes by a worker.")]
+
+
+def _live(now: dt.datetime, attention: list[Attention]) -> tuple[list[TaskLine], list[heartbeats.Process]]:
+    """What Valkey knows. While workers are down no figures are taken, so this is looked up for each page."""
+    try:
+        processes = heartbeats.processes()
+        runs = metrics.task_runs()
+    except RedisError:
+        attention.append(Attention("Valkey", "Valkey cannot be reached, so no task runs. Is it up?"))
+        return [], []
+    for kind, sentence in (
+        ("worker", "No worker says that it lives, so nothing is done in the background. Start one."),
+        ("beat", "Beat does not say that it lives, so no periodic task is started. Start it."),
+    ):
+        if not any(process.kind == kind for process in processes):
+            attention.append(Attention("Processes and services", sentence))
+    lines = [_task_line(run, now) for run in runs]
+    attention += [Attention("Periodic tasks", line.trouble, "#tasks", "Tasks") for line in lines if line.trouble]
+    lines.sort(key=lambda line: not line.trouble)
+    return lines, processes
+
+
+def _task_line(run: metrics.TaskRuns, now: dt.datetime) -> TaskLine:
+    failed_last = (run.last_failure_at or 0) > (run.last_success_at or 0)
+    waiting_secs = now.timestamp() - (run.last_success_at or run.known_since)
+    return TaskLine(
+        name=run.task,
+        every=span(run.schedule_secs),
+        last_success=_time(run.last_success_at),
+        last_failure=_time(run.last_failure_at),
+        elapsed_secs=run.elapsed_secs,
+        succeeded=run.succeeded,
+        failed=run.failed,
+        trouble=task_trouble(
+            run.schedule_secs, waiting_secs, run.last_success_at is not None, failed_last, run.fault, run.task
+        ),
+        fault=run.fault,
+    )
+
+
+def _time(at: float | None) -> dt.datetime | None:
+    return None if at is None else dt.datetime.fromtimestamp(at, dt.UTC)
+
+
+# --- long charts ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LongCourse:
+    """A figure's series over a longer time: the larger ones by name, the rest together as "other"."""
+
+    figure: Figure
+    since: dt.datetime
+    until: dt.datetime
+    series: dict[str, Points]
+    markers: list[Marker]
+
+
+def bucket_secs(since: dt.datetime, until: dt.datetime) -> int:
+    """So long is a bucket that a chart of this time has at most MAX_POINTS; ten minutes at the least."""
+    return max(600, -(-int((until - since).total_seconds()) // MAX_POINTS))
+
+
+def long_course(figure: Figure, since: dt.datetime, until: dt.datetime) -> LongCourse:
+    """The history of a figure; one statement where it is that of the values taken."""
+    found = figure.history(since, until) if figure.history else _course(figure, since, until)
+    marks = list(figure.markers(since, until)) if figure.markers else []
+    return LongCourse(figure, since, until, _largest(found, figure), marks)
+
+
+def _course(figure: Figure, since: dt.datetime, until: dt.datetime) -> dict[str, Points]:
+    series: dict[str, list[tuple[float, float]]] = {}
+    values: dict[str, Any] = {
+        "name": figure.name,
+        "since": since,
+        "until": until,
+        "bucket_secs": bucket_secs(since, until),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql.COURSE, values)
+        for label, at, value in cursor.fetchall():
+            series.setdefault(label, []).append((at, value))
+    if not figure.per_secs:
+        return dict(series)
+    return {label: rates(points, figure.per_secs) for label, points in series.items()}
+
+
+def _largest(series: dict[str, Points], figure: Figure) -> dict[str, Points]:
+    """At most MAX_SERIES lines; what is added up has the rest as one more, what is not leaves it out."""
+    by_size = sorted((label for label in series if series[label]), key=lambda label: -_mean(series[label]))
+    shown = {label: series[label] for label in by_size[:MAX_SERIES]}
+    rest = {label: series[label] for label in by_size[MAX_SERIES:]}
+    if rest and figure.combine is Combine.SUM:
+        shown["other"] = combine(rest, sum)
+    return shown
+
+
+def _mean(points: Points) -> float:
+    return sum(value for _, value in points) / len(points)

@@ -1,0 +1,110 @@
+"""What a figure's last values say: rates of counters, queues that grow, values beyond a limit. Pure functions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+Points = Sequence[tuple[float, float]]
+"""Unix time and value, oldest first."""
+
+GROWS_FACTOR: Final = 2.0
+GROWS_AT_LEAST: Final = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The last day of a figure: all its series together, and the latest value of each by its label."""
+
+    points: Points = ()
+    latest: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float | None:
+        return self.points[-1][1] if self.points else None
+
+
+Trouble = Callable[[Course], str]
+"""Says in a sentence what needs attention, or nothing."""
+
+
+def rates(points: Points, per_secs: float) -> list[tuple[float, float]]:
+    """The growth of a counter per ``per_secs``, at the end of each interval; a counter that began anew gives none."""
+    found = []
+    for (before_at, before), (at, value) in itertools.pairwise(points):
+        if at > before_at and value >= before:
+            found.append((at, (value - before) / (at - before_at) * per_secs))
+    return found
+
+
+def above(limit: float, sentence: str) -> Trouble:
+    """Attention for each series whose latest value is over the limit; ``{labels}`` in the sentence names them."""
+    return lambda course: _of(course, lambda value: value > limit, sentence)
+
+
+def below(limit: float, sentence: str) -> Trouble:
+    """The same for values under the limit."""
+    return lambda course: _of(course, lambda value: value < limit, sentence)
+
+
+def _of(course: Course, is_bad: Callable[[float], bool], sentence: str) -> str:
+    bad = [label for label, value in sorted(course.latest.items()) if is_bad(value)]
+    return sentence.format(labels=", ".join(label for label in bad if label) or "all") if bad else ""
+
+
+def grows(sentence: str) -> Trouble:
+    """Attention for a queue that is twice as long as six hours before, and never became shorter meanwhile."""
+
+    def look(course: Course) -> str:
+        if not course.points:
+            return ""
+        end, last = course.points[-1]
+        window = [value for at, value in course.points if at > end - 6 * 3600 - 1]
+        if len(window) < 4 or last < GROWS_AT_LEAST or last < GROWS_FACTOR * window[0]:
+            return ""
+        rising = all(later >= earlier for earlier, later in itertools.pairwise(window))
+        return sentence if rising else ""
+
+    return look
+
+
+def first_of(*troubles: Trouble) -> Trouble:
+    """The first of these that has something to say."""
+    return lambda course: next((text for look in troubles if (text := look(course))), "")
+
+
+def combine(series: Mapping[str, Points], how: Callable[[Iterable[float]], float]) -> list[tuple[float, float]]:
+    """All series as one. A series that has no point at a time counts with its last one before."""
+    times = sorted({at for points in series.values() for at, _ in points})
+    known: dict[str, float] = {}
+    values = {label: dict(points) for label, points in series.items()}
+    found = []
+    for at in times:
+        for label, by_time in values.items():
+            if at in by_time:
+                known[label] = by_time[at]
+        found.append((at, how(known.values())))
+    return found
+
+
+def task_trouble(
+    schedule_secs: float, waiting_secs: float, has_run: bool, failed_last: bool, fault: str, name: str
+) -> str:
+    """What is wrong with a periodic task. ``waiting_secs``: since its last success or, if none, since it was known."""
+    if failed_last:
+        return f"The task {name} failed when it last ran: {fault or 'no reason is known'}."
+    if waiting_secs > 3 * schedule_secs + 900:
+        if has_run:
+            return f"The task {name} has not succeeded for {span(waiting_secs)}; it is due every {span(schedule_secs)}."
+        return f"The task {name} has never succeeded; it is due every {span(schedule_secs)}."
+    return ""
+
+
+def span(secs: float) -> str:
+    """A time span for a sentence: "40 seconds", "3 hours"."""
+    for size, name in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if secs >= 1.5 * size:
+            return f"{secs / size:.0f} {name}s"
+    return f"{secs:.0f} seconds" if secs < 55 or secs > 65 else "a minute"

@@ -1,0 +1,228 @@
+"""The first panel: processes and services. Other apps add what they know of theirs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+from django.core.files.storage import FileSystemStorage, default_storage
+from django.db import connection
+
+from portal.celery import queue_length
+from portal.dashboard import registry, sql
+from portal.dashboard.registry import Combine, Daemon, Figure, Panel, Sample, Source, Unit
+from portal.dashboard.rules import above, below, first_of, grows
+from portal.models import RequestedWork
+from portal.ops import heartbeats, metrics
+from portal.requested_work.overview import STATES
+
+KEY: Final = "services"
+LEAST_FREE_PERCENT: Final = 10.0
+
+_WORK_LIST: Final = "admin:portal_requestedwork_changelist?state=waiting"
+FIGURES: Final = (
+    Figure(
+        "services.web",
+        "Web processes",
+        about="Processes that answered within the last minute, of clients (web) and of pages alone (pages).",
+        trouble=below(1, "No web process says that it lives."),
+        series="kind",
+    ),
+    Figure(
+        "services.workers",
+        "Workers by queue",
+        about="Workers that take tasks from each queue.",
+        series="queue",
+        trouble=below(1, "No worker takes tasks from: {labels}. Start one (docs/how-to/operate.md)."),
+    ),
+    Figure(
+        "services.waiting_tasks",
+        "Tasks that wait for a worker",
+        series="queue",
+        trouble=first_of(
+            above(1000, "More than 1,000 tasks wait in: {labels}. Start more workers."),
+            grows("More and more tasks wait for a worker. Start more workers."),
+        ),
+    ),
+    Figure("services.task_secs", "Run time of periodic tasks", Unit.SECS, combine=Combine.MAX, series="task"),
+    Figure(
+        "services.task_failures",
+        "Failed runs of periodic tasks",
+        per_secs=3600,
+        per="an hour",
+        series="task",
+    ),
+    Figure("services.database_size", "PostgreSQL: size", Unit.BYTES),
+    Figure(
+        "services.database_sessions",
+        "PostgreSQL: sessions in use",
+        Unit.PERCENT,
+        combine=Combine.MAX,
+        about="Of the sessions that PostgreSQL allows (max_connections).",
+        trouble=above(85, "PostgreSQL has hardly any sessions left. Lower DB_POOL_MAX or raise max_connections."),
+    ),
+    Figure(
+        "services.replication_lag",
+        "PostgreSQL: standbys are behind by",
+        Unit.SECS,
+        combine=Combine.MAX,
+        series="standby",
+        about="Empty without a standby.",
+        trouble=above(300, "The standby is more than five minutes behind: {labels}."),
+    ),
+    Figure("services.valkey_memory", "Valkey: memory used", Unit.BYTES),
+    Figure(
+        "services.valkey_memory_share",
+        "Valkey: part of its limit",
+        Unit.PERCENT,
+        combine=Combine.MAX,
+        about="Empty without a limit (maxmemory).",
+        trouble=above(90, "Valkey is almost full: tasks and logins may fail soon."),
+    ),
+    Figure(
+        "services.free_bytes",
+        "Storage: free",
+        Unit.BYTES,
+        combine=Combine.MIN,
+        series="folder",
+        about="As the machine sees it that the worker runs on.",
+    ),
+    Figure(
+        "services.free_share",
+        "Storage: free part",
+        Unit.PERCENT,
+        combine=Combine.MIN,
+        series="folder",
+        trouble=below(LEAST_FREE_PERCENT, "The disk is almost full: {labels}. Make room, or move it to a larger one."),
+    ),
+    Figure(
+        "services.requested_waiting",
+        "Requested work that waits",
+        link=_WORK_LIST,
+        about="Runs of the emulator, uploads to it and copies of data.",
+        trouble=grows("More and more requested work waits. Start more workers of the queue “requested”."),
+    ),
+    Figure(
+        "services.requested_oldest",
+        "Oldest requested work that waits",
+        Unit.SECS,
+        combine=Combine.MAX,
+        link=_WORK_LIST,
+        trouble=above(6 * 3600, "Requested work has waited for more than six hours."),
+    ),
+)
+
+
+def take(now: dt.datetime) -> Iterator[Sample]:
+    """All of them. What cannot be reached is missing, as the task needs most of it to run at all."""
+    yield from _processes()
+    for queue in _queues():
+        yield Sample("services.waiting_tasks", queue_length(queue), queue)
+    for task in metrics.task_runs():
+        if task.elapsed_secs is not None:
+            yield Sample("services.task_secs", task.elapsed_secs, task.task)
+        yield Sample("services.task_failures", task.failed, task.task)
+    yield from _database()
+    yield from _valkey()
+    yield from _storage()
+    waiting = RequestedWork.objects.filter(STATES["waiting"]).order_by("asked_at").values_list("asked_at", flat=True)
+    yield Sample("services.requested_waiting", waiting.count())
+    oldest = waiting.first()
+    yield Sample("services.requested_oldest", (now - oldest).total_seconds() if oldest else 0)
+
+
+def _processes() -> Iterator[Sample]:
+    alive = heartbeats.processes()
+    kinds = Counter(process.kind for process in alive if process.kind in ("web", "pages"))
+    for kind in kinds or ("web",):
+        yield Sample("services.web", kinds[kind], kind)
+    queues = Counter(queue for process in alive for queue in process.queues)
+    for queue in sorted({*_queues(), *queues}):
+        yield Sample("services.workers", queues[queue], queue)
+
+
+def _queues() -> list[str]:
+    return [*metrics.queue_names(), *(f"validator.{app}" for app in settings.VALIDATOR_QUEUES)]
+
+
+def _database() -> Iterator[Sample]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.DATABASE)
+        nbytes, used, most = cursor.fetchone()
+        cursor.execute(sql.STANDBYS)
+        standbys = cursor.fetchall()
+    yield Sample("services.database_size", nbytes)
+    yield Sample("services.database_sessions", 100 * used / most)
+    for name, lag_secs in standbys:
+        yield Sample("services.replication_lag", lag_secs or 0, name)
+
+
+def _valkey() -> Iterator[Sample]:
+    used, most = heartbeats.memory()
+    yield Sample("services.valkey_memory", used)
+    if most:
+        yield Sample("services.valkey_memory_share", 100 * used / most)
+
+
+def _storage() -> Iterator[Sample]:
+    for folder in folders():
+        if folder.exists():
+            usage = shutil.disk_usage(folder)
+            yield Sample("services.free_bytes", usage.free, str(folder))
+            yield Sample("services.free_share", 100 * usage.free / usage.total, str(folder))
+
+
+def folders() -> list[Path]:
+    """The folders that the site writes to, which may be on disks of their own."""
+    found = [Path(settings.VAR_DIR)]
+    if "project" in settings.ROOMS:
+        found.append(Path(settings.UPLOADS_DIR))
+        if isinstance(default_storage, FileSystemStorage):
+            found.append(Path(default_storage.path("")))
+    return found
+
+
+def register() -> None:
+    """Called once, when the site's own app is ready."""
+    registry.add_panel(Panel(KEY, "Processes and services", 1))
+    registry.add_source(Source(KEY, FIGURES, take))
+    registry.add_source(Source("status", (), take_status, (), take_daemons))
+    registry.daemons.append(Daemon("web server"))
+
+
+# --- for the public status ------------------------------------------------------------------------------
+
+_REGISTERED: Final = """
+SELECT (SELECT count(*) FROM portal_user WHERE created_at > %(now)s - interval '1 day' AND is_active),
+       (SELECT count(*) FROM portal_host WHERE created_at > %(now)s - interval '1 day')
+"""
+
+
+def take_status(now: dt.datetime) -> Iterator[Sample]:
+    """New volunteers and computers."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REGISTERED, {"now": now})
+        users, hosts = cursor.fetchone()
+    yield Sample("status.users_registered_in_past_24_hours", users)
+    yield Sample("status.hosts_registered_in_past_24_hours", hosts)
+
+
+def take_daemons(now: dt.datetime) -> dict[str, list[list[object]]]:
+    """The parts of the site, and whether each runs: its task succeeded lately, or has not been due for long."""
+    runs = {run.task: run for run in metrics.task_runs()}
+    has_web = any(process.kind in ("web", "pages") for process in heartbeats.processes())
+    rows: list[list[object]] = []
+    for daemon in registry.daemons:
+        run = runs.get(daemon.task)
+        if run is None:
+            runs_well = has_web and not daemon.task
+        else:
+            lately = now.timestamp() - 3 * run.schedule_secs - 900
+            runs_well = (run.last_success_at or run.known_since) > lately
+        rows.append([daemon.command, runs_well])
+    return {"status.daemons": rows}

@@ -1,0 +1,44 @@
+"""The statements of the dashboard. None locks anything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# What the tiles show, oldest first: what was taken last in each hour, and all of the last quarter of an hour, as the
+# latest values of a source that failed are there. Figures are taken together, so 25 index probes find the times.
+LAST_DAY: Final = """
+SELECT name, label, extract(epoch FROM taken_at)::float8, value FROM portal_operatingfigure
+ WHERE taken_at = ANY(ARRAY(
+         SELECT (SELECT max(taken_at) FROM portal_operatingfigure
+                  WHERE taken_at >= hour AND taken_at < hour + interval '1 hour' AND taken_at <= %(now)s)
+           FROM generate_series(date_trunc('hour', %(since)s::timestamptz), %(now)s, interval '1 hour') AS hour))
+    OR (taken_at <= %(now)s AND taken_at > (
+         SELECT max(taken_at) FROM portal_operatingfigure WHERE taken_at <= %(now)s) - interval '15 minutes')
+ ORDER BY taken_at
+"""
+# The last value of each bucket and series of one figure: what a long chart shows.
+COURSE: Final = """
+SELECT DISTINCT ON (label, bucket) label, extract(epoch FROM taken_at)::float8, value
+  FROM (SELECT label, taken_at, value, floor(extract(epoch FROM taken_at) / %(bucket_secs)s) AS bucket
+          FROM portal_operatingfigure WHERE name = %(name)s AND taken_at > %(since)s AND taken_at <= %(until)s) AS found
+ ORDER BY label, bucket, taken_at DESC
+"""
+# Sessions of everybody: how many there are, and how many there may be.
+DATABASE: Final = """
+SELECT pg_database_size(current_database()), count(*), current_setting('max_connections')::int
+  FROM pg_stat_activity WHERE backend_type = 'client backend'
+"""
+# Lags are empty for who may not see them (pg_monitor), and for a standby that has everything and is idle.
+STANDBYS: Final = """
+SELECT coalesce(nullif(application_name, ''), client_addr::text, 'standby'), extract(epoch FROM replay_lag)::float8
+  FROM pg_stat_replication WHERE state IS NOT NULL
+"""
+# What the statistics say: counting all rows would read all rows.
+ABOUT_ROWS: Final = "SELECT relname, greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = ANY(%s::regclass[])"
+# The latest value of each series of the public status.
+LATEST: Final = """
+SELECT DISTINCT ON (name, label) name, label, extract(epoch FROM taken_at)::float8, value
+  FROM portal_operatingfigure WHERE taken_at > %(since)s AND taken_at <= %(now)s
+   AND (name LIKE 'status.%%' OR name LIKE 'jobs.%%' OR name = 'am.active')
+ ORDER BY name, label, taken_at DESC
+"""

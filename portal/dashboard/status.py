@@ -1,0 +1,158 @@
+"""The public status: a page for people, and XML in the form of BOINC's server_status.php for programs.
+
+Both answer from the figures that were taken last, which are kept for a minute; nothing in them is about a person.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+from xml.sax.saxutils import escape
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from portal.dashboard import sql
+from portal.dashboard.reads import STALE
+from portal.models import OperatingTable
+
+CACHED_SECS: Final = 60
+_KEY: Final = "portal:status"
+# BOINC's names, in its order, and the figures that they are, or are the sum of.
+FIGURES: Final = {
+    "results_ready_to_send": "jobs.unsent",
+    "results_in_progress": "jobs.in_progress",
+    "workunits_waiting_for_validation": "jobs.to_validate",
+    "workunits_waiting_for_assimilation": "jobs.to_assimilate",
+    "workunits_waiting_for_deletion": "jobs.to_delete",
+    "results_waiting_for_deletion": "status.results_waiting_for_deletion",
+    "transitioner_backlog_hours": "jobs.to_transition_oldest",
+    "users_with_recent_credit": "status.users_with_recent_credit",
+    "users_with_credit": "status.users_with_credit",
+    "users_registered_in_past_24_hours": "status.users_registered_in_past_24_hours",
+    "hosts_with_recent_credit": "status.hosts_with_recent_credit",
+    "hosts_with_credit": "status.hosts_with_credit",
+    "hosts_registered_in_past_24_hours": "status.hosts_registered_in_past_24_hours",
+    "current_floating_point_speed": "status.current_floating_point_speed",
+}
+_DECIMAL: Final = ("transitioner_backlog_hours", "current_floating_point_speed")
+
+
+@dataclass(frozen=True, slots=True)
+class AppStatus:
+    """An app; run times are hours."""
+
+    id: int
+    name: str
+    title: str
+    unsent: int
+    in_progress: int
+    avg_runtime: float
+    min_runtime: float
+    max_runtime: float
+    users: int
+
+
+def current() -> dict[str, Any]:
+    """The status as plain values: of the last minute, from two statements."""
+    found: dict[str, Any] | None = cache.get(_KEY)
+    if found is None:
+        found = _read(timezone.now())
+        cache.set(_KEY, found, timeout=CACHED_SECS)
+    return found
+
+
+def _read(now: dt.datetime) -> dict[str, Any]:
+    latest: dict[tuple[str, str], tuple[float, float]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LATEST, {"since": now - dt.timedelta(hours=6), "now": now})
+        for name, label, at, value in cursor.fetchall():
+            latest[name, label] = at, value
+    taken_at = max((at for at, _ in latest.values()), default=0.0)
+    sums: dict[str, float] = {}
+    for (name, _), (at, value) in latest.items():
+        # A label that is no longer taken is of something that is gone.
+        if at > taken_at - 3600:
+            sums[name] = sums.get(name, 0) + value
+    tables = OperatingTable.objects.in_bulk(["status.apps", "status.daemons"])
+    is_stale = now.timestamp() - taken_at > STALE.total_seconds()
+    states = {tag: sums.get(figure, 0) for tag, figure in FIGURES.items()}
+    states["transitioner_backlog_hours"] /= 3600
+    apps = tables["status.apps"].rows if "status.apps" in tables else []
+    daemons = tables["status.daemons"].rows if "status.daemons" in tables else []
+    return {
+        "taken_at": taken_at,
+        "is_stale": is_stale,
+        "states": {tag: value if tag in _DECIMAL else round(value) for tag, value in states.items()},
+        "apps": [
+            asdict(
+                AppStatus(
+                    id=id_,
+                    name=name,
+                    title=title,
+                    unsent=round(latest.get(("jobs.unsent", title), (0, 0))[1]),
+                    in_progress=round(latest.get(("jobs.in_progress", title), (0, 0))[1]),
+                    avg_runtime=average,
+                    min_runtime=least,
+                    max_runtime=most,
+                    users=users,
+                )
+            )
+            for id_, name, title, average, least, most, users in apps
+        ],
+        # Figures that are old were not taken, so what works in the background does not.
+        "daemons": [[command, runs and not is_stale] for command, runs in daemons],
+        "active": {within: round(latest.get(("am.active", within), (0, 0))[1]) for within in ("day", "week", "month")},
+    }
+
+
+@require_safe
+def status(request: HttpRequest) -> HttpResponse:
+    """The page for people."""
+    found = current()
+    taken_at = dt.datetime.fromtimestamp(found["taken_at"], dt.UTC) if found["taken_at"] else None
+    rooms = {"has_project": "project" in settings.ROOMS, "has_manager": "account_manager" in settings.ROOMS}
+    is_whole = all(runs for _, runs in found["daemons"])
+    return render(request, "portal/status.html", {**found, "taken_at": taken_at, "is_whole": is_whole, **rooms})
+
+
+@require_safe
+def server_status(request: HttpRequest) -> HttpResponse:
+    """BOINC's address: XML for programs that ask for it, else the page."""
+    if not (request.GET.get("xml") or request.GET.get("counts")):
+        return redirect("status")
+    response = HttpResponse(xml(current()), content_type="text/xml; charset=ISO-8859-1")
+    response.headers["Cache-Control"] = f"public, max-age={CACHED_SECS}"
+    return response
+
+
+def xml(found: dict[str, Any]) -> bytes:
+    """The status in the form of BOINC's html/user/server_status.php; characters beyond ISO-8859-1 are references."""
+    host = urlsplit(settings.SITE_URL).hostname or ""
+    lines = ['<?xml version="1.0" encoding="ISO-8859-1" ?>', "<server_status>", "<daemon_status>"]
+    for command, runs in found["daemons"]:
+        lines += ["  <daemon>", *_items(host=host, command=command, status="running" if runs else "not running")]
+        lines.append("  </daemon>")
+    lines += ["</daemon_status>", "<database_file_states>", *_items(**found["states"]), "<tasks_by_app>"]
+    for app in found["apps"]:
+        shown = {key: value for key, value in app.items() if key != "title"}
+        lines += ["<app>", *_items(**shown), "</app>"]
+    lines += ["</tasks_by_app>", "</database_file_states>", "</server_status>", ""]
+    return "\n".join(lines).encode("iso-8859-1", "xmlcharrefreplace")
+
+
+def _items(**values: str | float) -> list[str]:
+    return [f"   <{tag}>{_text(value)}</{tag}>" for tag, value in values.items()]
+
+
+def _text(value: str | float) -> str:
+    if isinstance(value, str):
+        return escape(value)
+    return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -1,0 +1,39 @@
+"""Thins out old figures: after some days one an hour stays, after a month one a day."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from django.db import connection, transaction
+
+WHOLE: Final = dt.timedelta(days=3)
+HOURLY: Final = dt.timedelta(days=31)
+BATCH: Final = 10_000
+# Locks the rows that it deletes. Only whole hours and days are looked at, so the last value of each is there already.
+_THIN: Final = """
+DELETE FROM portal_operatingfigure WHERE id IN (
+  SELECT id FROM (
+    SELECT id, lead(taken_at) OVER (PARTITION BY name, label, date_trunc(%(unit)s, taken_at, 'UTC') ORDER BY taken_at)
+               AS later
+      FROM portal_operatingfigure WHERE taken_at < %(before)s AND taken_at >= %(since)s) AS old
+   WHERE later IS NOT NULL LIMIT %(limit)s)
+"""
+
+
+def thin(now: dt.datetime, batch: int = BATCH) -> int:
+    """Delete all but the last figure of each older hour and day (UTC); return their number. Safe to run twice."""
+    day = now.astimezone(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    oldest = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+    return _thin("hour", day - HOURLY, day - WHOLE, batch) + _thin("day", oldest, day - HOURLY, batch)
+
+
+def _thin(unit: str, since: dt.datetime, before: dt.datetime, batch: int) -> int:
+    total = 0
+    while True:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_THIN, {"unit": unit, "since": since, "before": before, "limit": batch})
+            count: int = cursor.rowcount
+        total += count
+        if count < batch:
+            return total

@@ -1,0 +1,64 @@
+"""The dashboard's pages, inside the admin: the first page, its refreshed part, and a figure's long chart."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Final
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from portal.dashboard import reads, registry
+from portal.dashboard.charts import chart_data, table_rows
+
+PERMISSION: Final = "portal.view_operatingfigure"
+REFRESH_SECS: Final = 60
+RANGES: Final = {"1": "A day", "7": "A week", "31": "A month", "366": "A year"}
+
+
+def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """The context of the admin's first page; who may not see the figures gets the list of tables alone."""
+    if request.user.has_perm(PERMISSION):
+        context |= {"overview": reads.overview(timezone.now()), "refresh_secs": REFRESH_SECS}
+    return context
+
+
+@require_safe
+def panels(request: HttpRequest) -> HttpResponse:
+    """The panels anew, for htmx."""
+    _check(request)
+    return render(request, "admin/dashboard/_panels.html", {"overview": reads.overview(timezone.now())})
+
+
+@require_safe
+def figure_history(request: HttpRequest, name: str) -> HttpResponse:
+    """A figure's long chart, its table, and what is behind it."""
+    _check(request)
+    figure = registry.figure(name)
+    if figure is None:
+        raise Http404("There is no such figure.")
+    chosen = request.GET.get("days", "")
+    days = int(chosen) if chosen in RANGES else 7
+    now = timezone.now()
+    course = reads.long_course(figure, now - dt.timedelta(days=days), now)
+    context = {
+        **admin.site.each_context(request),
+        "title": figure.title,
+        "figure": figure,
+        "link": reads.address(figure.link),
+        "days": str(days),
+        "ranges": RANGES,
+        "labels": list(course.series),
+        "rows": table_rows(course),
+        "chart": chart_data(course),
+    }
+    return render(request, "admin/dashboard/history.html", context)
+
+
+def _check(request: HttpRequest) -> None:
+    if not request.user.has_perm(PERMISSION):
+        raise PermissionDenied

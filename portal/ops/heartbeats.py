@@ -1,0 +1,173 @@
+"""Which processes run: each tells Valkey every few seconds that it lives, and web processes what they have counted.
+
+A process that has been silent for a minute counts as gone. Nothing here may keep a process from its work, so whatever
+goes wrong is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+import structlog
+from celery.signals import beat_init, before_task_publish, heartbeat_sent
+from django.conf import settings
+from redis import Redis, RedisError
+
+from portal.ops import metrics
+
+log = structlog.get_logger("heartbeats")
+
+EVERY_SECS: Final = 15.0
+SILENT_SECS: Final = 60.0
+BEAT_SILENT_SECS: Final = 180.0
+"""Beat tells that it lives when it sends a task, which is once a minute on a site without a project."""
+_PROCESSES: Final = "cobblestone:processes"
+_RPCS: Final = "cobblestone:rpcs"
+_MAILS: Final = "cobblestone:mails"
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """``kind``: web, pages, worker or beat. ``at``: when it last told, Unix time. ``queues``: those of a worker."""
+
+    kind: str
+    name: str
+    at: float
+    queues: list[str] = field(default_factory=list)
+
+
+@cache
+def _client(address: str) -> Redis:
+    return Redis.from_url(address, socket_timeout=2, socket_connect_timeout=2)
+
+
+def _valkey() -> Any:
+    return _client(str(settings.CACHES["default"]["LOCATION"]))
+
+
+def tell(kind: str, name: str, queues: list[str] | None = None) -> None:
+    """Note that a process lives."""
+    facts = json.dumps({"at": time.time(), "queues": queues or []})
+    _valkey().hset(_PROCESSES, f"{kind} {name}", facts)
+
+
+def processes() -> list[Process]:
+    """The processes that live, by kind and name. Raises RedisError while Valkey cannot be reached."""
+    found, gone, now = [], [], time.time()
+    for key, value in _valkey().hgetall(_PROCESSES).items():
+        kind, _, name = key.decode().partition(" ")
+        facts = json.loads(value)
+        silent_secs = now - facts["at"]
+        if silent_secs <= (BEAT_SILENT_SECS if kind == "beat" else SILENT_SECS):
+            found.append(Process(kind, name, facts["at"], facts["queues"]))
+        elif silent_secs > 86_400:
+            gone.append(key)
+    if gone:
+        _valkey().hdel(_PROCESSES, *gone)
+    return sorted(found, key=lambda process: (process.kind, process.name))
+
+
+def rpc_totals() -> dict[tuple[str, str], float]:
+    """Requests of clients that all web processes have answered, by path and BOINC's error number."""
+    found = {}
+    for key, value in _valkey().hgetall(_RPCS).items():
+        path, _, error_num = key.decode().rpartition(" ")
+        found[path, error_num] = float(value)
+    return found
+
+
+def count_mails(outcome: str, number: int) -> None:
+    """Count mails that were "sent" or "failed"."""
+    if number:
+        try:
+            _valkey().hincrby(_MAILS, outcome, number)
+        except RedisError:
+            log.warning("mails_not_counted", outcome=outcome)
+
+
+def mail_totals() -> dict[str, float]:
+    """Mails handed to the mail server, and those that it refused."""
+    kept = {key.decode(): float(value) for key, value in _valkey().hgetall(_MAILS).items()}
+    return {"sent": 0.0, "failed": 0.0, **kept}
+
+
+def memory() -> tuple[float, float]:
+    """Bytes that Valkey uses, and its limit; 0 if it has none."""
+    found = _valkey().info("memory")
+    return float(found["used_memory"]), float(found.get("maxmemory", 0))
+
+
+# --- web processes ------------------------------------------------------------------------------------
+
+
+class WebHeartbeat:
+    """A web process: ``beat`` tells that it lives, and adds what it has counted since the last time."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._name = f"{socket.gethostname()}:{os.getpid()}"
+        self._told: dict[tuple[str, str], float] = {}
+
+    def beat(self) -> None:
+        tell(self._kind, self._name)
+        counts = metrics.rpc_counts()
+        for (path, error_num), count in counts.items():
+            if (more := count - self._told.get((path, error_num), 0.0)) > 0:
+                _valkey().hincrbyfloat(_RPCS, f"{path} {error_num}", more)
+            self._told[path, error_num] = count
+
+    def run(self) -> None:
+        while True:
+            try:
+                self.beat()
+            except RedisError:
+                # The next one comes soon; pages say that Valkey cannot be reached.
+                log.debug("heartbeat_not_told")
+            time.sleep(EVERY_SECS)
+
+
+def start_web(kind: str) -> None:
+    """Begin a web process's heartbeat, in a thread that ends with the process."""
+    threading.Thread(target=WebHeartbeat(kind).run, name="heartbeat", daemon=True).start()
+
+
+# --- workers and beat -----------------------------------------------------------------------------------
+
+_told_at: dict[str, float] = {}
+_is_beat = False
+
+
+def _tell_now_and_then(kind: str, name: str, queues: list[str] | None = None) -> None:
+    now = time.monotonic()
+    if now < _told_at.get(kind, 0.0) + EVERY_SECS:
+        return
+    _told_at[kind] = now
+    try:
+        tell(kind, name, queues)
+    except RedisError:
+        log.debug("heartbeat_not_told")
+
+
+@heartbeat_sent.connect
+def _worker_lives(sender: Any, **_: object) -> None:
+    events = sender.eventer
+    _tell_now_and_then("worker", events.hostname, sorted(events.app.amqp.queues.consume_from))
+
+
+@beat_init.connect
+def _note_beat(**_: object) -> None:
+    global _is_beat
+    _is_beat = True
+
+
+@before_task_publish.connect
+def _beat_lives(**_: object) -> None:
+    if _is_beat:
+        _tell_now_and_then("beat", socket.gethostname())

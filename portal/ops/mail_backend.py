@@ -1,0 +1,37 @@
+"""Sends mails as EMAIL_URL says, and counts those that were sent and those that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.core.mail.backends.base import BaseEmailBackend
+from django.utils.module_loading import import_string
+
+from portal.ops.heartbeats import count_mails
+
+
+class CountingBackend(BaseEmailBackend):
+    """Whatever the real backend raises is raised here too."""
+
+    def __init__(self, fail_silently: bool = False, **options: Any) -> None:
+        super().__init__(fail_silently=fail_silently)
+        self._backend = import_string(settings.COUNTED_EMAIL_BACKEND)(fail_silently=fail_silently, **options)
+
+    def open(self) -> bool | None:
+        opened: bool | None = self._backend.open()
+        return opened
+
+    def close(self) -> None:
+        self._backend.close()
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        sent = 0
+        try:
+            sent = self._backend.send_messages(email_messages) or 0
+        finally:
+            count_mails("sent", sent)
+            count_mails("failed", len(email_messages) - sent)
+        return sent

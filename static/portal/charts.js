@@ -1,0 +1,109 @@
+// What all charts share: how numbers, axes and tooltips look, and how the keyboard reads values. Needs Chart.js and site.js.
+(() => {
+  const { token } = window.cobblestone;
+
+  // Three digits, thin spaces between thousands: as the numbers in the table.
+  function number(value) {
+    const size = Math.abs(value);
+    if (size === 0) return "0";
+    const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
+    return value.toLocaleString("en", { maximumFractionDigits: digits }).replaceAll(",", "\u202f");
+  }
+
+  const chartColours = () => ({
+    text: token("--text"), muted: token("--text-muted"), line: token("--line"), strong: token("--line-strong"),
+    surface: token("--surface"), warn: token("--warn"),
+  });
+
+  const tooltipLook = (colours) => ({
+    backgroundColor: colours.text,
+    titleColor: colours.surface,
+    bodyColor: colours.surface,
+    footerColor: colours.surface,
+    footerFont: { weight: "normal" },
+    cornerRadius: 4,
+    padding: 10,
+    boxPadding: 4,
+  });
+
+  function axisLook(colours, x, y) {
+    const ticks = { color: colours.muted, maxRotation: 0, autoSkipPadding: 16 };
+    return {
+      x: {
+        grid: { display: false },
+        border: { color: colours.strong },
+        ticks: { ...ticks },
+        title: { display: true, text: x, color: colours.muted },
+      },
+      y: {
+        beginAtZero: true,
+        grid: { color: colours.line },
+        border: { display: false },
+        ticks: { ...ticks, maxTicksLimit: 6, callback: number },
+        title: { display: true, text: y, color: colours.muted },
+      },
+    };
+  }
+
+  function point(chart, place) {
+    const active = place === null ? [] : chart.data.datasets.map((_, datasetIndex) => ({ datasetIndex, index: place }));
+    const at = place === null ? 0 : chart.getDatasetMeta(0).data[place]?.x ?? 0;
+    chart.setActiveElements(active);
+    chart.tooltip.setActiveElements(active, { x: at, y: chart.chartArea.top });
+    chart.update();
+  }
+
+  // Arrow keys go through the places of a chart. ``describe`` says what is at one, ``open`` goes to what is behind it.
+  function readByKeyboard(chart, count, describe, open) {
+    const canvas = chart.canvas;
+    const last = count - 1;
+    let place = last;
+    const moves = {
+      ArrowLeft: () => place - 1, ArrowDown: () => place - 1, ArrowRight: () => place + 1, ArrowUp: () => place + 1,
+      PageUp: () => place - 7, PageDown: () => place + 7, Home: () => 0, End: () => last,
+    };
+    function show() {
+      point(chart, place);
+      canvas.setAttribute("aria-valuenow", place + 1);
+      canvas.setAttribute("aria-valuetext", describe(place));
+    }
+    canvas.setAttribute("aria-valuemax", count);
+    canvas.setAttribute("aria-valuenow", count);
+    canvas.setAttribute("aria-valuetext", describe(place));
+    canvas.onkeydown = (event) => {
+      if (event.key === "Enter" && open) return open(place);
+      const move = moves[event.key];
+      if (!move || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      place = Math.min(last, Math.max(0, move()));
+      show();
+    };
+    canvas.onfocus = () => { if (canvas.matches(":focus-visible")) show(); };
+    canvas.onblur = () => point(chart, null);
+  }
+
+  // Vertical lines with a label at the time of each of ``markers`` ({at, label}), on a chart with a linear x axis.
+  const verticalMarks = (markers, colours) => ({
+    id: "vertical-marks",
+    afterDatasetsDraw({ ctx, scales: { x }, chartArea }) {
+      ctx.save();
+      ctx.strokeStyle = ctx.fillStyle = colours.warn;
+      ctx.setLineDash([4, 3]);
+      ctx.font = `12px ${Chart.defaults.font.family}`;
+      for (const [place, mark] of markers.entries()) {
+        const at = x.getPixelForValue(mark.at);
+        if (at < chartArea.left || at > chartArea.right) continue;
+        ctx.beginPath();
+        ctx.moveTo(at, chartArea.top);
+        ctx.lineTo(at, chartArea.bottom);
+        ctx.stroke();
+        const isRight = at > (chartArea.left + chartArea.right) / 2;
+        ctx.textAlign = isRight ? "right" : "left";
+        ctx.fillText(mark.label, at + (isRight ? -4 : 4), chartArea.top + 12 + (place % 3) * 14);
+      }
+      ctx.restore();
+    },
+  });
+
+  Object.assign(window.cobblestone, { number, chartColours, tooltipLook, axisLook, readByKeyboard, verticalMarks });
+})();
