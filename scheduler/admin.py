@@ -13,7 +13,8 @@ from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
-from scheduler.models import KeyChange, PlanClass, RetryEntry, StoredFile, Trickle
+from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
+from scheduler.releases.admin import ReleasePages
 
 MAX_GPU_RAM_BYTES = 2**50
 
@@ -88,6 +89,11 @@ class PlanClassAdmin(ModelAdmin):
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         # Deleting many at once does not check whether they are used.
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
+
+
+@admin.register(ReleaseDraft)
+class ReleaseDraftAdmin(ReleasePages):
+    """Versions of apps: prepare, sign, test, release, withdraw, roll back."""
 
 
 @admin.register(RetryEntry)

@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 
 from scheduler.files.views import download
 from scheduler.lifecycle import views as lifecycle_views
+from scheduler.releases import views as release_views
 from scheduler.rpc import master_page
 from scheduler.submission import rest
 from scheduler.submission import views as submission_views
@@ -17,6 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("project/batches/<int:pk>/", submission_views.batch_page, name="batch"),
     path("project/batches/<int:pk>/cancel/", submission_views.cancel_batch, name="cancel_batch"),
     path("project/batches/<int:pk>/outputs/<int:output_id>/", submission_views.output, name="output"),
+    path("project/testing/", release_views.testing, name="testing"),
     path("tasks/archived/", lifecycle_views.archived_tasks, name="archived_tasks"),
     path("tasks/archived/<int:pk>/", lifecycle_views.archived_task, name="archived_task"),
     path("api/v1/batches/", rest.BatchesView.as_view(), name="api_batches"),

@@ -214,6 +214,8 @@ BATCHES: Final = [
     own("project/batches/", staff_sees=True),
     Line("project/batches/<int:pk>/", 200, 404, 200, LOGIN, "project/batches/{batch}/", staff_sees=True),
     Line("project/batches/<int:pk>/cancel/", ON, 404, ON, LOGIN, "project/batches/{batch}/cancel/", "POST"),
+    own("project/testing/"),
+    act("project/testing/", data={"agrees": "on"}),
     # No outputs are there yet.
     mine("project/batches/<int:pk>/outputs/<int:output_id>/", "project/batches/{batch}/outputs/1/", 404),
     by_token("api/v1/batches/"),
