@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django import forms
 from unfold.widgets import (
+    UnfoldAdminFileFieldWidget,
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
@@ -135,7 +136,7 @@ def initial_of(fields: dict[str, Any]) -> dict[str, Any]:
 class FileForm(forms.Form):
     """A program file to be uploaded, and what it is for."""
 
-    file = forms.FileField(label="File")
+    file = forms.FileField(label="File", widget=UnfoldAdminFileFieldWidget)
     open_name = _text(
         "Name in the job's folder", "Empty: the program does not open it by a name.", required=False, max_length=200
     )
@@ -154,4 +155,4 @@ class SignaturesForm(forms.Form):
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
     )
-    file = forms.FileField(label="Or the file, or one NAME.sig", required=False)
+    file = forms.FileField(label="Or the file, or one NAME.sig", required=False, widget=UnfoldAdminFileFieldWidget)

@@ -1,43 +1,42 @@
 // Sends forms with data-upload in the background and shows how far the upload is. Without it the browser sends them.
 "use strict";
 
-for (const form of document.querySelectorAll("form[data-upload]")) {
-  form.addEventListener("submit", (event) => {
-    const files = [...form.querySelectorAll("input[type=file]")].flatMap((input) => [...input.files]);
-    const bar = form.querySelector("progress");
-    if (!files.length || !bar) return;
-    event.preventDefault();
-    const request = new XMLHttpRequest();
-    const buttons = form.querySelectorAll("button");
-    const again = () => {
-      bar.hidden = true;
-      for (const button of buttons) button.disabled = false;
-    };
-    request.upload.addEventListener("progress", (sent) => {
-      if (sent.lengthComputable) bar.value = sent.loaded / sent.total;
-    });
-    request.addEventListener("load", () => {
-      const target = new URL(request.responseURL);
-      if (request.status < 400 && (target.pathname !== location.pathname || form.dataset.upload === "reload")) {
-        location.assign(request.responseURL);
-        return;
-      }
-      // The same page with what is wrong, or the page of an error.
-      const answer = new DOMParser().parseFromString(request.responseText, "text/html");
-      const content = answer.querySelector("#content");
-      const errors = content && content.querySelector(".errorlist, .notice--error, [role=alert]");
-      again();
-      if (errors) document.querySelector("#content").replaceWith(content);
-      else form.submit();
-    });
-    request.addEventListener("error", () => {
-      again();
-      form.submit();
-    });
-    const data = new FormData(form);
-    for (const button of buttons) button.disabled = true;
-    bar.hidden = false;
-    request.open("POST", form.action);
-    request.send(data);
-  });
+// The admin's messages are in #main; the site's pages have #content alone.
+const PART = document.querySelector("#main") ? "#main" : "#content";
+
+function show(request) {
+  const target = new URL(request.responseURL);
+  const part = new DOMParser().parseFromString(request.responseText, "text/html").querySelector(PART);
+  if (request.status < 400 && target.pathname !== location.pathname) location.assign(target);
+  // The same page, with what it says now: a message is shown once, so it is not asked for again.
+  else if (request.status < 400 && part) document.querySelector(PART).replaceWith(part);
+  else return false;
+  return true;
 }
+
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-upload]");
+  const bar = form && form.querySelector("progress");
+  const files = form ? [...form.querySelectorAll("input[type=file]")].flatMap((input) => [...input.files]) : [];
+  if (!bar || !files.length) return;
+  event.preventDefault();
+  const data = new FormData(form);
+  const request = new XMLHttpRequest();
+  const setBusy = (isBusy) => {
+    bar.hidden = !isBusy;
+    for (const button of form.querySelectorAll("button")) button.disabled = isBusy;
+  };
+  // What cannot be shown here, the browser shows.
+  const fallBack = () => {
+    setBusy(false);
+    form.submit();
+  };
+  request.upload.addEventListener("progress", (sent) => {
+    if (sent.lengthComputable) bar.value = sent.loaded / sent.total;
+  });
+  request.addEventListener("load", () => show(request) || fallBack());
+  request.addEventListener("error", fallBack);
+  setBusy(true);
+  request.open("POST", form.action);
+  request.send(data);
+});

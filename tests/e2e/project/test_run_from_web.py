@@ -65,7 +65,8 @@ def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
     page.locator("form[data-upload] [name=file]").set_input_files(EXAMPLE / "collatz.py")
     page.locator("[name=is_main_program]").check()
     page.get_by_role("button", name="Upload").click()
-    expect(page.get_by_role("row", name="collatz.py")).to_contain_text("main program")
+    expect(page.get_by_text("collatz.py is here.")).to_be_visible()
+    expect(page.get_by_role("row", name="collatz.py").get_by_role("cell").first).to_have_text("main program")
 
     # Signed where the key is, by who has the file as well.
     with page.expect_download() as download:
