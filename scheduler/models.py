@@ -422,7 +422,8 @@ class SubmissionDraft(models.Model):
     archive that has no table.
     """
 
-    owner = models.ForeignKey(User, models.CASCADE, related_name="+")
+    # NULL: the account is closed; what was uploaded is deleted with other old drafts
+    owner = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
     name = models.CharField(max_length=100, blank=True)
     request_id = models.CharField(max_length=64, unique=True, default=new_request_id)

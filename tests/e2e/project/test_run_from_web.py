@@ -43,7 +43,6 @@ def key_elsewhere(site: Site, own_project: str, tmp_path: Path) -> Path:
 def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
     page: Page,
     site: Site,
-    manage: Manage,
     background: None,
     own_project: str,
     key_elsewhere: Path,
@@ -73,9 +72,8 @@ def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
         page.get_by_role("link", name="Download the manifest").click()
     download.value.save_as(tmp_path / "manifest.json")
     assert json.loads((tmp_path / "manifest.json").read_text())["files"][0]["file"] == "collatz.py"
-    site.environment["CODE_SIGNING_KEY"] = str(key_elsewhere)
-    signatures = manage("sign_manifest", str(tmp_path / "manifest.json"), str(EXAMPLE))
-    site.environment["CODE_SIGNING_KEY"] = str(tmp_path / "none")
+    machine_with_key = Manage(site, CODE_SIGNING_KEY=str(key_elsewhere))
+    signatures = machine_with_key("sign_manifest", str(tmp_path / "manifest.json"), str(EXAMPLE))
     page.locator("[name=text]").fill(signatures)
     page.get_by_role("button", name="Check and keep").click()
     expect(page.get_by_text("All files are signed with the project")).to_be_visible()

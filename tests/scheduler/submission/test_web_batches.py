@@ -26,6 +26,7 @@ from scheduler.submission.submit import submit
 from tests.scheduler.submission.test_archives import packed
 from tests.support.credit_factories import NOON, make_app
 from tests.support.finished_jobs import DAY, DEFAULTS, finish, send_and_report, validate
+from tests.support.sessions import sign_in_lately
 
 pytestmark = pytest.mark.django_db
 NEW = "/project/batches/new/"
@@ -269,7 +270,7 @@ def finished(app: App, submitter: User, studio: Host) -> Batch:
 def fetched(browser: Client, batch: Batch) -> zipfile.ZipFile:
     reply = browser.get(f"/project/batches/{batch.pk}/outputs.zip")
     assert reply.headers["Content-Type"] == "application/zip"
-    return zipfile.ZipFile(BytesIO(b"".join(reply)))  # type: ignore[arg-type]  # it is streamed
+    return zipfile.ZipFile(BytesIO(b"".join(reply)))
 
 
 def test_the_outputs_come_as_one_archive(browser: Client, finished: Batch) -> None:
@@ -315,3 +316,31 @@ def test_an_archive_takes_no_more_memory_for_larger_files(finished: Batch) -> No
 def test_outputs_are_deleted_on_request(browser: Client, finished: Batch) -> None:
     browser.post(f"/project/batches/{finished.pk}/retire/")
     assert not KeptOutput.objects.exists()
+
+
+def test_what_somebody_uploaded_goes_a_week_after_their_account(browser: Client, app: App, submitter: User) -> None:
+    upload(browser, app, table=TABLE)
+    draft = SubmissionDraft.objects.get()
+    submitter.delete()
+    drafts.discard_old(timezone.now() + 8 * DAY)
+    assert not SubmissionDraft.objects.exists() and not default_storage.exists(draft.path)
+
+
+# --- input files that many jobs share ---------------------------------------------------------------------------------
+
+
+def test_an_input_that_many_jobs_share_is_stored_in_the_admin(client: Client, operator: User, bob: User) -> None:
+    sign_in_lately(client, operator)
+    address = "/admin/scheduler/storedfile/add/"
+    for _ in range(2):
+        reply = client.post(address, {"file": SimpleUploadedFile("table.csv", b"1 2\n")})
+        assert reply.status_code == 302, reply.content.decode()
+    stored = StoredFile.objects.get()
+    assert (stored.name, stored.nbytes, stored.batch, stored.is_executable) == ("table.csv", 4, None, False)
+    again = client.post(address, {"file": SimpleUploadedFile("x", b"3\n"), "stored_name": "table.csv"})
+    assert "was stored before, with other content" in text(again)
+    assert "is no name of at most 200" in text(client.post(address, {"file": SimpleUploadedFile(".x", b"3")}))
+    assert client.get(f"/admin/scheduler/storedfile/{stored.pk}/change/").status_code == 200
+    User.objects.filter(pk=bob.pk).update(is_staff=True)
+    sign_in_lately(client, User.objects.get(pk=bob.pk))
+    assert client.get(address).status_code == 403
