@@ -127,8 +127,8 @@ class ReleasePages(ModelAdmin):
             "audience": read_audience(version_of(draft.fields), facts, api_version, user.pk, timezone.now()),
             "nunsigned": sum(not file.signature for file in files),
             "can_sign": code_signing.has_private_key(),
-            "file_form": FileForm(),
-            "signatures_form": SignaturesForm(),
+            "file_form": FileForm(auto_id="upload_%s"),
+            "signatures_form": SignaturesForm(auto_id="signatures_%s"),
             "most_mib": drafts.MAX_FILE_NBYTES >> 20,
         }
 
