@@ -10,10 +10,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.admin import ModelAdmin
+from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
 
 from credit.models import AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
-from scheduler.models import KeyChange, PlanClass, RetryEntry, StoredFile, Trickle
+from scheduler.files.store import StoringError, store_file
+from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
+from scheduler.releases.admin import ReleasePages
+from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
 
 MAX_GPU_RAM_BYTES = 2**50
 
@@ -90,6 +94,11 @@ class PlanClassAdmin(ModelAdmin):
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
 
 
+@admin.register(ReleaseDraft)
+class ReleaseDraftAdmin(ReleasePages):
+    """Versions of apps: prepare, sign, test, release, withdraw, roll back."""
+
+
 @admin.register(RetryEntry)
 class RetryEntryAdmin(ReadOnlyAdmin):
     """Workunits that made a background step fail: why, and when they are tried again."""
@@ -110,13 +119,65 @@ class RetryEntryAdmin(ReadOnlyAdmin):
         return request.user.has_perm("scheduler.change_retryentry")
 
 
+class InputFileForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+    """An input file that many jobs share: the form of the command store_file."""
+
+    stored_name = forms.CharField(
+        label="Name",
+        required=False,
+        max_length=200,
+        help_text="What jobs call it; empty: the file's own name. A changed file needs a new one.",
+        widget=UnfoldAdminTextInputWidget,
+    )
+    file = forms.FileField(label="File", help_text="At most 60 MiB.", widget=UnfoldAdminFileFieldWidget)
+
+    class Meta:
+        model = StoredFile
+        fields = ()
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        file = cleaned.get("file")
+        if file is None:
+            return cleaned
+        if file.size > MAX_UPLOAD_NBYTES:
+            self.add_error("file", f"{file.size} bytes; the limit is {MAX_UPLOAD_NBYTES}. The command takes more.")
+            return cleaned
+        try:
+            self.stored = store_file(cleaned.get("stored_name") or file.name, file)
+        except StoringError as error:
+            self.add_error("stored_name", str(error))
+        return cleaned
+
+
 @admin.register(StoredFile)
 class StoredFileAdmin(ReadOnlyAdmin):
+    """Programs and inputs that clients download. Inputs that many jobs share are added here."""
+
     list_display = ("name", "nbytes", "md5", "is_executable", "batch", "created_at", "deleted_at")
     list_filter = ("is_executable",)
     list_select_related = ("batch",)
     search_fields = ("name",)
     show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("scheduler.add_storedfile")
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        return super().get_form(request, obj, change, **kwargs) if obj else InputFileForm
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        return super().get_fieldsets(request, obj) if obj else ((None, {"fields": ("stored_name", "file")}),)
+
+    def save_form(self, request: HttpRequest, form: Any, change: bool) -> StoredFile:
+        stored: StoredFile = form.stored
+        return stored
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """It is stored when its form is checked, as a name may have been used before."""
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """There is nothing else to save."""
 
 
 @admin.register(Trickle)

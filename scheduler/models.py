@@ -5,6 +5,8 @@ Apps, workunits and results are validated credit's (credit.models).
 
 from __future__ import annotations
 
+import secrets
+
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -59,6 +61,73 @@ class VersionFile(models.Model):
 
     def __str__(self) -> str:
         return self.file.name
+
+
+class ReleaseDraft(models.Model):
+    """A version of an app that is being prepared in the browser. Nothing of it is released before it is signed.
+
+    ``fields``: those of version.toml (docs/how-to/jobs.md) but for the files.
+    """
+
+    creator = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
+    fields = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # The version that was made of it; its files are then no longer here
+    app_version = models.OneToOneField(AppVersion, models.SET_NULL, null=True, blank=True, related_name="draft")
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = "new version"
+        permissions = [("release_appversion", "Can test, release, withdraw and roll back versions of apps")]
+
+    def __str__(self) -> str:
+        number, plan_class = self.fields.get("version_num", 0) / 100, self.fields.get("plan_class")
+        label = f"{number:.2f}" + (f" ({plan_class})" if plan_class else "")
+        return f"{self.fields.get('app', '')} {label} {self.fields.get('platform', '')}"
+
+
+class DraftFile(models.Model):
+    """A program file that was uploaded for a draft, with its signature once there is one."""
+
+    draft = models.ForeignKey(ReleaseDraft, models.CASCADE, related_name="files", db_index=False)
+    name = models.CharField(max_length=200, validators=[SAFE_NAME])
+    path = models.CharField("where the storage keeps it", max_length=255)
+    nbytes = models.BigIntegerField()
+    md5 = models.CharField(max_length=32)
+    open_name = models.CharField(max_length=200, blank=True)
+    is_main_program = models.BooleanField(default=False)
+    is_executable = models.BooleanField(default=False)
+    is_copied = models.BooleanField(default=False)
+    signature = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["draft", "name"], name="draftfile_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class BetaTest(models.Model):
+    """A version that is tested: only computers of these people get it. Released to all, it has no such row."""
+
+    app_version = models.OneToOneField(AppVersion, models.CASCADE, primary_key=True, related_name="beta_test")
+    begun_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
+    with_volunteers = models.BooleanField("also for volunteers who agreed to test", default=False)
+    begun_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    def __str__(self) -> str:
+        return str(self.app_version)
+
+
+class BetaTester(models.Model):
+    """A volunteer who agreed to get versions that are still tested."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="beta_tester")
+    agreed_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    def __str__(self) -> str:
+        return str(self.user)
 
 
 class PlanClass(models.Model):
@@ -339,3 +408,31 @@ class JobLease(models.Model):
 
     def __str__(self) -> str:
         return f"{self.block} of {self.app}"
+
+
+def new_request_id() -> str:
+    """Of a submission from the browser: unique, and no secret."""
+    return f"web-{secrets.token_hex(16)}"
+
+
+class SubmissionDraft(models.Model):
+    """Jobs that were uploaded in the browser and are looked at before they are submitted.
+
+    ``defaults``: what all jobs have in common, as the fields of a job; ``open_name``: what programs call the file of an
+    archive that has no table.
+    """
+
+    # NULL: the account is closed; what was uploaded is deleted with other old drafts
+    owner = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=100, blank=True)
+    request_id = models.CharField(max_length=64, unique=True, default=new_request_id)
+    is_archive = models.BooleanField()
+    path = models.CharField("where the storage keeps what was uploaded", max_length=255)
+    open_name = models.CharField(max_length=200, blank=True)
+    defaults = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    batch = models.OneToOneField(Batch, models.SET_NULL, null=True, related_name="draft")
+
+    def __str__(self) -> str:
+        return self.name or self.request_id

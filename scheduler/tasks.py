@@ -11,6 +11,7 @@ from django.utils import timezone
 from scheduler.examples import demo
 from scheduler.lifecycle import assimilator, file_deleter, purge, transitioner, unsendable
 from scheduler.rpc import trickles
+from scheduler.submission import drafts
 
 FINISH_SECS: Final = 600
 """Well below the time (CELERY_TASK_TIME_LIMIT) after which a task is killed, and what it did is undone."""
@@ -38,10 +39,11 @@ def delete_files() -> None:
 
 @shared_task
 def archive() -> None:
-    """End results that can never be sent, and purge workunits that have been finished for long enough."""
+    """End results that can never be sent, purge what was finished long enough ago, forget old drafts."""
     now = timezone.now()
     unsendable.run(now)
     purge.run(now)
+    drafts.discard_old(now)
 
 
 @shared_task

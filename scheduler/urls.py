@@ -6,17 +6,28 @@ from django.views.generic import RedirectView
 
 from scheduler.files.views import download
 from scheduler.lifecycle import views as lifecycle_views
+from scheduler.releases import views as release_views
 from scheduler.rpc import master_page
-from scheduler.submission import rest
+from scheduler.submission import draft_views, rest
 from scheduler.submission import views as submission_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("project/", master_page.master_page, name="project_page"),
     path("project/download/<str:name>", download, name="download"),
     path("project/batches/", submission_views.batch_list, name="batches"),
+    path("project/batches/new/", draft_views.new_batch, name="new_batch"),
+    path("project/batches/drafts/<int:pk>/", draft_views.batch_draft, name="batch_draft"),
+    path("project/batches/drafts/<int:pk>/submit/", draft_views.submit_draft, name="submit_draft"),
+    path("project/batches/drafts/<int:pk>/discard/", draft_views.discard_draft, name="discard_draft"),
     path("project/batches/<int:pk>/", submission_views.batch_page, name="batch"),
+    path("project/batches/<int:pk>/jobs/", submission_views.batch_jobs, name="batch_jobs"),
+    path("project/batches/<int:pk>/jobs/cancel/", submission_views.cancel_jobs, name="cancel_jobs"),
+    path("project/batches/<int:pk>/retry/", submission_views.retry_batch, name="retry_batch"),
+    path("project/batches/<int:pk>/retire/", submission_views.retire_batch, name="retire_batch"),
+    path("project/batches/<int:pk>/outputs.zip", submission_views.output_zip, name="output_zip"),
     path("project/batches/<int:pk>/cancel/", submission_views.cancel_batch, name="cancel_batch"),
     path("project/batches/<int:pk>/outputs/<int:output_id>/", submission_views.output, name="output"),
+    path("project/testing/", release_views.testing, name="testing"),
     path("tasks/archived/", lifecycle_views.archived_tasks, name="archived_tasks"),
     path("tasks/archived/<int:pk>/", lifecycle_views.archived_task, name="archived_task"),
     path("api/v1/batches/", rest.BatchesView.as_view(), name="api_batches"),

@@ -68,7 +68,10 @@ class PlanClass:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A released version of an app: the fields that matter for sending."""
+    """A released version of an app: the fields that matter for sending.
+
+    ``testers``: the ids of the people whose computers alone get it, while it is tested (beta); None: all get it.
+    """
 
     id: int
     app_id: int
@@ -81,6 +84,7 @@ class Version:
     min_gpu_ram_bytes: int = 0
     is_deprecated: bool = False
     pfc: Average = field(default_factory=Average)
+    testers: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

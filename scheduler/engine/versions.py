@@ -50,11 +50,13 @@ def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer,
     return Usage(ncpus, ngpus, peak)
 
 
-def newest(versions: Iterable[Version], platforms: Sequence[str]) -> list[Version]:
-    """The highest version number of each platform and plan class that the client can run."""
+def newest(versions: Iterable[Version], platforms: Sequence[str], user_id: int) -> list[Version]:
+    """The highest version number of each platform and plan class that the client can run and its owner may have."""
     best: dict[tuple[str, str], Version] = {}
     for version in versions:
         if version.platform not in platforms or version.is_deprecated:
+            continue
+        if version.testers is not None and user_id not in version.testers:
             continue
         key = version.platform, version.plan_class
         if key not in best or best[key].version_num < version.version_num:

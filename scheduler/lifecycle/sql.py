@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, WorkunitError
 
 # --- The retry queue --------------------------------------------------------------------------------
 
@@ -204,10 +204,14 @@ LOCK_INPUTS_TO_DELETE: Final = f"""
 SELECT f.id, f.path FROM scheduler_storedfile f
  WHERE f.batch_id IS NOT NULL AND f.deleted_at IS NULL AND f.id > %(after)s
    AND NOT EXISTS (SELECT 1 FROM credit_workunit w
-                    WHERE w.batch_id = f.batch_id AND w.file_delete_state < {FileDeleteState.DONE})
+                    WHERE w.batch_id = f.batch_id
+                      AND (w.file_delete_state < {FileDeleteState.DONE}
+                           OR w.error_mask > 0 AND w.error_mask & {int(WorkunitError.CANCELLED)} = 0
+                              AND w.canonical_result_id IS NULL))
  ORDER BY f.id LIMIT %(limit)s FOR UPDATE OF f SKIP LOCKED
 """
-"""Locks input files by id, SKIP LOCKED: those of a batch none of whose workunits may still be sent or downloaded."""
+"""Locks input files by id, SKIP LOCKED: those of a batch none of whose workunits may still be sent or downloaded, nor
+submitted again as it failed (`scheduler.submission.retry`): the latter until it is archived."""
 
 # --- The purge --------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from portal.clients.timed_cache import TimedCache
 from portal.clients.wants import Steps, in_thread
 from scheduler.engine.facts import AppFacts, PlanClass, Version
 from scheduler.files import addresses
+from scheduler.models import BetaTester
 from scheduler.models import PlanClass as PlanClassRow
 from scheduler.programs import code_signing
 from scheduler.programs.sql import READ_QUEUES
@@ -112,9 +113,10 @@ def _read() -> Catalogue:
             catalogue.apps[app.pk] = _app(app, typical, (first_id or 0, last_id or 0), (rank, last_rank))
             if rank is not None:
                 catalogue.heads[app.pk] = rank, first_id
-    rows = AppVersion.objects.select_related("platform", "app").prefetch_related("files__file")
+    rows = list(AppVersion.objects.select_related("platform", "app", "beta_test").prefetch_related("files__file"))
+    volunteers = _volunteers(rows)
     for row in rows:
-        version = _version(row)
+        version = version_facts(row, volunteers)
         catalogue.versions[row.pk] = version
         catalogue.versions_by_app.setdefault(row.app_id, []).append(version)
         files = [
@@ -133,7 +135,7 @@ def _read() -> Catalogue:
         catalogue.version_files[row.pk] = render_version_refs(files, row.api_version, row.cmdline)
         catalogue.version_xml[row.pk] = render_version_files(files, addresses.download_url(""))
     for plan in PlanClassRow.objects.all():
-        catalogue.plan_classes[plan.name] = _plan_class(plan)
+        catalogue.plan_classes[plan.name] = plan_class_facts(plan)
     return replace(catalogue, about_project_xml=catalogue.gui_urls_xml + render_unused_types(_unused_types(catalogue)))
 
 
@@ -164,7 +166,24 @@ def _app(app: App, typical: float | None, ids: tuple[int, int], ranks: tuple[int
     )
 
 
-def _version(row: AppVersion) -> Version:
+def _volunteers(rows: list[AppVersion]) -> frozenset[int]:
+    """Who agreed to test new versions; read only while one is tested by them."""
+    tests = [row.beta_test for row in rows if hasattr(row, "beta_test") and not row.is_deprecated]
+    if not any(test.with_volunteers for test in tests):
+        return frozenset()
+    return frozenset(BetaTester.objects.values_list("user_id", flat=True))
+
+
+def _testers(row: AppVersion, volunteers: frozenset[int]) -> frozenset[int] | None:
+    if not hasattr(row, "beta_test"):
+        return None
+    test = row.beta_test
+    own = frozenset() if test.begun_by_id is None else frozenset([test.begun_by_id])
+    return own | volunteers if test.with_volunteers else own
+
+
+def version_facts(row: AppVersion, volunteers: frozenset[int] = frozenset()) -> Version:
+    """What the rules of sending know of a version; ``volunteers``: who agreed to test."""
     return Version(
         id=row.pk,
         app_id=row.app_id,
@@ -177,10 +196,12 @@ def _version(row: AppVersion) -> Version:
         min_gpu_ram_bytes=row.min_gpu_ram_bytes,
         is_deprecated=row.is_deprecated or row.platform.is_deprecated,
         pfc=Average(row.pfc_n, row.pfc_avg),
+        testers=_testers(row, volunteers),
     )
 
 
-def _plan_class(row: PlanClassRow) -> PlanClass:
+def plan_class_facts(row: PlanClassRow) -> PlanClass:
+    """What the rules of sending know of a plan class."""
     return PlanClass(
         name=row.name,
         processor_type=row.processor_type,

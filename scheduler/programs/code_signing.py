@@ -7,6 +7,7 @@ either can be kept offline alone.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -111,10 +112,20 @@ def was_changed_to(held: str) -> bool:
 
 def sign_code(content: bytes) -> str | None:
     """The signature of a program file; None where the private key is kept elsewhere."""
+    return sign_code_md5(hashlib.md5(content, usedforsecurity=False).hexdigest())
+
+
+def sign_code_md5(md5: str) -> str | None:
+    """The same for a file that has this MD5."""
     private = Path(settings.CODE_SIGNING_KEY)
     if not private.exists():
         return None
-    return signing.sign(content, signing.parse_private_key(private.read_text(encoding="ascii")))
+    return signing.sign_md5(md5, signing.parse_private_key(private.read_text(encoding="ascii")))
+
+
+def has_private_key() -> bool:
+    """Whether this machine can sign."""
+    return Path(settings.CODE_SIGNING_KEY).exists()
 
 
 def is_signed(content: bytes, signature: str) -> bool:

@@ -240,7 +240,7 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
 
     Raises ReleaseError if a version of this number has other files or fields, or a file's name was used before.
     """
-    _check_plan_class(release)
+    check_plan_class(release)
     app, _ = App.objects.get_or_create(
         name=release.app, defaults={"user_friendly_name": release.app.title(), **release.new_app}
     )
@@ -266,7 +266,8 @@ def release_version(release: Release, signatures: Mapping[str, str]) -> tuple[Ap
     return version, is_new
 
 
-def _check_plan_class(release: Release) -> None:
+def check_plan_class(release: Release) -> None:
+    """Raises ReleaseError if its plan class is not there, or is for another type of processor."""
     if not release.plan_class:
         return
     plan = PlanClass.objects.filter(name=release.plan_class).first()

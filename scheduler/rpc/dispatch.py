@@ -115,7 +115,7 @@ def begin(
         selection.reasons.add(Reason.REFUSED_TYPE)
     work = Dispatch(catalogue, computer, selection)
     if wanted:
-        selection.choices = _choices(request, work, wanted)
+        selection.choices = _choices(request, account.user_id, work, wanted)
     return work
 
 
@@ -126,7 +126,7 @@ def asks_too_soon(request: SchedulerRequest, account: Account, now: dt.datetime)
     return 0 <= now.timestamp() - account.host.work_asked_at < settings.MIN_SENDWORK_INTERVAL_SECS
 
 
-def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> dict[int, Choices]:
+def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: list[str]) -> dict[int, Choices]:
     """The best versions of each app, by app and processor type."""
     catalogue, selection = work.catalogue, work.selection
     chosen: dict[int, Choices] = {}
@@ -143,7 +143,7 @@ def _choices(request: SchedulerRequest, work: Dispatch, wanted: list[str]) -> di
                 app, request.client_versions, selection.computer, wanted, selection.records, selection.today, most
             )
         else:
-            usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms)
+            usable = versions.newest(catalogue.versions_by_app.get(app.id, ()), request.platforms, user_id)
             any_version = any_version or bool(usable)
             for version in usable:
                 _inherit(work, version)

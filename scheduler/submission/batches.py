@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
@@ -54,10 +54,24 @@ def may_submit(user: User) -> bool:
     return user.is_active and user.has_perm("credit.add_batch")
 
 
+def may_look(user: User) -> bool:
+    """Who may submit, and who may view everybody's batches."""
+    return may_submit(user) or (user.is_active and user.has_perm("credit.view_batch"))
+
+
 def visible_batches(user: User) -> QuerySet[Batch]:
-    """The user's own; operators see all. The newest first."""
+    """The user's own; all for who may view batches. The newest first."""
+    return _batches(user, "credit.view_batch")
+
+
+def changeable_batches(user: User) -> QuerySet[Batch]:
+    """Those that the user may cancel, retry and retire: their own; all for who may change batches."""
+    return _batches(user, "credit.change_batch")
+
+
+def _batches(user: User, permission: str) -> QuerySet[Batch]:
     batches = Batch.objects.select_related("app", "owner")
-    return batches if user.is_staff else batches.filter(owner=user)
+    return batches if user.has_perm(permission) else batches.filter(owner=user)
 
 
 def read_progress(batches: list[Batch]) -> list[Progress]:
@@ -74,11 +88,18 @@ def read_outputs(batch: Batch, *, after: int = 0, limit: int) -> list[KeptOutput
 
 
 @transaction.atomic
-def cancel(batch: Batch, now: dt.datetime) -> int:
-    """Cancel a batch and return the number of cancelled workunits. Validated ones stay. Safe to repeat."""
-    Batch.objects.filter(pk=batch.pk, cancelled_at=None).update(cancelled_at=now)
+def cancel(batch: Batch, now: dt.datetime, workunit_ids: list[int] | None = None) -> int:
+    """Cancel a batch, or these of its workunits; how many were cancelled. Validated ones stay. Safe to repeat."""
+    if workunit_ids is None:
+        Batch.objects.filter(pk=batch.pk, cancelled_at=None).update(cancelled_at=now)
+    values: dict[str, Any] = {
+        "batch": batch.pk,
+        "now": now,
+        "cancelled": int(WorkunitError.CANCELLED),
+        "workunits": workunit_ids,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(sql.CANCEL, {"batch": batch.pk, "now": now, "cancelled": int(WorkunitError.CANCELLED)})
+        cursor.execute(sql.CANCEL, values)
         return int(cursor.rowcount)
 
 

@@ -101,6 +101,10 @@ class JobsView(ApiView):
         """The user's batch; 404 for another person's."""
         return get_object_or_404(batches.visible_batches(self.volunteer), pk=pk)
 
+    def own_batch(self, pk: int) -> Batch:
+        """One that the user may change; 404 for another person's."""
+        return get_object_or_404(batches.changeable_batches(self.volunteer), pk=pk)
+
 
 class BatchesView(JobsView):
     """My batches, the newest last; or a new one."""
@@ -163,7 +167,7 @@ class CancelView(JobsView):
 
     @extend_schema(operation_id="batches_cancel", request=None, responses=BatchResult)
     def post(self, request: Request, pk: int) -> Response:
-        batch = self.batch(pk)
+        batch = self.own_batch(pk)
         batches.cancel(batch, timezone.now())
         batch.refresh_from_db()
         return Response(_batch_result(batch, batches.read_progress([batch])[0]))
@@ -184,7 +188,7 @@ class RetireView(JobsView):
     @extend_schema(operation_id="batches_retire", request=None, responses=BatchResult)
     def post(self, request: Request, pk: int) -> Response:
         """409 while jobs of the batch are open: cancel it first, or wait."""
-        batch = self.batch(pk)
+        batch = self.own_batch(pk)
         try:
             batches.retire(batch)
         except batches.NotFinished as error:

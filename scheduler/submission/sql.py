@@ -33,6 +33,7 @@ CANCEL: Final = f"""
 WITH open AS (
   SELECT id FROM credit_workunit
    WHERE batch_id = %(batch)s AND canonical_result_id IS NULL AND error_mask = 0
+     AND (%(workunits)s::bigint[] IS NULL OR id = ANY(%(workunits)s))
    ORDER BY id FOR NO KEY UPDATE),
 withdrawn AS (
   UPDATE credit_result r SET server_state = {ServerState.OVER}, outcome = {Outcome.DIDNT_NEED} FROM open

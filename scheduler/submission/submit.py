@@ -19,7 +19,7 @@ from scheduler.files.storage import sync
 from scheduler.files.store import removed_on_failure, save_content
 from scheduler.models import StoredFile
 from scheduler.submission.create_work import copy_workunits, create_results
-from scheduler.wire.job_fields import InputFile, Job, JobError, parse_jobs
+from scheduler.wire.job_fields import InputFile, Job, JobError, KeptContent, read_jobs
 
 _BASE_FIELDS: Final = (
     "memory_bound_bytes",
@@ -48,14 +48,31 @@ def submit(
 
     Raises JobError, which names the place, and writes nothing then.
     """
-    if app.is_deprecated:
-        raise JobError("app", f"{app.name} takes no more jobs")
-    parsed = parse_jobs(defaults, jobs, _base(app))
+    parsed, faults = _read(app, defaults, jobs, most_faults=1)
+    if faults:
+        raise faults[0]
     with transaction.atomic():
         batch, is_new = _batch(app, name, request_id, owner, len(parsed), now)
         if is_new:
             _write(batch, parsed, now)
     return batch, is_new
+
+
+def check(app: App, defaults: object, jobs: object, most_faults: int = 1) -> tuple[list[Job], list[JobError]]:
+    """What `submit` would make of these, and what it would refuse: no more is looked at after so many faults."""
+    parsed, faults = _read(app, defaults, jobs, most_faults)
+    if not faults:
+        try:
+            _stored_before(parsed)
+        except JobError as error:
+            faults.append(error)
+    return parsed, faults
+
+
+def _read(app: App, defaults: object, jobs: object, most_faults: int) -> tuple[list[Job], list[JobError]]:
+    if app.is_deprecated:
+        return [], [JobError("app", f"{app.name} takes no more jobs")]
+    return read_jobs(defaults, jobs, _base(app), most_faults)
 
 
 def _base(app: App) -> dict[str, Any]:
@@ -83,14 +100,12 @@ def _write(batch: Batch, jobs: Sequence[Job], now: dt.datetime) -> None:
         _write_rows(batch, jobs, _stored(batch, jobs, paths), now)
 
 
-def _write_rows(
-    batch: Batch, jobs: Sequence[Job], stored: dict[tuple[str, str | None], StoredFile], now: dt.datetime
-) -> None:
+def _write_rows(batch: Batch, jobs: Sequence[Job], stored: dict[_Key, StoredFile], now: dt.datetime) -> None:
     workunits = (
         Workunit(
             app_id=batch.app_id,
             batch=batch,
-            name=f"{batch.app.name}_{batch.pk}_{number}",
+            name=f"{batch.app.name}_{batch.pk}_{job.name}",
             created_at=now,
             input_files=[
                 {"name": file.name, "open_name": wanted.open_name, "nbytes": file.nbytes, "md5": file.md5}
@@ -99,7 +114,7 @@ def _write_rows(
             ],
             **job.fields,
         )
-        for number, job in enumerate(jobs)
+        for job in jobs
     )
     with connection.cursor() as cursor:
         copy_workunits(cursor, workunits)
@@ -107,27 +122,38 @@ def _write_rows(
         create_results(cursor, cursor.fetchall(), now)
 
 
-def _key(file: InputFile) -> tuple[str, str | None]:
+_Key = tuple[str, str | KeptContent | None]
+
+
+def _key(file: InputFile) -> _Key:
     return file.name, file.content
 
 
-def _stored(batch: Batch, jobs: Sequence[Job], paths: list[str]) -> dict[tuple[str, str | None], StoredFile]:
-    """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
-    wanted = {_key(file): None for job in jobs for file in job.inputs}
-    names = {name for name, content in wanted if content is None}
+def _stored_before(jobs: Sequence[Job]) -> dict[str, StoredFile]:
+    """The files that jobs name, by name; JobError if one is missing."""
+    names = {file.name for job in jobs for file in job.inputs if file.content is None}
     found = {file.name: file for file in StoredFile.objects.filter(name__in=names, deleted_at=None)}
     if missing := sorted(names - set(found)):
         raise JobError("input_files", f"there is no stored file {missing[0]}; store it with manage.py store_file")
+    return found
+
+
+def _stored(batch: Batch, jobs: Sequence[Job], paths: list[str]) -> dict[_Key, StoredFile]:
+    """The files of all jobs; contents are stored for this batch, each once, and where is added to ``paths``."""
+    wanted = {_key(file): None for job in jobs for file in job.inputs}
+    found = _stored_before(jobs)
     own = _store_contents(batch, (content for _, content in wanted if content is not None), paths)
     return {key: found[key[0]] if key[1] is None else own[key[1]] for key in wanted}
 
 
-def _store_contents(batch: Batch, contents: Iterable[str], paths: list[str]) -> dict[str, StoredFile]:
+def _store_contents(
+    batch: Batch, contents: Iterable[str | KeptContent], paths: list[str]
+) -> dict[str | KeptContent, StoredFile]:
     """In one statement, and without looking for rows of these names: the batch, whose number is in them, is new."""
     files: dict[str, StoredFile] = {}
-    by_content = {}
+    by_content: dict[str | KeptContent, StoredFile] = {}
     for content in contents:
-        raw = content.encode()
+        raw = content.encode() if isinstance(content, str) else content.read()
         md5 = hashlib.md5(raw, usedforsecurity=False).hexdigest()
         if md5 not in files:
             name = f"{batch.app.name}_{batch.pk}_in_{md5}"

@@ -1,10 +1,12 @@
-"""Pages of those who submit jobs: their batches, one of them, its outputs; cancel it."""
+"""Pages of those who submit jobs: their batches, one of them, its jobs and outputs; cancel, retry and retire it."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
@@ -14,13 +16,16 @@ from portal.models import User
 from portal.people.access import signed_in
 from scheduler.files.views import send
 from scheduler.models import KeptOutput
-from scheduler.submission import batches
+from scheduler.submission import batches, output_archive, retry
+from scheduler.submission.job_reads import JOB_STATES, read_jobs
+from scheduler.wire.job_fields import JobError
 
-SHOWN_BATCHES = 100
-SHOWN_OUTPUTS = 200
+SHOWN_BATCHES: Final = 100
+SHOWN_OUTPUTS: Final = 200
+SHOWN_JOBS: Final = 100
 
 
-def _submitter(request: HttpRequest) -> User:
+def submitter(request: HttpRequest) -> User:
     """The visitor, who may submit jobs; for all others these pages do not exist."""
     user = signed_in(request)
     if not batches.may_submit(user):
@@ -28,35 +33,117 @@ def _submitter(request: HttpRequest) -> User:
     return user
 
 
+def _looker(request: HttpRequest) -> User:
+    user = signed_in(request)
+    if not batches.may_look(user):
+        raise Http404("no such page")
+    return user
+
+
 def _batch(request: HttpRequest, pk: int) -> Batch:
-    return get_object_or_404(batches.visible_batches(_submitter(request)), pk=pk)
+    return get_object_or_404(batches.visible_batches(_looker(request)), pk=pk)
+
+
+def _own_batch(request: HttpRequest, pk: int) -> Batch:
+    """One that the visitor may change."""
+    return get_object_or_404(batches.changeable_batches(_looker(request)), pk=pk)
+
+
+def _may_change(request: HttpRequest, batch: Batch) -> bool:
+    return batches.changeable_batches(_looker(request)).filter(pk=batch.pk).exists()
 
 
 @require_safe
 @login_required
 def batch_list(request: HttpRequest) -> HttpResponse:
     """How far are my batches?"""
-    found = list(batches.visible_batches(_submitter(request))[:SHOWN_BATCHES])
+    user = _looker(request)
+    found = list(batches.visible_batches(user)[:SHOWN_BATCHES])
     rows = list(zip(found, batches.read_progress(found), strict=True))
-    return render(request, "scheduler/batches.html", {"rows": rows, "most": SHOWN_BATCHES})
+    context = {"rows": rows, "most": SHOWN_BATCHES, "may_submit": batches.may_submit(user)}
+    return render(request, "scheduler/batches.html", context)
 
 
 @require_safe
 @login_required
 def batch_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """The progress and the outputs of a batch."""
+    """The progress and the outputs of a batch; for htmx the progress alone."""
     batch = _batch(request, pk)
-    outputs = batches.read_outputs(batch, limit=SHOWN_OUTPUTS)
-    context = {"batch": batch, "progress": batches.read_progress([batch])[0], "outputs": outputs}
-    return render(request, "scheduler/batch.html", context | {"most": SHOWN_OUTPUTS})
+    context = {"batch": batch, "progress": batches.read_progress([batch])[0], "may_change": _may_change(request, batch)}
+    if request.headers.get("HX-Request"):
+        return render(request, "scheduler/_batch_progress.html", context)
+    context |= {
+        "outputs": batches.read_outputs(batch, limit=SHOWN_OUTPUTS),
+        "most": SHOWN_OUTPUTS,
+        "nretried": retry.failed(batch).count(),
+    }
+    return render(request, "scheduler/batch.html", context)
+
+
+@require_safe
+@login_required
+def batch_jobs(request: HttpRequest, pk: int) -> HttpResponse:
+    """The jobs of a batch, in one state or all."""
+    batch = _batch(request, pk)
+    state = request.GET.get("state", "")
+    after = request.GET.get("after", "0")
+    if state not in ("", *JOB_STATES) or not (after.isdecimal() and len(after) < 19):
+        raise Http404("no such page")
+    rows = read_jobs(batch, state, int(after), SHOWN_JOBS + 1)
+    context = {
+        "batch": batch,
+        "rows": rows[:SHOWN_JOBS],
+        "next": rows[SHOWN_JOBS - 1].workunit.pk if len(rows) > SHOWN_JOBS else None,
+        "state": state,
+        "states": JOB_STATES,
+        "may_change": _may_change(request, batch),
+    }
+    return render(request, "scheduler/batch_jobs.html", context)
 
 
 @require_POST
 @login_required
 def cancel_batch(request: HttpRequest, pk: int) -> HttpResponse:
     """Cancel a batch: nothing more of it is sent, and running jobs are aborted."""
-    count = batches.cancel(_batch(request, pk), timezone.now())
+    count = batches.cancel(_own_batch(request, pk), timezone.now())
     messages.success(request, f"{count} workunits were cancelled. What was validated before stays.")
+    return redirect("batch", pk)
+
+
+@require_POST
+@login_required
+def cancel_jobs(request: HttpRequest, pk: int) -> HttpResponse:
+    """Cancel some jobs of a batch."""
+    batch = _own_batch(request, pk)
+    chosen = [int(text) for text in request.POST.getlist("job")[:SHOWN_JOBS] if text.isdecimal() and len(text) < 19]
+    count = batches.cancel(batch, timezone.now(), chosen)
+    messages.success(request, f"Jobs cancelled: {count}. Those that were decided before stay as they are.")
+    return redirect("batch_jobs", pk)
+
+
+@require_POST
+@login_required
+def retry_batch(request: HttpRequest, pk: int) -> HttpResponse:
+    """Submit the failed jobs again, as a batch of their own."""
+    try:
+        again = retry.retry_failed(_own_batch(request, pk), timezone.now())
+    except (retry.NothingToRetry, JobError) as error:
+        messages.error(request, f"Nothing was submitted. {error}")
+        return redirect("batch", pk)
+    messages.success(request, "These are the failed jobs, submitted again.")
+    return redirect("batch", again.pk)
+
+
+@require_POST
+@login_required
+def retire_batch(request: HttpRequest, pk: int) -> HttpResponse:
+    """Delete the outputs of a finished batch."""
+    try:
+        count = batches.retire(_own_batch(request, pk))
+    except batches.NotFinished as error:
+        messages.error(request, f"Nothing was deleted. {error}")
+    else:
+        messages.success(request, f"Output files deleted: {count}.")
     return redirect("batch", pk)
 
 
@@ -66,3 +153,16 @@ def output(request: HttpRequest, pk: int, output_id: int) -> HttpResponseBase:
     """An output file."""
     found = get_object_or_404(KeptOutput, batch=_batch(request, pk), pk=output_id)
     return send(request, found.path, f"{found.workunit_name}_{found.name}", found.nbytes, found.md5)
+
+
+@require_safe
+@login_required
+def output_zip(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """All outputs that are kept now, as one archive."""
+    batch = _batch(request, pk)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{batch.app.name}_{batch.pk}.zip"',
+        "Cache-Control": "private",
+    }
+    content = () if request.method == "HEAD" else output_archive.stream(batch)
+    return StreamingHttpResponse(content, content_type="application/zip", headers=headers)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from scheduler.engine.limits import MAX_FILE_NBYTES, MAX_FILES_PER_JOB, MAX_JOBS_PER_SUBMISSION, is_name, name_rule
 
 MAX_FLOPS_COUNT: Final = 1e25
 MAX_RESULTS: Final = 100
 MAX_CONTENT_CHARS: Final = 1_000_000
+MAX_JOB_NAME_CHARS: Final = 40
+"""It is a part of names of at most 128 characters."""
 
 # Whole numbers: their least and greatest values.
 _COUNTS: Final[dict[str, tuple[int, int]]] = {
@@ -30,7 +32,7 @@ _COUNTS: Final[dict[str, tuple[int, int]]] = {
     "priority": (-30_000, 30_000),
 }
 _FLOPS: Final = ("fpops_est", "fpops_bound")
-FIELDS: Final = (*_FLOPS, *_COUNTS, "command_line", "input_files", "output_files")
+FIELDS: Final = (*_FLOPS, *_COUNTS, "command_line", "input_files", "output_files", "name")
 
 
 class JobError(ValueError):
@@ -42,32 +44,68 @@ class JobError(ValueError):
         self.message = message
 
 
+class KeptContent(Protocol):
+    """The content of a file that is read only when it is stored: it may be long, and not be text. Hashable."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def read(self) -> bytes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class InputFile:
     """A file that is stored already (``name``), or its ``content``; ``open_name``: what the program calls it."""
 
     open_name: str
     name: str = ""
-    content: str | None = None
+    content: str | KeptContent | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Of a content; 0 for a file that is stored already."""
+        if self.content is None:
+            return 0
+        return len(self.content.encode()) if isinstance(self.content, str) else self.content.nbytes
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A workunit to be made. ``fields``: columns of the table by name."""
+    """A workunit to be made. ``fields``: columns of the table by name; ``name``: what its own name ends with."""
 
+    name: str
     fields: Mapping[str, Any]
     inputs: tuple[InputFile, ...]
 
 
-def parse_jobs(defaults: object, jobs: object, base: Mapping[str, Any]) -> list[Job]:
-    """The jobs of a submission. ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
+def read_jobs(
+    defaults: object, jobs: object, base: Mapping[str, Any], most_faults: int = 1
+) -> tuple[list[Job], list[JobError]]:
+    """The jobs of a submission, and what is wrong with others: no more is looked at after so many faults.
 
-    Raises JobError.
+    ``base``: counts (but ``target_nresults``) and ``command_line`` where nobody says.
     """
     if not isinstance(jobs, list) or not 1 <= len(jobs) <= MAX_JOBS_PER_SUBMISSION:
-        raise JobError("jobs", f"a list of 1 to {MAX_JOBS_PER_SUBMISSION} jobs")
-    common = {**base, **_checked(defaults, "defaults")}
-    return [_job({**common, **_checked(job, f"jobs[{n}]")}, f"jobs[{n}]") for n, job in enumerate(jobs)]
+        return [], [JobError("jobs", f"a list of 1 to {MAX_JOBS_PER_SUBMISSION} jobs")]
+    try:
+        common = {**base, **_checked(defaults, "defaults")}
+    except JobError as error:
+        return [], [error]
+    made: dict[str, Job] = {}
+    faults: list[JobError] = []
+    for n, job in enumerate(jobs):
+        if len(faults) >= most_faults:
+            break
+        try:
+            one = _job({"name": str(n), **common, **_checked(job, f"jobs[{n}]")}, f"jobs[{n}]")
+            if one.name in made:
+                raise JobError(
+                    f"jobs[{n}].name", f"{one.name} is the name of another job; jobs without one are numbered"
+                )
+            made[one.name] = one
+        except JobError as error:
+            faults.append(error)
+    return list(made.values()), faults
 
 
 def _job(fields: dict[str, Any], where: str) -> Job:
@@ -86,7 +124,7 @@ def _job(fields: dict[str, Any], where: str) -> Job:
         if fields[low] > fields[high]:
             raise JobError(f"{where}.{high}", f"{fields[high]:g} is less than {low}, {fields[low]:g}")
     inputs = fields.pop("input_files", ())
-    return Job(fields, inputs)
+    return Job(fields.pop("name"), fields, inputs)
 
 
 def _checked(given: object, where: str) -> dict[str, Any]:
@@ -105,6 +143,10 @@ def _value(name: str, value: object, where: str) -> Any:
     if name == "command_line":
         if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
             raise JobError(where, "not a line of at most 2000 characters")
+        return value
+    if name == "name":
+        if not isinstance(value, str) or not is_name(value, MAX_JOB_NAME_CHARS):
+            raise JobError(where, f"not a name of {name_rule(MAX_JOB_NAME_CHARS)}")
         return value
     if name == "input_files":
         return tuple(_input(file, f"{where}[{n}]") for n, file in enumerate(_files(value, where)))
@@ -148,6 +190,8 @@ def _input(value: object, where: str) -> InputFile:
     if "name" in table:
         return InputFile(open_name, _name(table, "name", where))
     content = table["content"]
+    if callable(getattr(content, "read", None)):  # of an archive; JSON has no such thing
+        return InputFile(open_name, content=content)
     if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
         raise JobError(f"{where}.content", f"not a text of at most {MAX_CONTENT_CHARS} characters")
     if not _is_text(content):

@@ -33,16 +33,17 @@ QUICK = {
 
 
 class Manage:
-    """The site's own commands, as its operator types them."""
+    """The site's own commands, as its operator types them; with other settings, as on another machine."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, **settings: str) -> None:
         self._site = site
+        self._settings = settings
 
     def __call__(self, *arguments: str, given: str = "") -> str:
         run = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=CHECKOUT,
-            env=self._site.environment,
+            env={**self._site.environment, **self._settings},
             input=given,
             capture_output=True,
             text=True,

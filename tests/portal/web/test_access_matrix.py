@@ -32,6 +32,7 @@ from portal.models import ApiToken, ClientKey, Host, User
 from portal.ops.mail_choices import Mail
 from portal.ops.mails import unsubscribe_url
 from portal.people.api_tokens import issue_token
+from scheduler.models import SubmissionDraft
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.sessions import sign_in_lately
 
@@ -218,6 +219,17 @@ BATCHES: Final = [
     own("project/batches/", staff_sees=True),
     Line("project/batches/<int:pk>/", 200, 404, 200, LOGIN, "project/batches/{batch}/", staff_sees=True),
     Line("project/batches/<int:pk>/cancel/", ON, 404, ON, LOGIN, "project/batches/{batch}/cancel/", "POST"),
+    own("project/batches/new/"),
+    mine("project/batches/drafts/<int:pk>/", "project/batches/drafts/{draft}/"),
+    act_on("project/batches/drafts/<int:pk>/submit/", "project/batches/drafts/{draft}/submit/"),
+    act_on("project/batches/drafts/<int:pk>/discard/", "project/batches/drafts/{draft}/discard/"),
+    Line("project/batches/<int:pk>/jobs/", 200, 404, 200, LOGIN, "project/batches/{batch}/jobs/", staff_sees=True),
+    Line("project/batches/<int:pk>/jobs/cancel/", ON, 404, ON, LOGIN, "project/batches/{batch}/jobs/cancel/", "POST"),
+    Line("project/batches/<int:pk>/retry/", ON, 404, ON, LOGIN, "project/batches/{batch}/retry/", "POST"),
+    Line("project/batches/<int:pk>/retire/", ON, 404, ON, LOGIN, "project/batches/{batch}/retire/", "POST"),
+    Line("project/batches/<int:pk>/outputs.zip", 200, 404, 200, LOGIN, "project/batches/{batch}/outputs.zip"),
+    own("project/testing/"),
+    act("project/testing/", data={"agrees": "on"}),
     # No outputs are there yet.
     mine("project/batches/<int:pk>/outputs/<int:output_id>/", "project/batches/{batch}/outputs/1/", 404),
     by_token("api/v1/batches/"),
@@ -313,6 +325,7 @@ def world(alice: User, bob: User, operator: User) -> World:
     app = make_app()
     task = make_result(make_workunit(app), host)
     batch = Batch.objects.create(app=app, owner=alice, name="sweep")
+    draft = SubmissionDraft.objects.create(app=app, owner=alice, name="Alice's draft", is_archive=False, path="none")
     submit = Permission.objects.get(codename="add_batch")
     for each in (alice, bob):
         each.user_permissions.add(submit)
@@ -330,6 +343,7 @@ def world(alice: User, bob: User, operator: User) -> World:
         "token": ApiToken.objects.get(user=alice).pk,
         "copy": copy.pk,
         "batch": batch.pk,
+        "draft": draft.pk,
         "task": task.pk,
         "workunit": task.workunit_id,
         "experiment": experiment.pk,

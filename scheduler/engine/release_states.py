@@ -1,0 +1,75 @@
+"""The states of a version of an app, from its draft on, and what may be done in each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final
+
+from scheduler.engine.facts import Version
+
+
+class ReleaseState(IntEnum):
+    """Whose computers get it. DRAFT and WITHDRAWN: nobody's; BETA: those of testers; RELEASED: all."""
+
+    DRAFT = 0
+    BETA = 1
+    RELEASED = 2
+    WITHDRAWN = 3
+
+
+class ReleaseAction(IntEnum):
+    """What is done with a version."""
+
+    TEST = 1
+    RELEASE = 2
+    WITHDRAW = 3
+
+
+TRANSITIONS: Final = {
+    (ReleaseState.DRAFT, ReleaseAction.TEST): ReleaseState.BETA,
+    (ReleaseState.DRAFT, ReleaseAction.RELEASE): ReleaseState.RELEASED,
+    (ReleaseState.BETA, ReleaseAction.RELEASE): ReleaseState.RELEASED,
+    (ReleaseState.BETA, ReleaseAction.WITHDRAW): ReleaseState.WITHDRAWN,
+    (ReleaseState.RELEASED, ReleaseAction.WITHDRAW): ReleaseState.WITHDRAWN,
+    (ReleaseState.WITHDRAWN, ReleaseAction.TEST): ReleaseState.BETA,
+    (ReleaseState.WITHDRAWN, ReleaseAction.RELEASE): ReleaseState.RELEASED,
+}
+
+
+class NotPossible(Exception):
+    """An action that a state does not allow."""
+
+
+def after(state: ReleaseState, action: ReleaseAction) -> ReleaseState:
+    """The state that follows; NotPossible if there is none."""
+    if (state, action) not in TRANSITIONS:
+        raise NotPossible(f"{action.name.lower()} is not possible: the state is {state.name.lower()}")
+    return TRANSITIONS[state, action]
+
+
+def allowed(state: ReleaseState) -> list[ReleaseAction]:
+    """What may be done in this state."""
+    return [action for action in ReleaseAction if (state, action) in TRANSITIONS]
+
+
+def stored_state(*, is_withdrawn: bool, is_tested: bool) -> ReleaseState:
+    """Of a version that is stored: one that is withdrawn is sent to nobody, tested or not."""
+    if is_withdrawn:
+        return ReleaseState.WITHDRAWN
+    return ReleaseState.BETA if is_tested else ReleaseState.RELEASED
+
+
+def version_before(version: Version, others: Iterable[Version]) -> Version | None:
+    """The newest older one of the same app, platform and plan class: what a roll-back goes back to.
+
+    Not one that is tested: it was never sent to all.
+    """
+    older = [
+        other
+        for other in others
+        if (other.app_id, other.platform, other.plan_class) == (version.app_id, version.platform, version.plan_class)
+        and other.version_num < version.version_num
+        and other.testers is None
+    ]
+    return max(older, key=lambda other: other.version_num, default=None)

@@ -1,0 +1,1 @@
+"""Release versions of apps from the browser: upload, look, sign, test, release, withdraw, roll back."""

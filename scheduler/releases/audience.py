@@ -1,0 +1,147 @@
+"""To whom a version would be sent: the computers that asked for work lately, by the rules of sending."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+
+from credit.engine.flops import Ceilings
+from portal.models import Host
+from scheduler.engine.facts import Computer, PlanClass, Version
+from scheduler.engine.request import CPU, GPU_TYPES, Gpu
+from scheduler.engine.versions import usage_of
+from scheduler.models import BetaTester
+
+ACTIVE_DAYS: Final = 30
+MAX_HOSTS: Final = 20_000
+"""So many of the computers that asked last are looked at."""
+SHOWN_CLIENTS: Final = 8
+ALSO_RUN: Final[Mapping[str, tuple[str, ...]]] = {
+    "x86_64-pc-linux-gnu": ("i686-pc-linux-gnu",),
+    "windows_x86_64": ("windows_intelx86",),
+    "arm64-apple-darwin": ("x86_64-apple-darwin",),
+}
+"""Other platforms whose programs computers usually run besides those of the platform that they report first."""
+KNOWN_SINCE: Final[Mapping[str, tuple[int, int]]] = {"NVIDIA": (6, 4), "ATI": (6, 10), "intel_gpu": (7, 0)}
+"""The first clients that can use this type; for others, who reports one can use it."""
+SHARED_MEMORY_SINCE: Final = (6, 0)
+"""The first clients that know versions with an api_version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Active computers by whether they fit. ``nothers``: of other platforms; ``nunfit``: without the processors, GPU or
+    memory; ``ntoo_old``: with a client that is too old; ``clients``: those that fit, by the client's version.
+    ``nown``, ``nvolunteers``: of those that fit the ones of the person who asks, and of those who agreed to test.
+    """
+
+    nactive: int
+    nfit: int
+    nothers: int
+    nunfit: int
+    ntoo_old: int
+    nown: int
+    nvolunteers: int
+    clients: list[tuple[str, int]]
+    is_cut: bool
+
+
+def read_audience(
+    version: Version, plan_class: PlanClass | None, api_version: str, user_id: int, now: dt.datetime
+) -> Audience:
+    """Who would get this version if it were sent to all now."""
+    counts: Counter[str] = Counter()
+    clients: Counter[str] = Counter()
+    testers = set(BetaTester.objects.values_list("user_id", flat=True))
+    hosts = _active(now)
+    for host in hosts:
+        what = _verdict(host, version, plan_class, api_version)
+        counts[what] += 1
+        if what == "fit":
+            clients[".".join(host.client_version.split(".")[:2]) or "unknown"] += 1
+            counts["own"] += host.owner_id == user_id
+            counts["volunteers"] += host.owner_id in testers
+    return Audience(
+        nactive=len(hosts),
+        nfit=counts["fit"],
+        nothers=counts["other"],
+        nunfit=counts["unfit"],
+        ntoo_old=counts["old"],
+        nown=counts["own"],
+        nvolunteers=counts["volunteers"],
+        clients=clients.most_common(SHOWN_CLIENTS),
+        is_cut=len(hosts) == MAX_HOSTS,
+    )
+
+
+def _active(now: dt.datetime) -> list[Host]:
+    since = now - dt.timedelta(days=ACTIVE_DAYS)
+    found = Host.objects.filter(scheduler_record__last_rpc_at__gte=since, retired_at=None, merged_into=None)
+    columns = ("owner_id", "client_version", "platform_name", "ncpus", "p_fpops", "p_features", "coprocs", "m_nbytes")
+    return list(found.only(*columns).order_by("-scheduler_record__last_rpc_at")[:MAX_HOSTS])
+
+
+def _verdict(host: Host, version: Version, plan_class: PlanClass | None, api_version: str) -> str:
+    if version.platform not in (host.platform_name, *ALSO_RUN.get(host.platform_name, ())):
+        return "other"
+    needed = max(KNOWN_SINCE.get(version.processor_type, (0, 0)), SHARED_MEMORY_SINCE if api_version else (0, 0))
+    if _client(host.client_version) < needed:
+        return "old"
+    ceilings = Ceilings(
+        settings.AM_MAX_NCPUS, settings.AM_MAX_CPU_FLOPS, settings.AM_MAX_GPUS, settings.AM_MAX_GPU_FLOPS
+    )
+    usage = usage_of(version, plan_class, _computer(host), ceilings)
+    return "fit" if usage is not None and usage.peak_flops > 0 else "unfit"
+
+
+def _client(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,5}", version)[:2])
+
+
+def _computer(host: Host) -> Computer:
+    gpus = {gpu.type: gpu for gpu in _gpus(host.coprocs)}
+    return Computer(
+        ncpus=host.ncpus, p_fpops=host.p_fpops or 0.0, gpus=gpus, features=frozenset(host.p_features.split())
+    )
+
+
+def _gpus(coprocs: list[dict[str, Any]]) -> Iterator[Gpu]:
+    """As they are known of a computer that is not just asking: without NVIDIA's compute capability, which passes."""
+    for each in coprocs:
+        if each.get("type") in GPU_TYPES:
+            yield Gpu(
+                type=each["type"],
+                count=each.get("count") or 0,
+                peak_flops=each.get("peak_flops") or 0.0,
+                ram_bytes=each.get("ram_bytes") or 0,
+                driver=_driver(str(each.get("driver_version") or "")) if each["type"] == "NVIDIA" else 0,
+                capability=2**31,
+                has_opencl=bool(each.get("opencl_version")),
+            )
+
+
+def _driver(text: str) -> int:
+    """NVIDIA's number as clients send it: 53504 for 535.04."""
+    digits = re.sub(r"[^0-9]", "", text)[:9]
+    return int(digits or 0)
+
+
+def version_of(fields: Mapping[str, Any]) -> Version:
+    """The facts of a version that is not stored, of a draft's fields."""
+    return Version(
+        id=0,
+        app_id=0,
+        platform=fields.get("platform", ""),
+        version_num=fields.get("version_num", 0),
+        plan_class=fields.get("plan_class", ""),
+        processor_type=fields.get("processor_type", CPU),
+        avg_ncpus=fields.get("avg_ncpus", 1.0),
+        gpu_usage=fields.get("gpu_usage", 0.0),
+        min_gpu_ram_bytes=fields.get("min_gpu_ram_bytes", 0),
+    )

@@ -1,0 +1,240 @@
+"""Versions that are prepared in the browser: their description, files and signatures, until they are stored.
+
+What is stored is read, signed and released by `scheduler.programs.release`, as from a folder: a draft is laid out as a
+folder for it. So a version made here is the same as one made by the command.
+
+A draft's row is locked before its files change; the version's rows come after it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from credit.models import AppVersion
+from portal.models import User
+from portal.wire.signing import SigningError, clean_signature
+from scheduler.engine.limits import MAX_FILES_PER_JOB, is_name, name_rule
+from scheduler.engine.release_states import ReleaseAction, ReleaseState, after
+from scheduler.files import storage
+from scheduler.models import BetaTest, DraftFile, ReleaseDraft
+from scheduler.programs import code_signing, release
+from scheduler.programs.release import Release, ReleaseError
+
+MAX_FILE_NBYTES: Final = 60 * 1024 * 1024
+"""One file of one upload; larger ones are released by the command."""
+MAX_SIGNATURES_NBYTES: Final = 1024 * 1024
+MANIFEST_FORMAT: Final = 1
+
+
+@transaction.atomic
+def add_file(draft: ReleaseDraft, name: str, content: File[bytes], **uses: Any) -> DraftFile:
+    """Keep a program file; one of the same name is replaced, with its signature. Raises ReleaseError."""
+    locked = _open(draft)
+    if not is_name(name):
+        raise ReleaseError(f"{name[:200]!r} is no name of {name_rule()}.")
+    given = storage.content_of(content)
+    if given.nbytes > MAX_FILE_NBYTES:
+        raise ReleaseError(f"{name}: {given.nbytes} bytes; the limit is {MAX_FILE_NBYTES}. The command takes more.")
+    found = locked.files.filter(name=name).first()
+    if found is None and locked.files.count() >= MAX_FILES_PER_JOB:
+        raise ReleaseError(f"A version has at most {MAX_FILES_PER_JOB} files.")
+    content.seek(0)
+    path = default_storage.save(f"drafts/releases/{draft.pk}/{name}", content)
+    if found is not None:
+        _delete_later(found.path)
+    file, _ = DraftFile.objects.update_or_create(
+        draft=locked,
+        name=name,
+        defaults={"path": path, "nbytes": given.nbytes, "md5": given.md5, "signature": "", **uses},
+    )
+    return file
+
+
+@transaction.atomic
+def remove_file(draft: ReleaseDraft, file_id: int) -> None:
+    """Forget a file of a draft. Safe to repeat."""
+    for file in _open(draft).files.filter(pk=file_id):
+        _delete_later(file.path)
+        file.delete()
+
+
+@transaction.atomic
+def discard(draft: ReleaseDraft) -> None:
+    """Forget a draft and its files; a version that was made of it stays."""
+    locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
+    for file in locked.files.all():
+        _delete_later(file.path)
+    locked.delete()
+
+
+def _open(draft: ReleaseDraft) -> ReleaseDraft:
+    """The draft, locked. ReleaseError if it was stored."""
+    locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
+    if locked.app_version_id is not None:
+        raise ReleaseError("This version was stored already. Its files never change: prepare another version.")
+    return locked
+
+
+def _delete_later(path: str) -> None:
+    transaction.on_commit(lambda: default_storage.delete(path))
+
+
+def described(draft: ReleaseDraft) -> dict[str, Any]:
+    """The draft as a version.json (docs/how-to/jobs.md)."""
+    files = [
+        {
+            "path": file.name,
+            "main_program": file.is_main_program,
+            "executable": file.is_executable or file.is_main_program,
+            "copy_file": file.is_copied,
+            **({"open_name": file.open_name} if file.open_name else {}),
+        }
+        for file in draft.files.all()
+    ]
+    return {**draft.fields, "files": files}
+
+
+@contextmanager
+def unpacked(draft: ReleaseDraft, *, whole: bool = True) -> Iterator[Release]:
+    """The draft read as a folder is; its files are there inside of the block, or (not ``whole``) empty ones.
+
+    Raises ReleaseError, which names the field.
+    """
+    with TemporaryDirectory(prefix="release") as name:
+        folder = Path(name)
+        (folder / "version.json").write_text(json.dumps(described(draft)), encoding="utf-8")
+        for file in draft.files.all():
+            target = folder / file.name
+            if target.exists():
+                raise ReleaseError(f"{file.name}: a program file cannot have this name.")
+            if whole:
+                with default_storage.open(file.path, "rb") as source, target.open("wb") as copy:
+                    shutil.copyfileobj(source, copy)
+            else:
+                target.touch()
+        try:
+            yield release.read_release(folder)
+        except ReleaseError as error:
+            raise ReleaseError(str(error).replace(f"{folder}/version.json, ", "").replace(str(folder), "")) from error
+
+
+def fault(draft: ReleaseDraft) -> str:
+    """Why it could not be released as it is, apart from signatures; empty if it could."""
+    try:
+        with unpacked(draft, whole=False) as found:
+            release.check_plan_class(found)
+    except ReleaseError as error:
+        return str(error)
+    return ""
+
+
+def names(draft: ReleaseDraft) -> dict[str, DraftFile]:
+    """The files by their permanent names. Raises ReleaseError."""
+    own = {file.name: file for file in draft.files.all()}
+    with unpacked(draft, whole=False) as found:
+        return {file.name: own[file.path.name] for file in found.files}
+
+
+def manifest(draft: ReleaseDraft) -> dict[str, Any]:
+    """What has to be signed where the key is: each file's permanent name and the MD5 that is signed."""
+    return {
+        "format": MANIFEST_FORMAT,
+        "version": str(draft),
+        "code_signing_key": code_signing.code_signing_key_text(),
+        "files": [
+            {"name": name, "file": file.name, "nbytes": file.nbytes, "md5": file.md5}
+            for name, file in names(draft).items()
+        ],
+    }
+
+
+def sign_here(draft: ReleaseDraft) -> int:
+    """Sign all files with the key of this machine; how many. ReleaseError if the key is kept elsewhere."""
+    signatures = {}
+    for name, file in names(draft).items():
+        signature = code_signing.sign_code_md5(file.md5)
+        if signature is None:
+            raise ReleaseError("The private key is not on this machine. Sign the manifest where it is.")
+        signatures[name] = signature
+    return take_signatures(draft, signatures)
+
+
+@transaction.atomic
+def take_signatures(draft: ReleaseDraft, signatures: Mapping[str, str]) -> int:
+    """Keep signatures by the files' names, permanent or as uploaded; how many. All are right, or none is kept.
+
+    Raises ReleaseError, which names the file.
+    """
+    locked = _open(draft)
+    by_name = names(locked)
+    by_name |= {file.name: file for file in by_name.values()}
+    signed: dict[int, DraftFile] = {}
+    for name, text in signatures.items():
+        if name not in by_name:
+            raise ReleaseError(f"{name[:200]}: this draft has no such file.")
+        file = by_name[name]
+        try:
+            file.signature = clean_signature(text)
+            is_right = code_signing.is_signed_md5(file.md5, file.signature)
+        except SigningError as error:
+            raise ReleaseError(f"{name}: {error}") from error
+        if not is_right:
+            raise ReleaseError(f"{name}: not the signature of this file by the project's key; clients would refuse it.")
+        signed[file.pk] = file
+    DraftFile.objects.bulk_update(signed.values(), ["signature"])
+    return len(signed)
+
+
+def parse_signatures(text: str) -> dict[str, str]:
+    """Signatures by name, of the JSON that sign_manifest writes. Raises ReleaseError."""
+    if len(text) > MAX_SIGNATURES_NBYTES:
+        raise ReleaseError(f"Signatures have at most {MAX_SIGNATURES_NBYTES} bytes.")
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ReleaseError(f"This is not what sign_manifest writes: {error}") from error
+    signatures = given.get("signatures") if isinstance(given, dict) else None
+    if not isinstance(signatures, dict) or not all(isinstance(value, str) for value in signatures.values()):
+        raise ReleaseError('This is not what sign_manifest writes: {"signatures": {NAME: TEXT, …}}.')
+    return signatures
+
+
+@transaction.atomic
+def store(
+    draft: ReleaseDraft, action: ReleaseAction, user: User, now: dt.datetime, *, with_volunteers: bool = False
+) -> AppVersion:
+    """Store the version and send it to testers or to all; repeated, the version of the first time.
+
+    From the first moment that the scheduler can see it a version that is tested goes to testers only. Raises
+    ReleaseError, also for a signature that is missing or not right, and NotPossible.
+    """
+    locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
+    if locked.app_version is not None:
+        return locked.app_version
+    state = after(ReleaseState.DRAFT, action)
+    signatures = {name: file.signature for name, file in names(locked).items()}
+    if unsigned := [name for name, text in signatures.items() if not text]:
+        raise ReleaseError(f"{unsigned[0]} is not signed yet.")
+    with unpacked(locked) as found:
+        version, is_new = release.release_version(found, signatures)
+    if not is_new:
+        raise ReleaseError(f"{version} was released before. Give it another version number.")
+    if state == ReleaseState.BETA:
+        BetaTest.objects.create(app_version=version, begun_by=user, with_volunteers=with_volunteers, begun_at=now)
+    locked.app_version = version
+    locked.save(update_fields=["app_version"])
+    for file in locked.files.all():
+        _delete_later(file.path)
+    locked.files.all().delete()
+    return version

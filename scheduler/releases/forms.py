@@ -1,0 +1,158 @@
+"""Forms of the pages on which versions are prepared and released."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django import forms
+from unfold.widgets import (
+    UnfoldAdminFileFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
+)
+
+from credit.models import PROCESSOR_TYPES, App, ProcessorType
+from scheduler.engine.limits import is_name, name_rule
+from scheduler.models import PlanClass
+from scheduler.programs.release import MAX_VERSION_NUM
+
+_VERSION_FIELDS: Final = (
+    "app",
+    "version_num",
+    "platform",
+    "plan_class",
+    "processor_type",
+    "avg_ncpus",
+    "gpu_usage",
+    "min_gpu_ram_bytes",
+    "api_version",
+    "cmdline",
+)
+
+
+def _text(label: str, help_text: str = "", *, required: bool = True, max_length: int = 64, initial: str = "") -> Any:
+    return forms.CharField(
+        label=label,
+        help_text=help_text,
+        required=required,
+        max_length=max_length,
+        initial=initial,
+        widget=UnfoldAdminTextInputWidget,
+    )
+
+
+def _number(label: str, low: float, high: float, initial: float, help_text: str = "") -> forms.FloatField:
+    widget = UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"})
+    return forms.FloatField(
+        label=label, min_value=low, max_value=high, initial=initial, help_text=help_text, widget=widget, localize=False
+    )
+
+
+class VersionForm(forms.Form):
+    """What a version is: the fields of a version.toml, and those of an app that does not exist yet."""
+
+    app = _text("App", "Its short name. If there is no such app, it is made when the version is stored.")
+    app_name = _text("Name of a new app", "As volunteers see it.", required=False, max_length=100)
+    app_description = forms.CharField(
+        label="Description of a new app", required=False, max_length=2000, widget=UnfoldAdminTextareaWidget
+    )
+    one_result_per_user = forms.BooleanField(
+        label="New app: one result of a workunit per volunteer",
+        required=False,
+        initial=True,
+        widget=UnfoldBooleanWidget,
+    )
+    version_num = forms.IntegerField(
+        label="Version number",
+        min_value=1,
+        max_value=MAX_VERSION_NUM,
+        help_text="101 is shown as 1.01.",
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+    platform = _text("Platform", "Such as x86_64-pc-linux-gnu or windows_x86_64.")
+    plan_class = forms.ChoiceField(
+        label="Plan class",
+        required=False,
+        help_text="Which computers can run it. Plan classes are made on their own page.",
+        widget=UnfoldAdminSelectWidget,
+    )
+    processor_type = forms.ChoiceField(
+        label="Processor type", choices=PROCESSOR_TYPES, initial=ProcessorType.CPU, widget=UnfoldAdminSelectWidget
+    )
+    avg_ncpus = _number("Processors used", 0, 1024, 1)
+    gpu_usage = _number("GPUs used", 0, 64, 0, "More than 0 for a GPU type, else 0.")
+    min_gpu_ram_bytes = forms.IntegerField(
+        label="Least GPU memory (bytes)",
+        min_value=0,
+        max_value=2**50,
+        initial=0,
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+    api_version = _text("Version of BOINC's interface", "Such as 7.20.0; empty: none.", required=False, max_length=11)
+    cmdline = _text("Arguments", "They follow those of each job.", required=False, max_length=255)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = PlanClass.objects.values_list("name", flat=True)
+        self.fields["plan_class"].choices = [("", "none"), *((name, name) for name in names)]  # type: ignore[attr-defined]  # a ChoiceField
+
+    def clean_app(self) -> str:
+        return self._name("app")
+
+    def clean_platform(self) -> str:
+        return self._name("platform")
+
+    def _name(self, field: str) -> str:
+        name: str = self.cleaned_data[field]
+        if not is_name(name, 64):
+            raise forms.ValidationError(f"A name of {name_rule(64)}.")
+        return name
+
+    def described(self) -> dict[str, Any]:
+        """The fields of a version.json."""
+        given = self.cleaned_data
+        fields = {name: given[name] for name in _VERSION_FIELDS if given[name] not in ("", None)}
+        if not App.objects.filter(name=given["app"]).exists():
+            named = {"user_friendly_name": given["app_name"], "description": given["app_description"]}
+            new_app = {name: text for name, text in named.items() if text}
+            fields["new_app"] = {**new_app, "one_result_per_user": given["one_result_per_user"]}
+        return fields
+
+
+def initial_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """The values of the form for a draft's fields."""
+    new_app = fields.get("new_app", {})
+    return {
+        **fields,
+        "app_name": new_app.get("user_friendly_name", ""),
+        "app_description": new_app.get("description", ""),
+        "one_result_per_user": new_app.get("one_result_per_user", True),
+    }
+
+
+class FileForm(forms.Form):
+    """A program file to be uploaded, and what it is for."""
+
+    file = forms.FileField(label="File", widget=UnfoldAdminFileFieldWidget)
+    open_name = _text(
+        "Name in the job's folder", "Empty: the program does not open it by a name.", required=False, max_length=200
+    )
+    is_main_program = forms.BooleanField(label="Main program", required=False, widget=UnfoldBooleanWidget)
+    is_executable = forms.BooleanField(label="Executable", required=False, widget=UnfoldBooleanWidget)
+    is_copied = forms.BooleanField(
+        label="Copied into the job's folder, not linked", required=False, widget=UnfoldBooleanWidget
+    )
+
+
+class SignaturesForm(forms.Form):
+    """What sign_manifest has printed, pasted or as a file; or a NAME.sig for each file."""
+
+    text = forms.CharField(
+        label="Signatures, as sign_manifest prints them",
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
+    )
+    file = forms.FileField(label="Or the file, or one NAME.sig", required=False, widget=UnfoldAdminFileFieldWidget)

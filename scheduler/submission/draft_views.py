@@ -1,0 +1,73 @@
+"""Pages on which jobs are submitted: the form, the dry run, the submission."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from scheduler.models import SubmissionDraft
+from scheduler.submission import drafts
+from scheduler.submission.forms import JobsForm
+from scheduler.submission.views import submitter
+
+
+def _draft(request: HttpRequest, pk: int) -> SubmissionDraft:
+    """One's own; for all others it does not exist."""
+    found = SubmissionDraft.objects.select_related("app", "batch", "owner")
+    return get_object_or_404(found, pk=pk, owner=submitter(request))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def new_batch(request: HttpRequest) -> HttpResponse:
+    """Which jobs do you want to submit?"""
+    user = submitter(request)
+    form = JobsForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        draft = drafts.keep(
+            user,
+            given["app"],
+            form.upload,
+            is_archive=form.is_archive,
+            name=given["name"],
+            open_name=given["open_name"],
+            defaults=form.defaults,
+        )
+        return redirect("batch_draft", draft.pk)
+    return render(request, "scheduler/batch_new.html", {"form": form})
+
+
+@require_safe
+@login_required
+def batch_draft(request: HttpRequest, pk: int) -> HttpResponse:
+    """What would be made of these jobs?"""
+    draft = _draft(request, pk)
+    if draft.batch is not None:
+        return redirect("batch", draft.batch.pk)
+    return render(request, "scheduler/batch_draft.html", {"draft": draft, "run": drafts.dry_run(draft)})
+
+
+@require_POST
+@login_required
+def submit_draft(request: HttpRequest, pk: int) -> HttpResponse:
+    """Submit the jobs of a draft, once however often it is asked for."""
+    draft = _draft(request, pk)
+    try:
+        batch = drafts.submit_draft(draft, timezone.now())
+    except drafts.DraftError as error:
+        messages.error(request, f"Nothing was submitted. {error}")
+        return redirect("batch_draft", draft.pk)
+    return redirect("batch", batch.pk)
+
+
+@require_POST
+@login_required
+def discard_draft(request: HttpRequest, pk: int) -> HttpResponse:
+    """Forget what was uploaded."""
+    drafts.discard(_draft(request, pk))
+    return redirect("batches")

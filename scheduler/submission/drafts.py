@@ -1,0 +1,184 @@
+"""Jobs from the browser: what was uploaded is kept, looked at as often as wanted, and submitted once.
+
+The look (the dry run) and the submission read the same file with the same code, so they find the same jobs and faults.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from credit.models import App, Batch
+from portal.models import User
+from scheduler.models import SubmissionDraft
+from scheduler.submission import archives, submit
+from scheduler.wire.job_fields import FIELDS, Job, JobError
+from scheduler.wire.job_table import Fault, JobTable, read_table
+
+MAX_UPLOAD_NBYTES: Final = 60 * 1024 * 1024
+"""Below what one request to the site may have; more by the REST API, or as stored files."""
+MAX_FAULTS: Final = 20
+SHOWN_JOBS: Final = 10
+KEPT_DAYS: Final = 7
+DEFAULT_FIELDS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
+_JOB: Final = re.compile(r"jobs\[(\d+)\]\.?(.*)", re.DOTALL)
+
+
+class DraftError(Exception):
+    """A draft that cannot be submitted: it has faults."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownJob:
+    """A job of the dry run. ``place``: where it is in what was uploaded."""
+
+    place: str
+    name: str
+    fields: Mapping[str, Any]
+    inputs: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a submission would make; with faults nothing. Sizes in bytes, FLOPs of one result each."""
+
+    njobs: int
+    nresults: int
+    fpops_est: float
+    nfiles: int
+    files_nbytes: int
+    first: list[ShownJob]
+    faults: list[Fault]
+
+
+def keep(
+    owner: User, app: App, upload: File[bytes], *, is_archive: bool, name: str, open_name: str, defaults: dict[str, Any]
+) -> SubmissionDraft:
+    """Keep what was uploaded. ``defaults``: fields that all jobs have in common."""
+    draft = SubmissionDraft(
+        owner=owner, app=app, name=name, is_archive=is_archive, open_name=open_name, defaults=defaults
+    )
+    upload.seek(0)
+    draft.path = default_storage.save(f"drafts/{draft.request_id}", upload)
+    draft.save()
+    return draft
+
+
+def dry_run(draft: SubmissionDraft) -> DryRun:
+    """What submitting this draft would make. Changes nothing."""
+    with _table(draft, checks=True) as table:
+        jobs: list[Job] = []
+        faults = table.faults[:MAX_FAULTS]
+        if not faults:
+            jobs, found = submit.check(draft.app, draft.defaults, table.jobs, MAX_FAULTS)
+            faults = [_fault(error, table.places) for error in found]
+        contents = {file.content: file.nbytes for job in jobs for file in job.inputs if file.content is not None}
+        return DryRun(
+            njobs=len(jobs),
+            nresults=sum(job.fields["target_nresults"] for job in jobs),
+            fpops_est=sum(job.fields["fpops_est"] for job in jobs),
+            nfiles=len(contents),
+            files_nbytes=sum(contents.values()),
+            first=[
+                ShownJob(place, job.name, job.fields, [file.open_name for file in job.inputs])
+                for place, job in zip(table.places[:SHOWN_JOBS], jobs, strict=False)
+            ],
+            faults=faults,
+        )
+
+
+@transaction.atomic
+def submit_draft(draft: SubmissionDraft, now: dt.datetime) -> Batch:
+    """Submit the jobs, once: repeated, it returns the batch of the first time. Raises DraftError.
+
+    Locks the draft, so that of two clicks the second waits.
+    """
+    locked = SubmissionDraft.objects.select_for_update(of=("self",)).select_related("app", "owner").get(pk=draft.pk)
+    if locked.batch is not None:
+        return locked.batch
+    with _table(locked, checks=False) as table:
+        if table.faults:
+            raise DraftError(str(table.faults[0]))
+        try:
+            locked.batch, _ = submit.submit(
+                locked.app,
+                locked.defaults,
+                table.jobs,
+                owner=locked.owner,
+                name=locked.name,
+                request_id=locked.request_id,
+                now=now,
+            )
+        except JobError as error:
+            raise DraftError(str(_fault(error, table.places))) from error
+    locked.save(update_fields=["batch"])
+    return locked.batch
+
+
+def discard(draft: SubmissionDraft) -> None:
+    """Forget a draft and what was uploaded. What was submitted of it stays."""
+    default_storage.delete(draft.path)
+    draft.delete()
+
+
+def discard_old(now: dt.datetime) -> int:
+    """Forget the drafts that were made long ago; how many."""
+    old = list(SubmissionDraft.objects.filter(created_at__lt=now - dt.timedelta(days=KEPT_DAYS)))
+    for draft in old:
+        discard(draft)
+    return len(old)
+
+
+@contextmanager
+def _table(draft: SubmissionDraft, *, checks: bool) -> Iterator[JobTable]:
+    """The jobs of what was uploaded; their files can be read inside of the block.
+
+    ``checks``: also unpack each file, as one that is damaged is found only so.
+    """
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(default_storage.open(draft.path, "rb"))
+        except FileNotFoundError:
+            yield JobTable(faults=[Fault("", "", "the upload is no longer here; upload it again")])
+            return
+        if not draft.is_archive:
+            yield _of_text(file.read())
+            return
+        archive = stack.enter_context(archives.opened(file))
+        yield _of_archive(archive, draft.open_name, checks=checks)
+
+
+def _of_text(raw: bytes) -> JobTable:
+    try:
+        return read_table(raw.decode("utf-8-sig"), {})
+    except UnicodeDecodeError as error:
+        return JobTable(faults=[Fault("", "", f"the table is not a text in UTF-8: {error}")])
+
+
+def _of_archive(archive: archives.Archive, open_name: str, *, checks: bool) -> JobTable:
+    faults = list(archive.faults)
+    if checks and not faults:
+        checked = ((path, entry.check()) for path, entry in archive.files.items() if isinstance(entry, archives.Entry))
+        faults = [Fault(path, "", message) for path, message in checked if message]
+    if faults:
+        return JobTable(faults=faults)
+    if archive.table is not None:
+        return read_table(archive.table, archive.files)
+    jobs = [{"input_files": [{"open_name": open_name, "content": entry}]} for entry in archive.files.values()]
+    return JobTable(jobs=jobs, places=list(archive.files))
+
+
+def _fault(error: JobError, places: list[str]) -> Fault:
+    """The same error, by where it is in what was uploaded."""
+    found = _JOB.fullmatch(error.field)
+    if found is None:
+        return Fault("", error.field, error.message)
+    return Fault(places[int(found[1])], found[2], error.message)

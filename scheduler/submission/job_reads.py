@@ -1,0 +1,76 @@
+"""The jobs of a batch, for its page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Count, F, Q
+
+from credit.engine.states import Outcome, ServerState, WorkunitError
+from credit.models import Batch, Workunit
+from credit.models.work import WORKUNIT_ERRORS
+
+_OPEN: Final = Q(canonical_result_id=None, error_mask=0)
+_CANCELLED: Final = int(WorkunitError.CANCELLED)
+JOB_STATES: Final = {"open": "Open", "done": "Done", "failed": "Failed", "cancelled": "Cancelled"}
+_FILTERS: Final = {
+    "": Q(),
+    "open": _OPEN,
+    "done": Q(canonical_result_id__isnull=False),
+    "failed": Q(canonical_result_id=None, error_mask__gt=0, cancelled=0),
+    "cancelled": Q(canonical_result_id=None, cancelled__gt=0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job. ``state``: of `JOB_STATES`; ``errors``: why it failed; results of it by what became of them."""
+
+    workunit: Workunit
+    name: str
+    state: str
+    errors: list[str]
+    nunsent: int
+    nout: int
+    nsuccesses: int
+    nerrors: int
+
+
+def read_jobs(batch: Batch, state: str, after: int, limit: int) -> list[JobRow]:
+    """Jobs of a batch that are not archived, with numbers above ``after``; of one state, or of all if it is empty."""
+    errors = Q(results__server_state=ServerState.OVER) & ~Q(results__outcome__in=[Outcome.SUCCESS, Outcome.DIDNT_NEED])
+    found = (
+        Workunit.objects.filter(batch=batch, pk__gt=after)
+        .alias(cancelled=F("error_mask").bitand(_CANCELLED))
+        .filter(_FILTERS[state])
+        .annotate(
+            nunsent=Count("results", filter=Q(results__server_state=ServerState.UNSENT)),
+            nout=Count("results", filter=Q(results__server_state=ServerState.IN_PROGRESS)),
+            nsuccesses=Count("results", filter=Q(results__outcome=Outcome.SUCCESS)),
+            nerrors=Count("results", filter=errors),
+        )
+        .order_by("pk")[:limit]
+    )
+    prefix = f"{batch.app.name}_{batch.pk}_"
+    return [
+        JobRow(
+            workunit,
+            workunit.name.removeprefix(prefix),
+            _state(workunit),
+            [text for flag, text in WORKUNIT_ERRORS.items() if workunit.error_mask & flag],
+            workunit.nunsent,
+            workunit.nout,
+            workunit.nsuccesses,
+            workunit.nerrors,
+        )
+        for workunit in found
+    ]
+
+
+def _state(workunit: Workunit) -> str:
+    if workunit.canonical_result_id is not None:
+        return "done"
+    if not workunit.error_mask:
+        return "open"
+    return "cancelled" if workunit.error_mask & _CANCELLED else "failed"

@@ -1,0 +1,94 @@
+"""The outputs of a batch as one ZIP archive, made while it is sent: of each file a part is in memory at a time.
+
+What the storage has lost or damaged is named in a text at the end, and all other files are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterator
+from io import RawIOBase
+from typing import Any, Final
+
+from django.core.files.storage import default_storage
+
+from credit.models import Batch
+from scheduler.engine.limits import is_name
+from scheduler.models import KeptOutput
+from scheduler.submission import batches
+
+PAGE: Final = 500
+PART_NBYTES: Final = 256 * 1024
+FAULTS: Final = "MISSING.txt"
+
+
+class _Sink(RawIOBase):
+    """Takes what zipfile writes, until it is sent."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def taken(self) -> bytes:
+        data = b"".join(self._parts)
+        self._parts.clear()
+        return data
+
+
+def stream(batch: Batch) -> Iterator[bytes]:
+    """The archive, in parts: WORKUNIT/FILE for each output that is kept now."""
+    sink = _Sink()
+    faults: list[str] = []
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED, allowZip64=True) as packed:
+        for output in _outputs(batch):
+            for _ in _add(packed, output, faults):
+                if data := sink.taken():
+                    yield data
+        if faults:
+            packed.writestr(FAULTS, "".join(f"{line}\n" for line in faults))
+    yield sink.taken()
+
+
+def _outputs(batch: Batch) -> Iterator[KeptOutput]:
+    after = 0
+    while page := batches.read_outputs(batch, after=after, limit=PAGE):
+        after = page[-1].pk
+        yield from page
+
+
+def _add(packed: zipfile.ZipFile, output: KeptOutput, faults: list[str]) -> Iterator[None]:
+    """Write a file in parts; after each of them the sink may be emptied."""
+    digest, nread = hashlib.md5(usedforsecurity=False), 0
+    try:
+        source = default_storage.open(output.path, "rb")
+    except OSError as error:
+        faults.append(f"{output.workunit_name}/{output.name}: missing from the storage ({type(error).__name__})")
+        return
+    entry = zipfile.ZipInfo(path_of(output), output.kept_at.timetuple()[:6])
+    entry.external_attr = 0o644 << 16
+    with source, packed.open(entry, "w", force_zip64=True) as target:
+        try:
+            while part := source.read(PART_NBYTES):
+                digest.update(part)
+                nread += len(part)
+                target.write(part)
+                yield
+        except OSError as error:
+            faults.append(f"{output.workunit_name}/{output.name}: could not be read to its end ({error})")
+            return
+    if (nread, digest.hexdigest()) != (output.nbytes, output.md5):
+        faults.append(f"{output.workunit_name}/{output.name}: damaged in the storage, its MD5 should be {output.md5}")
+
+
+def path_of(output: KeptOutput) -> str:
+    """Where it is in the archive: never outside of the folder in which somebody unpacks it."""
+    folder = output.workunit_name if is_name(output.workunit_name) else "other"
+    name = output.name if is_name(output.name) else f"output_{output.pk}"
+    return f"{folder}/{name}"

@@ -1,0 +1,87 @@
+"""Jobs that failed, submitted again as a batch of their own."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.core.files.storage import default_storage
+from django.db.models import F, QuerySet
+
+from credit.engine.states import WorkunitError
+from credit.models import Batch, Workunit
+from scheduler.models import StoredFile
+from scheduler.submission import batches
+from scheduler.submission.submit import submit
+from scheduler.wire.job_fields import FIELDS, JobError, KeptContent
+
+_COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
+
+
+class NothingToRetry(Exception):
+    """A batch that has open jobs, or no failed ones whose inputs are still here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An input of the first batch, which goes with it: the new one gets a copy. A `KeptContent`."""
+
+    path: str
+    nbytes: int
+
+    def read(self) -> bytes:
+        try:
+            with default_storage.open(self.path, "rb") as file:
+                return bytes(file.read())
+        except FileNotFoundError as error:
+            raise JobError("input_files", f"the storage has lost {self.path}") from error
+
+
+def failed(batch: Batch) -> QuerySet[Workunit]:
+    """Those that ended without a result, were not cancelled, and are not archived yet."""
+    cancelled = int(WorkunitError.CANCELLED)
+    found = Workunit.objects.filter(batch=batch, error_mask__gt=0, canonical_result_id=None).order_by("id")
+    return found.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0)
+
+
+def retry_failed(batch: Batch, now: dt.datetime) -> Batch:
+    """Submit the failed jobs of a finished batch again; the new batch. Repeated, the one of the first time.
+
+    Raises NothingToRetry, and JobError where the app takes no more jobs or an input is lost.
+    """
+    if not batches.read_progress([batch])[0].is_finished:
+        raise NothingToRetry(f"Batch {batch.pk} still has jobs to do.")
+    jobs = _jobs(batch)
+    if not jobs:
+        raise NothingToRetry(f"Batch {batch.pk} has no failed jobs that can be submitted again.")
+    again, _ = submit(
+        batch.app,
+        {},
+        jobs,
+        owner=batch.owner,
+        name=f"{batch.name[:80]}, failed jobs again",
+        request_id=f"retry-{batch.pk}",
+        now=now,
+    )
+    return again
+
+
+def _jobs(batch: Batch) -> list[dict[str, Any]]:
+    prefix = f"{batch.app.name}_{batch.pk}_"
+    stored = {file.name: file for file in StoredFile.objects.filter(batch=batch)}
+    contents: dict[str, KeptContent] = {name: _Stored(file.path, file.nbytes) for name, file in stored.items()}
+    return [
+        {
+            **{name: getattr(workunit, name) for name in _COLUMNS},
+            "name": workunit.name.removeprefix(prefix),
+            "input_files": [_input(file, contents) for file in workunit.input_files],
+        }
+        for workunit in failed(batch)
+    ]
+
+
+def _input(file: dict[str, Any], contents: dict[str, KeptContent]) -> dict[str, Any]:
+    if file["name"] in contents:
+        return {"open_name": file["open_name"], "content": contents[file["name"]]}
+    return {"open_name": file["open_name"], "name": file["name"]}

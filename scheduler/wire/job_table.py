@@ -1,0 +1,124 @@
+"""Jobs as a table of comma-separated values: a line for each job, a column for each field. Pure.
+
+Columns are the fields of a job (`scheduler.wire.job_fields`), in any order. An empty cell says nothing, so the default
+counts. Files in a cell are divided by blanks: ``open_name=file`` or ``file`` of the inputs, where ``file`` is in the
+archive or was stored before; ``open_name:bytes`` or ``open_name:bytes:optional`` of the outputs.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any, Final
+
+from scheduler.engine.limits import MAX_JOBS_PER_SUBMISSION
+from scheduler.wire.job_fields import FIELDS, KeptContent
+
+MAX_TABLE_NBYTES: Final = 16 * 1024 * 1024
+_TEXTS: Final = ("name", "command_line")
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a table or an archive. ``place``: such as "line 7"; empty: all of it."""
+
+    place: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.place, self.field, self.message) if part)
+
+
+@dataclass(slots=True)
+class JobTable:
+    """Jobs as `read_jobs` takes them, and where each comes from."""
+
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+
+def read_table(text: str, files: Mapping[str, KeptContent]) -> JobTable:
+    """The jobs of a table. ``files``: what input files may name besides stored ones."""
+    table = JobTable()
+    rows = csv.reader(StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
+    columns: list[str] | None = None
+    try:
+        for row in rows:
+            cells = [cell.strip() for cell in row]
+            if not any(cells):
+                continue
+            if columns is None:
+                columns = [cell.lower() for cell in cells]
+                table.faults += _wrong_columns(columns)
+                if table.faults:
+                    return table
+            elif len(table.jobs) == MAX_JOBS_PER_SUBMISSION:
+                table.faults.append(Fault(f"line {rows.line_num}", "", f"more than {MAX_JOBS_PER_SUBMISSION} jobs"))
+                return table
+            elif len(cells) > len(columns):
+                message = f"{len(cells)} cells, but the first line names {len(columns)} columns"
+                table.faults.append(Fault(f"line {rows.line_num}", "", message))
+            else:
+                table.jobs.append(_job(dict(zip(columns, cells, strict=False)), files))
+                table.places.append(f"line {rows.line_num}")
+    except csv.Error as error:
+        table.faults.append(Fault(f"line {rows.line_num}", "", f"no comma-separated values: {error}"))
+    if columns is None and not table.faults:
+        table.faults.append(Fault("", "", "the table is empty; its first line names the columns"))
+    return table
+
+
+def _delimiter(text: str) -> str:
+    """Spreadsheets of some countries write semicolons or tabs: what the first line has most of."""
+    first = text.lstrip()[:10_000].split("\n", 1)[0]
+    return max(",;\t", key=first.count)
+
+
+def _wrong_columns(columns: list[str]) -> list[Fault]:
+    unknown = [name for name in columns if name not in FIELDS]
+    if unknown:
+        return [Fault("line 1", ascii(name[:40])[1:-1], f"unknown. Known: {', '.join(FIELDS)}") for name in unknown[:5]]
+    return [Fault("line 1", name, "named twice") for name in {name for name in columns if columns.count(name) > 1}]
+
+
+def _job(cells: Mapping[str, str], files: Mapping[str, KeptContent]) -> dict[str, Any]:
+    return {name: field_value(name, cell, files) for name, cell in cells.items() if cell}
+
+
+def field_value(name: str, text: str, files: Mapping[str, KeptContent]) -> Any:
+    """What a text says of a field, as JSON would; what is no number stays a text, and is refused as such."""
+    if name in _TEXTS:
+        return text
+    if name == "input_files":
+        return [_input(item, files) for item in text.split()]
+    if name == "output_files":
+        return [_output(item) for item in text.split()]
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def _input(item: str, files: Mapping[str, KeptContent]) -> dict[str, Any]:
+    open_name, is_named, file = item.partition("=")
+    if not is_named:
+        file = open_name
+        open_name = file.rsplit("/", 1)[-1]
+    if file in files:
+        return {"open_name": open_name, "content": files[file]}
+    return {"open_name": open_name, "name": file}
+
+
+def _output(item: str) -> dict[str, Any]:
+    open_name, _, rest = item.partition(":")
+    most, _, optional = rest.partition(":")
+    made: dict[str, Any] = {"open_name": open_name, "max_nbytes": int(most) if _WHOLE.fullmatch(most) else most}
+    if optional:
+        made["optional"] = True if optional == "optional" else optional
+    return made

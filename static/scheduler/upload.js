@@ -1,0 +1,42 @@
+// Sends forms with data-upload in the background and shows how far the upload is. Without it the browser sends them.
+"use strict";
+
+// The admin's messages are in #main; the site's pages have #content alone.
+const PART = document.querySelector("#main") ? "#main" : "#content";
+
+function show(request) {
+  const target = new URL(request.responseURL);
+  const part = new DOMParser().parseFromString(request.responseText, "text/html").querySelector(PART);
+  if (request.status < 400 && target.pathname !== location.pathname) location.assign(target);
+  // The same page, with what it says now: a message is shown once, so it is not asked for again.
+  else if (request.status < 400 && part) document.querySelector(PART).replaceWith(part);
+  else return false;
+  return true;
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-upload]");
+  const bar = form && form.querySelector("progress");
+  const files = form ? [...form.querySelectorAll("input[type=file]")].flatMap((input) => [...input.files]) : [];
+  if (!bar || !files.length) return;
+  event.preventDefault();
+  const data = new FormData(form);
+  const request = new XMLHttpRequest();
+  const setBusy = (isBusy) => {
+    bar.hidden = !isBusy;
+    for (const button of form.querySelectorAll("button")) button.disabled = isBusy;
+  };
+  // What cannot be shown here, the browser shows.
+  const fallBack = () => {
+    setBusy(false);
+    form.submit();
+  };
+  request.upload.addEventListener("progress", (sent) => {
+    if (sent.lengthComputable) bar.value = sent.loaded / sent.total;
+  });
+  request.addEventListener("load", () => show(request) || fallBack());
+  request.addEventListener("error", fallBack);
+  setBusy(true);
+  request.open("POST", form.action);
+  request.send(data);
+});

@@ -1,0 +1,65 @@
+"""The states of a version, and what may be done in each."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.engine import release_states
+from scheduler.engine.facts import Version
+from scheduler.engine.release_states import NotPossible, ReleaseAction, ReleaseState
+from scheduler.engine.versions import newest
+
+DRAFT, BETA, RELEASED, WITHDRAWN = ReleaseState
+TEST, RELEASE, WITHDRAW = ReleaseAction
+LINUX = "x86_64-pc-linux-gnu"
+
+
+def version(id_: int, num: int, *, testers: frozenset[int] | None = None, platform: str = LINUX) -> Version:
+    return Version(id_, 1, platform, num, "", "CPU", 1.0, 0.0, testers=testers)
+
+
+@pytest.mark.parametrize(
+    ("state", "action", "then"),
+    [
+        (DRAFT, TEST, BETA),
+        (DRAFT, RELEASE, RELEASED),
+        (DRAFT, WITHDRAW, None),
+        (BETA, TEST, None),
+        (BETA, RELEASE, RELEASED),
+        (BETA, WITHDRAW, WITHDRAWN),
+        (RELEASED, TEST, None),
+        (RELEASED, RELEASE, None),
+        (RELEASED, WITHDRAW, WITHDRAWN),
+        (WITHDRAWN, TEST, BETA),
+        (WITHDRAWN, RELEASE, RELEASED),
+        (WITHDRAWN, WITHDRAW, None),
+    ],
+)
+def test_each_action_leads_from_state_to_state(
+    state: ReleaseState, action: ReleaseAction, then: ReleaseState | None
+) -> None:
+    assert (action in release_states.allowed(state)) == (then is not None)
+    if then is None:
+        with pytest.raises(NotPossible):
+            release_states.after(state, action)
+    else:
+        assert release_states.after(state, action) == then
+
+
+def test_what_is_withdrawn_is_sent_to_nobody_tested_or_not() -> None:
+    for is_tested in (False, True):
+        assert release_states.stored_state(is_withdrawn=True, is_tested=is_tested) == WITHDRAWN
+
+
+def test_testers_get_the_version_that_is_tested_and_others_the_one_before() -> None:
+    versions = [version(1, 100), version(2, 101, testers=frozenset([7]))]
+    assert [each.id for each in newest(versions, (LINUX,), user_id=7)] == [2]
+    assert [each.id for each in newest(versions, (LINUX,), user_id=8)] == [1]
+    assert newest(versions[1:], (LINUX,), user_id=8) == []
+
+
+def test_the_version_before_is_the_newest_older_one_that_was_sent_to_all() -> None:
+    tested = version(3, 102, testers=frozenset())
+    others = [version(1, 100), version(2, 101), tested, version(4, 103), version(5, 101, platform="windows_x86_64")]
+    assert release_states.version_before(version(4, 103), others) == others[1]
+    assert release_states.version_before(version(1, 100), others) is None

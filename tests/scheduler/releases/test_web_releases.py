@@ -1,0 +1,409 @@
+"""Versions released in the browser: each step, what it refuses, and who gets the version then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.test import Client
+from pytest_django import Settings
+
+from credit.models import App, AppVersion
+from portal.benchmarks.statements import statements
+from portal.models import User
+from portal.wire import signing
+from scheduler.engine.release_states import ReleaseState
+from scheduler.models import BetaTest, BetaTester, DraftFile, ReleaseDraft, StoredFile, VersionFile
+from scheduler.programs import catalogue, code_signing
+from scheduler.releases import rollout
+from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.scheduler_clients import Computer, computer_of, gpu
+from tests.support.sessions import sign_in_lately
+
+pytestmark = pytest.mark.django_db
+BASE = "/admin/scheduler/releasedraft/"
+LINUX = "x86_64-pc-linux-gnu"
+MAIN = b"#!/bin/sh\necho 0 > boinc_finish_called\n"
+FIELDS: dict[str, Any] = {
+    "app": "alpine",
+    "app_name": "Alpine",
+    "version_num": 101,
+    "platform": LINUX,
+    "plan_class": "",
+    "processor_type": "CPU",
+    "avg_ncpus": "1",
+    "gpu_usage": "0",
+    "min_gpu_ram_bytes": "0",
+    "one_result_per_user": "on",
+}
+
+
+@pytest.fixture
+def browser(client: Client, operator: User) -> Client:
+    sign_in_lately(client, operator)
+    return client
+
+
+def begin(browser: Client, **fields: Any) -> ReleaseDraft:
+    reply = browser.post(f"{BASE}add/", {**FIELDS, **fields})
+    assert reply.status_code == 302, reply.content.decode()
+    return ReleaseDraft.objects.latest("pk")
+
+
+def add_file(browser: Client, draft: ReleaseDraft, name: str = "main.sh", content: bytes = MAIN, **uses: Any) -> str:
+    """What is said then."""
+    data = {"file": SimpleUploadedFile(name, content), **uses}
+    return said(browser.post(f"{BASE}{draft.pk}/files/", data, follow=True))
+
+
+def said(reply: Any) -> str:
+    return str(reply.content.decode())
+
+
+def prepared(browser: Client, **fields: Any) -> ReleaseDraft:
+    """A draft with a main program and a table, not signed."""
+    draft = begin(browser, **fields)
+    add_file(browser, draft, is_main_program="on")
+    add_file(browser, draft, "table.txt", b"1 2 3\n", open_name="table")
+    return draft
+
+
+def store(browser: Client, draft: ReleaseDraft, action: str = "test", **fields: Any) -> str:
+    return said(browser.post(f"{BASE}{draft.pk}/store/", {"action": action, **fields}, follow=True))
+
+
+def signed_version(browser: Client, action: str, **fields: Any) -> AppVersion:
+    draft = prepared(browser, **fields)
+    browser.post(f"{BASE}{draft.pk}/sign/")
+    store(browser, draft, action)
+    draft.refresh_from_db()
+    assert draft.app_version is not None
+    return draft.app_version
+
+
+def do(browser: Client, version: AppVersion, action: str, **fields: Any) -> str:
+    return said(browser.post(f"{BASE}versions/{version.pk}/{action}/", fields, follow=True))
+
+
+def state(version: AppVersion) -> ReleaseState:
+    return rollout.state_of(AppVersion.objects.select_related("beta_test").get(pk=version.pk))
+
+
+@pytest.fixture
+def offline(tmp_path: Path, settings: Settings) -> Callable[[Client, ReleaseDraft], str]:
+    """Signs a draft's manifest on another machine: what that prints. The site itself has no private key."""
+    private, folder = settings.CODE_SIGNING_KEY, tmp_path / "own"
+    settings.CODE_SIGNING_KEY = tmp_path / "none"
+    folder.mkdir()
+    (folder / "main.sh").write_bytes(MAIN)
+    (folder / "table.txt").write_bytes(b"1 2 3\n")
+
+    def sign(browser: Client, draft: ReleaseDraft) -> str:
+        (tmp_path / "manifest.json").write_bytes(browser.get(f"{BASE}{draft.pk}/manifest.json").content)
+        out = StringIO()
+        settings.CODE_SIGNING_KEY = private
+        try:
+            call_command("sign_manifest", tmp_path / "manifest.json", folder, stdout=out)
+        finally:
+            settings.CODE_SIGNING_KEY = tmp_path / "none"
+        return out.getvalue()
+
+    return sign
+
+
+# --- the steps --------------------------------------------------------------------------------------------------------
+
+
+def test_a_version_is_released_step_by_step_with_signatures_made_elsewhere(
+    browser: Client,
+    offline: Callable[[Client, ReleaseDraft], str],
+    django_capture_on_commit_callbacks: Callable[..., AbstractContextManager[object]],
+) -> None:
+    draft = prepared(browser)
+    assert "2 files are" in said(browser.get(f"{BASE}{draft.pk}/change/")).replace("\u00a0", " ")
+    assert "is not signed yet" in store(browser, draft)
+    assert not StoredFile.objects.exists() and not App.objects.exists()
+    signatures = offline(browser, draft)
+    reply = browser.post(f"{BASE}{draft.pk}/signatures/", {"text": signatures}, follow=True)
+    assert "The signatures are right" in said(reply)
+    with django_capture_on_commit_callbacks(execute=True):
+        store(browser, draft, "release")
+    version = AppVersion.objects.get()
+    assert (str(version), state(version)) == (f"Alpine 1.01 {LINUX}", ReleaseState.RELEASED)
+    main, table = VersionFile.objects.order_by("-is_main_program").select_related("file")
+    assert (main.file.name, main.file.is_executable) == (f"alpine_101_{LINUX}_main.sh", True)
+    assert (table.open_name, table.is_copied, table.file.is_executable) == ("table", True, False)
+    public = signing.parse_public_key(code_signing.code_signing_key_text())
+    with default_storage.open(main.file.path) as stored:
+        assert signing.verify(stored.read(), main.file.signature, public)
+    # Asked again it does nothing, and what was uploaded is gone.
+    store(browser, draft, "release")
+    assert AppVersion.objects.count() == 1 and not DraftFile.objects.exists()
+    assert default_storage.listdir(f"drafts/releases/{draft.pk}")[1] == []
+
+
+def test_it_is_the_same_version_as_the_command_makes(browser: Client, tmp_path: Path) -> None:
+    signed_version(browser, "release")
+    (tmp_path / "main.sh").write_bytes(MAIN)
+    (tmp_path / "table.txt").write_bytes(b"1 2 3\n")
+    files = [{"path": "main.sh", "main_program": True}, {"path": "table.txt", "open_name": "table"}]
+    version = {"app": "alpine", "version_num": 101, "platform": LINUX, "files": files}
+    (tmp_path / "version.json").write_text(json.dumps(version))
+    out = StringIO()
+    call_command("release_app_version", tmp_path, stdout=out)
+    assert "was released before: nothing to do" in out.getvalue()
+
+
+def test_the_servers_key_signs_where_there_is_one(browser: Client, settings: Settings, tmp_path: Path) -> None:
+    draft = prepared(browser)
+    page = said(browser.get(f"{BASE}{draft.pk}/change/"))
+    assert "Sign with this server" in page
+    settings.CODE_SIGNING_KEY = tmp_path / "none"
+    assert "Sign with this server" not in said(browser.get(f"{BASE}{draft.pk}/change/"))
+    assert "not on this machine" in said(browser.post(f"{BASE}{draft.pk}/sign/", follow=True))
+
+
+def test_wrong_signatures_are_refused_by_the_file_and_none_is_kept(browser: Client) -> None:
+    draft = prepared(browser)
+    main = draft.files.get(name="main.sh")
+    foreign = signing.sign(MAIN, signing.generate_key())
+    right = code_signing.sign_code_md5(main.md5)
+    for given, message in [
+        ({"main.sh": foreign}, "main.sh: not the signature of this file"),
+        ({"main.sh": right, "table.txt": right}, "table.txt: not the signature of this file"),
+        ({"main.sh": "zz"}, "is not a hexadecimal digit"),
+        ({"other.sh": right}, "other.sh: this draft has no such file"),
+        (["x"], "not what sign_manifest writes"),
+    ]:
+        text = json.dumps({"signatures": given})
+        reply = browser.post(f"{BASE}{draft.pk}/signatures/", {"text": text}, follow=True)
+        assert message in said(reply).replace("&#x27;", "'")
+    assert "not what sign_manifest writes" in said(
+        browser.post(f"{BASE}{draft.pk}/signatures/", {"text": "[" * 100_000}, follow=True)
+    )
+    assert not draft.files.exclude(signature="").exists()
+    # A file for each works as well, and one that is uploaded anew has to be signed anew.
+    sig = SimpleUploadedFile(f"alpine_101_{LINUX}_main.sh.sig", (right or "").encode())
+    browser.post(f"{BASE}{draft.pk}/signatures/", {"file": sig})
+    assert draft.files.exclude(signature="").get() == main
+    add_file(browser, draft, content=MAIN + b"#", is_main_program="on")
+    assert not draft.files.exclude(signature="").exists()
+
+
+def test_a_machine_with_the_key_signs_only_files_that_it_has(
+    browser: Client, offline: Callable[[Client, ReleaseDraft], str]
+) -> None:
+    """Who has broken into the site cannot get a program of theirs signed."""
+    draft = prepared(browser)
+    add_file(browser, draft, content=MAIN + b"curl evil\n", is_main_program="on")
+    with pytest.raises(CommandError, match=r"main\.sh: the site has another file than this one\. Nothing is signed"):
+        offline(browser, draft)
+    DraftFile.objects.filter(name="main.sh").update(md5="0" * 32)
+    with pytest.raises(CommandError, match="the site has another file"):
+        offline(browser, draft)
+
+
+@pytest.mark.parametrize("name", [".hidden", "a b", "a..b", "\N{SNOWMAN}.sh", "-x"])
+def test_hostile_names_of_files_are_refused(browser: Client, name: str) -> None:
+    draft = begin(browser)
+    assert "is no name of at most 200" in add_file(browser, draft, name)
+    assert not DraftFile.objects.exists()
+
+
+def test_a_path_in_a_files_name_counts_for_nothing(browser: Client) -> None:
+    draft = begin(browser)
+    add_file(browser, draft, "../../etc/passwd")
+    assert DraftFile.objects.get().name == "passwd"
+
+
+def test_a_file_cannot_stand_for_the_description(browser: Client) -> None:
+    draft = prepared(browser)
+    add_file(browser, draft, "version.json", b"{}")
+    assert "a program file cannot have this name" in said(browser.get(f"{BASE}{draft.pk}/change/"))
+
+
+def test_files_have_limits(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = begin(browser)
+    monkeypatch.setattr("scheduler.releases.drafts.MAX_FILE_NBYTES", 5)
+    assert "the limit is 5" in add_file(browser, draft)
+    monkeypatch.setattr("scheduler.releases.drafts.MAX_FILE_NBYTES", 100)
+    monkeypatch.setattr("scheduler.releases.drafts.MAX_FILES_PER_JOB", 1)
+    add_file(browser, draft)
+    assert "at most 1 files" in add_file(browser, draft, "second.sh")
+
+
+def test_what_is_still_missing_is_said(browser: Client) -> None:
+    draft = begin(browser)
+    assert "files: 1 to 100 of them" in said(browser.get(f"{BASE}{draft.pk}/change/"))
+    add_file(browser, draft)
+    assert "exactly one of them has main_program" in said(browser.get(f"{BASE}{draft.pk}/change/"))
+    add_file(browser, draft, is_main_program="on")
+    assert "Still missing" not in said(browser.get(f"{BASE}{draft.pk}/change/"))
+    browser.post(f"{BASE}{draft.pk}/change/", {**FIELDS, "gpu_usage": "1"})
+    assert "gpu_usage: more than 0 for a GPU type" in said(browser.get(f"{BASE}{draft.pk}/change/"))
+
+
+def test_a_draft_is_discarded_with_its_files(browser: Client) -> None:
+    draft = prepared(browser)
+    path = draft.files.all()[0].path
+    browser.post(f"{BASE}{draft.pk}/discard/")
+    assert not ReleaseDraft.objects.exists() and not DraftFile.objects.exists()
+    assert path.startswith("drafts/")
+
+
+def test_a_version_that_was_released_before_is_not_made_again(browser: Client) -> None:
+    signed_version(browser, "release")
+    draft = prepared(browser)
+    browser.post(f"{BASE}{draft.pk}/sign/")
+    assert "was released before. Give it another version number" in store(browser, draft)
+    assert not BetaTest.objects.exists()
+
+
+def test_preparing_and_releasing_are_two_rights(client: Client, alice: User) -> None:
+    User.objects.filter(pk=alice.pk).update(is_staff=True)
+    rights = ("view_releasedraft", "add_releasedraft", "change_releasedraft")
+    alice.user_permissions.set(Permission.objects.filter(codename__in=rights))
+    sign_in_lately(client, User.objects.get(pk=alice.pk))
+    draft = prepared(client)
+    assert client.post(f"{BASE}{draft.pk}/sign/").status_code == 403
+    assert client.post(f"{BASE}{draft.pk}/store/", {"action": "release"}).status_code == 403
+    version = make_version(make_app("other"))
+    assert client.post(f"{BASE}versions/{version.pk}/withdraw/").status_code == 403
+    alice.user_permissions.clear()
+    sign_in_lately(client, User.objects.get(pk=alice.pk))
+    for address in ("", "add/", f"{draft.pk}/change/", f"{draft.pk}/manifest.json"):
+        assert client.get(BASE + address).status_code == 403
+
+
+# --- who gets it ------------------------------------------------------------------------------------------------------
+
+
+def ready(njobs: int = 30) -> None:
+    app = App.objects.get(name="alpine")
+    for _ in range(njobs):
+        make_result(make_workunit(app, output_files=[]))
+    catalogue.forget()
+
+
+def num_sent(computer: Computer) -> int:
+    """The number of the version that came with a job; 0 if none came."""
+    catalogue.forget()
+    reply = computer.ask(0, 1)
+    numbers = [part.split("</version_num>")[0] for part in reply.split("<version_num>")[1:]]
+    return int(numbers[-1]) if numbers and "<result>" in reply else 0
+
+
+def test_a_tested_version_reaches_only_computers_of_chosen_people(
+    browser: Client, operator: User, alice: User, bob: User
+) -> None:
+    BetaTester.objects.create(user=alice)
+    version = signed_version(browser, "test")
+    ready()
+    computers = {user.name: computer_of(user) for user in (operator, alice, bob)}
+
+    def sent() -> dict[str, int]:
+        return {name: num_sent(computer) for name, computer in computers.items()}
+
+    assert sent() == {"Operator": 101, "Alice": 0, "Bob": 0}
+    do(browser, version, "withdraw")
+    assert sent() == {"Operator": 0, "Alice": 0, "Bob": 0}
+    do(browser, version, "test", with_volunteers="on")
+    assert sent() == {"Operator": 101, "Alice": 101, "Bob": 0}
+    do(browser, version, "release")
+    assert sent() == {"Operator": 101, "Alice": 101, "Bob": 101}
+
+
+def test_others_keep_the_version_before_until_the_new_one_is_released(
+    browser: Client, operator: User, bob: User
+) -> None:
+    signed_version(browser, "release")
+    second = signed_version(browser, "test", version_num=102)
+    ready()
+    own, other = computer_of(operator), computer_of(bob)
+    assert (num_sent(own), num_sent(other)) == (102, 101)
+    do(browser, second, "release")
+    assert num_sent(other) == 102
+
+
+def test_a_roll_back_is_one_step(browser: Client, bob: User) -> None:
+    first = signed_version(browser, "release")
+    second = signed_version(browser, "release", version_num=102)
+    do(browser, first, "withdraw")
+    ready()
+    computer = computer_of(bob)
+    assert num_sent(computer) == 102
+    assert "computers get" in do(browser, second, "roll_back")
+    assert (state(first), state(second)) == (ReleaseState.RELEASED, ReleaseState.WITHDRAWN)
+    assert num_sent(computer) == 101
+    assert "no older version to go back to" in do(browser, first, "roll_back")
+    assert state(first) == ReleaseState.RELEASED
+
+
+def test_what_a_state_does_not_allow_changes_nothing(browser: Client) -> None:
+    version = signed_version(browser, "release")
+    assert "the state is released" in do(browser, version, "test")
+    assert browser.post(f"{BASE}versions/{version.pk}/explode/").status_code == 404
+    assert browser.get(f"{BASE}versions/{version.pk}/withdraw/").status_code == 404
+    assert state(version) == ReleaseState.RELEASED
+
+
+def test_volunteers_agree_on_a_page_of_their_own(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    client.post("/project/testing/", {"agrees": "on"})
+    assert BetaTester.objects.get().user == alice
+    assert "checked" in said(client.get("/project/testing/"))
+    client.post("/project/testing/")
+    assert not BetaTester.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("filled_once")
+def test_a_tested_version_costs_a_request_no_statement(alice: User) -> None:
+    app = make_app(max_jobs_per_day_init=1000)
+    make_version(app)
+    BetaTester.objects.create(user=alice)
+    tested = make_version(app, version_num=101)
+    BetaTest.objects.create(app_version=tested, with_volunteers=True)
+    catalogue.forget()
+    for _ in range(30):
+        make_result(make_workunit(app, output_files=[]))
+    computer = computer_of(alice, ncpus=16)
+    computer.ask(0, 1)
+    computer.ask(1)
+    # As without: read; lock computer and jobs, write
+    assert statements(lambda: computer.ask(0, 1)) == 3
+
+
+# --- who would get it -------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_how_many_active_computers_fit(browser: Client, operator: User, alice: User, bob: User) -> None:
+    BetaTester.objects.create(user=bob)
+    card = gpu("coproc_cuda", count=1, totalGlobalMem=2**32, peak_flops=1e12, drvVersion=53504)
+    for user, fields in (
+        (operator, {"coprocs": card}),
+        (alice, {}),
+        (bob, {"coprocs": card}),
+        (alice, {"platform": "windows_x86_64", "coprocs": card}),
+    ):
+        computer_of(user, **fields).ask(0)
+    computer_of(bob, coprocs=card).ask(0, core_client_major_version=6, core_client_minor_version=2)
+    draft = begin(browser, processor_type="NVIDIA", gpu_usage="1", avg_ncpus="0.1", min_gpu_ram_bytes=str(2**31))
+    facts = browser.get(f"{BASE}{draft.pk}/change/").context["audience"]
+    assert (facts.nactive, facts.nfit, facts.nothers, facts.nunfit, facts.ntoo_old) == (5, 2, 1, 1, 1)
+    assert (facts.nown, facts.nvolunteers, facts.clients) == (1, 1, [("7.20", 2)])
+    # With more memory than these cards have nobody is left.
+    browser.post(
+        f"{BASE}{draft.pk}/change/",
+        {**FIELDS, "processor_type": "NVIDIA", "gpu_usage": "1", "min_gpu_ram_bytes": str(2**33)},
+    )
+    assert browser.get(f"{BASE}{draft.pk}/change/").context["audience"].nfit == 0
