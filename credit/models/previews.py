@@ -14,7 +14,7 @@ from portal.models import User
 class Preview(models.Model):
     """What a change of settings would have done to an app's last granted workunits.
 
-    ``changes``: ``{"app": {field: [before, after]}, "versions": {"<pk>": {field: [before, after]}}, "reset": [pk, …]}``.
+    ``changes``: ``{"app": {field: [before, after]}, "versions": {"<pk>": {field: [before, after]}}, "reset": [pk]}``.
     ``reset`` are versions whose statistics begin anew. ``result``: every figure of its page.
     """
 
