@@ -149,7 +149,7 @@ def test_withdrawing_a_gpu_version_that_would_make_equal_jobs_unequal_is_warned_
     assert preview.result is not None
     warnings = preview.result["warnings"]
     # The factor goes with the first run of the feeder, so three of its 36 results still claim 1:
-    # (3 × 1 + 33 × 4) / 36 = 3.75, where the mean is (3.75 + 1) / 2 = 2.375: 58 % more. The other version's are 58 % less.
+    # (3 × 1 + 33 × 4) / 36 = 3.75, where the mean is (3.75 + 1) / 2 = 2.375: 58 % more.
     more = "they would bring 58 % more than the mean of all jobs of their size. As it is: as much."
     assert warnings[0] == (
         f"Equal jobs would not bring equal credit: by version 1.00 (cuda), x86_64-pc-linux-gnu, {more}"
