@@ -22,7 +22,7 @@
       interaction: { mode: "index", axis: data.lies ? "y" : "x", intersect: false },
       plugins: {
         legend: { display: data.series.length > 1, align: "start", labels: { color: text, boxWidth: 12 } },
-        tooltip: { callbacks: { label: (item) => ` ${item.dataset.label}: ${number(item.raw)}` } },
+        tooltip: { callbacks: { title: ([item]) => data.labels[item.dataIndex], label: (item) => ` ${item.dataset.label}: ${number(item.raw)}` } },
       },
       scales: data.lies ? { x: amounts, y: names } : { x: names, y: amounts },
     };
@@ -64,7 +64,8 @@
       }));
       const chart = new Chart(canvas, {
         type: "bar",
-        data: { labels: data.labels, datasets },
+        // Long names in lines: on a phone they would be cut.
+        data: { labels: data.lies ? data.labels.map((name) => name.split(/(?<=,) /)) : data.labels, datasets },
         options: options(data, isDark ? "#bdb9b2" : "#57534e", isDark ? "#3b3835" : "#e7e5e4"),
       });
       readByKeyboard(canvas, chart, data);
