@@ -10,7 +10,8 @@ import numpy as np
 
 from credit.engine.facts import AppFacts, VersionFacts
 from credit.engine.rules import Rules
-from credit.previews.replay import Outcome, Replay, Settings
+from credit.previews.replay import Outcome, Replay
+from credit.previews.run import Settings
 from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, PassFacts
 
 EST, PEAK, SECS = 1e13, 4e9, 3000.0
