@@ -29,6 +29,7 @@ from credit.models import (
 )
 from credit.models.apps import MAX_GPU_RAM_BYTES
 from credit.pages.setting_texts import APP_TEXTS, VERSION_TEXTS
+from credit.previews import admin as _previews  # noqa: F401  # registers itself
 from portal.admin import ReadOnlyAdmin
 from portal.templatetags.display import significant
 

@@ -12,13 +12,17 @@ class CreditConfig(AppConfig):
 
         from credit.figures import credit as credit_figures
         from credit.figures import jobs, public
+        from credit.previews import worker
+        from credit.previews.request import KIND
         from credit.statistics import host_merge
         from credit.validator.metrics import Passes
         from portal.computers.host_changes import merge_hooks
         from portal.ops.metrics import app_collectors
+        from portal.requested_work.queue import kinds
 
         app_collectors.append(Passes())
         merge_hooks.append(host_merge.merge_host)
         if "project" in settings.ROOMS:
             for figures in (jobs, credit_figures, public):
                 figures.register()
+        kinds[KIND] = worker.carry_out

@@ -95,6 +95,8 @@ VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
+# Granted workunits of each app whose facts are kept, so that operators can replay them under other settings.
+PREVIEW_WORKUNITS = env.integer("PREVIEW_WORKUNITS", 20_000, low=100, high=1_000_000)
 
 # Python functions that apps may name, by their dotted names: in the admin one chooses among them.
 APP_FUNCTIONS = env.words("APP_FUNCTIONS", [])

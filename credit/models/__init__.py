@@ -1,4 +1,5 @@
-"""The tables of validated credit, by subject: apps and versions, work, host records, sums of credit, statistics.
+"""The tables of validated credit, by subject: apps and versions, work, host records, sums of credit, statistics,
+and previews of changed settings.
 
 A quantity that is undefined is NULL, never 0.
 """
@@ -11,6 +12,7 @@ from credit.models.common import SAFE_NAME
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
 from credit.models.outcomes import ResultHour, ResultHourMark
+from credit.models.previews import LoggedPass, Preview
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.work import (
     MAX_FLOPS_COUNT,
@@ -40,8 +42,10 @@ __all__ = [
     "FileDeleteState",
     "HostAppVersion",
     "HostCredit",
+    "LoggedPass",
     "Outcome",
     "Platform",
+    "Preview",
     "ProcessorType",
     "ReplicaRule",
     "Result",

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from django.conf import settings
 from django.db import connection, transaction
 
 from credit.engine.normalisation import Normalisation, normalise
 from credit.models import App, AppSnapshot, AppVersion, AppVersionSnapshot, VersionAverage
 from credit.models.common import MAX_STATISTIC
+from credit.statistics import pass_log
 from credit.statistics.facts import rules_of, version_facts
 from credit.statistics.host_records import use_medians
 
@@ -60,16 +62,20 @@ def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
     app = App.objects.select_for_update(no_key=True).get(pk=app_id)
     rules = rules_of(app)
     facts = [version_facts(version) for version in versions]
+    rows, least_before = pass_log.version_rows(facts), app.min_avg_pfc
     if app.version_average == VersionAverage.MEDIAN:
         use_medians(facts, rules)
     found = normalise(facts, rules)
     report.napps += 1
-    report.nscales += _set_scales(versions, found)
+    nscales = _set_scales(versions, found)
+    report.nscales += nscales
     least = found.min_avg_pfc
     if least is not None and 0 < least < MAX_STATISTIC and least != app.min_avg_pfc:
         app.min_avg_pfc = least
         app.save(update_fields=["min_avg_pfc"])
     report.nsnapshots += _take_snapshots(app, versions, now)
+    pass_log.log_feeder(app_id, now, least_before, rows, bool(nscales) or least_before != app.min_avg_pfc)
+    pass_log.prune(app_id, settings.PREVIEW_WORKUNITS)
 
 
 def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:

@@ -35,6 +35,7 @@ from credit.statistics.host_records import create_missing, use_medians
 from credit.validator import sql, writes
 from credit.validator.binary import pipelined
 from credit.validator.check_set import SetChecker
+from credit.validator.logged import PassLog
 from credit.validator.reads import (
     Results,
     Workunits,
@@ -189,6 +190,7 @@ class _Pass:
         self.granted: list[int] = []
         self.due: list[float] = []
         self.odd: list[int] = []
+        self.log = PassLog()
 
     def run(self, limit: int) -> PassReport:
         with connection.cursor() as cursor:
@@ -210,6 +212,7 @@ class _Pass:
         """(host, version) records, users and hosts, each in key order; _MissingError if one is not there."""
         hosts, versions, types, self.places = keys_of(results)
         place, self.record_ids, *columns = lock_records(self.app_id, hosts, versions, types)
+        self.log.keep_records((hosts, versions, types), place, self.record_ids, columns)
         users = np.unique(results.user_id[results.user_id != 0])
         self.users = lock_users(users)
         owners = np.unique(results.host_id[results.host_id != 0])
@@ -233,6 +236,7 @@ class _Pass:
         self.app = App.objects.get(pk=self.app_id)
         self.app_facts = app_facts(self.app)
         self.versions = {v.pk: version_facts(v) for v in AppVersion.objects.filter(app=self.app_id)}
+        self.log.keep_versions(self.versions.values())
         if self.app.version_average == VersionAverage.MEDIAN:
             use_medians(self.versions.values(), self.app_facts.rules)
 
@@ -290,6 +294,8 @@ class _Pass:
         self.report.credit = sum(self.due)
         by_version = writes.granted_by_version(results.version_id[granted], due_)
         writes.add_samples(self.app_facts, self.versions, by_version, self.now)
+        least = self.app_facts.min_avg_pfc
+        self.log.write(self.app_id, self.at, least, workunits, results, self.p_fpops, self.places)
         self.write_faults(results, verdicts)
 
     def decide_chunk(
@@ -332,6 +338,7 @@ class _Pass:
             credit = self.add_set(workunit, begin, verdict, changes)
             canonical.append(None if credit is None or verdict.canonical is None else begin + verdict.canonical)
             credits.append(credit)
+        self.log.add(changes.places, changes.states, changes.credits)
         state_counts = np.bincount(changes.states, minlength=len(ValidateState))
         self.report.nvalid += int(state_counts[_VALID])
         self.report.ninvalid += int(state_counts[_INVALID])

@@ -1,0 +1,66 @@
+"""Previews of changed settings, and what the validator used in its last passes, so that they can be replayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import CheckConstraint, Q
+
+from credit.models.apps import App, AppVersion
+from portal.models import User
+
+
+class Preview(models.Model):
+    """What a change of settings would have done to an app's last granted workunits.
+
+    ``changes``: ``{"app": {field: [before, after]}, "versions": {"<pk>": {field: [before, after]}}, "reset": [pk]}``.
+    ``reset`` are versions whose statistics begin anew. ``result``: every figure of its page.
+    """
+
+    app = models.ForeignKey(App, models.CASCADE, related_name="previews")
+    app_version = models.ForeignKey(AppVersion, models.SET_NULL, null=True, blank=True, related_name="previews")
+    asked_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    asked_at = models.DateTimeField()
+    changes: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
+    progress = models.FloatField(default=0)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    failure = models.TextField(blank=True, default="")
+    result: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            CheckConstraint(condition=Q(progress__gte=0, progress__lte=1), name="preview_progress_range"),
+            CheckConstraint(
+                condition=Q(result__isnull=True) | Q(finished_at__isnull=False), name="preview_result_when_finished"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.app} at {self.asked_at:%Y-%m-%d %H:%M}"
+
+
+class LoggedPass(models.Model):
+    """A pass of the validator that decided something, or a run of the feeder, with the facts that it used.
+
+    In the order of their ids, which is that in which they changed the versions' statistics. Those of the last
+    PREVIEW_WORKUNITS granted workunits are kept. The columns of bytes are arrays of ``credit.statistics.pass_log``.
+    """
+
+    app = models.ForeignKey(App, models.CASCADE, related_name="+", db_index=False)
+    at = models.DateTimeField()
+    is_feeder = models.BooleanField(default=False)
+    # Granted in it for the first time
+    nworkunits = models.PositiveIntegerField(default=0)
+    min_avg_pfc = models.FloatField(null=True)
+    versions = models.BinaryField()
+    records = models.BinaryField(default=b"")
+    workunits = models.BinaryField(default=b"")
+    results = models.BinaryField(default=b"")
+
+    class Meta:
+        indexes = [models.Index(fields=["app", "-id"], name="loggedpass_app")]
+
+    def __str__(self) -> str:
+        return f"{self.app} at {self.at:%Y-%m-%d %H:%M:%S}"

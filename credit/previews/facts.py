@@ -1,0 +1,49 @@
+"""The settings and the statistics that a replay begins with, from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from credit.engine.averages import Average
+from credit.models import App, AppVersion, HostAppVersion, VersionAverage
+from credit.previews.replay import Replay
+from credit.previews.run import Settings
+from credit.previews.settings import Changes, as_set
+from credit.statistics import pass_log
+from credit.statistics.facts import app_facts, version_facts
+from credit.statistics.pass_arrays import PassFacts
+
+
+def replay_of(app: App, changes: Changes, first: int, last: int) -> Replay:
+    """A replay of the logged passes from ``first`` to ``last``, which has not begun yet."""
+    versions = list(AppVersion.objects.filter(app=app))
+    before = _settings(*as_set(app, versions, changes, 0), frozenset())
+    after = _settings(*as_set(app, versions, changes, 1), frozenset(changes["reset"]))
+    if not (before.uses_medians or after.uses_medians):
+        return Replay(before, after)
+    return Replay(before, after, _averages_at_first(app, pass_log.read(app.pk, first, last)))
+
+
+def _settings(app: App, versions: list[AppVersion], reset: frozenset[int]) -> Settings:
+    facts = {version.pk: version_facts(version) for version in versions}
+    return Settings(app_facts(app), facts, app.version_average == VersionAverage.MEDIAN, reset)
+
+
+def _averages_at_first(app: App, passes: Iterable[PassFacts]) -> list[tuple[int, int, Average]]:
+    """The averages of all (host, version) records when the replay begins.
+
+    Those that no pass used since then are as they are now.
+    """
+    now = HostAppVersion.objects.filter(app=app, app_version__isnull=False, pfc_n__gt=0)
+    found = {
+        pk: (pk, version, Average(n, avg))
+        for pk, version, n, avg in now.values_list("pk", "app_version_id", "pfc_n", "pfc_avg").iterator()
+    }
+    seen = set()
+    for logged in passes:
+        columns = (logged.records[name].tolist() for name in ("id", "version", "pfc_n", "pfc_avg"))
+        for pk, version, n, avg in zip(*columns, strict=True):
+            if version and pk not in seen:
+                seen.add(pk)
+                found[pk] = (pk, version, Average(int(n), None if avg != avg else avg))
+    return list(found.values())

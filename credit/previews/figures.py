@@ -1,0 +1,263 @@
+"""The figures of a preview, from what a replay found; plain data of bounded size. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import log2
+from typing import Any, Final
+
+from credit.engine.explanation import Grant
+from credit.pages.explanation_texts import Step, claim_steps, grant_steps
+from credit.previews.replay import Guesses, Outcome
+from credit.previews.run import Decided
+
+EXACT: Final = 1e-9
+"""Relative: a replayed grant that differs by less is what was granted."""
+MOST_HOSTS: Final = 10
+MOST_DAYS: Final = 100
+UNEQUAL: Final = 0.10
+"""A warning: equal jobs bring so much more, or less, than the mean of all."""
+MOVED: Final = 0.02
+FEWEST: Final = 30
+"""Of fewer results a group's mean says little."""
+_SIZES_PER_DOUBLING: Final = 4
+_EDGES: Final = (-0.5, -0.2, -0.1, -0.05, -0.01, 0.01, 0.05, 0.1, 0.2, 0.5)
+_WAITS: Final = Step("Granted (credit)", None, "It would wait for a second result that confirms it.")
+
+
+@dataclass(slots=True)
+class Sums:
+    """Of some results: the credit as it is and as it would be, and what the mean of all results of their sizes is."""
+
+    before: float = 0.0
+    after: float = 0.0
+    mean_before: float = 0.0
+    mean_after: float = 0.0
+    nresults: int = 0
+    hosts: set[int] = field(default_factory=set)
+
+    def add(self, outcome: Outcome, mean: tuple[float, float]) -> None:
+        self.before += outcome.before.credit or 0.0
+        self.after += outcome.after.credit or 0.0
+        self.mean_before += mean[0]
+        self.mean_after += mean[1]
+        self.nresults += 1
+        if outcome.host:
+            self.hosts.add(outcome.host)
+
+    @property
+    def ratios(self) -> tuple[float | None, float | None]:
+        """What equal jobs bring here over what they bring on average, as it is and as it would be."""
+        return (
+            self.before / self.mean_before if self.mean_before else None,
+            self.after / self.mean_after if self.mean_after else None,
+        )
+
+    def figures(self) -> dict[str, Any]:
+        before, after = self.ratios
+        return {
+            "before": self.before,
+            "after": self.after,
+            "nresults": self.nresults,
+            "nhosts": len(self.hosts),
+            "ratio_before": before,
+            "ratio_after": after,
+        }
+
+
+def figures(
+    outcomes: Sequence[Outcome],
+    guesses: Guesses,
+    version_names: Mapping[int, str],
+    class_of_host: Mapping[int, str],
+) -> dict[str, Any]:
+    """Everything that the page shows, but for names of computers. There is at least one outcome."""
+    decided = [o for o in outcomes if o.before.credit is not None and o.after.credit is not None]
+    means = _means_by_size(decided)
+
+    def grouped(key: Callable[[Outcome], Hashable]) -> dict[Any, Sums]:
+        groups: dict[Any, Sums] = defaultdict(Sums)
+        for outcome in decided:
+            groups[key(outcome)].add(outcome, means[_size(outcome)])
+        return dict(sorted(groups.items()))
+
+    versions = grouped(lambda o: version_names.get(o.version, "volunteers' own programs"))
+    classes = grouped(lambda o: class_of_host.get(o.host, "no longer known"))
+    total = Sums()
+    for outcome in decided:
+        total.add(outcome, (0.0, 0.0))
+    days = max(1 / 24, (max(o.at for o in outcomes) - min(o.at for o in outcomes)) / 86400)
+    result = {
+        "window": _window(outcomes, days),
+        "exact": _exactness(outcomes, guesses),
+        "total": {"before": total.before, "after": total.after, "days": days},
+        "days": [
+            [day, sums.before, sums.after]
+            for day, sums in grouped(lambda o: dt.datetime.fromtimestamp(o.at, dt.UTC).date().isoformat()).items()
+        ][-MOST_DAYS:],
+        "versions": [{"name": name, **sums.figures()} for name, sums in versions.items()],
+        "classes": [{"name": name, **sums.figures()} for name, sums in classes.items()],
+        "waiting": _waiting(outcomes),
+        "spread": _spread(decided),
+        "hosts": _most_affected(decided),
+    }
+    result["warnings"] = [*_warnings("version", versions), *_warnings("computers with", classes)]
+    result["summary"] = _summary(result)
+    return result
+
+
+def _size(outcome: Outcome) -> int:
+    return round(_SIZES_PER_DOUBLING * log2(max(1.0, outcome.workunit_facts.fpops_est)))
+
+
+def _means_by_size(outcomes: Sequence[Outcome]) -> dict[int, tuple[float, float]]:
+    """The mean credit of all results of a size: as it is, and as it would be."""
+    sums: dict[int, Sums] = defaultdict(Sums)
+    for outcome in outcomes:
+        sums[_size(outcome)].add(outcome, (0.0, 0.0))
+    return {size: (s.before / s.nresults, s.after / s.nresults) for size, s in sums.items()}
+
+
+def _window(outcomes: Sequence[Outcome], days: float) -> dict[str, Any]:
+    return {
+        "begin": min(o.at for o in outcomes),
+        "end": max(o.at for o in outcomes),
+        "days": days,
+        "nworkunits": len({o.workunit for o in outcomes if not o.is_late}),
+        "nresults": len(outcomes),
+    }
+
+
+def _exactness(outcomes: Sequence[Outcome], guesses: Guesses) -> dict[str, int]:
+    """How many workunits the replay of the settings as they are grants as they were granted, and what it guessed."""
+    different = {
+        o.workunit for o in outcomes if abs((o.before.credit or 0.0) - o.granted) > EXACT * max(o.granted, 1e-9)
+    }
+    return {
+        "nworkunits": len({o.workunit for o in outcomes}),
+        "ndifferent": len(different),
+        "nparts": sum(o.partial_credit > 0 for o in outcomes),
+        "nrecords": guesses.records,
+        "nversions": guesses.versions,
+    }
+
+
+def _waiting(outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    """Single results that would have waited for a second one."""
+    before = {o.workunit for o in outcomes if o.before.credit is None}
+    after = {o.workunit for o in outcomes if o.after.credit is None}
+    return {
+        "before": len(before),
+        "after": len(after),
+        "credit": sum(o.granted for o in outcomes if o.workunit in after - before),
+    }
+
+
+def _spread(outcomes: Iterable[Outcome]) -> list[list[Any]]:
+    """How many computers' credit changes by how much."""
+    hosts = _by_host(outcomes)
+    counts: Counter[int] = Counter()
+    for results in hosts.values():
+        before = sum(o.before.credit or 0.0 for o in results)
+        after = sum(o.after.credit or 0.0 for o in results)
+        change = (after - before) / before if before else (1.0 if after else 0.0)
+        counts[sum(change >= edge for edge in _EDGES)] += 1
+    return [[label, counts[place]] for place, label in enumerate(_labels())]
+
+
+def _labels() -> list[str]:
+    texts = [f"{edge:+.0%}".replace("-", "−").replace("%", " %") for edge in _EDGES]
+    between = [f"{low} to {high}" for low, high in pairwise(texts)]
+    return [f"below {texts[0]}", *between, f"{texts[-1]} and more"]
+
+
+def _by_host(outcomes: Iterable[Outcome]) -> dict[int, list[Outcome]]:
+    hosts: dict[int, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.host:
+            hosts[outcome.host].append(outcome)
+    return hosts
+
+
+def _change(outcome: Outcome) -> float:
+    return (outcome.after.credit or 0.0) - (outcome.before.credit or 0.0)
+
+
+def _most_affected(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+    """Those whose credit changes most, each with the job that changes most and its explanations."""
+    changes = {host: (abs(sum(map(_change, results))), results) for host, results in _by_host(outcomes).items()}
+    first = sorted(changes.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_HOSTS]
+    found = []
+    for host, (change, results) in first:
+        if not change:
+            continue
+        job = max(results, key=lambda o: abs(_change(o)))
+        found.append(
+            {
+                "host": host,
+                "before": sum(o.before.credit or 0.0 for o in results),
+                "after": sum(o.after.credit or 0.0 for o in results),
+                "nresults": len(results),
+                "result": job.result,
+                "steps": [_steps(job, job.before), _steps(job, job.after)],
+            }
+        )
+    return found
+
+
+def _steps(outcome: Outcome, decided: Decided) -> list[list[Any]]:
+    """As the page that says why a job was granted its credit."""
+    if decided.claim is None or decided.grant is None:
+        return [_row(_WAITS)]
+    steps = claim_steps(decided.claim, outcome.workunit_facts, outcome.partial_credit, outcome.elapsed_secs)
+    due = max(0.0, decided.grant.credit - outcome.partial_credit)
+    grant = Grant(decided.grant.credit, decided.grant.rule, decided.grant.is_cut)
+    return [_row(step) for step in steps + grant_steps(grant, due)]
+
+
+def _row(step: Step) -> list[Any]:
+    return [step.label, step.number, step.sentence]
+
+
+def _warnings(kind: str, groups: Mapping[str, Sums]) -> list[str]:
+    """In words: where equal jobs would stop bringing equal credit, or bring it still less."""
+    found = []
+    for name, sums in groups.items():
+        before, after = sums.ratios
+        if sums.nresults < FEWEST or before is None or after is None:
+            continue
+        if abs(after - 1) > UNEQUAL and abs(after - 1) > abs(before - 1) + MOVED:
+            found.append(
+                f"Equal jobs would not bring equal credit: by {kind} {name}, they would bring {_off(after)} than the "
+                f"mean of all jobs of their size. As it is: {_off(before)}."
+            )
+    return found
+
+
+def _off(ratio: float) -> str:
+    """How far off the mean."""
+    change = abs(ratio - 1)
+    if change < 0.005:
+        return "as much"
+    return f"{change:.0%}".replace("%", " %") + (" more" if ratio > 1 else " less")
+
+
+def _summary(result: Mapping[str, Any]) -> list[str]:
+    """The result in a few sentences."""
+    before, after, days = (result["total"][name] for name in ("before", "after", "days"))
+    nworkunits = result["window"]["nworkunits"]
+    of = f"Of the last {nworkunits:,} granted workunits"
+    if before and abs(after - before) > EXACT * before:
+        much = f"{abs(after - before) / before:.1%}".replace("%", " %")
+        less = "more" if after > before else "less"
+        words = [f"{of}: {much} {less} credit, {abs(after - before) / days:,.0f} credits a day {less}."]
+    else:
+        words = [f"{of}: the credit in all stays the same."]
+    if waits := result["waiting"]["after"] - result["waiting"]["before"]:
+        more = "more" if waits > 0 else "fewer"
+        words.append(f"{abs(waits):,} {more} single results would wait for a second one.")
+    return words

@@ -1,0 +1,139 @@
+"""What the page of a preview shows: the changes in words, where it stands, and its figures with names and charts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db.models import Field, Model
+
+from credit.models import App, AppVersion, Preview
+from credit.previews.request import KIND
+from portal.models import Host
+from portal.requested_work import queue
+from portal.templatetags.display import significant
+
+_LABELS: Final = {"is_deprecated": "Withdrawn", "host_scale_check": "Apply host-scale probation"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSetting:
+    """A setting, of the app or of a version, before and after."""
+
+    label: str
+    before: str
+    after: str
+
+
+def page_of(preview: Preview, now: dt.datetime) -> dict[str, Any]:
+    """The result, or where the preview stands: its place in the queue, its progress, or why it failed."""
+    standing = None
+    if preview.finished_at is None:
+        standing = queue.standings(KIND, [preview.pk], now).get(preview.pk)
+    context = {
+        "preview": preview,
+        "changes": list(_changed(preview)),
+        "standing": standing,
+        "is_unfinished": standing is not None,
+        "result": preview.result,
+    }
+    return context if preview.result is None else {**context, **_shown(preview.result)}
+
+
+def _changed(preview: Preview) -> Iterator[ChangedSetting]:
+    yield from _pairs(App, preview.changes["app"], "")
+    versions = AppVersion.objects.filter(app=preview.app_id).select_related("platform", "app")
+    names = {str(version.pk): str(version) for version in versions}
+    for pk, pairs in preview.changes["versions"].items():
+        yield from _pairs(AppVersion, pairs, f" of {names.get(pk, pk)}")
+    for pk in preview.changes["reset"]:
+        yield ChangedSetting(f"Statistics of {names.get(str(pk), pk)}", "as they are", "begin anew")
+
+
+def _pairs(model: type[Model], pairs: Mapping[str, Sequence[Any]], of: str) -> Iterator[ChangedSetting]:
+    for name, (before, after) in pairs.items():
+        field: Field[Any, Any] = model._meta.get_field(name)  # type: ignore[assignment]  # settings are columns
+        label = _LABELS.get(name) or str(field.verbose_name)
+        yield ChangedSetting(label[:1].upper() + label[1:] + of, _in_words(field, before), _in_words(field, after))
+
+
+def _in_words(field: Field[Any, Any], value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return significant(value)
+    return str(dict(field.flatchoices).get(value, value))
+
+
+def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures as the page lists and draws them."""
+    total = result["total"]
+    exact = result["exact"]
+    return {
+        "begin": dt.datetime.fromtimestamp(result["window"]["begin"], dt.UTC),
+        "end": dt.datetime.fromtimestamp(result["window"]["end"], dt.UTC),
+        "total": _with_change(total),
+        "daily": _with_change({name: total[name] / total["days"] for name in ("before", "after")}),
+        "nsame": exact["nworkunits"] - exact["ndifferent"],
+        "versions": [_with_change(row) for row in result["versions"]],
+        "classes": [_with_change(row) for row in result["classes"]],
+        "days": [
+            _with_change({"name": day, "before": before, "after": after}) for day, before, after in result["days"]
+        ],
+        "hosts": _hosts(result["hosts"]),
+        "charts": _charts(result),
+    }
+
+
+def _with_change(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its change: in credits, and in per cent, signed."""
+    change = row["after"] - row["before"]
+    part = f"{change / row['before']:+.1%}".replace("-", "−").replace("%", "\u202f%") if row["before"] else "–"
+    return {**row, "change": change, "percent": part if abs(change) > 1e-9 * row["before"] else "none"}
+
+
+def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The computers by their names. Of those that were removed since, only the figures are left."""
+    hosts = Host.objects.in_bulk([row["host"] for row in rows])
+    return [
+        {
+            **_with_change(row),
+            "name": hosts[row["host"]].name if row["host"] in hosts else "a computer that was removed",
+            "columns": [
+                {
+                    "title": title,
+                    "steps": [dict(zip(("label", "number", "sentence"), step, strict=True)) for step in steps],
+                }
+                for title, steps in zip(("As it is", "As it would be"), row["steps"], strict=True)
+            ],
+        }
+        for row in rows
+    ]
+
+
+def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For static/credit/preview.js: bars, one series or two; they lie where names are long."""
+
+    def pair(id_: str, x: str, rows: Sequence[tuple[str, float, float]], lies: bool = True) -> dict[str, Any]:
+        names, before, after = zip(*rows, strict=True) if rows else ((), (), ())
+        series = [{"name": "as it is", "values": before}, {"name": "as it would be", "values": after}]
+        return {"id": id_, "x": x, "y": "credits", "labels": names, "series": series, "lies": lies}
+
+    labels, counts = zip(*result["spread"], strict=True)
+    spread = {
+        "id": "chart-spread",
+        "x": "change of a computer's credit",
+        "y": "computers",
+        "labels": labels,
+        "series": [{"name": "computers", "values": counts}],
+    }
+    return [
+        pair("chart-days", "day (UTC)", result["days"], lies=False),
+        pair("chart-versions", "version", [(r["name"], r["before"], r["after"]) for r in result["versions"]]),
+        pair("chart-classes", "computers with", [(r["name"], r["before"], r["after"]) for r in result["classes"]]),
+        spread,
+    ]

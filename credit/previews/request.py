@@ -1,0 +1,52 @@
+"""Asking for a preview of changed settings: it is queued, and a worker carries it out."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from django.db import transaction
+
+from credit.models import App, Preview
+from credit.previews.settings import Changes, checked
+from portal.models import User
+from portal.requested_work import queue
+
+KIND: Final = "preview"
+FRESH: Final = dt.timedelta(minutes=10)
+"""The same changes within this time have the same preview. The feeder renews statistics as often."""
+MAX_UNFINISHED: Final = 10
+
+
+class TooManyPreviewsError(Exception):
+    """The person has as many previews waiting or running as one may have."""
+
+
+def ask(user: User, app: App, changes: Changes, now: dt.datetime) -> Preview:
+    """The preview of these changes, queued unless there is a fresh one.
+
+    ``changes`` as `Preview.changes` has them, with settings of ``settings.APP_FIELDS`` and ``VERSION_FIELDS``.
+    Raises UnknownSettingError for others, and TooManyPreviewsError. The caller checks that the user may ask
+    (``credit.change_app``).
+    """
+    wanted = checked(app, changes)
+    with transaction.atomic():
+        # One person's requests wait for each other, so that the limit holds and nothing is asked for twice.
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        fresh = Preview.objects.filter(app=app, changes=wanted, asked_at__gte=now - FRESH, failure="").first()
+        if fresh is not None:
+            return fresh
+        if Preview.objects.filter(asked_by=user, finished_at=None, failure="").count() >= MAX_UNFINISHED:
+            raise TooManyPreviewsError(
+                f"You have {MAX_UNFINISHED} previews that are not finished. Wait until one of them is."
+            )
+        versions = {*map(int, wanted["versions"]), *wanted["reset"]}
+        preview = Preview.objects.create(
+            app=app,
+            app_version_id=versions.pop() if len(versions) == 1 else None,
+            asked_by=user,
+            asked_at=now,
+            changes=wanted,
+        )
+        queue.ask(user.pk, KIND, [preview.pk])
+    return preview

@@ -1,0 +1,82 @@
+"""Which settings a preview covers, and an app's settings as they are and as they would be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, Final
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+
+from credit.engine.rules import LIMITS
+from credit.models import App, AppVersion
+
+APP_FIELDS: Final = (
+    "credit_system",
+    "rule_set",
+    "host_scale_check",
+    "fixed_credit",
+    "fixed_credit_per_flop",
+    "actual_flops_scale",
+    "benchmark_scale",
+    "replica_rule",
+    "version_average",
+    *(name for name in LIMITS if name != "min_replication_chance"),
+)
+"""The settings of an app that change the credit of jobs that were done. Others decide which jobs are done."""
+VERSION_FIELDS: Final = ("is_deprecated", "cross_project_scale")
+
+Changes = Mapping[str, Any]
+"""As ``Preview.changes`` has them."""
+
+
+class UnknownSettingError(ValueError):
+    """A change that no preview can show; the message names it."""
+
+
+def checked(app: App, changes: Changes) -> dict[str, Any]:
+    """The changes in one form: numbers of versions as text, all three parts, values that JSON has.
+
+    Raises UnknownSettingError for a setting, a version or a value that is none of this app's.
+    """
+    if unknown := set(changes) - {"app", "versions", "reset"}:
+        raise UnknownSettingError(f"not a kind of change: {', '.join(sorted(unknown))}")
+    ids = set(AppVersion.objects.filter(app=app).values_list("pk", flat=True))
+    versions = {str(pk): _pairs(AppVersion, VERSION_FIELDS, pairs) for pk, pairs in changes.get("versions", {}).items()}
+    reset = sorted({int(pk) for pk in changes.get("reset", ())})
+    if foreign := ({int(pk) for pk in versions} | set(reset)) - ids:
+        raise UnknownSettingError(f"not a version of {app}: {', '.join(map(str, sorted(foreign)))}")
+    return {
+        "app": _pairs(App, APP_FIELDS, changes.get("app", {})),
+        "versions": {pk: pairs for pk, pairs in sorted(versions.items()) if pairs},
+        "reset": reset,
+    }
+
+
+def _pairs(model: type[Model], known: tuple[str, ...], pairs: Mapping[str, Any]) -> dict[str, list[Any]]:
+    found = {}
+    for name, pair in sorted(pairs.items()):
+        if name not in known:
+            raise UnknownSettingError(f"{name} does not change the credit of jobs that were done")
+        before, after = pair
+        field = model._meta.get_field(name)
+        try:
+            found[name] = [field.to_python(before), field.clean(after, None)]  # type: ignore[union-attr]
+        except ValidationError as error:
+            raise UnknownSettingError(f"{name}: {' '.join(error.messages)}") from error
+    return found
+
+
+def as_set(app: App, versions: list[AppVersion], changes: Changes, place: int) -> tuple[App, list[AppVersion]]:
+    """Copies of the app and its versions with the settings before (``place`` 0) or after (1) the change."""
+    changed = copy(app)
+    for name, pair in changes["app"].items():
+        setattr(changed, name, pair[place])
+    copies = []
+    for version in versions:
+        one = copy(version)
+        for name, pair in changes["versions"].get(str(version.pk), {}).items():
+            setattr(one, name, pair[place])
+        copies.append(one)
+    return changed, copies

@@ -1,0 +1,102 @@
+"""Carries out a preview that was asked for: both runs over the logged passes, and the figures of the page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+from django.utils import timezone
+
+from credit.models import App, AppVersion, Preview
+from credit.models.apps import PROCESSOR_TYPES
+from credit.previews.facts import replay_of
+from credit.previews.figures import figures
+from credit.previews.replay import Outcome, Replay
+from credit.statistics import pass_log
+from portal.models import Host
+
+REPORT_SECS: Final = 1.0
+"""How often the progress is stored."""
+_REPLAYED: Final = 0.9
+"""The part of the progress that the replay is; the rest are the figures."""
+NOTHING_KEPT: Final = (
+    "Nothing can be replayed yet: no pass of the validator has granted credit since this site began to keep what a "
+    "replay needs. Ask again when jobs have been validated."
+)
+
+log = structlog.get_logger(__name__)
+
+
+class _GoneError(Exception):
+    """The preview is no longer there."""
+
+
+def carry_out(preview_id: int) -> None:
+    """Replay the app's last workunits for this preview, and keep the figures. Safe to call twice.
+
+    What goes wrong is told on the page, and raised: the queue tries again, but not for ever.
+    """
+    preview = Preview.objects.select_related("app").filter(pk=preview_id, finished_at=None).first()
+    if preview is None:
+        return
+    _store(preview, progress=0.0, failure="")
+    try:
+        found = _found(preview)
+    except _GoneError:
+        return
+    except Exception as error:
+        # Whatever it is, the operator who asked is told.
+        log.exception("preview.failed", preview=preview_id)
+        _store(preview, failure=f"{type(error).__name__}: {error}"[:1000])
+        raise
+    if found is None:
+        _store(preview, failure=NOTHING_KEPT, finished_at=timezone.now())
+    else:
+        _store(preview, result=found, progress=1.0, finished_at=timezone.now())
+
+
+def _store(preview: Preview, **columns: Any) -> None:
+    if not Preview.objects.filter(pk=preview.pk).update(**columns):
+        raise _GoneError
+
+
+def _found(preview: Preview) -> dict[str, Any] | None:
+    app = preview.app
+    window = pass_log.window(app.pk, settings.PREVIEW_WORKUNITS)
+    if window is None:
+        return None
+    first, last, nworkunits = window
+    replay = replay_of(app, preview.changes, first, last)
+    outcomes = _replayed(preview, app, replay, first, last, nworkunits)
+    return figures(outcomes, replay.guesses, _version_names(app), _classes({o.host for o in outcomes}))
+
+
+def _replayed(preview: Preview, app: App, replay: Replay, first: int, last: int, nworkunits: int) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    ndone = 0
+    reported_at = time.monotonic()
+    for logged in pass_log.read(app.pk, first, last):
+        outcomes += replay.step(logged)
+        ndone += len(logged.workunits)
+        if time.monotonic() - reported_at >= REPORT_SECS:
+            _store(preview, progress=min(1.0, ndone / nworkunits) * _REPLAYED)
+            reported_at = time.monotonic()
+    return outcomes
+
+
+def _version_names(app: App) -> dict[int, str]:
+    versions = AppVersion.objects.filter(app=app).select_related("platform")
+    return {version.pk: f"{version.number_label}, {version.platform}" for version in versions}
+
+
+def _classes(hosts: Iterable[int]) -> dict[int, str]:
+    """What kinds of GPU each computer has."""
+    words = {str(type_): words for type_, words in PROCESSOR_TYPES.items()} | {"CUDA": "NVIDIA GPU", "CAL": "AMD GPU"}
+    found = {}
+    for pk, coprocs in Host.objects.filter(pk__in=list(hosts)).values_list("pk", "coprocs"):
+        kinds = sorted({words.get(str(gpu.get("type")), "another GPU") for gpu in coprocs or ()})
+        found[pk] = " and ".join(kinds) or "CPUs only"
+    return found

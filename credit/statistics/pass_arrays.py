@@ -1,0 +1,83 @@
+"""What a pass of the validator or a run of the feeder used, as arrays that are kept with it. Pure.
+
+A number that is not known is NaN; times are Unix seconds. A place counts from 0, -1 is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+VERSIONS: Final = np.dtype(
+    [("id", "<i8"), ("pfc_n", "<i8"), ("pfc_avg", "<f8"), ("pfc_scale", "<f8"), ("is_counted", "u1")]
+)
+"""Versions as they were read: by a pass those that its results used, by the feeder all."""
+RECORDS: Final = np.dtype(
+    [
+        *((name, "<i8") for name in ("id", "host", "version")),
+        ("type", "u1"),
+        *((name, "<f8") for name in ("pfc_n", "pfc_avg", "clean_n", "clean_avg", "recent_n", "recent_avg")),
+        *((name, "<f8") for name in ("waiting_n", "waiting_avg", "samples_at", "scale_probation", "host_scale_at")),
+        *((name, "<f8") for name in ("consecutive_valid", "failing_share")),
+    ]
+)
+"""(host, version) records as they were before the pass; ``type``: the processor type's number, from 1."""
+WORKUNITS: Final = np.dtype(
+    [
+        ("id", "<i8"),
+        ("fpops_est", "<f8"),
+        ("fpops_bound", "<f8"),
+        ("min_quorum", "<i2"),
+        ("target_nresults", "<i2"),
+        ("delay_bound_secs", "<f8"),
+        ("is_late", "u1"),
+        ("canonical_credit", "<f8"),
+    ]
+)
+"""Workunits that were decided; ``is_late``: before this pass, with this credit."""
+RESULTS: Final = np.dtype(
+    [
+        ("id", "<i8"),
+        ("workunit", "<i4"),
+        ("record", "<i4"),
+        ("version", "<i8"),
+        *((name, "u1") for name in ("is_valid", "is_anonymous", "is_runtime_outlier")),
+        *((name, "<f8") for name in ("elapsed_secs", "peak_flops", "sent_at", "received_at", "cpu_secs", "p_fpops")),
+        *((name, "<f8") for name in ("fpops_cumulative", "fpops_per_cpu_sec", "partial_elapsed_secs")),
+        *((name, "<f8") for name in ("partial_credit", "granted_credit")),
+    ]
+)
+"""Their results that were found valid or wrong, in the order of workunits and ids.
+
+``workunit`` and ``record`` are places in the other arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassFacts:
+    """One pass of the validator, or one run of the feeder: then there are versions only."""
+
+    at: float
+    is_feeder: bool
+    min_avg_pfc: float | None
+    versions: Array
+    records: Array
+    workunits: Array
+    results: Array
+
+
+def encode(dtype: np.dtype[Any], columns: Mapping[str, Any], count: int) -> bytes:
+    """An array of these columns."""
+    array = np.empty(count, dtype)
+    for name in dtype.names or ():
+        array[name] = columns[name]
+    return array.tobytes()
+
+
+def decode(data: bytes | memoryview, dtype: np.dtype[Any]) -> Array:
+    return np.frombuffer(bytes(data), dtype)

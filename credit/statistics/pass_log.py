@@ -1,0 +1,80 @@
+"""Keeps what passes of the validator and runs of the feeder used, so that they can be replayed; a row for each."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from django.db import connection
+
+from credit.engine.facts import VersionFacts
+from credit.models import LoggedPass
+from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, PassFacts, decode, encode
+
+_BATCH: Final = 50
+# Deletes the oldest rows of an app, without which those that stay still have so many granted workunits.
+_PRUNE: Final = """
+DELETE FROM credit_loggedpass
+ WHERE app_id = %(app)s AND id < (
+  SELECT min(id) FROM (
+    SELECT id, sum(nworkunits) OVER (ORDER BY id DESC) - nworkunits AS nlater
+      FROM credit_loggedpass WHERE app_id = %(app)s) p
+   WHERE nlater < %(keep)s)
+"""
+# The first row, and the sum of granted workunits, of an app's last passes: as many as fit, but at least one.
+_WINDOW: Final = """
+SELECT min(id), coalesce(sum(nworkunits), 0)
+  FROM (SELECT id, nworkunits, sum(nworkunits) OVER (ORDER BY id DESC) AS total
+          FROM credit_loggedpass WHERE app_id = %(app)s AND id <= %(last)s) p
+ WHERE total <= %(keep)s OR total = nworkunits
+"""
+
+
+def version_rows(versions: Iterable[VersionFacts]) -> bytes:
+    """Versions as they are; an average that is the median of its hosts' must not be among them."""
+    rows = [(v.id, v.pfc.n, v.pfc.avg, v.pfc_scale, v.is_counted) for v in versions]
+    columns = list(zip(*rows, strict=True)) or [()] * len(VERSIONS.names or ())
+    return encode(VERSIONS, dict(zip(VERSIONS.names or (), columns, strict=True)), len(rows))
+
+
+def log_feeder(app_id: int, now: dt.datetime, min_avg_pfc: float | None, versions: bytes, has_changed: bool) -> None:
+    """A run of the feeder that changed something, or the first after a pass: it may change something in a replay."""
+    last = LoggedPass.objects.filter(app=app_id).order_by("-pk").values_list("is_feeder", flat=True).first()
+    if last is not None and (has_changed or not last):
+        LoggedPass.objects.create(app_id=app_id, at=now, is_feeder=True, min_avg_pfc=min_avg_pfc, versions=versions)
+
+
+def prune(app_id: int, keep: int) -> None:
+    """Delete what the last ``keep`` granted workunits do not need."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PRUNE, {"app": app_id, "keep": keep})
+
+
+def window(app_id: int, keep: int) -> tuple[int, int, int] | None:
+    """The first and the last row of the last ``keep`` granted workunits, and their number; None if there are none."""
+    last = LoggedPass.objects.filter(app=app_id).order_by("-pk").values_list("pk", flat=True).first()
+    if last is None:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(_WINDOW, {"app": app_id, "keep": keep, "last": last})
+        first, nworkunits = cursor.fetchone()
+    return (first, last, int(nworkunits)) if nworkunits else None
+
+
+def read(app_id: int, first: int, last: int) -> Iterator[PassFacts]:
+    """The rows from ``first`` to ``last``, in order."""
+    rows = LoggedPass.objects.filter(app=app_id, pk__gte=first, pk__lte=last).order_by("pk")
+    after = first - 1
+    while batch := list(rows.filter(pk__gt=after)[:_BATCH]):
+        for row in batch:
+            yield PassFacts(
+                row.at.timestamp(),
+                row.is_feeder,
+                row.min_avg_pfc,
+                decode(row.versions, VERSIONS),
+                decode(row.records, RECORDS),
+                decode(row.workunits, WORKUNITS),
+                decode(row.results, RESULTS),
+            )
+        after = batch[-1].pk

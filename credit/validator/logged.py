@@ -1,0 +1,127 @@
+"""Keeps what a pass used and decided, as one row, so that operators can replay it under other settings."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from credit.engine.facts import VersionFacts
+from credit.engine.states import ValidateState
+from credit.models import LoggedPass
+from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, decode, encode
+from credit.statistics.pass_log import version_rows
+from credit.validator.binary import NO_TIME, Column
+from credit.validator.reads import Results, Workunits
+
+_DECIDED = (ValidateState.VALID, ValidateState.INVALID)
+# Of the columns of a record, as reads.lock_records has them after the first two.
+_COLUMNS = {
+    "pfc_n": 0,
+    "pfc_avg": 1,
+    "scale_probation": 10,
+    "host_scale_at": 11,
+    "consecutive_valid": 13,
+    "clean_n": 15,
+    "clean_avg": 16,
+    "recent_n": 17,
+    "recent_avg": 18,
+    "waiting_n": 19,
+    "waiting_avg": 20,
+    "samples_at": 21,
+    "failing_share": 22,
+}
+_SAME = (
+    *("elapsed_secs", "peak_flops", "cpu_secs", "fpops_cumulative", "fpops_per_cpu_sec"),
+    *("partial_elapsed_secs", "partial_credit", "is_runtime_outlier"),
+)
+
+
+class PassLog:
+    """Filled while a pass goes on: versions and records before anything is decided, then the decisions."""
+
+    def __init__(self) -> None:
+        self._versions = b""
+        self._records = b""
+        self._record_of_key: Column = np.empty(0, np.int64)
+        self._places: list[int] = []
+        self._states: list[int] = []
+        self._credits: list[float | None] = []
+
+    def keep_records(self, keys: Sequence[Column], key_places: Column, ids: Column, columns: Sequence[Column]) -> None:
+        """The locked records: their keys, which key (from 1) each belongs to, and their columns."""
+        hosts, versions, types = keys
+        at = key_places - 1
+        kept: dict[str, Any] = {"id": ids, "host": hosts[at], "version": versions[at], "type": types[at]}
+        kept |= {name: columns[place] for name, place in _COLUMNS.items()}
+        for name in ("host_scale_at", "samples_at"):
+            kept[name] = np.where(kept[name] == NO_TIME, np.nan, kept[name] / 1e6)
+        self._records = encode(RECORDS, kept, len(ids))
+        self._record_of_key = np.full(len(hosts), -1)
+        self._record_of_key[at] = np.arange(len(ids))
+
+    def keep_versions(self, versions: Iterable[VersionFacts]) -> None:
+        """Before medians take the place of their averages."""
+        self._versions = version_rows(versions)
+
+    def add(self, places: Sequence[int], states: Sequence[int], credits: Sequence[float | None]) -> None:
+        """Results by their places in the batch, what was found about each, and the credit."""
+        self._places += places
+        self._states += states
+        self._credits += credits
+
+    def write(
+        self,
+        app_id: int,
+        at: dt.datetime,
+        min_avg_pfc: float | None,
+        workunits: Workunits,
+        results: Results,
+        p_fpops: Sequence[float],
+        key_of_result: Column,
+    ) -> None:
+        """One row, if something was decided. The versions are locked, so rows are in the order of their updates."""
+        states = np.asarray(self._states, np.int64)
+        done = np.flatnonzero(np.isin(states, _DECIDED))
+        if not len(done):
+            return
+        places = np.asarray(self._places, np.int64)[done]
+        order = np.argsort(places, kind="stable")
+        done, places = done[order], places[order]
+        numbers = np.searchsorted(workunits.id, results.workunit_id[places])
+        decided, workunit_of = np.unique(numbers, return_inverse=True)
+        is_valid = states[done] == ValidateState.VALID.value
+        is_late = workunits.canonical_id[decided] != 0
+        version = results.version_id[places]
+        kept: dict[str, Any] = {name: getattr(results, name)[places] for name in _SAME}
+        kept |= {
+            "id": results.id[places],
+            "workunit": workunit_of,
+            "record": self._record_of_key[key_of_result[places]],
+            "version": version,
+            "is_valid": is_valid,
+            "is_anonymous": (version == 0) & (results.host_id[places] != 0),
+            "sent_at": results.sent_at[places] / 1e6,
+            "received_at": results.received_at[places] / 1e6,
+            "p_fpops": np.asarray(p_fpops)[places],
+            "granted_credit": np.asarray(self._credits, np.float64)[done],
+        }
+        has_grant = np.bincount(workunit_of, is_valid, len(decided)) > 0
+        versions = decode(self._versions, VERSIONS)
+        LoggedPass.objects.create(
+            app_id=app_id,
+            at=at,
+            nworkunits=int(np.count_nonzero(has_grant & ~is_late)),
+            min_avg_pfc=min_avg_pfc,
+            versions=versions[np.isin(versions["id"], version)].tobytes(),
+            records=self._records,
+            workunits=encode(WORKUNITS, _columns(workunits, decided, is_late), len(decided)),
+            results=encode(RESULTS, kept, len(places)),
+        )
+
+
+def _columns(workunits: Workunits, decided: Column, is_late: Column) -> dict[str, Any]:
+    names = [name for name in WORKUNITS.names or () if name != "is_late"]
+    return {"is_late": is_late, **{name: getattr(workunits, name)[decided] for name in names}}

@@ -1,0 +1,212 @@
+"""A replay grants what the validator granted; under other settings, what it grants where they are set."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from credit.laboratory.population import KINDS, Cheat
+from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
+from credit.models import (
+    App,
+    AppVersion,
+    CreditSystem,
+    HostAppVersion,
+    LoggedPass,
+    ReplicaRule,
+    Result,
+    RuleSet,
+    VersionAverage,
+)
+from credit.previews.facts import replay_of
+from credit.previews.replay import Outcome, Replay
+from credit.previews.settings import checked
+from credit.statistics import pass_log
+from credit.statistics.feeder import feed
+from credit.validator.passes import run_pass
+from tests.support.credit_factories import NOON, make_app
+
+pytestmark = pytest.mark.django_db
+
+HOUR = dt.timedelta(hours=1)
+CHEATS = {Cheat.WRONG: 0.1, Cheat.CHERRY_PICK: 0.1, Cheat.EXAGGERATE: 0.05, Cheat.ONE_TIME: 0.05}
+
+
+@dataclass
+class Site:
+    """A population that has worked for a while; ``work`` lets it go on, always in the same way."""
+
+    app: App
+    project: SimulatedProject
+
+    def work(self) -> list[float]:
+        """The credit of each result that is found valid in the next six steps, in the order of their numbers."""
+        self.project.rng = Random(7)
+        for step in range(6):
+            self.step(NOON + step * HOUR, 30)
+        rows = Result.objects.filter(app=self.app, granted_at__gte=NOON).order_by("pk")
+        return [credit or 0.0 for credit in rows.values_list("granted_credit", flat=True)]
+
+    def grants(self) -> list[tuple[int, float | None]]:
+        """Each result that was reported then, in the order of their numbers, with its credit."""
+        rows = Result.objects.filter(app=self.app, received_at__gte=NOON).order_by("pk")
+        return list(rows.values_list("pk", "granted_credit"))
+
+    def step(self, begin: dt.datetime, njobs: int) -> None:
+        end = begin + HOUR
+        self.project.report(njobs, begin, end)
+        self.validate(end)
+        if self.project.nreplicas > 1 and self.project.add_replicas(end):
+            self.validate(end + dt.timedelta(minutes=1))
+        feed(end + dt.timedelta(minutes=5), self.app)
+
+    def validate(self, now: dt.datetime) -> None:
+        for number in range(100):
+            # Passes of few workunits, so that many versions of the statistics are read.
+            if not run_pass(self.app.pk, now + number * dt.timedelta(seconds=1), 15).nworkunits:
+                return
+
+    def replay(self, **changes: Any) -> tuple[list[Outcome], Replay]:
+        wanted = checked(self.app, changes)
+        window = pass_log.window(self.app.pk, settings.PREVIEW_WORKUNITS)
+        assert window is not None
+        app = App.objects.get(pk=self.app.pk)
+        replay = replay_of(app, wanted, *window[:2])
+        return [o for logged in pass_log.read(app.pk, *window[:2]) for o in replay.step(logged)], replay
+
+
+@pytest.fixture
+def make_site() -> Callable[..., Site]:
+    def make(nreplicas: int = 2, **fields: Any) -> Site:
+        app = make_app(**fields)
+        rng = Random(1)
+        computers = make_computers(rng, 40, anonymous_part=0.1, cheats=CHEATS)
+        for computer in computers:
+            computer.failing_part = 0.05
+        versions = release_versions(app)
+        # Factors need so many samples; a small population has them sooner.
+        App.objects.filter(pk=app.pk).update(min_version_samples=20, min_host_samples=5)
+        app.refresh_from_db()
+        site = Site(app, SimulatedProject(app, KINDS, versions, computers, rng, nreplicas))
+        for day in range(4):
+            site.step(NOON - (5 - day) * dt.timedelta(days=1), 60)
+        LoggedPass.objects.all().delete()
+        return site
+
+    return make
+
+
+def same(first: float, second: float) -> bool:
+    return abs(first - second) <= 1e-9 * max(abs(first), abs(second), 1e-300)
+
+
+SETTINGS: list[dict[str, Any]] = [{}, {"host_scale_check": True}, {"rule_set": "letter"}, {"rule_set": "deployed"}]
+
+
+@pytest.mark.parametrize("fields", SETTINGS, ids=str)
+@pytest.mark.parametrize("nreplicas", [1, 2])
+def test_with_the_same_settings_a_replay_grants_exactly_what_was_granted(
+    make_site: Callable[..., Site], fields: dict[str, Any], nreplicas: int
+) -> None:
+    site = make_site(nreplicas, **fields)
+    granted = site.work()
+    outcomes, _ = site.replay()
+    assert len(outcomes) == len(granted) > 150
+    for outcome in outcomes:
+        assert same(outcome.before.credit or 0.0, outcome.granted)
+        assert same(outcome.after.credit or 0.0, outcome.granted)
+
+
+APP_CHANGES: list[dict[str, Any]] = [
+    {"host_scale_check": True},
+    {"max_granted_credit": 20.0},
+    {"credit_system": CreditSystem.PEAK_FLOPS},
+    {"credit_system": CreditSystem.ACTUAL_FLOPS, "benchmark_scale": 3.0, "replica_rule": ReplicaRule.MINIMUM},
+    {"credit_system": CreditSystem.FIXED, "fixed_credit": 12.5},
+    {"credit_system": CreditSystem.FIXED, "fixed_credit_per_flop": 3e-12},
+    {"version_average": VersionAverage.MEDIAN},
+    {"host_avg_samples": 3, "host_avg_weight": 0.2, "host_avg_limit": 2.0},
+    {"version_avg_samples": 10, "version_avg_weight": 0.05, "version_avg_limit": 3.0},
+    {"min_host_samples": 15, "min_version_samples": 60},
+    {"max_host_scale": 1.1},
+    {"rule_set": RuleSet.DEPLOYED},
+    {"host_scale_check": True, "rule_set": RuleSet.LETTER},
+]
+
+
+@pytest.mark.parametrize("nreplicas", [1, 2])
+def test_a_preview_grants_what_the_validator_grants_of_the_same_reports_under_the_new_settings(
+    make_site: Callable[..., Site], nreplicas: int
+) -> None:
+    """Settings of the app; a withdrawn GPU version, and one for several CPUs; a version whose statistics are reset."""
+    site = make_site(nreplicas)
+    point = transaction.savepoint()
+    first = site.work()
+    app = site.app
+    gpu, several, cpu = (AppVersion.objects.filter(app=app, plan_class=c).order_by("pk")[0] for c in ("cuda", "mt", ""))
+    previews = [
+        *(site.replay(app={name: [getattr(app, name), value] for name, value in c.items()})[0] for c in APP_CHANGES),
+        *(site.replay(versions={str(v.pk): {"is_deprecated": [False, True]}})[0] for v in (gpu, several)),
+        site.replay(reset=[cpu.pk])[0],
+    ]
+    changes: list[Callable[[], object]] = [
+        *(partial(App.objects.filter(pk=app.pk).update, **change) for change in APP_CHANGES),
+        *(partial(AppVersion.objects.filter(pk=v.pk).update, is_deprecated=True) for v in (gpu, several)),
+        partial(reset, cpu),
+    ]
+    for number, (outcomes, change) in enumerate(zip(previews, changes, strict=True)):
+        transaction.savepoint_rollback(point)
+        point = transaction.savepoint()
+        change()
+        compare(number, outcomes, first, site.work())
+
+
+def reset(version: AppVersion) -> None:
+    AppVersion.objects.filter(pk=version.pk).update(pfc_n=0, pfc_avg=None, pfc_scale=None, is_counted=False)
+    averages: dict[str, Any] = {}
+    for name in ("pfc", "clean_pfc", "recent_pfc", "waiting_pfc"):
+        averages |= {f"{name}_n": 0, f"{name}_avg": None}
+    HostAppVersion.objects.filter(app_version=version).update(samples_at=None, **averages)
+
+
+def test_single_results_that_would_wait_are_those_that_the_validator_lets_wait(make_site: Callable[..., Site]) -> None:
+    site = make_site(1, adaptive_replication=True)
+    # What every other computer's claims are worth has been seen.
+    proven = HostAppVersion.objects.annotate(rest=F("pk") % 2).filter(rest=0, pfc_n__gt=0)
+    proven.update(clean_pfc_n=50, clean_pfc_avg=F("pfc_avg"))
+    point = transaction.savepoint()
+    site.work()
+    first = site.grants()
+    outcomes, _ = site.replay(app={"host_scale_check": [False, True]})
+    transaction.savepoint_rollback(point)
+    App.objects.filter(pk=site.app.pk).update(host_scale_check=True)
+    site.work()
+    second = [credit for _, credit in site.grants()]
+    after = {outcome.result: outcome.after.credit for outcome in outcomes}
+    found = [(after.get(pk), credit) for (pk, _), credit in zip(first, second, strict=True)]
+    assert all(old == new or same(old or -1.0, new or -1.0) for old, new in found)
+    assert any(credit is None for credit in after.values())
+    assert any(credit is not None for credit in after.values())
+
+
+def compare(number: int, outcomes: list[Outcome], first: list[float], second: list[float]) -> None:
+    """The replay as the first run of the validator was, and as the second."""
+    by_result = sorted(outcomes, key=lambda outcome: outcome.result)
+    assert len(by_result) == len(first) == len(second) > 150
+    wrong = [
+        (outcome.workunit, outcome.before.credit, old, outcome.after.credit, new)
+        for outcome, old, new in zip(by_result, first, second, strict=True)
+        if not (same(outcome.before.credit or 0.0, old) and same(outcome.after.credit or 0.0, new))
+    ]
+    assert not wrong, f"change {number}: {len(wrong)} of {len(first)}: {wrong[:3]}"
+    if number < len(APP_CHANGES):  # a withdrawn version keeps its factor
+        assert not all(map(same, first, second)), f"change {number} changes nothing"
