@@ -50,14 +50,14 @@ class Progress:
 
 
 def may_submit(user: User) -> bool:
-    """Operators, and whom they gave the permission to add batches."""
+    """Superusers, and whom they gave a role or the permission to add batches."""
     return user.is_active and user.has_perm("credit.add_batch")
 
 
 def visible_batches(user: User) -> QuerySet[Batch]:
-    """The user's own; operators see all. The newest first."""
+    """The user's own; who may view batches in the admin sees all. The newest first."""
     batches = Batch.objects.select_related("app", "owner")
-    return batches if user.is_staff else batches.filter(owner=user)
+    return batches if user.has_perm("credit.view_batch") else batches.filter(owner=user)
 
 
 def read_progress(batches: list[Batch]) -> list[Progress]:
