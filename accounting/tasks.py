@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounting.account_data import copies, erasure
 from accounting.choosing import standings
 from accounting.ledger import partitions, rollup
-from accounting.mails import send
+from accounting.mails import campaigns, send
 from accounting.rpc.recognise import forget_old as forget_old_clients
 from portal.ops.mails import MailServerDown
 
@@ -61,3 +61,10 @@ def send_concerns() -> None:
     """Some times a day: no work, and failing jobs. It looks at every computer of those who asked for these mails."""
     with suppress(MailServerDown):
         send.send_concerns(timezone.now())
+
+
+@shared_task
+def send_campaigns() -> None:
+    """Every ten minutes: some of the mails to lapsed volunteers that operators released."""
+    with suppress(MailServerDown):
+        campaigns.send_some(timezone.now())

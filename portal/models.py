@@ -299,6 +299,7 @@ class MailChoice(models.Model):
     no_work = models.BooleanField("a computer gets no work", default=False)
     failing_jobs = models.BooleanField("the jobs of a computer fail", default=False)
     weekly_summary = models.BooleanField("what my computers did, every Monday", default=False)
+    lapsed = models.BooleanField("news, when my computers have been away for long", default=False, db_default=False)
 
     class Meta:
         constraints = [
@@ -322,6 +323,8 @@ class SentMail(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "kind", "key"], name="sentmail_once")]
+        # For the limit of such mails within a day
+        indexes = [models.Index(fields=["sent_at"], condition=models.Q(kind="lapsed"), name="sentmail_lapsed")]
 
     def __str__(self) -> str:
         return f"{self.kind} to {self.user}, {self.key}"

@@ -31,7 +31,7 @@ def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
 
 # What is about the site as a whole, and about no one volunteer, computer or job.
 _FIGURES: Final = (
-    *_each("accounting", "view", "announcement project projectday projectkeyword projectstanding"),
+    *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
     *_each("accounting", "view", "projecttrouble projectversion"),
     *_each("credit", "view", "app appversion platform workunit"),
     *_each("scheduler", "view", "keychange planclass retryentry"),
@@ -40,9 +40,9 @@ _FIGURES: Final = (
 ROLES: Final = (
     Role(
         "Account manager operator",
-        "Projects that computers may be attached to, news, and what reports lack.",
+        "Projects that computers may be attached to, news and mails, and what reports lack.",
         (
-            *_each("accounting", "view add change", "project announcement"),
+            *_each("accounting", "view add change", "project announcement mailcampaign"),
             *_each("accounting", "view add change delete", "projectkeyword projectversion"),
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble"),

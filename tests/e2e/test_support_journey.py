@@ -12,7 +12,6 @@ from tests.support.roles import give_role
 from tests.support.site_process import Site
 from tests.support.wait import wait_until
 
-
 PASSWORD = "seven green boats"
 
 

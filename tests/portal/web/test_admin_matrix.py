@@ -23,6 +23,7 @@ from accounting.models import (
     AccountSettings,
     Announcement,
     HostClient,
+    MailCampaign,
     Note,
     Project,
     ProjectDay,
@@ -70,6 +71,7 @@ MODELS: Final = {
     "accounting.userproject": May(),
     "accounting.accountsettings": May(),
     "accounting.announcement": May(view="MR", add="M", change="M", delete="M"),
+    "accounting.mailcampaign": May(view="MR", add="M", change="M"),
     "accounting.projectday": May(view="MR"),
     "accounting.projecttrouble": May(view="MR"),
     "accounting.projectstanding": May(view="MR"),
@@ -155,6 +157,7 @@ def rows(alice: User) -> dict[str, Model]:
         "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
         "accounting.accountsettings": AccountSettings.objects.create(user=alice),
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
+        "accounting.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
         "accounting.projectday": ProjectDay.objects.create(project=project, day=now.date(), rolled_up_at=now),
         "accounting.projecttrouble": ProjectTrouble.objects.create(
             project=project, kind="no_work", since=now, last_at=now, volunteers=1, of_volunteers=1
