@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
@@ -17,10 +17,12 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget
 
 from accounting.engine import preferences
+from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import (
     AccountSettings,
     Announcement,
     HostClient,
+    MailCampaign,
     Note,
     Project,
     ProjectDay,
@@ -30,6 +32,7 @@ from accounting.models import (
     ProjectVersion,
     UserProject,
 )
+from accounting.news.admin_pages import AnnouncementAdmin
 from accounting.project_setup import views as project_setup
 from accounting.project_setup.forms import clean_key
 from accounting.projects import signing_key
@@ -238,21 +241,8 @@ class AccountSettingsAdmin(ModelAdmin):
     autocomplete_fields = ("user",)
 
 
-@admin.register(Announcement)
-class AnnouncementAdmin(ModelAdmin):
-    list_display = ("title", "published_at", "urgent_until")
-
-    def save_model(self, request: HttpRequest, obj: Announcement, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        transaction.on_commit(catalogue.forget)
-
-    def delete_model(self, request: HttpRequest, obj: Announcement) -> None:
-        super().delete_model(request, obj)
-        transaction.on_commit(catalogue.forget)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Announcement]) -> None:
-        super().delete_queryset(request, queryset)
-        transaction.on_commit(catalogue.forget)
+admin.site.register(Announcement, AnnouncementAdmin)
+admin.site.register(MailCampaign, CampaignAdmin)
 
 
 @admin.register(ProjectDay)

@@ -12,8 +12,12 @@ class AccountingConfig(AppConfig):
 
         from accounting import figures
         from accounting.account_data import copies
+        from accounting.computers.support_problems import read_problems
+        from portal.people.support import data_copiers, problem_readers
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy
         if "account_manager" in settings.ROOMS:
             figures.register()
+        problem_readers.append(read_problems)
+        data_copiers.append(copies.ask_copy)

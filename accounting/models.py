@@ -14,6 +14,8 @@ from django.utils import timezone
 from accounting.engine.amounts import Totals
 from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
+from accounting.news_models import Announcement as Announcement
+from accounting.news_models import MailCampaign as MailCampaign
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
 
@@ -467,23 +469,6 @@ class ErasedDay(models.Model):
 
     def __str__(self) -> str:
         return f"erased at {self.project} on {self.day}"
-
-
-class Announcement(models.Model):
-    """News from the operators: in the feed that clients show as notices and, while urgent, in the client's log."""
-
-    title = models.CharField(max_length=100)
-    text = models.TextField(max_length=2000)
-    published_at = models.DateTimeField(default=timezone.now)
-    urgent_until = models.DateTimeField(
-        null=True, blank=True, help_text="Until then each reply to a client carries the title as a message."
-    )
-
-    class Meta:
-        ordering = ["-published_at"]
-
-    def __str__(self) -> str:
-        return self.title
 
 
 class DataCopy(models.Model):

@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounting.account_data import copies, erasure
 from accounting.choosing import standings
 from accounting.ledger import partitions, rollup
-from accounting.mails import send
+from accounting.mails import campaigns, send
 from accounting.project_setup import asking
 from accounting.rpc.recognise import forget_old as forget_old_clients
 from portal.ops.mails import MailServerDown
@@ -68,3 +68,10 @@ def send_concerns() -> None:
 def ask_projects() -> None:
     """Projects that were not asked for a day what they say of themselves, some at a time."""
     asking.ask_due(timezone.now())
+
+
+@shared_task
+def send_campaigns() -> None:
+    """Every ten minutes: some of the mails to lapsed volunteers that operators released."""
+    with suppress(MailServerDown):
+        campaigns.send_some(timezone.now())

@@ -4,15 +4,18 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from accounting.account_data import views as account_data_views
 from accounting.computers import views as computers_views
-from accounting.exchange.feeds import NoticesFeed
 from accounting.history import views as history_views
 from accounting.home import views as home_views
 from accounting.mails import views as mails_views
+from accounting.news import views as news_views
+from accounting.news.feeds import HostNoticesFeed, NoticesFeed
 from accounting.preferences import views as preferences_views
 from accounting.projects import views as projects_views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("notices.rss", NoticesFeed(), name="notices"),
+    path("notices/<int:pk>-<slug:mark>.rss", HostNoticesFeed(), name="host_notices"),
+    path("news/", news_views.news, name="news"),
     path("api/v1/", include("accounting.rest.urls")),
     path("", home_views.landing, name="landing"),
     path("home/", home_views.home, name="home"),

@@ -22,10 +22,12 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from portal.dashboard import views as dashboard_views
-from portal.models import ApiToken, ClientKey, Host, OperatingFigure, RequestedWork, User
+from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, OperatingFigure, RequestedWork, User
 from portal.people.accounts import revoke_client_key
+from portal.people.admin_pages import AccountAdmin
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
+from portal.people.roles import ROLES
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import allow_rights
 from portal.requested_work import overview, queue
@@ -38,11 +40,25 @@ for model in (Group, EmailAddress, Authenticator, UserSession):
         admin.site.unregister(model)
 
 
+SECRETS = frozenset({"password", "client_password", "next_client_password", "token", "key_hash", "token_hash"})
 BY_OPERATOR = Source(user_agent="an operator")
-RIGHTS = ("is_staff", "is_superuser", "user_permissions")
+RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
-class ReadOnlyAdmin(ModelAdmin):
+class SecretLookups:
+    """A mixin for admins: conditions in a list's address find out nothing of what only the site knows.
+
+    Django allows a condition on any column of the listed model, such as "?token__startswith=a".
+    """
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        if lookup.partition("__")[0] in SECRETS:
+            return False
+        allowed: bool = super().lookup_allowed(lookup, value, request)  # type: ignore[misc]  # of the admin's class
+        return allowed
+
+
+class ReadOnlyAdmin(SecretLookups, ModelAdmin):
     """Rows that only the site itself writes."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -67,6 +83,13 @@ class LowerCaseEmail:
 class PersonForm(LowerCaseEmail, UserChangeForm):
     """Change a person."""
 
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        chosen = {group.name for group in cleaned.get("groups") or ()}
+        if not cleaned.get("is_staff", True) and chosen.intersection(role.name for role in ROLES if role.in_admin):
+            self.add_error("groups", 'These roles work in the admin: tick "operator", too.')
+        return cleaned
+
 
 class NewPasswordForm(AdminPasswordChangeForm):
     """Set or disable a person's password; it ends what the old one gave access to, as a reset by mail does.
@@ -87,7 +110,7 @@ class NewPersonForm(LowerCaseEmail, UserCreationForm):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes no type argument at run time
+class UserAdmin(SecretLookups, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes no type argument at run time
     """People. After a change of address BOINC clients cannot log in until the person has logged in on the web once."""
 
     form = PersonForm
@@ -95,7 +118,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     change_password_form = NewPasswordForm
     ordering = ("email",)
     list_display = ("email", "name", "is_staff", "is_active", "created_at", "last_login")
-    list_filter = ("is_staff", "is_superuser", "is_active", ("rights_held_at", admin.EmptyFieldListFilter))
+    list_filter = ("is_staff", "is_superuser", "groups", "is_active", ("rights_held_at", admin.EmptyFieldListFilter))
     search_fields = ("email", "name")
     readonly_fields = ("created_at", "last_login", "terms_accepted_at", "deletion_asked_at", "rights_held_at")
     filter_horizontal = ()
@@ -123,6 +146,9 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
         """Only superusers change rights: otherwise whoever may change people could make themselves one."""
         fields = list(self.readonly_fields)
+        if obj is not None and AccountBlock.objects.filter(user=obj).exists():
+            # Support unblocks it; then the reason goes, too.
+            fields.append("is_active")
         return fields if request.user.is_superuser else [*fields, *RIGHTS]
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
@@ -147,7 +173,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes
 
 
 @admin.register(Host)
-class HostAdmin(ModelAdmin):
+class HostAdmin(SecretLookups, ModelAdmin):
     """Computers: reported values are read only, the owner's choices can be changed."""
 
     list_display = ("name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
@@ -274,31 +300,6 @@ class RequestedWorkAdmin(ReadOnlyAdmin):
         return place
 
 
-@admin.register(Authenticator)
-class AuthenticatorAdmin(ReadOnlyAdmin):
-    """Two-factor login of people who lost their device can be switched off here, by deleting it."""
-
-    list_display = ("user", "type", "created_at", "last_used_at")
-    list_select_related = ("user",)
-    search_fields = ("user__email",)
-    fields = ("user", "type", "created_at", "last_used_at")
-
-    def delete_model(self, request: HttpRequest, obj: Authenticator) -> None:
-        record(obj.user, Kind.FACTOR_REMOVED, BY_OPERATOR, obj.get_type_display())
-        super().delete_model(request, obj)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Authenticator]) -> None:
-        for each in queryset:
-            self.delete_model(request, each)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """An operator's second factor guards the operator's rights, so only superusers switch it off."""
-        user = getattr(obj, "user", None)
-        if not request.user.is_superuser and (user is None or user.is_staff or user.is_superuser):
-            return False
-        return request.user.has_perm("mfa.delete_authenticator")
-
-
 @admin.register(OperatingFigure)
 class OperatingFigureAdmin(ReadOnlyAdmin):
     """The figures as they were taken; the dashboard and its charts are better to read."""
@@ -316,3 +317,6 @@ class OperatingFigureAdmin(ReadOnlyAdmin):
         ]
         listed: list[URLPattern] = super().get_urls()
         return own + listed
+
+
+admin.site.register(Account, AccountAdmin)

@@ -10,12 +10,16 @@ class PortalConfig(AppConfig):
     def ready(self) -> None:
         # Registers the system checks, what happens at a login and the counting of tasks, and has this process send
         # its tasks through our Celery application.
+        from django.db.models.signals import post_migrate
+
         from portal import celery
         from portal.dashboard import services
         from portal.ops import checks, heartbeats, metrics
-        from portal.people import login_events
+        from portal.people import login_events, roles
         from portal.requested_work.overview import RequestedWorkMetrics
 
         del celery, checks, heartbeats, login_events
+        # For each app: the last one finds the permissions of all.
+        post_migrate.connect(roles.keep_groups, dispatch_uid="roles")
         metrics.app_collectors.append(RequestedWorkMetrics())
         services.register()

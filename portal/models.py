@@ -114,6 +114,32 @@ class User(AbstractBaseUser, PermissionsMixin):
         self.next_client_password, self.next_client_password_email = _client_password(raw_password, email)
 
 
+class Account(User):
+    """A person as support sees them (portal/people/support.py); a name for its permissions and pages in the admin."""
+
+    class Meta:
+        proxy = True
+        default_permissions = ("view",)
+        permissions = [
+            ("remove_factors_account", "Can remove a lost second factor"),
+            ("block_account", "Can block and unblock an account"),
+            ("copy_data_account", "Can have a copy of somebody's data made for them"),
+            ("erase_account", "Can have an account deleted at its owner's request"),
+        ]
+
+
+class AccountBlock(models.Model):
+    """Why an account is blocked; it is inactive as long as the row is there. Only operators see the reason."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="block")
+    reason = models.CharField(max_length=200)
+    blocked_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"block of {self.user}"
+
+
 CLIENT_PASSWORD_FIELDS: Final = (
     "client_password",
     "client_password_email",
@@ -273,6 +299,7 @@ class MailChoice(models.Model):
     no_work = models.BooleanField("a computer gets no work", default=False)
     failing_jobs = models.BooleanField("the jobs of a computer fail", default=False)
     weekly_summary = models.BooleanField("what my computers did, every Monday", default=False)
+    lapsed = models.BooleanField("news, when my computers have been away for long", default=False, db_default=False)
 
     class Meta:
         constraints = [
@@ -296,6 +323,8 @@ class SentMail(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "kind", "key"], name="sentmail_once")]
+        # For the limit of such mails within a day
+        indexes = [models.Index(fields=["sent_at"], condition=models.Q(kind="lapsed"), name="sentmail_lapsed")]
 
     def __str__(self) -> str:
         return f"{self.kind} to {self.user}, {self.key}"
@@ -322,6 +351,11 @@ class SecurityEvent(models.Model):
         FACTOR_ADDED = "factor_added", "second factor added"
         FACTOR_REMOVED = "factor_removed", "second factor removed"
         RIGHTS_CHANGED = "rights", "changed by an operator"
+        SUPPORT_LOOKED = "support_looked", "looked at by support"
+        BLOCKED = "blocked", "blocked"
+        UNBLOCKED = "unblocked", "unblocked"
+        COPY_ASKED = "copy_asked", "a copy of the data asked for by support"
+        DELETION_ASKED = "deletion_asked", "deletion asked for by support"
 
     user = models.ForeignKey(User, models.CASCADE, related_name="security_events", db_index=False)
     kind = models.CharField(max_length=16, choices=Kind)

@@ -58,6 +58,11 @@ CLIENT_PASSWORD_CHECKS_PER_MINUTE = env.integer("CLIENT_PASSWORD_CHECKS_PER_MINU
 # Computers that an account may add within 24 hours, by either protocol; operators can give an account another limit.
 NEW_HOSTS_PER_DAY = env.integer("NEW_HOSTS_PER_DAY", 20, low=1, high=100_000)
 
+# Mails to volunteers whose computers have not reported for long, and who agreed: of all such mails within 24 hours, and
+# of those to one person within a year.
+LAPSED_MAILS_PER_DAY = env.integer("LAPSED_MAILS_PER_DAY", 500, low=1, high=1_000_000)
+LAPSED_MAILS_PER_YEAR = env.integer("LAPSED_MAILS_PER_YEAR", 2, low=1, high=52)
+
 # --- the project server ---------------------------------------------------------------------------
 # Not the account manager's own address: a client takes an address for one or the other (docs/explanation/scheduler.md).
 PROJECT_URL = f"{SITE_URL}project/"
@@ -212,6 +217,7 @@ if "account_manager" in ROOMS:
         "send-mails": {"task": "accounting.tasks.send_mails", "schedule": 3600},
         "send-concerns": {"task": "accounting.tasks.send_concerns", "schedule": 6 * 3600},
         "ask-projects": {"task": "accounting.tasks.ask_projects", "schedule": 600},
+        "send-campaigns": {"task": "accounting.tasks.send_campaigns", "schedule": 600},
     }
 if "emulator" in ROOMS:
     CELERY_BEAT_SCHEDULE |= {

@@ -13,17 +13,19 @@ class SchedulerConfig(AppConfig):
         from credit import functions
         from credit.statistics.check import archives
         from portal.computers.host_changes import merge_hooks
+        from portal.computers.host_programs import program_readers
         from portal.computers.host_sections import host_sections
         from portal.ops.metrics import app_collectors
         from scheduler.lifecycle import figures, host_merge
         from scheduler.lifecycle.archived_credit import archived_credit
-        from scheduler.lifecycle.host_programs import programs_section
+        from scheduler.lifecycle.host_programs import programs_run, programs_section
         from scheduler.lifecycle.metrics import Background
 
         archives.append(archived_credit)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
         merge_hooks.append(host_merge.follow)
         host_sections.append(programs_section)
+        program_readers.append(programs_run)
         app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()

@@ -20,6 +20,7 @@ _WORDS = {
     Mail.NO_WORK: "when a computer gets no work",
     Mail.FAILING_JOBS: "when the jobs of a computer fail",
     Mail.WEEKLY_SUMMARY: "about what your computers did each week",
+    Mail.LAPSED: "with news after your computers have been away for long",
 }
 
 
@@ -28,18 +29,20 @@ class MailChoiceForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no typ
 
     class Meta:
         model = MailChoice
-        fields = ("silence", "silent_days", "no_work", "failing_jobs", "weekly_summary")
+        fields = ("silence", "silent_days", "no_work", "failing_jobs", "weekly_summary", "lapsed")
         labels = {
             "silence": "A computer has not reported for some days",
             "no_work": "A computer gets no work",
             "failing_jobs": "The jobs of a computer fail",
             "weekly_summary": "What my computers did, every Monday",
+            "lapsed": "News, when my computers have been away for long",
         }
         help_texts = {
             "silence": "Once for each silence.",
             "no_work": "For a day or longer; at most once a week for each computer.",
             "failing_jobs": "Three or more in a week, and a fifth of all; at most once a week for each computer.",
             "weekly_summary": "Credit, run time and jobs, by project and by computer.",
+            "lapsed": "Written by the operators; a few times a year at most.",
         }
 
     silent_days = forms.IntegerField(

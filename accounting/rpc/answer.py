@@ -33,7 +33,7 @@ from portal.clients.request_handler import best_effort
 from portal.clients.settings_cache import once
 from portal.clients.wants import Steps, Turn, in_thread
 from portal.models import ClientKey, User
-from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key
+from portal.people.accounts import ClientAuthError, authenticate_client, issue_client_key, refuse_key_if_blocked
 from portal.people.key_mails import tell_of_key
 from portal.people.security_events import Source
 from portal.wire import credentials
@@ -171,6 +171,7 @@ def find_caller(request: AccountManagerRequest, address: str) -> Caller:
             .first()
         )
         if key is None:
+            refuse_key_if_blocked(credentials.key_hash(request.authenticator))
             raise ClientAuthError(
                 ERR_BAD_AUTHENTICATOR,
                 f"This computer's key is not valid any more. In BOINC, stop using {settings.SITE_NAME}, then add it"

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from accounting.engine.audience import Audience
 from accounting.engine.choice.facts import ProjectFacts, Trouble, TroubleKind
 from accounting.models import Announcement, Project
+from accounting.news_models import PUBLIC
 from accounting.rpc import account_keys
 from portal.clients.timed_cache import TimedCache
 
 log = structlog.get_logger("catalogue")
 
+NEWS_KEPT: Final = dt.timedelta(days=30)
+MAX_NEWS: Final = 50
 KEPT_SECS: Final = 5.0
 """After a change in the admin, other processes follow within this time."""
 
@@ -37,12 +41,21 @@ class CatalogueProject:
     is_own: bool = False
 
 
+class Urgent(NamedTuple):
+    """An announcement while it is urgent: its title, until when, and for whom."""
+
+    title: str
+    until: dt.datetime
+    audience: Audience
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     by_id: dict[int, CatalogueProject]
     by_url: dict[str, CatalogueProject]
-    # (title, urgent until) of announcements that replies carry
-    urgent: tuple[tuple[str, dt.datetime], ...]
+    # Announcements that replies carry; and for whom there are others that are not for everybody
+    urgent: tuple[Urgent, ...]
+    audiences: tuple[Audience, ...]
     # The candidates of the choice, by id
     facts: tuple[ProjectFacts, ...] = field(init=False)
     # Projects where each volunteer has a separate key; and others that have no account to share
@@ -80,12 +93,13 @@ def facts_of(project: Project) -> ProjectFacts:
 
 def _load() -> Catalogue:
     projects = [_entry(project) for project in with_facts(Project.objects.all())]
-    urgent = Announcement.objects.filter(published_at__lte=timezone.now(), urgent_until__gt=timezone.now())
-    return Catalogue(
-        {p.id: p for p in projects},
-        {p.url: p for p in projects},
-        tuple((a.title, a.urgent_until) for a in urgent[:5] if a.urgent_until is not None),
-    )
+    now = timezone.now()
+    news = Announcement.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), published_at__lte=now, is_draft=False)
+    # Clients drop what is older; few of them are not for everybody.
+    recent = list(news.filter(Q(urgent_until__gt=now) | Q(published_at__gte=now - NEWS_KEPT) & ~PUBLIC)[:MAX_NEWS])
+    urgent = [Urgent(a.title, a.urgent_until, a.audience) for a in recent if a.urgent_until and a.urgent_until > now]
+    audiences = {a.audience for a in recent if a.published_at >= now - NEWS_KEPT and not a.audience.is_everybody}
+    return Catalogue({p.id: p for p in projects}, {p.url: p for p in projects}, tuple(urgent[:5]), tuple(audiences))
 
 
 def _entry(project: Project) -> CatalogueProject:

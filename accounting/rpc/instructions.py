@@ -16,6 +16,7 @@ from django.conf import settings
 
 from accounting.engine import preferences
 from accounting.engine.amounts import MICRO, NO_WORK
+from accounting.engine.audience import Reader
 from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
@@ -23,6 +24,7 @@ from accounting.engine.host_wishes import NO_WISHES, HostWishes
 from accounting.engine.ledger import has_far_to_go, lacking
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
+from accounting.rpc.feed_addresses import feed_path
 from accounting.rpc.store import Account, to_us
 from accounting.wire.replies import AccountEntry, AccountManagerReply, Preferences, PreferenceSet, RssFeed
 from accounting.wire.requests import AccountManagerRequest, ReportedProject, canonical_url
@@ -140,22 +142,31 @@ def reply_to(
 ) -> AccountManagerReply:
     """The reply without a key for later requests, which the caller adds."""
     site = _site()
+    reader = Reader(frozenset(outcome.listed), account.platform, request.version_tuple)
     return AccountManagerReply(
         name=site.name,
         signing_key=site.signing_key,
         repeat_secs=_repeat_secs(account, outcome, now),
         user_name=account.user_name,
         team_name=account.team_name,
-        messages=_messages(account, outcome, now),
+        messages=_messages(account, outcome, reader, now),
         host_token=account.token,
         keywords_yes=account.keywords_yes,
         keywords_no=account.keywords_no,
         global_preferences=_preferences(account),
         host_venue=account.venue,
         no_project_notices=account.no_project_notices,
-        rss_feeds=site.feeds,
+        rss_feeds=_feeds(account, outcome, reader),
         accounts=_accounts(request, account, outcome),
     )
+
+
+def _feeds(account: Account, outcome: Outcome, reader: Reader) -> tuple[RssFeed, ...]:
+    """The feed for everybody and, while there is news that may be for this computer alone, its own."""
+    feeds = _site().feeds
+    if any(audience.may_fit(reader) for audience in outcome.projects.audiences):
+        return (*feeds, RssFeed(f"{settings.SITE_URL}{feed_path(account.host_id)}", NOTICES_POLL_SECS))
+    return feeds
 
 
 def _accounts(request: AccountManagerRequest, account: Account, outcome: Outcome) -> list[AccountEntry]:
@@ -315,10 +326,10 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
     return True
 
 
-def _messages(account: Account, outcome: Outcome, now: dt.datetime) -> list[str]:
+def _messages(account: Account, outcome: Outcome, reader: Reader, now: dt.datetime) -> list[str]:
     """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
     projects = outcome.projects
-    announcements = [title for title, until in projects.urgent if now < until]
+    announcements = [each.title for each in projects.urgent if now < each.until and each.audience.may_fit(reader)]
     if not account.may_have_keys:
         announcements.append(
             "This computer gets projects as soon as you have confirmed your e-mail address: open the link in the mail "

@@ -180,6 +180,7 @@ TABLES: Final = (
         "Computers that fail most",
         ("Computer", "App", "Without a valid result", "Errors", "Jobs a day"),
         "No computer fails more than every fourth job.",
+        "credit.view_hostappversion",
     ),
 )
 _LEAST_ENDED: Final = 10

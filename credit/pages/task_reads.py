@@ -33,6 +33,8 @@ from portal.models import Host, User
 PAGE_TASKS = 50
 MAX_REPLICAS_SHOWN = 100
 MAX_PARTS_SHOWN = 100
+SEES_ALL: Final = "credit.view_result"
+"""The permission of those who look after the project's tasks, whoever's computer has them."""
 
 _FAILED: Final = [Outcome.COULD_NOT_SEND, Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.CLIENT_DETACHED]
 
@@ -152,9 +154,9 @@ def _listed(tasks: QuerySet[Result]) -> QuerySet[Result]:
 
 
 def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
-    """The data of a task's page; None if it is not the user's own (operators may see each)."""
+    """The data of a task's page; None if it is not the user's own (who may view all results sees each)."""
     tasks = Result.objects.select_related("workunit__app", "app", "host", "app_version__platform", "app_version__app")
-    if not user.is_staff:
+    if not user.has_perm(SEES_ALL):
         tasks = tasks.filter(user=user)
     task = tasks.filter(pk=pk).first()
     if task is None:
@@ -170,12 +172,12 @@ def read_task_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | No
 
 
 def read_workunit_page(user: User, pk: int, now: dt.datetime) -> dict[str, Any] | None:
-    """The data of a workunit's page; None for a user without a task of it (operators may see each)."""
+    """The data of a workunit's page; None for a user without a task of it (who may view all results sees each)."""
     workunit = Workunit.objects.select_related("app", "batch").filter(pk=pk).first()
     if workunit is None:
         return None
     replicas = _replicas(workunit, user, now)
-    if not (user.is_staff or any(row.mine for row in replicas)):
+    if not (user.has_perm(SEES_ALL) or any(row.mine for row in replicas)):
         return None
     is_secret = _is_secret(workunit, user)
     return {"workunit": workunit, "replicas": replicas, "errors": _errors(workunit), "is_secret": is_secret}
@@ -187,7 +189,7 @@ def _is_secret(workunit: Workunit, user: User) -> bool:
     Who knows which jobs are spot-checked could make up the outputs of the others.
     """
     is_decided = workunit.canonical_result_id is not None or workunit.error_mask != 0
-    return workunit.app.adaptive_replication and not is_decided and not user.is_staff
+    return workunit.app.adaptive_replication and not is_decided and not user.has_perm(SEES_ALL)
 
 
 def _replicas(workunit: Workunit, user: User, now: dt.datetime) -> list[TaskRow]:

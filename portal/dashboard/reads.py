@@ -98,8 +98,11 @@ class Overview:
     processes: list[heartbeats.Process] = field(default_factory=list)
 
 
-def overview(now: dt.datetime) -> Overview:
-    """Two statements and two questions to Valkey, however many figures and results there are."""
+def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
+    """Two statements and two questions to Valkey, however many figures and results there are.
+
+    ``has_perm``: whether the reader has a permission, for tables that name computers.
+    """
     courses, taken_at = _last_day(now)
     tables = {row.name: row for row in OperatingTable.objects.all()}
     attention = _stale(now, taken_at)
@@ -117,7 +120,7 @@ def overview(now: dt.datetime) -> Overview:
         shown = [
             TableView(table, tables[table.name].taken_at, tables[table.name].rows)
             for table in registry.tables_of(panel.key)
-            if table.name in tables
+            if table.name in tables and (not table.permission or has_perm(table.permission))
         ]
         panels.append(PanelView(panel, tiles, shown))
     return Overview(now, taken_at, attention, panels, tasks, processes)

@@ -83,6 +83,7 @@ class Table:
     title: str
     columns: tuple[str, ...]
     empty: str
+    permission: str = ""  # of those who see it; empty: whoever sees the dashboard
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ RANGES: Final = {"1": "A day", "7": "A week", "31": "A month", "366": "A year"}
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The context of the admin's first page; who may not see the figures gets the list of tables alone."""
     if request.user.has_perm(PERMISSION):
-        context |= {"overview": reads.overview(timezone.now()), "refresh_secs": REFRESH_SECS}
+        context |= {"overview": reads.overview(timezone.now(), request.user.has_perm), "refresh_secs": REFRESH_SECS}
     return context
 
 
@@ -31,7 +31,9 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 def panels(request: HttpRequest) -> HttpResponse:
     """The panels anew, for htmx."""
     _check(request)
-    return render(request, "admin/dashboard/_panels.html", {"overview": reads.overview(timezone.now())})
+    return render(
+        request, "admin/dashboard/_panels.html", {"overview": reads.overview(timezone.now(), request.user.has_perm)}
+    )
 
 
 @require_safe

@@ -20,6 +20,7 @@ class Mail(StrEnum):
     NO_WORK = "no_work"
     FAILING_JOBS = "failing_jobs"
     WEEKLY_SUMMARY = "weekly_summary"
+    LAPSED = "lapsed"
 
 
 # After so long nothing can come up again: a week or a silence that began earlier is not mailed about any more.

@@ -46,7 +46,7 @@ def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], conte
     if not keys:
         return False
     try:
-        _message(user, kind, template, {**context, "lines": [told[key] for key in keys]}).send()
+        compose(user, kind, template, {**context, "lines": [told[key] for key in keys]}).send()
     except (OSError, SMTPException) as error:
         release(user, kind, keys)
         log.error("mail_failed", kind=kind.value, user=user.pk, reason=type(error).__name__)
@@ -55,7 +55,8 @@ def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], conte
     return True
 
 
-def _message(user: User, kind: Mail, template: str, context: dict[str, Any]) -> EmailMessage:
+def compose(user: User, kind: Mail, template: str, context: dict[str, Any]) -> EmailMessage:
+    """A mail of this kind, with the address that ends such mails. The first line of its template is the subject."""
     leave_url = unsubscribe_url(user.pk, kind)
     words = {
         **context,
@@ -65,7 +66,6 @@ def _message(user: User, kind: Mail, template: str, context: dict[str, Any]) -> 
         "leave_url": leave_url,
     }
     text = render_to_string(f"{template}.txt", words)
-    # The first line is the subject: no subject of ours is longer than a line.
     subject, _, body = text.strip().partition("\n")
     return EmailMessage(
         f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{' '.join(subject.split())}",

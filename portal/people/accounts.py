@@ -21,7 +21,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, ClientKey, Host, User
+from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, AccountBlock, ClientKey, Host, User
 from portal.people import known_devices, throttle
 from portal.people.key_mails import ask_for_confirmation
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
@@ -251,9 +251,34 @@ def _check(user: User | None, password_hash: str) -> bool:
     return False
 
 
+def refuse_if_blocked(user_id: int) -> None:
+    """Raise ClientAuthError if operators blocked this account. Its keys stay, and work again when it is unblocked."""
+    if AccountBlock.objects.filter(user=user_id).exists():
+        raise ClientAuthError(
+            boinc_errors.ERR_GENERIC,
+            f"This account is blocked. Write to those who run {settings.SITE_NAME}; your computers need no change.",
+        )
+
+
+def refuse_key_if_blocked(hash_of_key: bytes) -> None:
+    """The same for the account that a client key belongs to, if it is one."""
+    owner = ClientKey.objects.filter(key_hash=hash_of_key, revoked_at=None).values_list("user", flat=True).first()
+    if owner is not None:
+        refuse_if_blocked(owner)
+
+
+def refuse_weak_key_if_blocked(user_id: int, key: str) -> None:
+    """The same for a weak key; who does not have one of the account's learns nothing."""
+    if AccountBlock.objects.filter(user=user_id).exists():
+        hashes = ClientKey.objects.filter(user=user_id, revoked_at=None).values_list("key_hash", flat=True)
+        if any(weak_key(user_id, bytes(each)) == key for each in hashes):
+            refuse_if_blocked(user_id)
+
+
 def _active(user: User) -> User:
     if user.is_active:
         return user
+    refuse_if_blocked(user.pk)
     raise ClientAuthError(
         boinc_errors.ERR_GENERIC,
         f"This account is closed. If you did not ask for that, write to those who run {settings.SITE_NAME}.",

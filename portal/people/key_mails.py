@@ -40,7 +40,7 @@ def send_key_mail(user_id: int, address: str, at: str) -> None:
         "address": address,
         "at": at[:16].replace("T", " "),
     }
-    _send(user, "A BOINC client has a new key to your account", "new_key", words)
+    send_words(user, "A BOINC client has a new key to your account", "new_key", words)
 
 
 def ask_for_confirmation(user: User) -> None:
@@ -67,12 +67,15 @@ def send_confirmation(user_id: int) -> None:
         "site_url": settings.SITE_URL,
         "url": f"{settings.SITE_URL.rstrip('/')}{path}",
     }
-    _send(user, "Confirm your e-mail address", "confirm_address", words)
+    send_words(user, "Confirm your e-mail address", "confirm_address", words)
 
 
-def _send(user: User, subject: str, template: str, words: dict[str, str]) -> None:
+def send_words(user: User, subject: str, template: str, words: dict[str, str]) -> bool:
+    """Send a mail of a template; False, and a line in the log, if the mail server did not accept it."""
     text = render_to_string(f"portal/mails/{template}.txt", words)
     try:
         send_mail(f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{subject}", text, None, [user.email])
     except (OSError, SMTPException) as error:
         log.error("mail_failed", kind=template, user=user.pk, reason=type(error).__name__)
+        return False
+    return True

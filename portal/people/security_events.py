@@ -35,6 +35,7 @@ class Source:
 
 NOWHERE: Final = Source()
 """Not over the network: a command, a task."""
+BY_SUPPORT: Final = Source(user_agent="support")
 
 
 def source_of(request: HttpRequest | None) -> Source:

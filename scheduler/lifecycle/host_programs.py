@@ -34,6 +34,12 @@ def programs_section(host: Host, now: dt.datetime) -> Section | None:
     return Section("scheduler/_host_programs.html", lines) if lines else None
 
 
+def programs_run(host_id: int) -> frozenset[tuple[str, int]]:
+    """The apps whose programs the computer has run, each with a version's number."""
+    records = HostAppVersion.objects.filter(host=host_id).exclude(app_version=None)
+    return frozenset(records.values_list("app__name", "app_version__version_num"))
+
+
 def _line(record: HostAppVersion, jobs: dict[tuple[int, int, str], int]) -> ProgramLine:
     version = record.app_version
     type_ = ProcessorType(version.processor_type if version is not None else record.processor_type)

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, models
 
 from credit.models import Result, ResultPart, Workunit
-from credit.pages.task_reads import MAX_PARTS_SHOWN
+from credit.pages.task_reads import MAX_PARTS_SHOWN, SEES_ALL
 from portal.models import User
 from scheduler.lifecycle import sql
 from scheduler.lifecycle.retry_queue import StepBatch, run_batches
@@ -56,9 +56,9 @@ def read_archived(user: User, *, before: int | None, limit: int) -> list[Result]
 
 
 def read_archived_task(user: User, pk: int) -> Result | None:
-    """One archived task of the user's own; operators may see each."""
+    """One archived task of the user's own; who may view all results sees each."""
     tasks = ArchivedTask.objects.select_related("workunit__app", "host", "app_version__platform", "app_version__app")
-    task = (tasks if user.is_staff else tasks.filter(user=user)).filter(pk=pk).first()
+    task = (tasks if user.has_perm(SEES_ALL) else tasks.filter(user=user)).filter(pk=pk).first()
     return _revived(task) if task is not None else None
 
 

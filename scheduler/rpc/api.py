@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
-from portal.clients.wants import LONG_NBYTES, Steps, parsed
+from portal.clients.wants import LONG_NBYTES, Steps, in_thread, parsed
 from portal.clients.web_rpc import site_config
 from portal.people.accounts import ClientAuthError
 from portal.wire.scanner import ProtocolError
@@ -36,6 +36,9 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
         message = yield from parsed(partial(parse_request, request.body, is_cut=request.is_cut), len(request.body))
         return xml_reply((yield from rpc_answer.answer(message, now=timezone.now())))
     # Clients accept no error numbers here: they get a notice to show, and a time to wait.
+    except identify.UnknownKey as unknown:
+        refused = yield from in_thread(identify.refusal, unknown)
+        return xml_reply(render_refusal(str(refused), WRONG_KEY_WAIT_SECS), refused.error_num)
     except ClientAuthError as refused:
         # The account manager may give it another key at any time.
         return xml_reply(render_refusal(str(refused), WRONG_KEY_WAIT_SECS), refused.error_num)

@@ -19,7 +19,13 @@ from credit.engine.rules import Rules
 from portal.clients.wants import Steps
 from portal.computers.identify import HostDescription, identify, new_host
 from portal.models import Host, User
-from portal.people.accounts import ClientAuthError, demand_confirmed_address, weak_key_pepper
+from portal.people.accounts import (
+    ClientAuthError,
+    demand_confirmed_address,
+    refuse_key_if_blocked,
+    refuse_weak_key_if_blocked,
+    weak_key_pepper,
+)
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
 from scheduler.engine import copies
@@ -43,6 +49,31 @@ class UnknownHost(Exception):
         self.is_copy = is_copy
 
 
+class UnknownKey(ClientAuthError):
+    """No account that may be used has this account key."""
+
+    def __init__(self, authenticator: str) -> None:
+        super().__init__(
+            ERR_BAD_AUTHENTICATOR,
+            "Invalid or missing account key. Remove this project in BOINC and add it again; if the account manager "
+            f"{settings.SITE_NAME} added it, let BOINC synchronise with it.",
+        )
+        self.authenticator = authenticator
+
+
+def refusal(unknown: UnknownKey) -> ClientAuthError:
+    """What a client with this key is told: perhaps its account is blocked. Blocks."""
+    weak = _WEAK_KEY.fullmatch(unknown.authenticator)
+    try:
+        if weak is None:
+            refuse_key_if_blocked(credentials.key_hash(unknown.authenticator))
+        else:
+            refuse_weak_key_if_blocked(int(weak[1]), unknown.authenticator)
+    except ClientAuthError as blocked:
+        return blocked
+    return unknown
+
+
 def find_account(
     request: SchedulerRequest, host_id: int, *, locks: bool, is_enrolled: bool = False
 ) -> Steps[store.Account]:
@@ -55,7 +86,7 @@ def find_account(
     key = _key(request.authenticator)
     account = yield from store.read(key, host_id, names, reported, request.preferences_at, locks=locks)
     if account is None:
-        raise _unknown_key()
+        raise UnknownKey(request.authenticator)
     if account.host is None:
         raise UnknownHost(account.user_id, is_copy=False)
     if settings.CONFIRMED_EMAIL_FOR_PROJECTS and account.host.rpc_seqno is None and not is_enrolled:
@@ -69,15 +100,7 @@ def find_account(
 def check_key(authenticator: str) -> Steps[None]:
     """Look the key up, before a long message is read. Raises ClientAuthError."""
     if (yield from store.read(_key(authenticator), 0, (), (), 0.0, locks=False)) is None:
-        raise _unknown_key()
-
-
-def _unknown_key() -> ClientAuthError:
-    return ClientAuthError(
-        ERR_BAD_AUTHENTICATOR,
-        "Invalid or missing account key. Remove this project in BOINC and add it again; if the account manager "
-        f"{settings.SITE_NAME} added it, let BOINC synchronise with it.",
-    )
+        raise UnknownKey(authenticator)
 
 
 def _is_copy(request: SchedulerRequest, account: store.Account, host: store.KnownHost) -> bool:

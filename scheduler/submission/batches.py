@@ -50,7 +50,7 @@ class Progress:
 
 
 def may_submit(user: User) -> bool:
-    """Operators, and whom they gave the permission to add batches."""
+    """Superusers, and whom they gave a role or the permission to add batches."""
     return user.is_active and user.has_perm("credit.add_batch")
 
 

@@ -224,13 +224,18 @@ def test_an_announcement_is_out_at_once_and_so_is_its_end(
     assert not catalogue.current().urgent
     fields = {
         "title": "Maintenance",
-        "text": "On Monday.",
+        "text": "On *Monday*.",
         "published_at_0": "2026-01-01",
         "published_at_1": "00:00:00",
         "urgent_until_0": "2999-01-01",
         "urgent_until_1": "00:00:00",
     }
-    assert desk.post(reverse("admin:accounting_announcement_add"), fields).status_code == 302
+    draft = desk.post(reverse("admin:accounting_announcement_add"), fields, follow=True)
+    assert "On <em>Monday</em>." in draft.content.decode()
+    assert not catalogue.current().urgent and "Maintenance" not in desk.get("/news/").content.decode()
+    page = reverse("admin:accounting_announcement_change", args=[Announcement.objects.get().pk])
+    assert desk.post(page, {**fields, "accounting_announcement_publish": ""}).status_code == 302
+    assert "Maintenance" in desk.get("/news/").content.decode()
     announcement = Announcement.objects.get()
     assert announcement.title == catalogue.current().urgent[0][0] == "Maintenance"
     if at_its_page:
@@ -240,6 +245,31 @@ def test_an_announcement_is_out_at_once_and_so_is_its_end(
         desk.post(reverse("admin:accounting_announcement_changelist"), chosen)
     assert not Announcement.objects.exists()
     assert not catalogue.current().urgent
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "fault"),
+    [
+        ("ends_at_0", "2025-12-31", "shown until later"),
+        ("older_than", "eight", "such as 8.2.0"),
+        ("app_version_num", "102", "Name the app"),
+    ],
+)
+def test_an_announcement_that_cannot_be_shown_is_refused(desk: Client, field: str, value: str, fault: str) -> None:
+    fields = {"title": "T", "text": "T", "published_at_0": "2026-01-01", "published_at_1": "00:00:00", field: value}
+    fields |= {"ends_at_1": "00:00:00"} if field == "ends_at_0" else {}
+    assert fault in desk.post(reverse("admin:accounting_announcement_add"), fields).content.decode()
+    assert not Announcement.objects.exists()
+
+
+def test_an_announcement_is_taken_back(desk: Client) -> None:
+    shown = Announcement.objects.create(title="Too early", text="T")
+    fields = {"title": "Too early", "text": "T", "published_at_0": "2026-01-01", "published_at_1": "00:00:00"}
+    page = reverse("admin:accounting_announcement_change", args=[shown.pk])
+    assert "accounting_announcement_publish" not in desk.get(page).content.decode()
+    desk.post(page, {**fields, "accounting_announcement_take_back": ""})
+    shown.refresh_from_db()
+    assert shown.is_draft and "Too early" not in Client().get("/news/").content.decode()
 
 
 def test_volunteers_and_strangers_have_no_business_here(client: Client, alice: User) -> None:

@@ -257,7 +257,7 @@ def test_every_mail_has_an_address_that_ends_its_kind_signed_out(studio: Host, c
 
 @pytest.mark.parametrize("kind", Mail)
 def test_each_kind_has_a_column_of_its_own(confirmed: User, kind: Mail) -> None:
-    wants(confirmed, silence=True, no_work=True, failing_jobs=True, weekly_summary=True)
+    wants(confirmed, silence=True, no_work=True, failing_jobs=True, weekly_summary=True, lapsed=True)
     assert unsubscribe(confirmed.pk, kind)
     choice = MailChoice.objects.get(user=confirmed)
     assert [each for each in Mail if not getattr(choice, each.value)] == [kind]
@@ -281,7 +281,7 @@ def test_the_page_shows_and_keeps_the_choice(client: Client, confirmed: User) ->
     client.force_login(confirmed)
     shown = Page(client.get(PAGE).content.decode())
     boxes = {e.attributes["name"]: "checked" in e.attributes for e in shown.all("input", type="checkbox")}
-    assert boxes == {"silence": True, "no_work": False, "failing_jobs": False, "weekly_summary": False}
+    assert boxes == {"silence": True, "no_work": False, "failing_jobs": False, "weekly_summary": False, "lapsed": False}
     client.post(PAGE, {"silent_days": "7", "weekly_summary": "on"})
     choice = MailChoice.objects.get(user=confirmed)
     assert (choice.silence, choice.silent_days, choice.weekly_summary) == (False, 7, True)

@@ -16,6 +16,7 @@ from pytest_django import Settings
 from accounting.models import HostProject, Project
 from accounting.rpc import answer as rpc_answer
 from portal.models import ClientKey, Host, User
+from portal.people import support
 from portal.people.accounts import issue_client_key
 from portal.people.key_mails import send_key_mail
 from portal.wire.credentials import client_password_hash, key_hash
@@ -262,6 +263,22 @@ def _closed_account(alice: User) -> bytes:
     return make_computer(alice).request(1.0)
 
 
+def _key_of_a_blocked_account(alice: User) -> bytes:
+    computer = attach(alice)
+    block(alice)
+    return computer.request(1.0)
+
+
+def _blocked_account(alice: User) -> bytes:
+    block(alice)
+    return make_computer(alice).request(1.0)
+
+
+def block(user: User) -> None:
+    operator = User.objects.create_superuser("operator@example.org", "a secret")
+    support.block(user, operator, "a reason for operators")
+
+
 def _key_as_another_people_write_it(alice: User) -> bytes:
     return attach(alice).request(1.0).replace(b"<authenticator>", b"<authenticator>" + b"1_" * 200)
 
@@ -278,6 +295,8 @@ def _key_as_another_people_write_it(alice: User) -> bytes:
         (_revoked_key, -155, "not valid any more"),
         (_key_of_a_closed_account, -155, "not valid any more"),
         (_closed_account, -1, "account is closed"),
+        (_key_of_a_blocked_account, -1, "account is blocked"),
+        (_blocked_account, -1, "account is blocked"),
         (_key_as_another_people_write_it, -112, "authenticator"),
         (lambda _: b"<html/>", -112, "acct_mgr_request"),
         (lambda _: b"", -112, "acct_mgr_request"),
@@ -292,6 +311,14 @@ def test_each_refusal_has_boincs_number_and_a_sentence(
     assert words in reply.error[1]
     # Nothing else is in a refusal, and it says so once.
     assert [element.tag for element in reply.root] == ["error_num", "error_msg"]
+
+
+def test_an_unblocked_account_works_again_with_the_same_key(alice: User, projects: list[Project]) -> None:
+    computer = attach(alice)
+    block(alice)
+    assert post(computer.request(1.0)).error[0] == -1
+    support.unblock(alice, User.objects.get(email="operator@example.org"), "it was a mistake")
+    assert post(computer.request(1.0)).error == (0, "")
 
 
 def test_guessing_passwords_is_limited(alice: User, projects: list[Project], settings: Settings) -> None:

@@ -224,7 +224,8 @@ class TestOperators:
         "/admin/portal/host/{host}/change/",
         "/admin/portal/clientkey/",
         "/admin/portal/clientkey/{key}/change/",
-        "/admin/mfa/authenticator/",
+        "/admin/portal/account/",
+        "/admin/portal/account/{user}/change/",
     )
 
     def test_the_admin_has_no_login_of_its_own(self, operator: User) -> None:

@@ -24,6 +24,7 @@ from django.utils import timezone
 
 from accounting.models import AccountSettings, DataCopy, DataCopyPart, HostLedger, HostProject, Note, Project
 from accounting.rpc import account_keys, catalogue
+from accounting.rpc.feed_addresses import feed_path
 from credit.models import Batch
 from emulator.files.presets import two_processors_75_25
 from emulator.models import Experiment, Run, RunState
@@ -157,6 +158,10 @@ ACCOUNT_MANAGER: Final = [
     public("lookup_account.php"),
     public("create_account.php"),
     public("notices.rss"),
+    # By its mark alone, which only the computer's client is given
+    public("notices/<int:pk>-<slug:mark>.rss", "{feed}"),
+    public("notices/<int:pk>-<slug:mark>.rss", "notices/{host}-0.rss", answer=404),
+    public("news/"),
     public("rpc.php", method="POST"),
     public("api/v1/"),
     public("api/v1/schema/"),
@@ -348,6 +353,7 @@ def world(alice: User, bob: User, operator: User) -> World:
         "workunit": task.workunit_id,
         "experiment": experiment.pk,
         "shared": shared.share_token,
+        "feed": feed_path(host.pk),
         "leave": unsubscribe_url(alice.pk, Mail.SILENCE).removeprefix(settings.SITE_URL),
     }
     return World({name: str(value) for name, value in ids.items()}, clients)

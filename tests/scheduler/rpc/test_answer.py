@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from credit.models import App, HostAppVersion, Result, RuleSet, ServerState, Workunit
 from portal.models import ClientKey, Host, User
+from portal.people import support
 from portal.people.accounts import weak_key
 from portal.wire import credentials
 from scheduler.models import HostRecord, PlanClass, StoredFile, VersionFile
@@ -121,6 +122,18 @@ def test_the_weak_form_of_a_key_opens_the_scheduler_until_the_key_is_revoked(app
     assert value(post(Computer(weak).request()), "userid") == str(alice.pk)
     ClientKey.objects.update(revoked_at=timezone.now())
     assert messages(post(Computer(weak).request()))[0].startswith("Invalid")
+
+
+def test_a_blocked_account_is_told_so_and_nobody_else_learns_of_it(app: App, alice: User, operator: User) -> None:
+    strong = computer_of(alice).key
+    weak = weak_key(alice.pk, credentials.key_hash(strong))
+    support.block(alice, operator, "a reason for operators")
+    for key in (strong, weak):
+        assert messages(post(Computer(key).request()))[0].startswith("This account is blocked.")
+    forged = f"{alice.pk}_{'0' * 32}"
+    assert messages(post(Computer(forged).request()))[0].startswith("Invalid or missing account key.")
+    support.unblock(alice, operator, "it was a mistake")
+    assert value(post(Computer(weak).request()), "userid") == str(alice.pk)
 
 
 def test_somebody_elses_number_makes_no_weak_key(app: App, alice: User, bob: User) -> None:

@@ -1,0 +1,113 @@
+"""Operators write mails to lapsed volunteers: saved, looked at, sent to themselves, and then sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
+from unfold.decorators import action
+from unfold.enums import ActionVariant
+
+from accounting.mails import campaigns
+from accounting.models import MailCampaign
+from portal.models import User
+from portal.ops.mails import MailServerDown
+
+NUMBERS = ("state", "ndue", "nsent", "nfailed", "released_at", "stopped_at", "finished_at")
+
+
+class CampaignAdmin(ModelAdmin):
+    """A mail that is being sent is not changed any more; it is not deleted either, so that nobody gets it twice."""
+
+    list_display = ("title", "state", "lapsed_days", "nsent", "nfailed", "released_at", "finished_at")
+    readonly_fields = (*NUMBERS, "preview")
+    actions_submit_line = ("send_test", "begin", "stop")
+    fieldsets = ((None, {"fields": ("title", "text", "lapsed_days")}),)
+
+    class Media:
+        css = {"all": ("accounting/admin_previews.css",)}
+
+    def get_fieldsets(self, request: HttpRequest, obj: MailCampaign | None = None) -> Any:
+        if obj is None:
+            return self.fieldsets
+        return (*self.fieldsets, ("Numbers", {"fields": NUMBERS}), ("As it will look", {"fields": ("preview",)}))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: MailCampaign | None = None) -> tuple[str, ...]:
+        is_sent = obj is not None and obj.released_at is not None
+        return (*self.readonly_fields, "title", "text", "lapsed_days") if is_sent else self.readonly_fields
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description="state")
+    def state(self, row: MailCampaign) -> str:
+        if row.finished_at is not None:
+            return "sent"
+        if row.stopped_at is not None:
+            return "stopped"
+        return "being sent" if row.released_at is not None else "draft"
+
+    @admin.display(description="volunteers who are to get it")
+    def ndue(self, row: MailCampaign) -> int:
+        return campaigns.due(row, timezone.now()).count()
+
+    @admin.display(description="")
+    def preview(self, row: MailCampaign) -> SafeString:
+        message = campaigns.compose_for(row, User(pk=0, email="volunteer@example.org", name="Volunteer"))
+        return format_html('<pre class="as-mailed">{}\n\n{}</pre>', message.subject, message.body)
+
+    @action(description="Save and send it to me", permissions=["change"])
+    def send_test(self, request: HttpRequest, obj: MailCampaign) -> None:
+        assert isinstance(request.user, User)  # the admin lets nobody else in
+        try:
+            campaigns.send_test(obj, request.user)
+        except MailServerDown:
+            self.message_user(request, "The mail server did not accept it.", messages.ERROR)
+        else:
+            self.message_user(request, f"Sent to {request.user.email}.")
+
+    @action(description="Save and send to volunteers", permissions=["begin"], variant=ActionVariant.PRIMARY)
+    def begin(self, request: HttpRequest, obj: MailCampaign) -> None:
+        try:
+            campaigns.begin(obj, timezone.now())
+        except campaigns.NotReleased:
+            self.message_user(request, "It is being sent already.", messages.ERROR)
+        else:
+            self.message_user(request, "The first mails go out within ten minutes.")
+
+    @action(description="Stop sending", permissions=["stop"])
+    def stop(self, request: HttpRequest, obj: MailCampaign) -> None:
+        campaigns.stop(obj, timezone.now())
+        self.message_user(request, "Stopped. Who has it, has it; you can go on later.")
+
+    # Without a number they are asked once more before the button's work is done.
+    def has_begin_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_change_permission(request) and not _is_running(object_id) and not _is_finished(object_id)
+
+    def has_stop_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_change_permission(request) and (object_id is None or _is_running(object_id))
+
+    def response_add(
+        self, request: HttpRequest, obj: MailCampaign, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        messages.success(request, "Saved. Look at it below, and send it to yourself first.")
+        return redirect("admin:accounting_mailcampaign_change", obj.pk)
+
+    def response_change(self, request: HttpRequest, obj: MailCampaign) -> HttpResponse:
+        return redirect("admin:accounting_mailcampaign_change", obj.pk)
+
+
+def _is_running(object_id: Any) -> bool:
+    return MailCampaign.objects.filter(
+        pk=object_id, released_at__isnull=False, stopped_at=None, finished_at=None
+    ).exists()
+
+
+def _is_finished(object_id: Any) -> bool:
+    return MailCampaign.objects.filter(pk=object_id, finished_at__isnull=False).exists()

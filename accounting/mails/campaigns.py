@@ -1,0 +1,124 @@
+"""Mails to volunteers who agreed to them and whose computers have not reported for long; operators write them.
+
+A person gets each such mail once, and at most LAPSED_MAILS_PER_YEAR of them within a year; all people together get
+LAPSED_MAILS_PER_DAY within a day. A mail that a mail server refuses for this person counts as told, and is not tried
+again. If there is no mail server, the run ends, and the next one goes on.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from smtplib import SMTPException, SMTPRecipientsRefused
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+
+from accounting.models import MailCampaign
+from portal.models import Host, SentMail, User
+from portal.ops.mail_choices import Mail, claim, release
+from portal.ops.mails import MailServerDown, compose, recipients
+
+log = structlog.get_logger("mails")
+
+MAILS_PER_RUN: Final = 100
+_TEMPLATE: Final = "accounting/mails/lapsed"
+_DAY: Final = dt.timedelta(days=1)
+_YEAR: Final = dt.timedelta(days=365)
+
+
+class NotReleased(Exception):
+    """The mail is being sent, or was sent, already."""
+
+
+def due(campaign: MailCampaign, now: dt.datetime) -> QuerySet[User]:
+    """Who would get it now: who agreed, has computers, and none that reported lately; within the limits of a year."""
+    hosts = Host.objects.filter(owner=OuterRef("pk"))
+    recent = hosts.filter(last_contact_at__gt=now - dt.timedelta(days=campaign.lapsed_days))
+    of_the_year = Count("sent_mails", Q(sent_mails__kind=Mail.LAPSED, sent_mails__sent_at__gt=now - _YEAR))
+    told = SentMail.objects.filter(user=OuterRef("pk"), kind=Mail.LAPSED, key=_key(campaign))
+    people = recipients().filter(~Exists(recent), ~Exists(told), Exists(hosts), mail_choice__lapsed=True)
+    return people.annotate(nmails=of_the_year).filter(nmails__lt=settings.LAPSED_MAILS_PER_YEAR).order_by("pk")
+
+
+def begin(campaign: MailCampaign, now: dt.datetime) -> None:
+    """Begin to send it, or go on after a stop. Raises NotReleased."""
+    running = Q(released_at=None) | Q(stopped_at__isnull=False)
+    ready = MailCampaign.objects.filter(running, pk=campaign.pk, finished_at=None)
+    if not ready.update(released_at=now, stopped_at=None):
+        raise NotReleased
+
+
+def stop(campaign: MailCampaign, now: dt.datetime) -> None:
+    """Send no more of it. Safe to repeat."""
+    MailCampaign.objects.filter(pk=campaign.pk, stopped_at=None, finished_at=None).update(stopped_at=now)
+
+
+def compose_for(campaign: MailCampaign, user: User) -> EmailMessage:
+    """The mail as this person gets it."""
+    return compose(user, Mail.LAPSED, _TEMPLATE, {"title": campaign.title, "text": campaign.text.strip()})
+
+
+def send_test(campaign: MailCampaign, user: User) -> None:
+    """Send it to one operator, to see it; it counts nowhere. Raises MailServerDown."""
+    message = compose_for(campaign, user)
+    message.subject = f"[Test] {message.subject}"
+    try:
+        message.send()
+    except (OSError, SMTPException) as error:
+        raise MailServerDown from error
+
+
+def send_some(now: dt.datetime, most: int = MAILS_PER_RUN) -> int:
+    """Send mails that operators began, up to the limits; how many. Safe to repeat. Raises MailServerDown."""
+    nsent = 0
+    for _ in range(most):
+        found = _claim_next(now)
+        if found is None:
+            break
+        nsent += _send(*found)
+    return nsent
+
+
+def _claim_next(now: dt.datetime) -> tuple[MailCampaign, User] | None:
+    """The next mail, which counts as told from now on; None if there is none, or the day's limit is reached.
+
+    Locks the first campaign, so that workers count the day's mails one after another; then the person's row.
+    """
+    with transaction.atomic():
+        running = MailCampaign.objects.filter(released_at__isnull=False, stopped_at=None, finished_at=None)
+        while (campaign := running.select_for_update(no_key=True).order_by("pk").first()) is not None:
+            if (
+                SentMail.objects.filter(kind=Mail.LAPSED, sent_at__gt=now - _DAY).count()
+                >= settings.LAPSED_MAILS_PER_DAY
+            ):
+                return None
+            user = due(campaign, now).first()
+            if user is not None:
+                return (campaign, user) if claim(user, Mail.LAPSED, [_key(campaign)]) else None
+            campaign.finished_at = now
+            campaign.save(update_fields=["finished_at"])
+    return None
+
+
+def _send(campaign: MailCampaign, user: User) -> bool:
+    row = MailCampaign.objects.filter(pk=campaign.pk)
+    try:
+        compose_for(campaign, user).send()
+    except SMTPRecipientsRefused:
+        row.update(nfailed=F("nfailed") + 1)
+        log.error("mail_failed", kind="lapsed", user=user.pk, reason="refused")
+        return False
+    except (OSError, SMTPException) as error:
+        release(user, Mail.LAPSED, [_key(campaign)])
+        log.error("mail_failed", kind="lapsed", user=user.pk, reason=type(error).__name__)
+        raise MailServerDown from error
+    row.update(nsent=F("nsent") + 1)
+    return True
+
+
+def _key(campaign: MailCampaign) -> str:
+    return str(campaign.pk)

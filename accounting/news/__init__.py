@@ -1,0 +1,1 @@
+"""News: the page, and the feeds that BOINC clients show as notices."""

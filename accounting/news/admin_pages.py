@@ -1,0 +1,112 @@
+"""Operators write news: saved as a draft first, shown as it will look, and then published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
+from unfold.decorators import action
+from unfold.enums import ActionVariant
+
+from accounting.models import Announcement
+from accounting.rpc import catalogue
+from portal.templatetags.markdown import markdown
+
+AUDIENCE = ("project", "platform", "older_than", "app_name", "app_version_num")
+
+
+class AnnouncementAdmin(ModelAdmin):
+    """News: what was saved and not published is a draft, which nobody else sees."""
+
+    list_display = ("title", "state", "published_at", "ends_at", "is_for_everybody", "urgent_until")
+    list_filter = ("is_draft", "project")
+    list_select_related = ("project",)
+    search_fields = ("title",)
+    readonly_fields = ("preview",)
+    actions_submit_line = ("publish", "take_back")
+    fieldsets = (
+        (None, {"fields": ("title", "text")}),
+        ("When", {"fields": ("published_at", "ends_at", "urgent_until")}),
+        (
+            "For whom",
+            {
+                "fields": AUDIENCE,
+                "description": "All that is given has to hold. Nothing given: for everybody, and on the page of news. "
+                "Otherwise only the clients of these computers show it.",
+            },
+        ),
+    )
+
+    class Media:
+        css = {"all": ("accounting/admin_previews.css",)}
+
+    def get_fieldsets(self, request: HttpRequest, obj: Announcement | None = None) -> Any:
+        if obj is None:
+            return self.fieldsets
+        return (*self.fieldsets, ("As it will look, when saved", {"fields": ("preview",)}))
+
+    @admin.display(description="for everybody", boolean=True)
+    def is_for_everybody(self, row: Announcement) -> bool:
+        return row.audience.is_everybody
+
+    @admin.display(description="state")
+    def state(self, row: Announcement) -> str:
+        now = timezone.now()
+        if row.is_draft:
+            return "draft"
+        if row.ends_at is not None and row.ends_at <= now:
+            return "over"
+        return "to come" if row.published_at > now else "shown"
+
+    @admin.display(description="")
+    def preview(self, row: Announcement) -> SafeString:
+        return format_html('<div class="as-shown"><h2>{}</h2>{}</div>', row.title, markdown(row.text))
+
+    @action(description="Save and publish", permissions=["publish"], variant=ActionVariant.PRIMARY)
+    def publish(self, request: HttpRequest, obj: Announcement) -> None:
+        Announcement.objects.filter(pk=obj.pk).update(is_draft=False)
+        self.message_user(request, "Published. Clients fetch news once a day.")
+
+    @action(description="Save and take back", permissions=["take_back"])
+    def take_back(self, request: HttpRequest, obj: Announcement) -> None:
+        Announcement.objects.filter(pk=obj.pk).update(is_draft=True)
+        self.message_user(request, "It is a draft again. Clients that have fetched it show it for up to 30 days.")
+
+    # Without a number they are asked once more before the button's work is done.
+    def has_publish_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_change_permission(request) and (object_id is None or _is_draft(object_id))
+
+    def has_take_back_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_change_permission(request) and (object_id is None or not _is_draft(object_id))
+
+    def save_model(self, request: HttpRequest, obj: Announcement, form: Any, change: bool) -> None:
+        if not change:
+            obj.is_draft = True
+        super().save_model(request, obj, form, change)
+        transaction.on_commit(catalogue.forget)
+
+    def response_add(
+        self, request: HttpRequest, obj: Announcement, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        messages.success(request, "Saved as a draft. Look at it below; then publish it.")
+        return redirect("admin:accounting_announcement_change", obj.pk)
+
+    def delete_model(self, request: HttpRequest, obj: Announcement) -> None:
+        super().delete_model(request, obj)
+        transaction.on_commit(catalogue.forget)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Announcement]) -> None:
+        super().delete_queryset(request, queryset)
+        transaction.on_commit(catalogue.forget)
+
+
+def _is_draft(object_id: Any) -> bool:
+    return Announcement.objects.filter(pk=object_id, is_draft=True).exists()

@@ -1,0 +1,44 @@
+"""Which announcements are shown to whom."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+from django.db.models import Q, QuerySet
+
+from accounting.engine.audience import Reader, version_of
+from accounting.models import Announcement, HostProject
+from accounting.news_models import PUBLIC
+from portal.computers.host_programs import programs_of
+from portal.models import Host
+
+# Clients drop what is older.
+KEPT: Final = dt.timedelta(days=30)
+MOST: Final = 20
+
+
+def shown(now: dt.datetime) -> QuerySet[Announcement]:
+    """What is neither a draft, nor to come, nor over."""
+    return Announcement.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), published_at__lte=now, is_draft=False)
+
+
+def public(now: dt.datetime) -> QuerySet[Announcement]:
+    """What is shown to everybody."""
+    return shown(now).filter(PUBLIC)
+
+
+def for_everybody(now: dt.datetime) -> list[Announcement]:
+    """The items of the public feed."""
+    return list(public(now).filter(published_at__gte=now - KEPT)[:MOST])
+
+
+def for_computer(host: Host, now: dt.datetime) -> list[Announcement]:
+    """The items of a computer's feed: what is for it and not for everybody. At most three statements."""
+    found = list(shown(now).exclude(PUBLIC).filter(published_at__gte=now - KEPT))
+    if not found or not host.owner.is_active:
+        return []
+    listed = HostProject.objects.filter(host=host, listed=True).values_list("project_id", flat=True)
+    programs = programs_of(host.pk) if any(each.app_name for each in found) else frozenset()
+    reader = Reader(frozenset(listed), host.platform_name, version_of(host.client_version), programs)
+    return [each for each in found if each.audience.may_fit(reader)][:MOST]

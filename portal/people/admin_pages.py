@@ -1,0 +1,223 @@
+"""Support's pages in the admin: find an account, say why one looks at it, see what support may see, and help.
+
+A look lasts `LOOK_SECS`, in the operator's session. Without one, an account's page only asks for the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+from unfold.admin import ModelAdmin
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from portal.models import Account, AccountBlock, User
+from portal.people import support
+from portal.people.access import signed_in
+
+LOOK_SECS: Final = 1800
+_SESSION: Final = "support_looks"
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """Something that support can do: its permission, its words, the use case, and whether it fits the account now."""
+
+    permission: str
+    title: str
+    text: str
+    do: Callable[[User, User, str], bool]
+    fits: Callable[[support.Overview], bool]
+
+
+HELP: Final[dict[str, Help]] = {
+    "remove-factors": Help(
+        "portal.remove_factors_account",
+        "Remove the second factor",
+        "For somebody who lost it: removes authenticator app, passkeys and recovery codes. They are told by mail.",
+        support.remove_factors,
+        lambda seen: seen.has_second_factor,
+    ),
+    "block": Help(
+        "portal.block_account",
+        "Block the account",
+        "Nobody can sign in, and its computers are refused, until it is unblocked. Only operators see the reason.",
+        support.block,
+        lambda seen: seen.account.is_active,
+    ),
+    "unblock": Help(
+        "portal.block_account",
+        "Unblock the account",
+        "Everything works as before: password, client keys and tokens.",
+        support.unblock,
+        lambda seen: seen.block is not None,
+    ),
+    "copy-data": Help(
+        "portal.copy_data_account",
+        "Have a copy of the data made",
+        "Only the person can fetch it, on their page of data. They are told by mail.",
+        support.copy_data,
+        lambda seen: seen.account.is_active,
+    ),
+    "erase": Help(
+        "portal.erase_account",
+        "Delete the account",
+        "In a fortnight all of it is erased, unless the person signs in before. They are told by mail.",
+        support.erase,
+        lambda seen: seen.account.deletion_asked_at is None,
+    ),
+}
+
+
+class ReasonForm(forms.Form):
+    """Why: for the log and, but for blocks, for the owner to read."""
+
+    reason = forms.CharField(
+        max_length=support.MAX_REASON_CHARS,
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "Their mail of 3 May: no confirmation arrives"}),
+        error_messages={"required": "Give a reason: what was asked for, and where."},
+    )
+
+
+class AccountAdmin(ModelAdmin):
+    """Accounts, as support sees them. The list stays empty until something is searched for."""
+
+    list_display = ("email", "name", "state", "created_at")
+    search_fields = ("email",)  # shows the box; `support.find` searches
+    search_help_text = (
+        "The beginning of the address; or exactly a computer's name, number, host id or CPID; or the first six "
+        "characters of a client key. Never ask anybody for the whole key."
+    )
+    show_full_result_count = False
+    actions = None
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        # What is not shown cannot be found out by conditions in the address either.
+        return False
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[User], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        found = support.find(search_term) if search_term else Account.objects.none()
+        blocked = AccountBlock.objects.filter(user=OuterRef("pk"))
+        return found.annotate(is_blocked=Exists(blocked)), False
+
+    @admin.display(description="state")
+    def state(self, account: Any) -> str:
+        return "blocked" if account.is_blocked else "open" if account.is_active else "closed"
+
+    def get_urls(self) -> list[URLPattern]:
+        help_ = self.admin_site.admin_view(require_POST(self.help_view))
+        name = "portal_account_help"
+        return [path("<int:pk>/help/<slug:what>/", help_, name=name), *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """An account; the first time, the question why."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        account = _account(object_id)
+        form = ReasonForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            reason = form.cleaned_data["reason"]
+            support.look(account, reason)
+            self._log(request, account, f"Looked at the account: {reason}")
+            request.session[_SESSION] = {**_looks(request), str(account.pk): [reason, time.time()]}
+            return redirect("admin:portal_account_change", account.pk)
+        context: dict[str, Any] = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": account.email,
+            "form": form,
+            "account": account,
+        }
+        if (reason := _reason_of_look(request, account)) is not None:
+            seen = support.read_overview(account, timezone.now())
+            helps = [
+                (what, each, ReasonForm(auto_id=f"{what}-%s"))
+                for what, each in HELP.items()
+                if request.user.has_perm(each.permission) and each.fits(seen)
+            ]
+            context |= {"seen": seen, "helps": helps, "reason": reason}
+        return TemplateResponse(request, "admin/portal/account/page.html", context)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Who looked, and what was done; only during a look."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if _reason_of_look(request, _account(object_id)) is None:
+            return redirect("admin:portal_account_change", object_id)
+        found: HttpResponse = super().history_view(request, object_id, extra_context)
+        return found
+
+    def help_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:
+        """Do one of `HELP`."""
+        help_ = HELP.get(what)
+        if help_ is None:
+            raise Http404
+        if not (self.has_view_permission(request) and request.user.has_perm(help_.permission)):
+            raise PermissionDenied
+        account = _account(str(pk))
+        form = ReasonForm(request.POST)
+        if _reason_of_look(request, account) is None:
+            messages.error(request, "Say first why you look at this account.")
+        elif not form.is_valid():
+            messages.error(request, str(form.errors["reason"][0]))
+        else:
+            self._help(request, account, help_, form.cleaned_data["reason"])
+        return redirect("admin:portal_account_change", account.pk)
+
+    def _help(self, request: HttpRequest, account: Account, help_: Help, reason: str) -> None:
+        try:
+            is_told = help_.do(account, signed_in(request), reason)
+        except support.Refused as refused:
+            messages.error(request, f"Not done. {refused}")
+            return
+        self._log(request, account, f"{help_.title}: {reason}")
+        messages.success(request, f"Done: {help_.title.lower()}.")
+        if not is_told:
+            messages.warning(request, "The mail to the person could not be sent: write to them another way.")
+
+    def _log(self, request: HttpRequest, account: Account, message: str) -> None:
+        self.log_change(request, account, message)
+
+
+def _account(object_id: str) -> Account:
+    if not (object_id.isascii() and object_id.isdecimal() and len(object_id) < 19):
+        raise Http404
+    return get_object_or_404(Account, pk=object_id)
+
+
+def _looks(request: HttpRequest) -> dict[str, list[Any]]:
+    """The looks of this session that are not over: reason and time by account."""
+    looks: dict[str, list[Any]] = request.session.get(_SESSION, {})
+    return {pk: look for pk, look in looks.items() if time.time() - look[1] < LOOK_SECS}
+
+
+def _reason_of_look(request: HttpRequest, account: Account) -> str | None:
+    look = _looks(request).get(str(account.pk))
+    return str(look[0]) if look is not None else None

@@ -1,0 +1,102 @@
+"""Roles: named sets of permissions, kept in the database as Django's groups.
+
+`ROLES` is the one table of them (docs/reference/roles.md says the same). The site brings the groups up to date after
+each migration, so a change here needs nothing else. Superusers give people roles, in the admin, at "People".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+from django.db.models import Q
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role: the name of its group, what it is for, its permissions, and whether it works in the admin."""
+
+    name: str
+    summary: str
+    permissions: tuple[str, ...]
+    in_admin: bool = True
+
+
+def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
+    """The permissions for these actions on these models, all divided by blanks: "app.action_model"."""
+    return tuple(f"{app}.{action}_{model}" for model in models.split() for action in actions.split())
+
+
+# What is about the site as a whole, and about no one volunteer, computer or job.
+_FIGURES: Final = (
+    *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
+    *_each("accounting", "view", "projecttrouble projectversion"),
+    *_each("credit", "view", "app appversion platform workunit"),
+    *_each("scheduler", "view", "keychange planclass retryentry"),
+    *_each("portal", "view", "operatingfigure"),
+)
+
+ROLES: Final = (
+    Role(
+        "Account manager operator",
+        "Projects that computers may be attached to, news and mails, and what reports lack.",
+        (
+            *_each("accounting", "view add change", "project announcement mailcampaign"),
+            *_each("accounting", "view add change delete", "projectkeyword projectversion"),
+            *_each("accounting", "delete", "announcement"),
+            *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble"),
+            *_each("portal", "view", "host operatingfigure requestedwork"),
+        ),
+    ),
+    Role(
+        "Project administrator",
+        "Apps, versions, jobs and credit of this site's own project.",
+        (
+            *_each("credit", "view add change", "app platform"),
+            *_each("credit", "view change", "appversion"),
+            *_each("credit", "view add change", "batch"),
+            *_each("credit", "view", "hostappversion preview result workunit"),
+            *_each("scheduler", "view add change delete", "planclass"),
+            *_each("scheduler", "view change", "retryentry"),
+            *_each("scheduler", "view add change", "releasedraft"),
+            *_each("scheduler", "view add", "storedfile"),
+            *_each("scheduler", "view", "keychange trickle"),
+            *_each("scheduler", "release", "appversion"),
+            *_each("portal", "view", "operatingfigure"),
+        ),
+    ),
+    Role(
+        "Job submitter",
+        "Submits batches of jobs, and follows them. Sees no batches of others, and nothing of the admin.",
+        ("credit.add_batch",),
+        in_admin=False,
+    ),
+    Role(
+        "Support",
+        "Helps people with their accounts, without their history, tasks and choices.",
+        _each("portal", "view remove_factors block copy_data erase", "account"),
+    ),
+    Role("Read only", "Settings and figures of the site; nothing about one person or computer.", _FIGURES),
+)
+
+
+def keep_groups(sender: Any, apps: Any, using: str, **_: Any) -> None:
+    """After a migration: give each role's group its permissions, neither more nor fewer. Safe to repeat.
+
+    Permissions that are not there yet, while tables are at an older state, come with the next migration.
+    """
+    try:
+        groups = apps.get_model("auth", "Group").objects.using(using)
+        permissions = apps.get_model("auth", "Permission").objects.using(using)
+    except LookupError:
+        return
+    for role in ROLES:
+        group, _made = groups.get_or_create(name=role.name)
+        group.permissions.set(permissions.filter(reduce(or_, map(_named, role.permissions))))
+
+
+def _named(permission: str) -> Q:
+    app, _, codename = permission.partition(".")
+    return Q(content_type__app_label=app, codename=codename)

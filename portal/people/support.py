@@ -1,0 +1,209 @@
+"""What support may see of an account and do for its owner; never history, tasks, or which projects were chosen.
+
+Each look and each action needs a reason and is recorded as a security event of the person, who reads it on their page
+of security events: that it was support, when, and why. Which operator it was stands in the log of the admin. The
+reason of a block is shown to operators only. Locks: each action locks the person's row first.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet
+
+from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
+from portal.people import deletion
+from portal.people.key_mails import send_words
+from portal.people.security_events import BY_SUPPORT, FAILURES, Kind, record
+from portal.people.staff import is_operator, second_factors
+
+MIN_TERM_CHARS: Final = 3
+MAX_TERM_CHARS: Final = 254
+MAX_REASON_CHARS: Final = 150
+FAILURES_SHOWN_FOR: Final = dt.timedelta(days=7)
+MAX_HOSTS_SHOWN: Final = 100
+MAX_KEYS_SHOWN: Final = 50
+_MAX_BIGINT: Final = 2**63 - 1
+
+
+class Refused(Exception):
+    """What was asked for is not done; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that a computer's reports lack, in words that name no project and no amount."""
+
+    host_id: int
+    text: str
+    last_at: dt.datetime
+
+
+problem_readers: list[Callable[[User, dt.datetime], Iterable[Problem]]] = []
+"""Called with the person and the time. Apps append theirs in `ready()`."""
+data_copiers: list[Callable[[User], object]] = []
+"""Each has a copy of the person's data made, which only they can fetch. Apps append theirs in `ready()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    host: Host
+    problems: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All that support sees of an account."""
+
+    account: User
+    block: AccountBlock | None
+    is_confirmed: bool
+    has_second_factor: bool
+    hosts: list[HostLine]
+    keys: list[ClientKey]
+    # Of the last days: (kind, how often)
+    failures: list[tuple[str, int]]
+
+    @property
+    def state(self) -> str:
+        """The state of the account, in words."""
+        if self.block is not None:
+            return "blocked"
+        if not self.account.is_active:
+            return "closed"
+        return "to be deleted" if self.account.deletion_asked_at is not None else "open"
+
+
+def find(term: str) -> QuerySet[User]:
+    """Accounts by the beginning of the address, or by a computer's name, number, host id or CPID, or the first
+    characters of a client key or an API token. Nothing is found for fewer than three characters, but for a number.
+    """
+    term = term.strip()
+    if len(term) > MAX_TERM_CHARS or "\0" in term or (len(term) < MIN_TERM_CHARS and not term.isdecimal()):
+        return Account.objects.none()
+    hosts = Q(domain_name__iexact=term) | Q(given_name__iexact=term) | Q(host_cpid=term.lower()) | Q(token=term.lower())
+    if term.isascii() and term.isdecimal() and int(term) <= _MAX_BIGINT:
+        hosts |= Q(pk=int(term))
+    owners = Q(pk__in=Host.objects.filter(hosts).values("owner"))
+    if len(term) >= MIN_TERM_CHARS:
+        owners |= Q(email__startswith=term.lower())
+        owners |= Q(pk__in=ClientKey.objects.filter(hint__startswith=term.lower()).values("user"))
+    if len(term) > len("cobble_"):
+        owners |= Q(pk__in=ApiToken.objects.filter(hint__startswith=term).values("user"))
+    return Account.objects.filter(owners).order_by("email")
+
+
+def look(user: User, reason: str) -> None:
+    """Note that support looks at this account, for its owner to see."""
+    record(user, Kind.SUPPORT_LOOKED, BY_SUPPORT, reason)
+
+
+def read_overview(user: User, now: dt.datetime) -> Overview:
+    """What support sees. Six statements, and those of other apps."""
+    problems: dict[int, list[str]] = {}
+    for read in problem_readers:
+        for each in read(user, now):
+            problems.setdefault(each.host_id, []).append(f"{each.text} (last on {each.last_at:%Y-%m-%d})")
+    hosts = Host.objects.filter(owner=user, merged_into=None).order_by("-last_contact_at", "pk")
+    failed = SecurityEvent.objects.filter(user=user, kind__in=FAILURES, at__gte=now - FAILURES_SHOWN_FOR)
+    counts = failed.values_list("kind").annotate(count=Count("pk")).order_by("kind")
+    return Overview(
+        account=user,
+        block=AccountBlock.objects.select_related("blocked_by").filter(user=user).first(),
+        is_confirmed=EmailAddress.objects.filter(user=user, email=user.email, verified=True).exists(),
+        has_second_factor=second_factors(user).exists(),
+        hosts=[HostLine(host, [*host.hardware_faults, *problems.get(host.pk, ())]) for host in hosts[:MAX_HOSTS_SHOWN]],
+        keys=list(ClientKey.objects.filter(user=user).select_related("host")[:MAX_KEYS_SHOWN]),
+        failures=[(str(Kind(kind).label), number) for kind, number in counts],
+    )
+
+
+def remove_factors(user: User, by: User, reason: str) -> bool:
+    """Remove a lost second factor: all devices, passkeys and recovery codes. The owner is told by mail, at once.
+
+    Whether the mail was sent. Raises Refused.
+    """
+    with transaction.atomic():
+        _lock(user, by)
+        removed: int = Authenticator.objects.filter(user=user).delete()[0]
+        if not removed:
+            raise Refused("This account has no second factor.")
+        record(user, Kind.FACTOR_REMOVED, BY_SUPPORT, reason)
+    return _tell(user, "The second factor of your account was removed", "factor_removed", reason)
+
+
+def block(user: User, by: User, reason: str) -> bool:
+    """Close the account to its owner and its computers until `unblock`; keys and tokens stay. Raises Refused."""
+    with transaction.atomic():
+        locked = _lock(user, by)
+        if user.pk == by.pk:
+            raise Refused("This is your own account.")
+        if not locked.is_active:
+            raise Refused("This account is blocked or closed already.")
+        AccountBlock.objects.create(user=user, reason=reason, blocked_by=by)
+        User.objects.filter(pk=user.pk).update(is_active=False)
+        deletion.end_sessions(user)
+        record(user, Kind.BLOCKED, BY_SUPPORT)
+    return True
+
+
+def unblock(user: User, by: User, reason: str) -> bool:
+    """Open a blocked account again: everything works as before. Raises Refused."""
+    del reason  # in the log of the admin
+    with transaction.atomic():
+        _lock(user, by)
+        if not AccountBlock.objects.filter(user=user).delete()[0]:
+            raise Refused("This account is not blocked.")
+        User.objects.filter(pk=user.pk).update(is_active=True)
+        record(user, Kind.UNBLOCKED, BY_SUPPORT)
+    return True
+
+
+def copy_data(user: User, by: User, reason: str) -> bool:
+    """Have a copy of the person's data made. Only they can fetch it, and a mail says where. Raises Refused."""
+    with transaction.atomic():
+        _lock(user, by)
+        if not data_copiers:
+            raise Refused("This installation makes no copies of data.")
+        for ask in data_copiers:
+            ask(user)
+        record(user, Kind.COPY_ASKED, BY_SUPPORT, reason)
+    return _tell(user, "A copy of your data is being made", "data_copy", reason)
+
+
+def erase(user: User, by: User, reason: str) -> bool:
+    """Have the account deleted after the grace period, as its owner could; signing in cancels it. Raises Refused."""
+    with transaction.atomic():
+        _lock(user, by)
+        try:
+            due_at = deletion.ask_deletion(user)
+        except deletion.OperatorCannotLeave:
+            raise Refused("This is an operator: take that right from them first.") from None
+        record(user, Kind.DELETION_ASKED, BY_SUPPORT, reason)
+    return _tell(user, "Your account will be deleted", "deletion_asked", reason, due=f"{due_at:%Y-%m-%d}")
+
+
+def _lock(user: User, by: User) -> User:
+    """The person's row, locked. An operator's account is worth their rights: only superusers act on it."""
+    locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if is_operator(locked) and not by.is_superuser:
+        raise Refused("This is an operator: only superusers change such accounts.")
+    return locked
+
+
+def _tell(user: User, subject: str, template: str, reason: str, **words: str) -> bool:
+    told = {
+        "name": user.display_name,
+        "reason": reason,
+        "site_name": settings.SITE_NAME,
+        "site_url": settings.SITE_URL,
+        **words,
+    }
+    return send_words(user, subject, template, told)

@@ -1,0 +1,194 @@
+"""Mails to lapsed volunteers: who gets them, how many, and never twice."""
+
+from __future__ import annotations
+
+import datetime as dt
+from smtplib import SMTPRecipientsRefused, SMTPServerDisconnected
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.core import mail
+from django.core.mail import EmailMessage
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounting import tasks
+from accounting.mails import campaigns
+from accounting.models import MailCampaign
+from portal.models import Host, MailChoice, SentMail, User
+from portal.ops.mails import MailServerDown
+from tests.support.page_text import text_of
+from tests.support.roles import make_person
+from tests.support.sessions import sign_in_lately
+
+pytestmark = pytest.mark.django_db
+
+NOW = timezone.now()
+DAY = dt.timedelta(days=1)
+
+
+def volunteer(name: str, *, agrees: bool = True, last_days_ago: float = 120, confirmed: bool = True) -> User:
+    user = User.objects.create_user(f"{name}@example.org", "a secret", name=name)
+    EmailAddress.objects.create(user=user, email=user.email, verified=confirmed, primary=True)
+    MailChoice.objects.create(user=user, lapsed=agrees)
+    Host.objects.create(owner=user, last_contact_at=NOW - last_days_ago * DAY)
+    return user
+
+
+@pytest.fixture
+def campaign() -> MailCampaign:
+    made = MailCampaign.objects.create(title="New projects", text="There is work again.")
+    campaigns.begin(made, NOW)
+    return made
+
+
+def written_to() -> list[str]:
+    return [message.to[0].partition("@")[0] for message in mail.outbox]
+
+
+def test_only_lapsed_volunteers_who_agreed_get_it(campaign: MailCampaign) -> None:
+    volunteer("lapsed")
+    volunteer("silent-about-it", agrees=False)
+    volunteer("active", last_days_ago=89)
+    volunteer("unconfirmed", confirmed=False)
+    Host.objects.create(owner=volunteer("has-another"), last_contact_at=NOW)
+    Host.objects.filter(owner=volunteer("never-attached")).delete()
+    User.objects.filter(pk=volunteer("closed").pk).update(is_active=False)
+    User.objects.filter(pk=volunteer("leaving").pk).update(deletion_asked_at=NOW)
+    assert campaigns.send_some(NOW) == 1
+    assert written_to() == ["lapsed"]
+
+
+def test_nobody_agrees_without_saying_so(campaign: MailCampaign) -> None:
+    MailChoice.objects.filter(user=volunteer("quiet")).delete()
+    assert not MailChoice().lapsed
+    assert campaigns.send_some(NOW) == 0
+
+
+def test_nobody_gets_it_twice(campaign: MailCampaign) -> None:
+    volunteer("lapsed")
+    tasks.send_campaigns()
+    tasks.send_campaigns()
+    assert written_to() == ["lapsed"]
+    campaign.refresh_from_db()
+    assert (campaign.nsent, campaign.nfailed, campaign.finished_at is None) == (1, 0, False)
+
+
+def test_a_draft_and_a_stopped_one_are_not_sent(campaign: MailCampaign) -> None:
+    volunteer("lapsed")
+    campaigns.stop(campaign, NOW)
+    MailCampaign.objects.create(title="Draft", text="…")
+    assert campaigns.send_some(NOW) == 0
+    campaigns.begin(campaign, NOW)
+    assert campaigns.send_some(NOW) == 1
+    with pytest.raises(campaigns.NotReleased):
+        campaigns.begin(campaign, NOW)
+
+
+def test_a_day_has_a_limit_over_all_of_them(campaign: MailCampaign, settings: Settings) -> None:
+    settings.LAPSED_MAILS_PER_DAY = 2
+    for number in range(3):
+        volunteer(f"v{number}")
+    campaigns.begin(MailCampaign.objects.create(title="Another", text="…"), NOW)
+    assert campaigns.send_some(NOW) == 2
+    assert campaigns.send_some(NOW) == 0
+    SentMail.objects.update(sent_at=NOW - DAY)
+    assert campaigns.send_some(NOW) == 2
+
+
+def test_a_person_has_a_limit_within_a_year(campaign: MailCampaign, settings: Settings) -> None:
+    settings.LAPSED_MAILS_PER_YEAR = 2
+    user = volunteer("often")
+    for days_ago, key in ((364, "a"), (366, "b")):
+        sent = SentMail.objects.create(user=user, kind="lapsed", key=key)
+        SentMail.objects.filter(pk=sent.pk).update(sent_at=NOW - days_ago * DAY)
+    other = MailCampaign.objects.create(title="Another", text="…")
+    campaigns.begin(other, NOW)
+    assert campaigns.send_some(NOW) == 1
+    assert [message.subject.partition(": ")[2] for message in mail.outbox] == ["New projects"]
+
+
+def test_a_refused_person_counts_as_failed_and_does_not_stop_the_others(
+    campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volunteer("gone")
+    volunteer("there")
+    send = EmailMessage.send
+
+    def refuse_one(message: EmailMessage, *more: Any, **named: Any) -> int:
+        if message.to == ["gone@example.org"]:
+            raise SMTPRecipientsRefused({"gone@example.org": (550, b"no such user")})
+        return send(message, *more, **named)
+
+    monkeypatch.setattr(EmailMessage, "send", refuse_one)
+    assert campaigns.send_some(NOW) == 1
+    assert campaigns.send_some(NOW) == 0
+    campaign.refresh_from_db()
+    assert (campaign.nsent, campaign.nfailed) == (1, 1)
+
+
+def test_without_a_mail_server_nothing_counts_as_sent_and_the_next_run_goes_on(
+    campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volunteer("lapsed")
+
+    def fail(*_: Any) -> int:
+        raise SMTPServerDisconnected
+
+    with monkeypatch.context() as broken:
+        broken.setattr(EmailMessage, "send", fail)
+        with pytest.raises(MailServerDown):
+            campaigns.send_some(NOW)
+    assert not SentMail.objects.exists()
+    assert campaigns.send_some(NOW) == 1
+
+
+def test_the_mail_has_the_link_that_ends_such_mails(campaign: MailCampaign, client: Client) -> None:
+    user = volunteer("lapsed")
+    campaigns.send_some(NOW)
+    (message,) = mail.outbox
+    assert "There is work again." in message.body and "Hello lapsed," in message.body
+    url = message.extra_headers["List-Unsubscribe"].strip("<>")
+    assert client.post(f"/{url.split('/', 3)[3]}").status_code == 200
+    assert not MailChoice.objects.get(user=user).lapsed
+
+
+def test_text_of_operators_sets_no_header(campaign: MailCampaign) -> None:
+    MailCampaign.objects.update(title="One\nBcc: all@example.org", text="T")
+    volunteer("lapsed")
+    campaigns.send_some(NOW)
+    assert mail.outbox[0].recipients() == ["lapsed@example.org"]
+
+
+class TestTheOperator:
+    @pytest.fixture
+    def desk(self) -> Client:
+        client = Client()
+        sign_in_lately(client, make_person("Account manager operator"))
+        return client
+
+    def test_sees_it_sends_it_to_themselves_and_then_to_volunteers(self, desk: Client) -> None:
+        volunteer("lapsed")
+        form = {"title": "New projects", "text": "There is work again.", "lapsed_days": "90"}
+        page = text_of(desk.post("/admin/accounting/mailcampaign/add/", form, follow=True))
+        assert "Hello Volunteer, There is work again." in page
+        campaign = MailCampaign.objects.get()
+        address = f"/admin/accounting/mailcampaign/{campaign.pk}/change/"
+        desk.post(address, {**form, "accounting_mailcampaign_send_test": ""})
+        assert [message.subject[:6] for message in mail.outbox] == ["[Test]"]
+        assert campaigns.send_some(NOW) == 0
+        desk.post(address, {**form, "accounting_mailcampaign_begin": ""})
+        mail.outbox.clear()
+        assert campaigns.send_some(NOW) == 1
+        # What was sent is not changed afterwards.
+        desk.post(address, {**form, "title": "Another"})
+        campaign.refresh_from_db()
+        assert campaign.title == "New projects"
+
+    def test_stops_it(self, desk: Client, campaign: MailCampaign) -> None:
+        volunteer("lapsed")
+        address = f"/admin/accounting/mailcampaign/{campaign.pk}/change/"
+        desk.post(address, {"accounting_mailcampaign_stop": ""})
+        assert campaigns.send_some(NOW) == 0

@@ -1,0 +1,319 @@
+"""Which role may do what in the admin: every address, every action, every role.
+
+A new model of the admin needs a line in `MODELS`, a new address of its own one in `PAGES`: else a test here fails. The
+letters are those of `LETTERS`; superusers may do all of it, and volunteers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+from django.contrib import admin
+from django.db import transaction
+from django.db.models import Model
+from django.http import HttpResponseBase
+from django.test import Client, RequestFactory
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from accounting.models import (
+    AccountSettings,
+    Announcement,
+    HostClient,
+    MailCampaign,
+    Note,
+    Project,
+    ProjectDay,
+    ProjectStanding,
+    ProjectTrouble,
+    UserProject,
+)
+from credit.models import Batch, HostAppVersion, Platform
+from portal.models import Account, ApiToken, ClientKey, Host, RequestedWork, User
+from portal.people.roles import ROLES
+from scheduler.models import KeyChange, PlanClass, RetryEntry, Step, StoredFile, Trickle
+from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.roles import make_person
+from tests.support.sessions import sign_in_lately
+
+LETTERS: Final = {
+    "M": "Account manager operator",
+    "P": "Project administrator",
+    "J": "Job submitter",
+    "S": "Support",
+    "R": "Read only",
+}
+STAFF: Final = "MPSR"
+
+
+@dataclass(frozen=True)
+class May:
+    """Who may see the list, a row and its history; add; change; delete; and who has which action of the list."""
+
+    view: str = ""
+    add: str = ""
+    change: str = ""
+    delete: str = ""
+    actions: Mapping[str, str] = field(default_factory=dict)
+
+
+MODELS: Final = {
+    "portal.user": May(actions={"allow_rights": ""}),
+    "portal.account": May(view="S"),
+    "portal.host": May(view="M"),
+    "portal.clientkey": May(actions={"revoke": ""}),
+    "portal.apitoken": May(actions={"revoke": ""}),
+    "portal.requestedwork": May(view="M"),
+    "accounting.project": May(view="MR", add="M", change="M"),
+    "accounting.userproject": May(),
+    "accounting.accountsettings": May(),
+    "accounting.announcement": May(view="MR", add="M", change="M", delete="M"),
+    "accounting.mailcampaign": May(view="MR", add="M", change="M"),
+    "accounting.projectday": May(view="MR"),
+    "accounting.projecttrouble": May(view="MR"),
+    "accounting.projectstanding": May(view="MR"),
+    "accounting.hostclient": May(view="M"),
+    "accounting.note": May(view="M"),
+    "credit.app": May(view="PR", add="P", change="P"),
+    "credit.platform": May(view="PR", add="P", change="P"),
+    "credit.appversion": May(view="PR", change="P"),
+    "credit.hostappversion": May(view="P"),
+    "credit.batch": May(view="P"),
+    "credit.workunit": May(view="PR"),
+    "credit.result": May(view="P"),
+    "scheduler.planclass": May(view="PR", add="P", change="P", delete="P"),
+    "scheduler.retryentry": May(view="PR", actions={"try_now": "P"}),
+    "scheduler.storedfile": May(view="P"),
+    "scheduler.trickle": May(view="P"),
+    "scheduler.keychange": May(view="PR"),
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """An address that is not one of a model's usual ones: who is let in by GET, and who by POST."""
+
+    route: str
+    get: str = ""
+    post: str = ""
+    path: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
+
+
+HELP: Final = "admin/portal/account/<int:pk>/help/<slug:what>/"
+PAGES: Final = [
+    Page("admin/", get=STAFF, post=STAFF),
+    Page("admin/search/", get=STAFF, post=STAFF, path="admin/search/?s=user"),
+    Page("admin/jsi18n/", get=STAFF),
+    Page("admin/password_change/", get=STAFF, post=STAFF),
+    Page("admin/password_change/done/", get=STAFF),
+    Page(
+        "admin/autocomplete/",
+        path="admin/autocomplete/?app_label=accounting&model_name=userproject&field_name=user&term=a",
+    ),
+    # No model of ours has a page of its own that this would lead to.
+    Page("admin/r/<path:content_type_id>/<path:object_id>/", path="admin/r/1/1/"),
+    Page("admin/(?P<url>.*)$", path="admin/nothing/"),
+    Page("admin/portal/user/<id>/password/", path="admin/portal/user/{user}/password/"),
+    *(
+        Page(HELP, post="S", path=f"admin/portal/account/{{account}}/help/{what}/", data={"reason": "They asked."})
+        for what in ("remove-factors", "block", "unblock", "copy-data", "erase")
+    ),
+]
+APP_PAGES: Final = {"portal": "MS", "accounting": "MR", "credit": "PR", "scheduler": "PR"}
+# For everybody: they lead to the site's own pages.
+OPEN: Final = {"admin/login/", "admin/logout/"}
+
+HISTORY: Final = (b"Alpha", b"alices sweep", b"wu_of_alice", b"1234567")
+EMAIL: Final = b"alice@example.org"
+ABOUT_ALICE: Final = (EMAIL, b"alices-own-computer", b"Alice the owner")
+# What a role finds on none of its pages
+HIDDEN: Final = {"M": (EMAIL,), "P": (EMAIL,), "J": (*ABOUT_ALICE, *HISTORY), "S": HISTORY, "R": ABOUT_ALICE}
+
+
+@pytest.fixture
+def rows(alice: User) -> dict[str, Model]:
+    """One row of each model of the admin; those about a volunteer are about Alice."""
+    User.objects.filter(pk=alice.pk).update(name="Alice the owner")
+    now = timezone.now()
+    host = Host.objects.create(owner=alice, domain_name="alices-own-computer", os_name="Linux", ncpus=4)
+    project = Project.objects.create(name="Alpha", master_url="https://alpha.example.org/")
+    app = make_app()
+    version = make_version(app)
+    batch = Batch.objects.create(app=app, owner=alice, name="alices sweep")
+    workunit = make_workunit(app, name="wu_of_alice")
+    result = make_result(workunit, host)
+    return {
+        "portal.user": alice,
+        "portal.account": Account.objects.get(pk=alice.pk),
+        "portal.host": host,
+        "portal.clientkey": ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32),
+        "portal.apitoken": ApiToken.objects.create(user=alice, name="t", scopes=["read:hosts"], token_hash=b"t" * 32),
+        "portal.requestedwork": RequestedWork.objects.create(user=alice, kind="data copy", subject=1),
+        "accounting.project": project,
+        "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
+        "accounting.accountsettings": AccountSettings.objects.create(user=alice),
+        "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
+        "accounting.mailcampaign": MailCampaign.objects.create(title="We miss you", text="Come back."),
+        "accounting.projectday": ProjectDay.objects.create(project=project, day=now.date(), rolled_up_at=now),
+        "accounting.projecttrouble": ProjectTrouble.objects.create(
+            project=project, kind="no_work", since=now, last_at=now, volunteers=1, of_volunteers=1
+        ),
+        "accounting.projectstanding": ProjectStanding.objects.create(
+            project=project, on_gpu=False, target=1, got=1, boost=1, day=now.date()
+        ),
+        "accounting.hostclient": HostClient.objects.create(host=host, cpid="c" * 32),
+        "accounting.note": Note.objects.create(
+            host=host, project=project, kind="dropped", day=now.date(), first_at=now, last_at=now, amount=1234567
+        ),
+        "credit.app": app,
+        "credit.platform": Platform.objects.get(),
+        "credit.appversion": version,
+        "credit.hostappversion": HostAppVersion.objects.create(host=host, app=app, app_version=version),
+        "credit.batch": batch,
+        "credit.workunit": workunit,
+        "credit.result": result,
+        "scheduler.planclass": PlanClass.objects.create(name="mt"),
+        "scheduler.retryentry": RetryEntry.objects.create(
+            workunit=workunit, step=Step.choices[0][0], fault="f", since=now, retry_at=now
+        ),
+        "scheduler.storedfile": StoredFile.objects.create(name="f", path="f", nbytes=1, md5="0" * 32, batch=batch),
+        "scheduler.trickle": Trickle.objects.create(
+            host=host, user=alice, result=result, variety="v", text="t", written_at=now
+        ),
+        "scheduler.keychange": KeyChange.objects.create(old_key="o", new_key="n", signature="s"),
+    }
+
+
+# --- the addresses ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request, and who is let in."""
+
+    method: str
+    path: str
+    who: str
+    data: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+def asks_of_model(label: str, may: May, pk: object) -> Iterator[Ask]:
+    base = f"/admin/{label.replace('.', '/')}/"
+    yield Ask("GET", base, may.view)
+    yield Ask("GET", f"{base}add/", may.add)
+    yield Ask("POST", f"{base}add/", may.add)
+    yield Ask("GET", f"{base}{pk}/change/", may.view)
+    # Support's page takes the reason of a look by POST.
+    yield Ask("POST", f"{base}{pk}/change/", "S" if label == "portal.account" else may.change)
+    yield Ask("GET", f"{base}{pk}/history/", may.view)
+    yield Ask("GET", f"{base}{pk}/delete/", may.delete)
+    yield Ask("POST", f"{base}{pk}/delete/", may.delete, {"post": "yes"})
+
+
+def all_asks(rows: dict[str, Model]) -> Iterator[Ask]:
+    for label, may in MODELS.items():
+        yield from asks_of_model(label, may, rows[label].pk)
+    ids = {label.partition(".")[2]: str(row.pk) for label, row in rows.items()}
+    for page in PAGES:
+        path = "/" + (page.path or page.route).format(**ids)
+        yield Ask("GET", path, page.get)
+        yield Ask("POST", path, page.post, page.data)
+    for app, who in APP_PAGES.items():
+        yield Ask("GET", f"/admin/{app}/", who)
+
+
+def client_of(letter: str) -> Client:
+    client = Client(raise_request_exception=False)
+    sign_in_lately(client, make_person(LETTERS[letter]))
+    return client
+
+
+def ask(client: Client, each: Ask) -> HttpResponseBase:
+    return client.get(each.path) if each.method == "GET" else client.post(each.path, dict(each.data))
+
+
+def is_let_in(response: HttpResponseBase) -> bool:
+    if response.status_code == 302:
+        return not response.headers["Location"].startswith(("/account/login/", "/admin/login/"))
+    return response.status_code == 200
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_each_role_gets_what_the_matrix_says(rows: dict[str, Model], letter: str) -> None:
+    client = client_of(letter)
+    wrong, found = [], []
+    for each in all_asks(rows):
+        # Each request finds the rows as they were.
+        with transaction.atomic():
+            response = ask(client, each)
+            body = b"".join(iter(response))
+            transaction.set_rollback(True)
+        if is_let_in(response) != (letter in each.who):
+            wrong.append(f"{each}: {response.status_code}")
+        found += [f"{each}: {secret.decode()}" for secret in HIDDEN[letter] if secret in body]
+    assert (wrong, found) == ([], []), "let in or not; and what this role should not have seen"
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_each_role_has_the_actions_that_the_matrix_says(db: None, letter: str) -> None:
+    request = RequestFactory().get("/admin/")
+    request.user = make_person(LETTERS[letter])
+    for label, model_admin in registered().items():
+        may = MODELS[label]
+        expected = {name for name, who in may.actions.items() if letter in who}
+        # Plan classes are deleted one by one.
+        if letter in may.delete and label != "scheduler.planclass":
+            expected.add("delete_selected")
+        if letter in may.view:
+            assert set(model_admin.get_actions(request)) == expected, label
+
+
+def registered() -> dict[str, Any]:
+    return {model._meta.label_lower: model_admin for model, model_admin in admin.site._registry.items()}
+
+
+def test_every_model_of_the_admin_has_a_line() -> None:
+    assert set(registered()) == set(MODELS), "add lines to MODELS, or remove those of models that are gone"
+    actions = {label: {name for _, name, _ in each._get_base_actions()} for label, each in registered().items()}
+    unknown = {label: names - {"delete_selected"} - set(MODELS[label].actions) for label, names in actions.items()}
+    assert not any(unknown.values()), f"add lines for these actions: {unknown}"
+
+
+def routes(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:
+    for pattern in patterns:
+        route = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, route)
+        else:
+            yield route
+
+
+def test_every_address_of_the_admin_has_a_line() -> None:
+    there = {route for route in routes(get_resolver().url_patterns) if route.startswith("admin/")}
+    usual = {
+        f"admin/{label.replace('.', '/')}/{what}"
+        for label in MODELS
+        for what in (
+            "",
+            "add/",
+            "<path:object_id>/",
+            "<path:object_id>/change/",
+            "<path:object_id>/history/",
+            "<path:object_id>/delete/",
+        )
+    }
+    app_list = {route for route in there if "(?P<app_label>" in route}
+    assert all(app in next(iter(app_list)) for app in APP_PAGES)
+    assert there - usual - app_list - OPEN - {page.route for page in PAGES} == set(), "add lines to PAGES"
+    assert (usual | {page.route for page in PAGES}) - there == set(), "lines of addresses that are gone"
+
+
+def test_the_letters_are_the_roles() -> None:
+    assert list(LETTERS.values()) == [role.name for role in ROLES]
