@@ -9,6 +9,11 @@ class AccountingConfig(AppConfig):
 
     def ready(self) -> None:
         from accounting.account_data import copies
+        from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion
+        from portal.audit.register import audit
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy
+        audit(Project, secret=["shared_account_key"])
+        for model in (Announcement, ProjectKeyword, ProjectVersion):
+            audit(model)

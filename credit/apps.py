@@ -8,10 +8,12 @@ class CreditConfig(AppConfig):
     verbose_name = "Validated credit"
 
     def ready(self) -> None:
+        from credit.models import App, AppVersion, Platform
         from credit.previews import worker
         from credit.previews.request import KIND
         from credit.statistics import host_merge
         from credit.validator.metrics import Passes
+        from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.ops.metrics import app_collectors
         from portal.requested_work.queue import kinds
@@ -19,3 +21,6 @@ class CreditConfig(AppConfig):
         app_collectors.append(Passes())
         merge_hooks.append(host_merge.merge_host)
         kinds[KIND] = worker.carry_out
+        audit(App)
+        audit(AppVersion)
+        audit(Platform)

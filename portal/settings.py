@@ -249,6 +249,7 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.usersessions",
+    "auditlog",
     "portal",
     "accounting",
     "credit",
@@ -269,6 +270,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.web.middleware.SecondFactorMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",
+    "portal.web.middleware.WhoChangesMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -457,6 +459,12 @@ UNFOLD = {
         },
     },
 }
+
+# Changes of settings: kept in a table of ours, with their values as they are, not as text (portal/audit).
+AUDITLOG_LOGENTRY_MODEL = "portal.Change"
+AUDITLOG_STORE_JSON_CHANGES = True
+# Without its own, unused table, which would point at people.
+MIGRATION_MODULES = {"auditlog": None}
 
 # --- monitoring -------------------------------------------------------------------------------------------
 # Requests with this token may read /metrics; if it is empty, requests from this machine may.

@@ -9,16 +9,16 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
+from portal.audit.admin import AuditedAdmin, AuditedForm
 from scheduler.models import KeyChange, PlanClass, RetryEntry, StoredFile, Trickle
 
 MAX_GPU_RAM_BYTES = 2**50
 
 
-class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class PlanClassForm(AuditedForm):
     """A plan class; what belongs together is checked together."""
 
     class Meta:
@@ -67,7 +67,7 @@ class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type
 
 
 @admin.register(PlanClass)
-class PlanClassAdmin(ModelAdmin):
+class PlanClassAdmin(AuditedAdmin):
     """Which computers can run the versions of a plan class; they follow a change within five seconds."""
 
     form = PlanClassForm

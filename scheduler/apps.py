@@ -10,6 +10,7 @@ class SchedulerConfig(AppConfig):
     def ready(self) -> None:
         from credit import functions
         from credit.statistics.check import archives
+        from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.computers.host_sections import host_sections
         from portal.ops.metrics import app_collectors
@@ -17,9 +18,11 @@ class SchedulerConfig(AppConfig):
         from scheduler.lifecycle.archived_credit import archived_credit
         from scheduler.lifecycle.host_programs import programs_section
         from scheduler.lifecycle.metrics import Background
+        from scheduler.models import PlanClass
 
         archives.append(archived_credit)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
         merge_hooks.append(host_merge.follow)
         host_sections.append(programs_section)
         app_collectors.append(Background())
+        audit(PlanClass)
