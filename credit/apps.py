@@ -8,7 +8,9 @@ class CreditConfig(AppConfig):
     verbose_name = "Validated credit"
 
     def ready(self) -> None:
+        from credit import changes
         from credit.models import App, AppVersion, Platform
+        from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
         from credit.previews import worker
         from credit.previews.request import KIND
         from credit.statistics import host_merge
@@ -21,6 +23,7 @@ class CreditConfig(AppConfig):
         app_collectors.append(Passes())
         merge_hooks.append(host_merge.merge_host)
         kinds[KIND] = worker.carry_out
-        audit(App)
-        audit(AppVersion)
+        audit(App, labels=APP_LABELS)
+        audit(AppVersion, labels=VERSION_LABELS)
         audit(Platform)
+        changes.add_to_steps()

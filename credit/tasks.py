@@ -9,6 +9,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
+from credit.changes import effects
 from credit.models import App
 from credit.statistics import feeder, thinning
 from credit.validator import worker
@@ -43,6 +44,12 @@ def feed() -> None:
 def thin_snapshots() -> None:
     """Once a day."""
     log.info("snapshots.thinned", deleted=thinning.thin_snapshots(timezone.now()))
+
+
+@shared_task
+def measure_changes() -> None:
+    """Once a day."""
+    log.info("changes.measured", changes=effects.measure_recent(timezone.now()))
 
 
 def _start(app: App) -> None:

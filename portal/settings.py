@@ -219,6 +219,7 @@ if "project" in ROOMS:
         "start-validators": {"task": "credit.tasks.start_validators", "schedule": VALIDATOR_EVERY_SECS},
         "feed": {"task": "credit.tasks.feed", "schedule": 600},
         "thin-snapshots": {"task": "credit.tasks.thin_snapshots", "schedule": 24 * 3600},
+        "measure-changes": {"task": "credit.tasks.measure_changes", "schedule": 24 * 3600},
         "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
         "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
         "delete-files": {"task": "scheduler.tasks.delete_files", "schedule": 3 * TRANSITIONER_EVERY_SECS},
