@@ -16,6 +16,7 @@ from portal.models import Change, User
 from tests.support.admin_forms import post_form
 from tests.support.credit_factories import make_app, make_version
 from tests.support.settings_changes import change_settings, last_change, save, to_step, undo
+from tests.support.validator_runs import done, validate, volunteers
 
 pytestmark = pytest.mark.django_db
 
@@ -178,6 +179,17 @@ def test_markers_name_changes_of_credit_of_the_app_and_its_versions_only(operato
     page = operator.get(f"/apps/{app.name}/").content.decode()
     assert "(host_scale_check): no → yes" in page
     assert "a test" not in page
+
+
+def test_validators_leave_no_change(app: App) -> None:
+    version = make_version(app)
+    for host in volunteers(2):
+        done(app, version, host)
+    before = Change.objects.count()
+    assert validate(app, timezone.now()).nvalid == 2
+    version.refresh_from_db()
+    assert version.pfc_n == 2
+    assert Change.objects.count() == before
 
 
 def test_the_feeder_leaves_no_change(operator: Client, app: App) -> None:
