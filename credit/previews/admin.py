@@ -47,7 +47,7 @@ class PreviewAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": f"Preview: {preview.app}",
+            "title": f"Preview for {preview.app}",
             **page_of(preview, timezone.now()),
         }
         part = "_preview.html" if request.headers.get("HX-Request") else "preview.html"

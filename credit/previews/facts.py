@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from credit.engine.averages import Average
 from credit.models import App, AppVersion, HostAppVersion, VersionAverage
-from credit.previews.replay import Replay, Settings
+from credit.previews.replay import Replay
+from credit.previews.run import Settings
 from credit.previews.settings import Changes, as_set
 from credit.statistics import pass_log
 from credit.statistics.facts import app_facts, version_facts

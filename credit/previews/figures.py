@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from credit.engine.explanation import Grant
 from credit.pages.explanation_texts import Step, claim_steps, grant_steps
-from credit.previews.replay import Decided, Guesses, Outcome
+from credit.previews.replay import Guesses, Outcome
+from credit.previews.run import Decided
 
 EXACT: Final = 1e-9
 """Relative: a replayed grant that differs by less is what was granted."""

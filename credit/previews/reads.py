@@ -116,12 +116,12 @@ def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For static/credit/preview.js: bars, one series or two."""
+    """For static/credit/preview.js: bars, one series or two; they lie where names are long."""
 
-    def pair(id_: str, x: str, rows: Sequence[tuple[str, float, float]]) -> dict[str, Any]:
+    def pair(id_: str, x: str, rows: Sequence[tuple[str, float, float]], lies: bool = True) -> dict[str, Any]:
         names, before, after = zip(*rows, strict=True) if rows else ((), (), ())
         series = [{"name": "as it is", "values": before}, {"name": "as it would be", "values": after}]
-        return {"id": id_, "x": x, "y": "credits", "labels": names, "series": series}
+        return {"id": id_, "x": x, "y": "credits", "labels": names, "series": series, "lies": lies}
 
     labels, counts = zip(*result["spread"], strict=True)
     spread = {
@@ -132,7 +132,7 @@ def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         "series": [{"name": "computers", "values": counts}],
     }
     return [
-        pair("chart-days", "day (UTC)", result["days"]),
+        pair("chart-days", "day (UTC)", result["days"], lies=False),
         pair("chart-versions", "version", [(r["name"], r["before"], r["after"]) for r in result["versions"]]),
         pair("chart-classes", "computers with", [(r["name"], r["before"], r["after"]) for r in result["classes"]]),
         spread,

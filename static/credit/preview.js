@@ -12,19 +12,19 @@
 
   function options(data, text, line) {
     const title = (words) => ({ display: true, text: words, color: text });
+    const names = { title: title(data.x), ticks: { color: text, autoSkip: !data.lies, autoSkipPadding: 12 }, grid: { display: false } };
+    const amounts = { title: title(data.y), beginAtZero: true, ticks: { color: text, maxTicksLimit: 6, callback: number }, grid: { color: line }, border: { display: false } };
     return {
+      indexAxis: data.lies ? "y" : "x",
       responsive: true,
       maintainAspectRatio: false,
       animation: false,
-      interaction: { mode: "index", intersect: false },
+      interaction: { mode: "index", axis: data.lies ? "y" : "x", intersect: false },
       plugins: {
         legend: { display: data.series.length > 1, align: "start", labels: { color: text, boxWidth: 12 } },
-        tooltip: { callbacks: { label: (item) => ` ${item.dataset.label}: ${number(item.raw)}` } },
+        tooltip: { callbacks: { title: ([item]) => data.labels[item.dataIndex], label: (item) => ` ${item.dataset.label}: ${number(item.raw)}` } },
       },
-      scales: {
-        x: { title: title(data.x), ticks: { color: text, autoSkipPadding: 12 }, grid: { display: false } },
-        y: { title: title(data.y), beginAtZero: true, ticks: { color: text, maxTicksLimit: 6, callback: number }, grid: { color: line }, border: { display: false } },
-      },
+      scales: data.lies ? { x: amounts, y: names } : { x: names, y: amounts },
     };
   }
 
@@ -54,6 +54,8 @@
     const colours = COLOURS[isDark ? "dark" : "light"];
     for (const data of JSON.parse(source.textContent)) {
       const canvas = document.getElementById(data.id);
+      // Long names lie beside their bars; each pair has room.
+      if (data.lies) canvas.parentElement.style.height = `${6 + 3 * data.labels.length}rem`;
       const datasets = data.series.map((series, place) => ({
         label: series.name,
         data: series.values,
@@ -62,7 +64,8 @@
       }));
       const chart = new Chart(canvas, {
         type: "bar",
-        data: { labels: data.labels, datasets },
+        // Long names in lines: on a phone they would be cut.
+        data: { labels: data.lies ? data.labels.map((name) => name.split(/(?<=,) /)) : data.labels, datasets },
         options: options(data, isDark ? "#bdb9b2" : "#57534e", isDark ? "#3b3835" : "#e7e5e4"),
       });
       readByKeyboard(canvas, chart, data);
