@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern
@@ -39,12 +39,14 @@ from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
 from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
+from portal.audit.admin import AuditedAdmin, AuditedForm
+from portal.audit.record import record
 from portal.wire import signing
 
 _KEEP_KEY = "Stored encrypted and never shown again; leave empty to keep the present one."
 
 
-class AccountKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class AccountKeyForm(AuditedForm):
     """A form with an account key that is written, never read."""
 
     new_account_key = forms.CharField(
@@ -124,7 +126,7 @@ class ProjectVersionInline(TabularInline):
 
 
 @admin.register(Project)
-class ProjectAdmin(ModelAdmin):
+class ProjectAdmin(AuditedAdmin):
     form = ProjectForm
     list_display = ("name", "master_url", "is_active", "default_share", "account_mode", "has_account", "is_signed")
     list_filter = ("is_active", "account_mode")
@@ -204,7 +206,9 @@ class UserProjectForm(AccountKeyForm):
 
 
 @admin.register(UserProject)
-class UserProjectAdmin(ModelAdmin):
+class UserProjectAdmin(AuditedAdmin):
+    """Volunteers' own rows: what an operator does to them is kept, and not what they do."""
+
     form = UserProjectForm
     list_display = ("user", "project", "is_chosen", "resource_share", "has_account")
     list_filter = ("project", "is_chosen")
@@ -216,6 +220,24 @@ class UserProjectAdmin(ModelAdmin):
     @admin.display(boolean=True, description="own account")
     def has_account(self, choice: UserProject) -> bool:
         return bool(choice.account_key)
+
+    def save_settings(self, request: HttpRequest, obj: UserProject, form: Any, change: bool) -> None:
+        before = UserProject.objects.filter(pk=obj.pk).first()
+        super().save_settings(request, obj, form, change)
+        self._record(obj, before, obj)
+
+    def delete_model(self, request: HttpRequest, obj: UserProject) -> None:
+        self._record(obj, obj, None)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[UserProject]) -> None:
+        for each in queryset:
+            self._record(each, each, None)
+        super().delete_queryset(request, queryset)
+
+    def _record(self, row: UserProject, before: UserProject | None, after: UserProject | None) -> None:
+        words = f"account of person {row.user_id} at {row.project}"
+        record(row, words, before, after, secret=["account_key"])
 
 
 class AccountSettingsForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time

@@ -13,6 +13,8 @@ class AccountingConfig(AppConfig):
         from accounting import figures
         from accounting.account_data import copies
         from accounting.computers.support_problems import read_problems
+        from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion
+        from portal.audit.register import audit
         from portal.people.support import data_copiers, problem_readers
         from portal.requested_work.queue import kinds
 
@@ -21,3 +23,6 @@ class AccountingConfig(AppConfig):
             figures.register()
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
+        audit(Project, secret=["shared_account_key"])
+        for model in (Announcement, ProjectKeyword, ProjectVersion):
+            audit(model)

@@ -8,13 +8,16 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.formats import date_format
 from unfold.admin import ModelAdmin
+from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from credit import functions
+from credit.changes import reset
 from credit.models import (
     App,
     AppVersion,
@@ -28,9 +31,11 @@ from credit.models import (
     Workunit,
 )
 from credit.models.apps import MAX_GPU_RAM_BYTES
-from credit.pages.setting_texts import APP_TEXTS, VERSION_TEXTS
+from credit.pages.setting_texts import APP_LABELS, APP_TEXTS, VERSION_LABELS, VERSION_TEXTS
 from credit.previews import admin as _previews  # noqa: F401  # registers itself
 from portal.admin import ReadOnlyAdmin
+from portal.audit import proposals
+from portal.audit.admin import AuditedAdmin, AuditedForm
 from portal.templatetags.display import significant
 
 VERSION_STATISTICS = ("pfc_n", "average", "factor", "credit", "ngranted", "daily", "as_of")
@@ -46,25 +51,25 @@ def rounded(column: str, label: str) -> Any:
     return cell
 
 
-class SettingsAdmin(ModelAdmin):
+class SettingsAdmin(AuditedAdmin):
     """Rows with settings beside state that the site itself keeps."""
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+    def save_settings(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Write only what was changed: a validator or the feeder may have moved the rest since the row was read."""
         if not change:
-            super().save_model(request, obj, form, change)
+            super().save_settings(request, obj, form, change)
         elif form.changed_data:
             obj.save(update_fields=form.changed_data)
 
 
-class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class AppForm(AuditedForm):
     """An app's settings; what belongs together is checked together."""
 
     class Meta:
         model = App
         fields = tuple(APP_TEXTS)  # the admin takes those of its fieldsets
         help_texts = APP_TEXTS
-        labels: ClassVar = {"host_scale_check": "Apply host-scale probation (host_scale_check)"}
+        labels: ClassVar = APP_LABELS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -109,14 +114,14 @@ class AppForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argum
             self.add_error(kind, ValidationError(f"This cannot be used: {error}"))
 
 
-class VersionForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class VersionForm(AuditedForm):
     """What of a version may be corrected; its processor type is not in the form, but its use of GPUs has to fit it."""
 
     class Meta:
         model = AppVersion
         fields = tuple(VERSION_TEXTS)
         help_texts = VERSION_TEXTS
-        labels: ClassVar = {"is_deprecated": "Withdrawn"}
+        labels: ClassVar = VERSION_LABELS
 
     def clean_gpu_usage(self) -> float:
         usage: float = self.cleaned_data["gpu_usage"]
@@ -238,7 +243,7 @@ class AppAdmin(SettingsAdmin):
 
 
 @admin.register(Platform)
-class PlatformAdmin(ModelAdmin):
+class PlatformAdmin(AuditedAdmin):
     list_display = ("name", "user_friendly_name", "is_deprecated")
     search_fields = ("name",)
 
@@ -293,6 +298,16 @@ class AppVersionAdmin(SettingsAdmin):
         ),
         (None, {"fields": ("created_at",)}),
     )
+
+    actions_detail = ("reset_statistics",)
+
+    @action(  # type: ignore[untyped-decorator]  # of a library without types
+        description="Reset statistics", permissions=["change"], icon="restart_alt"
+    )
+    def reset_statistics(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """To the step in which it is confirmed."""
+        version = get_object_or_404(AppVersion, pk=object_id)
+        return redirect("admin:portal_change_step", proposals.keep(request.session, reset.proposal(version)))
 
     @admin.display(description="as of", ordering="expavg_at")
     def as_of(self, version: AppVersion) -> str:

@@ -10,12 +10,16 @@ class CreditConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
+        from credit import changes
         from credit.figures import credit as credit_figures
         from credit.figures import jobs, public
+        from credit.models import App, AppVersion, Platform
+        from credit.pages.setting_texts import APP_LABELS, VERSION_LABELS
         from credit.previews import worker
         from credit.previews.request import KIND
         from credit.statistics import host_merge
         from credit.validator.metrics import Passes
+        from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.ops.metrics import app_collectors
         from portal.requested_work.queue import kinds
@@ -26,3 +30,7 @@ class CreditConfig(AppConfig):
             for figures in (jobs, credit_figures, public):
                 figures.register()
         kinds[KIND] = worker.carry_out
+        audit(App, labels=APP_LABELS)
+        audit(AppVersion, labels=VERSION_LABELS)
+        audit(Platform)
+        changes.add_to_steps()

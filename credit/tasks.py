@@ -9,6 +9,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
+from credit.changes import effects
 from credit.figures import outcomes
 from credit.models import App
 from credit.statistics import feeder, thinning
@@ -46,6 +47,12 @@ def thin_snapshots() -> None:
     now = timezone.now()
     log.info("snapshots.thinned", deleted=thinning.thin_snapshots(now))
     outcomes.join_hours(now)
+
+
+@shared_task
+def measure_changes() -> None:
+    """Once a day."""
+    log.info("changes.measured", changes=effects.measure_recent(timezone.now()))
 
 
 def _start(app: App) -> None:

@@ -10,10 +10,12 @@ class PortalConfig(AppConfig):
     def ready(self) -> None:
         # Registers the system checks, what happens at a login and the counting of tasks, and has this process send
         # its tasks through our Celery application.
-        from django.db.models.signals import post_migrate
+        from django.db.models.signals import post_migrate, pre_save
 
         from portal import celery
+        from portal.audit.who import sign
         from portal.dashboard import services
+        from portal.models import Change
         from portal.ops import checks, heartbeats, metrics
         from portal.people import login_events, roles
         from portal.requested_work.overview import RequestedWorkMetrics
@@ -23,3 +25,4 @@ class PortalConfig(AppConfig):
         post_migrate.connect(roles.keep_groups, dispatch_uid="roles")
         metrics.app_collectors.append(RequestedWorkMetrics())
         services.register()
+        pre_save.connect(sign, sender=Change)

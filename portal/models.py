@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any, ClassVar, Final
 
+from auditlog.models import AbstractLogEntry
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
@@ -434,3 +435,32 @@ class OperatingTable(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+MAX_REASON_LENGTH: Final = 500
+
+
+class Change(AbstractLogEntry):  # type: ignore[misc]  # of a library without types
+    """A change of settings: who made it, when and why, and the values before and after (portal/audit).
+
+    ``changes``: {field: [before, after]}, None for what was not there. Written by django-auditlog; the columns for
+    addresses of visitors stay empty.
+    """
+
+    reason = models.CharField(max_length=MAX_REASON_LENGTH, blank=True)
+    # The change whose values this one put back
+    undoes = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="undone_by")
+
+    class Meta:
+        ordering = ["-id"]
+        default_permissions = ("view",)
+        verbose_name = "change of settings"
+        verbose_name_plural = "changes of settings"
+
+    def __str__(self) -> str:
+        return f"{self.object_repr} {self.timestamp:%Y-%m-%d %H:%M}"
+
+    @property
+    def done(self) -> str:
+        """What was done to the row, in a word."""
+        return {self.Action.CREATE: "added", self.Action.DELETE: "deleted"}.get(self.action, "changed")

@@ -228,6 +228,7 @@ if "project" in ROOMS:
         "start-validators": {"task": "credit.tasks.start_validators", "schedule": VALIDATOR_EVERY_SECS},
         "feed": {"task": "credit.tasks.feed", "schedule": 600},
         "thin-snapshots": {"task": "credit.tasks.thin_snapshots", "schedule": 24 * 3600},
+        "measure-changes": {"task": "credit.tasks.measure_changes", "schedule": 24 * 3600},
         "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
         "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
         "delete-files": {"task": "scheduler.tasks.delete_files", "schedule": 3 * TRANSITIONER_EVERY_SECS},
@@ -258,6 +259,7 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.usersessions",
+    "auditlog",
     "portal",
     "accounting",
     "credit",
@@ -278,6 +280,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.web.middleware.SecondFactorMiddleware",
     "portal.web.middleware.PasswordChangedMiddleware",
+    "portal.web.middleware.WhoChangesMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -477,6 +480,12 @@ UNFOLD = {
         },
     },
 }
+
+# Changes of settings: kept in a table of ours, with their values as they are, not as text (portal/audit).
+AUDITLOG_LOGENTRY_MODEL = "portal.Change"
+AUDITLOG_STORE_JSON_CHANGES = True
+# Without its own, unused table, which would point at people.
+MIGRATION_MODULES = {"auditlog": None}
 
 # --- monitoring -------------------------------------------------------------------------------------------
 # Requests with this token may read /metrics; if it is empty, requests from this machine may.

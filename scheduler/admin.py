@@ -9,11 +9,11 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextInputWidget
 
 from credit.models import AppVersion, ProcessorType
 from portal.admin import ReadOnlyAdmin
+from portal.audit.admin import AuditedAdmin, AuditedForm
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
 from scheduler.releases.admin import ReleasePages
@@ -22,7 +22,7 @@ from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
 MAX_GPU_RAM_BYTES = 2**50
 
 
-class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+class PlanClassForm(AuditedForm):
     """A plan class; what belongs together is checked together."""
 
     class Meta:
@@ -71,7 +71,7 @@ class PlanClassForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type
 
 
 @admin.register(PlanClass)
-class PlanClassAdmin(ModelAdmin):
+class PlanClassAdmin(AuditedAdmin):
     """Which computers can run the versions of a plan class; they follow a change within five seconds."""
 
     form = PlanClassForm

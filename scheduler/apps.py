@@ -12,6 +12,7 @@ class SchedulerConfig(AppConfig):
 
         from credit import functions
         from credit.statistics.check import archives
+        from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.computers.host_programs import program_readers
         from portal.computers.host_sections import host_sections
@@ -20,6 +21,7 @@ class SchedulerConfig(AppConfig):
         from scheduler.lifecycle.archived_credit import archived_credit
         from scheduler.lifecycle.host_programs import programs_run, programs_section
         from scheduler.lifecycle.metrics import Background
+        from scheduler.models import PlanClass
 
         archives.append(archived_credit)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
@@ -29,3 +31,4 @@ class SchedulerConfig(AppConfig):
         app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
+        audit(PlanClass)

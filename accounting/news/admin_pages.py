@@ -6,24 +6,24 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 
 from accounting.models import Announcement
 from accounting.rpc import catalogue
+from portal.audit.admin import AuditedAdmin
 from portal.templatetags.markdown import markdown
 
 AUDIENCE = ("project", "platform", "older_than", "app_name", "app_version_num")
 
 
-class AnnouncementAdmin(ModelAdmin):
+class AnnouncementAdmin(AuditedAdmin):
     """News: what was saved and not published is a draft, which nobody else sees."""
 
     list_display = ("title", "state", "published_at", "ends_at", "is_for_everybody", "urgent_until")
@@ -48,10 +48,11 @@ class AnnouncementAdmin(ModelAdmin):
     class Media:
         css = {"all": ("accounting/admin_previews.css",)}
 
-    def get_fieldsets(self, request: HttpRequest, obj: Announcement | None = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        fieldsets = super().get_fieldsets(request, obj)
         if obj is None:
-            return self.fieldsets
-        return (*self.fieldsets, ("As it will look, when saved", {"fields": ("preview",)}))
+            return fieldsets
+        return (*fieldsets, ("As it will look, when saved", {"fields": ("preview",)}))
 
     @admin.display(description="for everybody", boolean=True)
     def is_for_everybody(self, row: Announcement) -> bool:

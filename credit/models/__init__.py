@@ -8,6 +8,7 @@ from credit.engine.facts import CreditSystem, ProcessorType, ReplicaRule
 from credit.engine.rules import MAX_CREDIT, RuleSet
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState, WorkunitError
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Platform, VersionAverage
+from credit.models.changes import CreditChange, HostRecordSnapshot, StatisticsSnapshot
 from credit.models.common import SAFE_NAME
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
@@ -38,10 +39,12 @@ __all__ = [
     "AssimilateState",
     "Batch",
     "Comparison",
+    "CreditChange",
     "CreditSystem",
     "FileDeleteState",
     "HostAppVersion",
     "HostCredit",
+    "HostRecordSnapshot",
     "LoggedPass",
     "Outcome",
     "Platform",
@@ -54,6 +57,7 @@ __all__ = [
     "ResultPart",
     "RuleSet",
     "ServerState",
+    "StatisticsSnapshot",
     "UserCredit",
     "ValidateState",
     "VersionAverage",

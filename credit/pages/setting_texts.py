@@ -69,6 +69,9 @@ APP_TEXTS: Final = {
     ),
     "is_non_cpu_intensive": "Its jobs run beside others, one on each computer.",
 }
+APP_LABELS: Final = {"host_scale_check": "Apply host-scale probation (host_scale_check)"}
+VERSION_LABELS: Final = {"is_deprecated": "Withdrawn"}
+"""Of settings that the forms do not call by their columns' names."""
 VERSION_TEXTS: Final = {
     "is_deprecated": (
         "It is sent no more. It keeps its factor, for jobs that are still out and for the next version; by the rules "

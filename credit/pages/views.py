@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -13,9 +14,11 @@ from django.views.decorators.http import require_safe
 from credit.models import App
 from credit.pages import app_reads, task_reads
 from credit.pages.explanation import explain, explain_parts
+from credit.statistics.markers import markers
 from portal.people.access import get_own_host, own_hosts, signed_in
 
 _MAX_ID = 2**63 - 1
+CHANGES_SHOWN = dt.timedelta(days=90)
 
 
 def _number(request: HttpRequest, name: str) -> int | None:
@@ -88,4 +91,6 @@ def app(request: HttpRequest, name: str) -> HttpResponse:
     page = app_reads.read_app_page(name, timezone.now())
     if page is None:
         raise Http404("no such app")
+    now = timezone.now()
+    page["changes"] = markers(page["app"].pk, now - CHANGES_SHOWN, now)[::-1]
     return render(request, "credit/app.html", page)

@@ -37,6 +37,8 @@ class PreviewAdmin(ReadOnlyAdmin):
         return [path("<int:pk>/result/", view, name="credit_preview"), *super().get_urls()]
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
         return redirect("admin:credit_preview", object_id)
 
     def result_view(self, request: HttpRequest, pk: int) -> HttpResponse:

@@ -72,7 +72,8 @@ def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
     least = found.min_avg_pfc
     if least is not None and 0 < least < MAX_STATISTIC and least != app.min_avg_pfc:
         app.min_avg_pfc = least
-        app.save(update_fields=["min_avg_pfc"])
+        # Not save(), which looks whether a setting was changed
+        App.objects.filter(pk=app.pk).update(min_avg_pfc=least)
     report.nsnapshots += _take_snapshots(app, versions, now)
     pass_log.log_feeder(app_id, now, least_before, rows, bool(nscales) or least_before != app.min_avg_pfc)
     pass_log.prune(app_id, settings.PREVIEW_WORKUNITS)

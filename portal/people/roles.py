@@ -35,7 +35,7 @@ _FIGURES: Final = (
     *_each("accounting", "view", "projecttrouble projectversion"),
     *_each("credit", "view", "app appversion platform workunit"),
     *_each("scheduler", "view", "keychange planclass retryentry"),
-    *_each("portal", "view", "operatingfigure"),
+    *_each("portal", "view", "change operatingfigure"),
 )
 
 ROLES: Final = (
@@ -47,7 +47,7 @@ ROLES: Final = (
             *_each("accounting", "view add change delete", "projectkeyword projectversion"),
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble"),
-            *_each("portal", "view", "host operatingfigure requestedwork"),
+            *_each("portal", "view", "change host operatingfigure requestedwork"),
         ),
     ),
     Role(
@@ -64,7 +64,7 @@ ROLES: Final = (
             *_each("scheduler", "view add", "storedfile"),
             *_each("scheduler", "view", "keychange trickle"),
             *_each("scheduler", "release", "appversion"),
-            *_each("portal", "view", "operatingfigure"),
+            *_each("portal", "view", "change operatingfigure"),
         ),
     ),
     Role(

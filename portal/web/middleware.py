@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import resolve
 
+from portal.audit.who import changes_by
 from portal.clients import request_handler
 from portal.clients.views import content_length
 from portal.models import User
@@ -177,3 +178,14 @@ class ContentPolicyMiddleware(CSPMiddleware):
         if match and match.app_name == "admin" and not report_only:
             parts.replace = settings.ADMIN_CONTENT_SECURITY_POLICY
         return parts
+
+
+class WhoChangesMiddleware:
+    """Settings that are changed while a request is answered are kept under the name of whoever asked."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        with changes_by(lambda: request.user if isinstance(request.user, User) else None):
+            return self.get_response(request)

@@ -20,6 +20,11 @@ from tests.support.sessions import sign_in_lately
 PANELS = "/admin/portal/operatingfigure/panels/"
 
 
+def everything(permission: str) -> bool:
+    """Who reads may see all."""
+    return True
+
+
 @pytest.fixture
 def operators(client: Client, operator: User) -> Client:
     sign_in_lately(client, operator)
@@ -44,7 +49,7 @@ def put(name: str, value: float, label: str = "", minutes_ago: float = 1, now: d
 
 
 def test_all_is_well_on_a_site_that_runs(operators: Client, taken: None) -> None:
-    found = reads.overview(timezone.now())
+    found = reads.overview(timezone.now(), everything)
     # How much room there is on this machine's disks is not the test's business.
     assert [each.sentence for each in found.attention if "disk" not in each.sentence] == []
     text = page(operators)
@@ -77,7 +82,7 @@ def test_without_workers_the_page_says_so_at_once(operators: Client, db: None) -
 def test_old_figures_are_said_to_be_old(db: None, running: None) -> None:
     now = timezone.now()
     record.take_all(now - dt.timedelta(hours=2))
-    sentences = [each.sentence for each in reads.overview(now).attention]
+    sentences = [each.sentence for each in reads.overview(now, everything).attention]
     assert any("The figures are 2 hours old" in sentence for sentence in sentences)
 
 
@@ -99,7 +104,9 @@ def test_a_series_that_ended_does_not_count(taken: None) -> None:
     now = timezone.now()
     put("jobs.unsent", 900, "gone", minutes_ago=300)
     put("jobs.unsent", 5, "here", minutes_ago=0)
-    panel = next(each for each in reads.overview(now + dt.timedelta(seconds=5)).panels if each.panel.key == "jobs")
+    panel = next(
+        each for each in reads.overview(now + dt.timedelta(seconds=5), everything).panels if each.panel.key == "jobs"
+    )
     tile = next(tile for tile in panel.tiles if tile.figure.name == "jobs.unsent")
     assert tile.value == 5
 
@@ -109,7 +116,7 @@ def test_a_page_of_many_figures_needs_few_statements(
 ) -> None:
     # Figures and tables; the session, the operator and their authenticators are the others.
     with django_assert_max_num_queries(2):
-        reads.overview(timezone.now())
+        reads.overview(timezone.now(), everything)
     with django_assert_max_num_queries(8):
         page(operators)
     with django_assert_max_num_queries(8):

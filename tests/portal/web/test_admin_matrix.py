@@ -31,10 +31,10 @@ from accounting.models import (
     ProjectTrouble,
     UserProject,
 )
-from credit.models import Batch, HostAppVersion, Platform
-from portal.models import Account, ApiToken, ClientKey, Host, RequestedWork, User
+from credit.models import Batch, HostAppVersion, Platform, Preview
+from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
 from portal.people.roles import ROLES
-from scheduler.models import KeyChange, PlanClass, RetryEntry, Step, StoredFile, Trickle
+from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.roles import make_person
 from tests.support.sessions import sign_in_lately
@@ -67,6 +67,8 @@ MODELS: Final = {
     "portal.clientkey": May(actions={"revoke": ""}),
     "portal.apitoken": May(actions={"revoke": ""}),
     "portal.requestedwork": May(view="M"),
+    "portal.operatingfigure": May(view="MPR"),
+    "portal.change": May(view="MPR"),
     "accounting.project": May(view="MR", add="M", change="M"),
     "accounting.userproject": May(),
     "accounting.accountsettings": May(),
@@ -82,11 +84,13 @@ MODELS: Final = {
     "credit.appversion": May(view="PR", change="P"),
     "credit.hostappversion": May(view="P"),
     "credit.batch": May(view="P"),
+    "credit.preview": May(view="P"),
     "credit.workunit": May(view="PR"),
     "credit.result": May(view="P"),
     "scheduler.planclass": May(view="PR", add="P", change="P", delete="P"),
     "scheduler.retryentry": May(view="PR", actions={"try_now": "P"}),
-    "scheduler.storedfile": May(view="P"),
+    "scheduler.releasedraft": May(view="P", add="P", change="P"),
+    "scheduler.storedfile": May(view="P", add="P"),
     "scheduler.trickle": May(view="P"),
     "scheduler.keychange": May(view="PR"),
 }
@@ -103,6 +107,8 @@ class Page:
     data: Mapping[str, str] = field(default_factory=dict)
 
 
+SET_UP: Final = "admin/accounting/project/<int:pk>/set-up/"
+DRAFT: Final = "admin/scheduler/releasedraft/<int:pk>/"
 HELP: Final = "admin/portal/account/<int:pk>/help/<slug:what>/"
 PAGES: Final = [
     Page("admin/", get=STAFF, post=STAFF),
@@ -122,8 +128,61 @@ PAGES: Final = [
         Page(HELP, post="S", path=f"admin/portal/account/{{account}}/help/{what}/", data={"reason": "They asked."})
         for what in ("remove-factors", "block", "unblock", "copy-data", "erase")
     ),
+    Page("admin/portal/operatingfigure/panels/", get="MPR"),
+    Page(
+        "admin/portal/operatingfigure/history/<str:name>/",
+        get="MPR",
+        path="admin/portal/operatingfigure/history/am.rpcs/",
+    ),
+    # Without a proposal in one's session it leads back to the first page.
+    Page("admin/portal/change/step/<str:key>/", get=STAFF, post=STAFF, path="admin/portal/change/step/none/"),
+    Page("admin/portal/change/<int:pk>/undo/", post="M", path="admin/portal/change/{change}/undo/"),
+    Page(
+        "admin/credit/appversion/<path:object_id>/reset_statistics/",
+        get="P",
+        post="P",
+        path="admin/credit/appversion/{appversion}/reset_statistics/",
+    ),
+    Page("admin/credit/preview/<int:pk>/result/", get="P", post="P", path="admin/credit/preview/{preview}/result/"),
+    Page("admin/accounting/project/add-by-url/", get="M", post="M"),
+    Page("admin/accounting/project/add-by-url/found/", get="M", post="M"),
+    Page("admin/accounting/project/trouble/", get="MR"),
+    Page("admin/accounting/project/by-url/", get="M", post="M"),
+    Page("admin/accounting/project/troubles/", get="MR", post="MR"),
+    Page(
+        "admin/accounting/project/<path:object_id>/setup/",
+        get="MR",
+        post="MR",
+        path="admin/accounting/project/{project}/setup/",
+    ),
+    Page("admin/accounting/project/<int:pk>/set-up/", get="MR", path="admin/accounting/project/{project}/set-up/"),
+    *(
+        Page(f"{SET_UP}{step}/", post="M", path=f"admin/accounting/project/{{project}}/set-up/{step}/")
+        for step in ("ask", "sign", "look-up", "key", "try", "activate", "take-over", "seen")
+    ),
+    Page(f"{DRAFT}manifest.json", get="P", post="P", path="admin/scheduler/releasedraft/{releasedraft}/manifest.json"),
+    *(
+        Page(f"{DRAFT}{step}/", post="P", path=f"admin/scheduler/releasedraft/{{releasedraft}}/{step}/")
+        for step in ("files", "signatures", "sign", "discard")
+    ),
+    Page(
+        f"{DRAFT}store/",
+        post="P",
+        path="admin/scheduler/releasedraft/{releasedraft}/store/",
+        data={"action": "test"},
+    ),
+    Page(
+        f"{DRAFT}files/<int:file_id>/remove/",
+        post="P",
+        path="admin/scheduler/releasedraft/{releasedraft}/files/1/remove/",
+    ),
+    Page(
+        "admin/scheduler/releasedraft/versions/<int:pk>/<str:action>/",
+        post="P",
+        path="admin/scheduler/releasedraft/versions/{appversion}/withdraw/",
+    ),
 ]
-APP_PAGES: Final = {"portal": "MS", "accounting": "MR", "credit": "PR", "scheduler": "PR"}
+APP_PAGES: Final = {"portal": "MPSR", "accounting": "MR", "credit": "PR", "scheduler": "PR"}
 # For everybody: they lead to the site's own pages.
 OPEN: Final = {"admin/login/", "admin/logout/"}
 
@@ -132,6 +191,18 @@ EMAIL: Final = b"alice@example.org"
 ABOUT_ALICE: Final = (EMAIL, b"alices-own-computer", b"Alice the owner")
 # What a role finds on none of its pages
 HIDDEN: Final = {"M": (EMAIL,), "P": (EMAIL,), "J": (*ABOUT_ALICE, *HISTORY), "S": HISTORY, "R": ABOUT_ALICE}
+
+
+DRAFT_FIELDS: Final = {
+    "app": "alpine",
+    "version_num": 101,
+    "platform": "x86_64-pc-linux-gnu",
+    "plan_class": "",
+    "processor_type": "CPU",
+    "avg_ncpus": 1,
+    "gpu_usage": 0,
+    "min_gpu_ram_bytes": 0,
+}
 
 
 @pytest.fixture
@@ -154,6 +225,8 @@ def rows(alice: User) -> dict[str, Model]:
         "portal.apitoken": ApiToken.objects.create(user=alice, name="t", scopes=["read:hosts"], token_hash=b"t" * 32),
         "portal.requestedwork": RequestedWork.objects.create(user=alice, kind="data copy", subject=1),
         "accounting.project": project,
+        "portal.operatingfigure": OperatingFigure.objects.create(name="am.rpcs", taken_at=now, value=1),
+        "portal.change": Change.objects.get(object_pk=str(project.pk), content_type__model="project"),
         "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
         "accounting.accountsettings": AccountSettings.objects.create(user=alice),
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
@@ -174,12 +247,14 @@ def rows(alice: User) -> dict[str, Model]:
         "credit.appversion": version,
         "credit.hostappversion": HostAppVersion.objects.create(host=host, app=app, app_version=version),
         "credit.batch": batch,
+        "credit.preview": Preview.objects.create(app=app, asked_by=alice, asked_at=now, changes={}),
         "credit.workunit": workunit,
         "credit.result": result,
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
         "scheduler.retryentry": RetryEntry.objects.create(
             workunit=workunit, step=Step.choices[0][0], fault="f", since=now, retry_at=now
         ),
+        "scheduler.releasedraft": ReleaseDraft.objects.create(creator=alice, fields=DRAFT_FIELDS),
         "scheduler.storedfile": StoredFile.objects.create(name="f", path="f", nbytes=1, md5="0" * 32, batch=batch),
         "scheduler.trickle": Trickle.objects.create(
             host=host, user=alice, result=result, variety="v", text="t", written_at=now
@@ -210,8 +285,9 @@ def asks_of_model(label: str, may: May, pk: object) -> Iterator[Ask]:
     yield Ask("GET", f"{base}add/", may.add)
     yield Ask("POST", f"{base}add/", may.add)
     yield Ask("GET", f"{base}{pk}/change/", may.view)
-    # Support's page takes the reason of a look by POST.
-    yield Ask("POST", f"{base}{pk}/change/", "S" if label == "portal.account" else may.change)
+    # Support's page takes the reason of a look by POST; the others have their own pages, which change nothing.
+    is_page = label in ("portal.account", "portal.change", "credit.preview")
+    yield Ask("POST", f"{base}{pk}/change/", may.view if is_page else may.change)
     yield Ask("GET", f"{base}{pk}/history/", may.view)
     yield Ask("GET", f"{base}{pk}/delete/", may.delete)
     yield Ask("POST", f"{base}{pk}/delete/", may.delete, {"post": "yes"})

@@ -1,0 +1,190 @@
+"""What a change of settings did: an app's credit before and after it, measured from results."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from django.core.cache import cache
+from django.db import connection
+from django.utils import timezone
+
+from credit.changes import sql
+from credit.changes.events import credit_changes
+from credit.models import App, AppVersion, CreditChange
+from portal.audit.steps import Section
+from portal.models import Change
+
+MEASURED: Final = dt.timedelta(days=7)
+"""Before and after a change; less where another change of the app's credit is nearer."""
+MAX_WORKUNITS: Final = 50_000
+_FRESH_SECS: Final = 600
+_FLOPS: Final = 1e12
+"""Credit is given per so many FLOPs estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A version's grants before, or after: ``per_flops`` with its tenth and ninetieth percentile."""
+
+    ngranted: int
+    per_day: float
+    per_flops: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``version`` None: volunteers' own programs."""
+
+    version: int | None
+    name: str
+    before: Side | None
+    after: Side | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """``until``: the end of what was measured, now if the time after the change is not over."""
+
+    since: dt.datetime
+    until: dt.datetime
+    is_over: bool
+    rows: list[Row]
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "since": self.since.isoformat(), "until": self.until.isoformat()}
+
+    @classmethod
+    def of_json(cls, kept: dict[str, Any]) -> Effects:
+        rows = [
+            Row(
+                row["version"],
+                row["name"],
+                Side(**row["before"]) if row["before"] else None,
+                Side(**row["after"]) if row["after"] else None,
+            )
+            for row in kept["rows"]
+        ]
+        since, until = (dt.datetime.fromisoformat(kept[name]) for name in ("since", "until"))
+        return cls(since, until, kept["is_over"], rows)
+
+
+def measure(app: App, change: Change, now: dt.datetime) -> Effects:
+    """Read the grants on both sides of a change."""
+    at = change.timestamp
+    others = credit_changes(app.pk).exclude(pk=change.pk)
+    earlier = others.filter(timestamp__lte=at, timestamp__gt=at - MEASURED).order_by("timestamp").last()
+    later = others.filter(timestamp__gt=at, timestamp__lt=at + MEASURED).order_by("timestamp").first()
+    since = earlier.timestamp if earlier is not None else at - MEASURED
+    end = later.timestamp if later is not None else at + MEASURED
+    until = min(end, now)
+    before, after = _granted(app, since, at), _granted(app, at, until)
+    versions = {each.pk: each for each in app.versions.select_related("app", "platform")}
+    rows = [
+        Row(version, _name(versions.get(version or 0)), before.get(version), after.get(version))
+        for version in sorted({*before, *after}, key=lambda pk: (pk is None, pk or 0))
+    ]
+    return Effects(since, until, now >= end, rows)
+
+
+def _name(version: AppVersion | None) -> str:
+    return "Volunteers’ own programs" if version is None else f"{version.number_label} {version.platform.name}"
+
+
+def _granted(app: App, since: dt.datetime, until: dt.datetime) -> dict[int | None, Side]:
+    days = (until - since) / dt.timedelta(days=1)
+    if days <= 0:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(sql.GRANTED, {"app": app.pk, "since": since, "until": until, "limit": MAX_WORKUNITS})
+        return {
+            version: Side(ngranted, credit / days, per_flop * _FLOPS, spread[0] * _FLOPS, spread[1] * _FLOPS)
+            for version, ngranted, credit, per_flop, spread in cursor.fetchall()
+        }
+
+
+def measure_recent(now: dt.datetime) -> int:
+    """Once a day: keep what recent changes did, before results are deleted; how many. Safe to repeat."""
+    count = 0
+    for app in App.objects.order_by("pk"):
+        for change in credit_changes(app.pk).filter(timestamp__gte=now - MEASURED - dt.timedelta(days=2)):
+            effects = measure(app, change, now).as_json()
+            CreditChange.objects.update_or_create(change=change, defaults={"effects": effects})
+            count += 1
+    return count
+
+
+def section(change: Change) -> Section | None:
+    """For the page of a change; None for one that changed no credit."""
+    app = _app_of(change)
+    if app is None or not credit_changes(app.pk).filter(pk=change.pk).exists():
+        return None
+    kept = CreditChange.objects.select_related("preview").filter(change=change).first()
+    effects = Effects.of_json(kept.effects) if kept is not None and kept.effects else None
+    if effects is None or not effects.is_over:
+        effects = _measured_lately(app, change)
+    context = {
+        "preview": kept.preview if kept is not None else None,
+        "effects": effects,
+        "sentence": sentence(effects, change),
+    }
+    return Section("credit/changes/effects.html", context)
+
+
+def _measured_lately(app: App, change: Change) -> Effects:
+    """Measured within the last ten minutes: it reads many results."""
+    key = f"effects-of-change-{change.pk}-{change.timestamp.timestamp()}"
+    kept = cache.get(key)
+    if kept is None:
+        kept = measure(app, change, timezone.now()).as_json()
+        cache.set(key, kept, _FRESH_SECS)
+    return Effects.of_json(kept)
+
+
+def _app_of(change: Change) -> App | None:
+    model = change.content_type.model_class()
+    if model is App:
+        return App.objects.filter(pk=change.object_id).first()
+    if model is AppVersion:
+        return App.objects.filter(versions=change.object_id).first()
+    return None
+
+
+def sentence(effects: Effects, change: Change) -> str:
+    """The whole in a sentence."""
+    before = _whole([row.before for row in effects.rows])
+    after = _whole([row.after for row in effects.rows])
+    if after is None:
+        return (
+            "No result has been granted credit since the change."
+            if not effects.is_over
+            else ("No result was granted credit in the time after the change.")
+        )
+    if before is None:
+        return "There is nothing to compare with: no result was granted credit in the time before the change."
+    flops, days = after[0] / before[0] - 1 if before[0] else None, after[1] / before[1] - 1 if before[1] else None
+    return (
+        f"Credit per FLOP estimated {_moved(flops)}, credit a day {_moved(days)}. "
+        f"Results granted: {before[2]:,} before, {after[2]:,} after. Other things may have changed at the same time."
+    )
+
+
+def _whole(sides: list[Side | None]) -> tuple[float, float, int] | None:
+    """Over all versions: credit per FLOPs, credit a day, results."""
+    there = [side for side in sides if side is not None]
+    if not there:
+        return None
+    flops = sum(side.per_day / side.per_flops for side in there if side.per_flops)
+    per_day = sum(side.per_day for side in there)
+    return per_day / flops if flops else 0.0, per_day, sum(side.ngranted for side in there)
+
+
+def _moved(share: float | None) -> str:
+    if share is None:
+        return "cannot be compared"
+    if abs(share) < 0.005:
+        return "stayed the same"
+    return f"{'rose' if share > 0 else 'fell'} by {abs(share):.0%}"

@@ -1,0 +1,67 @@
+"""The step before a change of an app or a version: its preview, and which one was seen."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.urls import reverse
+from django.utils import timezone
+
+from credit.changes import fields, reset
+from credit.models import App, CreditChange, Preview
+from credit.previews.request import TooManyPreviewsError, ask
+from credit.previews.settings import UnknownSettingError
+from portal.audit import steps
+from portal.audit.proposals import Proposal
+from portal.models import Change, User
+
+PERMISSION: Final = "credit.change_app"
+
+
+def _can_preview(proposal: Proposal) -> bool:
+    """Of a reset, but not of statistics that are put back: a preview begins with those of now, or with nothing."""
+    is_reset = proposal.operation == reset.OPERATION and proposal.subject is None
+    return is_reset or bool(fields.PREVIEWED & proposal.changes.keys())
+
+
+def _ask(person: User, proposal: Proposal) -> int:
+    pairs = {name: pair for name, pair in proposal.changes.items() if name in fields.PREVIEWED}
+    if proposal.model == App._meta.label:
+        app = App.objects.get(pk=proposal.pk)
+        changes: dict[str, Any] = {"app": pairs}
+    else:
+        app = App.objects.get(versions=proposal.pk)
+        is_reset = proposal.operation == reset.OPERATION and proposal.subject is None
+        changes = {"versions": {str(proposal.pk): pairs}, "reset": [proposal.pk] if is_reset else []}
+    try:
+        return ask(person, app, changes, timezone.now()).pk
+    except (TooManyPreviewsError, UnknownSettingError) as error:
+        raise steps.RefusedPreviewError(f"No preview: {error}") from error
+
+
+def _show(number: int) -> steps.Preview | None:
+    preview = Preview.objects.filter(pk=number).first()
+    if preview is None:
+        return None
+    words = [f"It failed: {preview.failure}"] if preview.failure else []
+    result: dict[str, Any] = preview.result or {}
+    return steps.Preview(
+        is_finished=preview.finished_at is not None,
+        progress=preview.progress,
+        words=[*words, *result.get("summary", [])],
+        warnings=list(result.get("warnings", [])),
+        url=reverse("admin:credit_preview", args=[preview.pk]),
+    )
+
+
+def _remember(change: Change, proposal: Proposal) -> None:
+    preview = Preview.objects.filter(pk=proposal.preview).first() if proposal.preview else None
+    CreditChange.objects.create(change=change, preview=preview)
+
+
+def _of(names: frozenset[str]) -> steps.Forecast:
+    return steps.Forecast(names, PERMISSION, _can_preview, _ask, _show, _remember)
+
+
+OF_APPS: Final = _of(fields.OF_APPS)
+OF_VERSIONS: Final = _of(fields.OF_VERSIONS)

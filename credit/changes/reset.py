@@ -1,0 +1,132 @@
+"""Reset a version's statistics, and its computers' records of it; or put back those of before.
+
+Both replace the statistics and keep the ones before, so each can be undone like any other change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import connection
+
+from credit.changes import sql
+from credit.models import AppVersion, HostAppVersion, StatisticsSnapshot
+from portal.audit.proposals import Proposal
+from portal.audit.steps import Operation
+from portal.audit.undo import OPERATION as OPERATION_KEY
+from portal.audit.values import Line, in_words
+from portal.models import Change
+
+OPERATION: Final = "statistics"
+_NAMES: Final = ("pfc_n", "pfc_avg", "pfc_scale", "is_counted")
+_LABELS: Final = {
+    "pfc_n": "Samples",
+    "pfc_avg": "Average of PFC / estimate",
+    "pfc_scale": "Factor",
+    "is_counted": "Counts for the app's least average",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Statistics:
+    pfc_n: int = 0
+    pfc_avg: float | None = None
+    pfc_scale: float | None = None
+    is_counted: bool = False
+
+
+def proposal(version: AppVersion) -> Proposal:
+    """To begin anew."""
+    return Proposal(model=AppVersion._meta.label, pk=version.pk, operation=OPERATION)
+
+
+def _wanted(proposal: Proposal) -> _Statistics:
+    """Of the snapshot to be put back; nothing for a reset."""
+    if proposal.subject is None:
+        return _Statistics()
+    kept = StatisticsSnapshot.objects.get(pk=proposal.subject)
+    return _Statistics(kept.pfc_n, kept.pfc_avg, kept.pfc_scale, kept.is_counted)
+
+
+def _title(version: AppVersion, proposal: Proposal) -> str:
+    return f"{'Put back' if proposal.subject else 'Reset'} the statistics of {version}"
+
+
+def _lines(version: AppVersion, proposal: Proposal) -> list[Line]:
+    wanted = _wanted(proposal)
+    found = [
+        Line(name, _LABELS[name], in_words(None, getattr(version, name)), in_words(None, getattr(wanted, name)))
+        for name in _NAMES
+    ]
+    records = HostAppVersion.objects.filter(app_version=version)
+    here = records.filter(pfc_n__gt=0).count()
+    kept = StatisticsSnapshot.objects.filter(pk=proposal.subject).first() if proposal.subject else None
+    after = kept.host_records.filter(pfc_n__gt=0, record__in=records).count() if kept is not None else 0
+    return [*found, Line("host_records", "Computers with samples", str(here), str(after))]
+
+
+def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
+    if proposal.subject is not None:
+        return [
+            "The statistics of before are put back: those of the version and of its computers. Samples that came since "
+            "are taken out, and kept with this change.",
+        ]
+    return [
+        "Averages of the version and of its computers begin anew. Until there are enough samples again, claims are "
+        "approximate: they are priced at the app's least average, or at the estimate.",
+        "Credit that was granted stays as it is. The present statistics are kept: the change can be undone.",
+    ]
+
+
+def _lock(proposal: Proposal) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_RECORDS, [proposal.pk])
+
+
+def _carry_out(version: AppVersion, proposal: Proposal) -> Change:
+    """In the caller's transaction, which has the records and the version locked."""
+    wanted = _wanted(proposal)
+    before = _Statistics(*(getattr(version, name) for name in _NAMES))
+    change: Change = Change.objects.log_create(
+        version,
+        action=Change.Action.UPDATE,
+        changes={
+            name: [getattr(before, name), getattr(wanted, name)]
+            for name in _NAMES
+            if getattr(before, name) != getattr(wanted, name)
+        },
+        force_log=True,
+        additional_data={OPERATION_KEY: OPERATION},
+    )
+    kept = StatisticsSnapshot.objects.create(
+        change=change, app_version=version, **{name: getattr(before, name) for name in _NAMES}
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql.KEEP_RECORDS, [kept.pk, version.pk])
+        cursor.execute(sql.EMPTY_RECORDS, [version.pk])
+        if proposal.subject is not None:
+            cursor.execute(sql.RESTORE_RECORDS, [proposal.subject])
+    AppVersion.objects.filter(pk=version.pk).update(**{name: getattr(wanted, name) for name in _NAMES})
+    return change
+
+
+def _undo(change: Change) -> Proposal:
+    kept = StatisticsSnapshot.objects.get(change=change)
+    return Proposal(
+        model=AppVersion._meta.label,
+        pk=kept.app_version_id,
+        operation=OPERATION,
+        subject=kept.pk,
+        undoes=change.pk,
+    )
+
+
+operation: Final[Any] = Operation(
+    title=_title,
+    lines=_lines,
+    notes=_notes,
+    lock=_lock,
+    carry_out=_carry_out,
+    undo=_undo,
+)

@@ -1,0 +1,51 @@
+"""The statements of changes. Records of computers are locked by id, as validators lock them, and before the version."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_COLUMNS: Final = (
+    "pfc_n",
+    "pfc_avg",
+    "clean_pfc_n",
+    "clean_pfc_avg",
+    "waiting_pfc_n",
+    "waiting_pfc_avg",
+    "recent_pfc_n",
+    "recent_pfc_avg",
+    "samples_at",
+    "et_n",
+    "et_avg",
+    "et_var",
+    "et_q",
+)
+_COUNTS: Final = {"pfc_n", "clean_pfc_n", "waiting_pfc_n", "recent_pfc_n", "et_n", "et_q"}
+
+LOCK_RECORDS: Final = "SELECT id FROM credit_hostappversion WHERE app_version_id = %s ORDER BY id FOR NO KEY UPDATE"
+
+# Locks nothing: the records are locked. Those without a sample have nothing to keep.
+KEEP_RECORDS: Final = f"""
+INSERT INTO credit_hostrecordsnapshot (snapshot_id, record_id, {", ".join(_COLUMNS)})
+SELECT %s, id, {", ".join(_COLUMNS)} FROM credit_hostappversion
+ WHERE app_version_id = %s AND (pfc_n > 0 OR clean_pfc_n > 0 OR et_n > 0)"""
+
+EMPTY_RECORDS: Final = f"""
+UPDATE credit_hostappversion SET {", ".join(f"{name} = {0 if name in _COUNTS else 'NULL'}" for name in _COLUMNS)}
+ WHERE app_version_id = %s"""
+
+# Records that came, or were joined with another, since the snapshot are not in it.
+RESTORE_RECORDS: Final = f"""
+UPDATE credit_hostappversion h SET {", ".join(f"{name} = s.{name}" for name in _COLUMNS)}
+  FROM credit_hostrecordsnapshot s WHERE s.snapshot_id = %s AND s.record_id = h.id"""
+
+# What an app's versions were granted between two times, by results of the newest workunits that were there at the end.
+# Locks nothing. The limit bounds the cost where there are millions of them.
+GRANTED: Final = """
+WITH recent AS (
+  SELECT id, fpops_est FROM credit_workunit
+   WHERE app_id = %(app)s AND created_at < %(until)s ORDER BY id DESC LIMIT %(limit)s)
+SELECT r.app_version_id, count(*), sum(r.granted_credit), sum(r.granted_credit) / sum(recent.fpops_est),
+       percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY r.granted_credit / recent.fpops_est)
+  FROM recent JOIN credit_result r ON r.workunit_id = recent.id
+ WHERE r.granted_credit IS NOT NULL AND r.granted_at >= %(since)s AND r.granted_at < %(until)s
+ GROUP BY 1"""

@@ -1,0 +1,76 @@
+"""What belongs to changes of settings that change credit: the preview that was seen, and statistics that were reset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.utils import timezone
+
+from credit.models.apps import AppVersion
+from credit.models.host_records import HostAppVersion
+from credit.models.previews import Preview
+from portal.models import Change
+
+
+class CreditChange(models.Model):
+    """A change of credit: the preview that was seen before it, and what it did.
+
+    ``effects``: the figures of `credit.changes.effects`, kept once the time after it is over, as results are deleted
+    one day.
+    """
+
+    change = models.OneToOneField(Change, models.CASCADE, related_name="credit")
+    preview = models.ForeignKey(Preview, models.SET_NULL, null=True, blank=True, related_name="changes_made")
+    effects: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return str(self.change)
+
+
+class _PfcAverages(models.Model):
+    """A version's averages, and those of a computer with it, as a snapshot keeps them."""
+
+    pfc_n = models.BigIntegerField()
+    pfc_avg = models.FloatField(null=True)
+
+    class Meta:
+        abstract = True
+
+
+class StatisticsSnapshot(_PfcAverages):
+    """A version's statistics before a change that replaced them, so that they can be put back."""
+
+    change = models.OneToOneField(Change, models.CASCADE, related_name="statistics")
+    app_version = models.ForeignKey(AppVersion, models.CASCADE, related_name="statistics_snapshots")
+    taken_at = models.DateTimeField(default=timezone.now)
+    pfc_scale = models.FloatField(null=True)
+    is_counted = models.BooleanField()
+
+    def __str__(self) -> str:
+        return f"{self.app_version} at {self.taken_at:%Y-%m-%d %H:%M}"
+
+
+class HostRecordSnapshot(_PfcAverages):
+    """The same of one computer's record of the version."""
+
+    snapshot = models.ForeignKey(StatisticsSnapshot, models.CASCADE, related_name="host_records", db_index=False)
+    # No constraint: joining two records of a computer deletes one by a statement of its own. It is not put back then.
+    record = models.ForeignKey(HostAppVersion, models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
+    clean_pfc_n = models.BigIntegerField()
+    clean_pfc_avg = models.FloatField(null=True)
+    waiting_pfc_n = models.BigIntegerField()
+    waiting_pfc_avg = models.FloatField(null=True)
+    recent_pfc_n = models.BigIntegerField()
+    recent_pfc_avg = models.FloatField(null=True)
+    samples_at = models.DateTimeField(null=True)
+    et_n = models.BigIntegerField()
+    et_avg = models.FloatField(null=True)
+    et_var = models.FloatField(null=True)
+    et_q = models.FloatField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["snapshot", "record"], name="hostrecordsnapshot_once")]
+
+    def __str__(self) -> str:
+        return f"{self.record_id} in {self.snapshot_id}"

@@ -1,0 +1,72 @@
+"""Carry out a proposed change: one transaction, in which the row is locked and compared with what was proposed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+
+from portal.audit.proposals import Proposal
+from portal.audit.register import label_of
+from portal.audit.steps import forecasts, operations
+from portal.audit.values import Line, in_words, kept, restored
+from portal.audit.who import changes_by
+from portal.models import Change, User
+
+
+class NothingToDo(Exception):
+    """The row has the values already."""
+
+
+@dataclass
+class ChangedMeanwhile(Exception):
+    """Somebody changed the row since the proposal was made; ``lines``: from what was seen to what is there now."""
+
+    lines: list[Line]
+
+
+def carry_out(proposal: Proposal, person: User, reason: str) -> Change:
+    """Raises `ChangedMeanwhile`, `NothingToDo`, ValidationError, or DoesNotExist if the row is gone.
+
+    Locks what the operation says, then the row.
+    """
+    model = proposal.model_class()
+    operation = operations[proposal.operation] if proposal.operation else None
+    undone = Change.objects.filter(pk=proposal.undoes).first() if proposal.undoes else None
+    with transaction.atomic(), changes_by(person, reason, undone) as made:
+        if operation is not None:
+            operation.lock(proposal)
+        row = model._default_manager.select_for_update(no_key=True).get(pk=proposal.pk)
+        if found := differences(row, proposal):
+            raise ChangedMeanwhile(found)
+        if operation is not None:
+            operation.carry_out(row, proposal)
+        else:
+            _save(row, proposal)
+        if not made:
+            raise NothingToDo
+        if model in forecasts:
+            forecasts[model].remember(made[0], proposal)
+    return made[0]
+
+
+def differences(row: Model, proposal: Proposal) -> list[Line]:
+    """Fields that are not as they were when the change was proposed."""
+    found = []
+    for name, (before, _) in proposal.changes.items():
+        now = kept(row, name)
+        if now != before:
+            field: Any = row._meta.get_field(name)
+            found.append(Line(name, label_of(type(row), name), in_words(field, before), in_words(field, now)))
+    return found
+
+
+def _save(row: Model, proposal: Proposal) -> None:
+    for name, (_, after) in proposal.changes.items():
+        field: Any = row._meta.get_field(name)
+        setattr(row, field.attname, restored(field, after))
+    others = [field.name for field in row._meta.fields if field.name not in proposal.changes]
+    row.full_clean(exclude=others)
+    row.save(update_fields=list(proposal.changes))

@@ -1,0 +1,55 @@
+"""A change that a person is about to make: kept in their session until it is carried out."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from django.apps import apps
+from django.contrib.sessions.backends.base import SessionBase
+from django.db.models import Model
+
+_SESSION_KEY: Final = "proposed_changes"
+_MAX_KEPT: Final = 20
+
+
+@dataclass(slots=True)
+class Proposal:
+    """What is to become of a row.
+
+    ``changes``: {field: [before, after]} as a change keeps values. ``operation``: something else than fields, by its
+    name in `portal.audit.steps.operations`, with ``subject``, what it needs to know. ``undoes``: the change whose
+    values are put back. ``preview``: the last preview that was asked for.
+    """
+
+    model: str
+    pk: int
+    changes: dict[str, list[Any]] = field(default_factory=dict)
+    operation: str = ""
+    subject: int | None = None
+    undoes: int | None = None
+    preview: int | None = None
+
+    def model_class(self) -> type[Model]:
+        return apps.get_model(self.model)
+
+
+def keep(session: SessionBase, proposal: Proposal, key: str = "") -> str:
+    """The key under which the session has it; the oldest of many are forgotten."""
+    key = key or secrets.token_urlsafe(9)
+    kept = session.get(_SESSION_KEY, {})
+    kept[key] = asdict(proposal)
+    session[_SESSION_KEY] = dict(list(kept.items())[-_MAX_KEPT:])
+    return key
+
+
+def find(session: SessionBase, key: str) -> Proposal | None:
+    kept = session.get(_SESSION_KEY, {}).get(key)
+    return Proposal(**kept) if kept is not None else None
+
+
+def forget(session: SessionBase, key: str) -> None:
+    kept = session.get(_SESSION_KEY, {})
+    if kept.pop(key, None) is not None:
+        session[_SESSION_KEY] = kept

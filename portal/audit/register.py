@@ -1,0 +1,62 @@
+"""Which settings are audited: a model with its fields. Whatever saves or deletes a row of it leaves a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from auditlog.registry import auditlog
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Model
+from django.utils.text import capfirst
+
+HIDDEN = "(not shown)"
+NOTHING = "(none)"
+
+
+def audit(model: type[Model], secret: Iterable[str] = (), labels: Mapping[str, str] | None = None) -> None:
+    """Keep changes of the model's editable fields, and that ``secret`` ones changed, without their values.
+
+    State that the site itself writes is in fields that cannot be edited: it is left out. Bulk writes and ``update()``
+    leave no change, so they are for state. ``labels``: of fields whose form does not call them by their model's name.
+    """
+    secret = list(secret)
+    fields = [field.name for field in model._meta.concrete_fields if field.editable and not field.primary_key]
+    auditlog.register(
+        model,
+        include_fields=[*fields, *secret],
+        mapping_fields=dict(labels or {}),
+        mask_fields=secret,
+        mask_callable=f"{__name__}.hide",
+    )
+
+
+def hide(value: str) -> str:
+    """What stands in the place of a secret; ``value`` as text, with None for none."""
+    return NOTHING if value in ("", "None") else HIDDEN
+
+
+def is_audited(model: type[Model]) -> bool:
+    return bool(auditlog.contains(model))
+
+
+def label_of(model: type[Model] | None, name: str) -> str:
+    """What a field is called on its form; of one that is gone from the site, its name."""
+    if (
+        model is not None
+        and is_audited(model)
+        and (label := auditlog.get_model_fields(model)["mapping_fields"].get(name))
+    ):
+        return str(label)
+    try:
+        field: Any = model._meta.get_field(name) if model is not None else None
+    except FieldDoesNotExist:
+        field = None
+    return capfirst(str(getattr(field, "verbose_name", name.replace("_", " "))))
+
+
+def fields_of(model: type[Model]) -> list[Any]:
+    """The audited fields of a model that are no secrets."""
+    known = auditlog.get_model_fields(model)
+    names = [name for name in known["include_fields"] if name not in known["mask_fields"]]
+    return [model._meta.get_field(name) for name in names]

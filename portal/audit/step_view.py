@@ -1,0 +1,187 @@
+"""The step before a change: before and after, a preview where there is one, and the reason; then "Save"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, ValidationError
+from django.db import DatabaseError, IntegrityError
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanWidget
+
+from portal.audit import proposals, undo
+from portal.audit.carry_out import ChangedMeanwhile, NothingToDo, carry_out, differences
+from portal.audit.proposals import Proposal
+from portal.audit.steps import RefusedPreviewError, forecasts, operations
+from portal.audit.values import Line, kept, lines
+from portal.models import MAX_REASON_LENGTH, Change
+from portal.people.access import signed_in
+
+__all__ = ["may_change", "may_see", "step"]
+
+
+class ReasonForm(forms.Form):
+    """Why, and for an undo of what was changed again later: that it is meant."""
+
+    reason = forms.CharField(
+        max_length=MAX_REASON_LENGTH,
+        help_text="It is kept with the change. Say what you want to reach: then others can judge whether it did.",
+        error_messages={"required": "Give a reason: it is kept with the change."},
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+    )
+    anyway = forms.BooleanField(
+        required=False,
+        label="Put back the values before all the same",
+        error_messages={"required": "Tick this if you want to overwrite the later change."},
+        widget=UnfoldBooleanWidget,
+    )
+
+    def __init__(self, *args: Any, is_changed_again: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if is_changed_again:
+            self.fields["anyway"].required = True
+        else:
+            del self.fields["anyway"]
+
+
+def may_change(request: HttpRequest, row: Model) -> bool:
+    pages = admin.site._registry.get(type(row))
+    return pages is not None and bool(pages.has_change_permission(request, row))
+
+
+def may_see(request: HttpRequest, change: Change) -> bool:
+    """Whoever sees a row sees its changes."""
+    row = undo.row_of(change)
+    pages = admin.site._registry.get(type(row)) if row is not None else None
+    return pages is not None and bool(pages.has_view_or_change_permission(request, row))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def step(request: HttpRequest, key: str) -> HttpResponse:
+    """Show a proposed change; POST asks for a preview, gives it up, or carries it out."""
+    proposal = proposals.find(request.session, key)
+    row = _row(proposal) if proposal is not None else None
+    if proposal is None or row is None:
+        messages.warning(request, "This change is not there any more: it was made, given up, or proposed long ago.")
+        return redirect("admin:index")
+    if not may_change(request, row):
+        raise PermissionDenied
+    again = _changed_again(proposal, row)
+    form = ReasonForm(
+        request.POST if request.POST.get("do") in ("save", "preview", "renew") else None,
+        is_changed_again=bool(again),
+    )
+    if request.method == "POST":
+        answer = _act(request, key, proposal, row, form)
+        if answer is not None:
+            return answer
+    return _page(request, key, proposal, row, form, again)
+
+
+def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: ReasonForm) -> HttpResponse | None:
+    """None: the page is shown again."""
+    wish = request.POST.get("do", "")
+    if wish == "cancel":
+        proposals.forget(request.session, key)
+        return redirect(_row_url(row))
+    if wish == "preview":
+        return _ask(request, key, proposal, row)
+    if wish == "renew":
+        for name, pair in proposal.changes.items():
+            pair[0] = kept(row, name)
+        proposals.keep(request.session, proposal, key)
+        return redirect("admin:portal_change_step", key)
+    if wish == "save" and form.is_valid():
+        return _save(request, key, proposal, form)
+    return None
+
+
+def _ask(request: HttpRequest, key: str, proposal: Proposal, row: Model) -> HttpResponse:
+    forecast = forecasts.get(type(row))
+    if forecast is None or not forecast.can_preview(proposal):
+        raise PermissionDenied
+    if not request.user.has_perm(forecast.permission):
+        raise PermissionDenied
+    try:
+        proposal.preview = forecast.ask(signed_in(request), proposal)
+    except RefusedPreviewError as refusal:
+        messages.error(request, str(refusal))
+    proposals.keep(request.session, proposal, key)
+    return redirect("admin:portal_change_step", key)
+
+
+def _save(request: HttpRequest, key: str, proposal: Proposal, form: ReasonForm) -> HttpResponse | None:
+    try:
+        change = carry_out(proposal, signed_in(request), form.cleaned_data["reason"])
+    except ChangedMeanwhile:
+        form.add_error(None, "Not saved: somebody changed this meanwhile. See below.")
+    except NothingToDo:
+        form.add_error(None, "Not saved: these are the values already.")
+    except ValidationError as error:
+        for message in error.messages:
+            form.add_error(None, f"Not saved: {message}")
+    except IntegrityError:
+        form.add_error(None, "Not saved: these values do not go together. Change them on the form.")
+    except DatabaseError as error:
+        form.add_error(None, f"Not saved: the database refused it ({error}). Try again.")
+    else:
+        proposals.forget(request.session, key)
+        messages.success(request, "Saved. This is what was changed; it can be undone here.")
+        return redirect("admin:portal_change_change", change.pk)
+    return None
+
+
+def _page(
+    request: HttpRequest, key: str, proposal: Proposal, row: Model, form: ReasonForm, again: list[Line]
+) -> HttpResponse:
+    model = type(row)
+    operation = operations[proposal.operation] if proposal.operation else None
+    forecast = forecasts.get(model)
+    preview = forecast.show(proposal.preview) if forecast is not None and proposal.preview else None
+    context = {
+        **admin.site.each_context(request),
+        "opts": model._meta,
+        "title": operation.title(row, proposal) if operation is not None else _title(proposal, row),
+        "key": key,
+        "row": row,
+        "row_url": _row_url(row),
+        "lines": operation.lines(row, proposal) if operation is not None else lines(model, proposal.changes),
+        "notes": operation.notes(row, proposal) if operation is not None else [],
+        "meanwhile": differences(row, proposal),
+        "again": again,
+        "undoes": Change.objects.filter(pk=proposal.undoes).first() if proposal.undoes else None,
+        "form": form,
+        "preview": preview,
+        "can_preview": forecast is not None
+        and forecast.can_preview(proposal)
+        and request.user.has_perm(forecast.permission),
+        "has_forecast": forecast is not None,
+    }
+    return TemplateResponse(request, "portal/audit/step.html", context)
+
+
+def _title(proposal: Proposal, row: Model) -> str:
+    return f"Undo a change of {row}" if proposal.undoes else f"Change {row}"
+
+
+def _changed_again(proposal: Proposal, row: Model) -> list[Line]:
+    undone = Change.objects.filter(pk=proposal.undoes).first() if proposal.undoes else None
+    return undo.changed_again(undone, row) if undone is not None else []
+
+
+def _row(proposal: Proposal) -> Model | None:
+    try:
+        return proposal.model_class()._default_manager.get(pk=proposal.pk)
+    except (LookupError, ObjectDoesNotExist):
+        return None
+
+
+def _row_url(row: Model) -> str:
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])

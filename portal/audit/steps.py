@@ -1,0 +1,76 @@
+"""The step between "Save" and a change: what it may show, and what else than fields it may carry out.
+
+Apps add theirs in `ready()`: a forecast for their models, and operations by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model
+
+from portal.audit.proposals import Proposal
+from portal.audit.values import Line
+from portal.models import Change, User
+
+
+class RefusedPreviewError(Exception):
+    """A preview that cannot be made now; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a change's page that an app adds."""
+
+    template: str
+    context: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Where a preview stands, in words; ``progress`` from 0 to 1."""
+
+    is_finished: bool
+    progress: float
+    words: list[str]
+    warnings: list[str]
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is known beforehand of changes to a model.
+
+    ``fields``: those for which the step is made. ``ask`` starts a preview and returns its number; ``show`` says where
+    it stands, None if it is gone; ``remember`` keeps with the change which one was seen. ``permission``: to ask.
+    """
+
+    fields: frozenset[str]
+    permission: str
+    can_preview: Callable[[Proposal], bool]
+    ask: Callable[[User, Proposal], int]
+    show: Callable[[int], Preview | None]
+    remember: Callable[[Change, Proposal], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something that changes a row otherwise than by its form.
+
+    ``title`` of the step; ``lines``: before and after, ``notes``: what else to know. ``carry_out`` runs in the
+    transaction that has the row locked, and keeps a change; ``undo`` makes the proposal that undoes one.
+    """
+
+    title: Callable[[Any, Proposal], str]
+    lines: Callable[[Any, Proposal], list[Line]]
+    notes: Callable[[Any, Proposal], list[str]]
+    lock: Callable[[Proposal], None]
+    carry_out: Callable[[Any, Proposal], Change]
+    undo: Callable[[Change], Proposal]
+
+
+forecasts: dict[type[Model], Forecast] = {}
+operations: dict[str, Operation] = {}
+sections: list[Callable[[Change], Section | None]] = []

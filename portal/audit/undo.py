@@ -1,0 +1,63 @@
+"""Undo a change: the proposal that puts back the values before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Model
+
+from portal.audit.proposals import Proposal
+from portal.audit.register import fields_of, is_audited, label_of
+from portal.audit.steps import operations
+from portal.audit.values import Line, in_words, kept
+from portal.models import Change
+
+OPERATION = "operation"
+"""In a change's additional data: the operation that made it."""
+
+
+def operation_of(change: Change) -> str:
+    name = (change.additional_data or {}).get(OPERATION, "")
+    return name if name in operations else ""
+
+
+def row_of(change: Change) -> Model | None:
+    """The row that was changed; None if it is gone."""
+    model = change.content_type.model_class()
+    return model._default_manager.filter(pk=change.object_pk).first() if model is not None else None
+
+
+def proposal_of(change: Change, row: Model) -> Proposal | None:
+    """What puts back the values before; None where there is nothing to put back.
+
+    Fields that are gone from the site and secrets, whose values are not kept, are left out.
+    """
+    if name := operation_of(change):
+        return operations[name].undo(change)
+    if change.action != Change.Action.UPDATE or not is_audited(type(row)):
+        return None
+    known = {field.name for field in fields_of(type(row))}
+    changes = {}
+    for name, (before, _) in (change.changes or {}).items():
+        if name in known and (now := kept(row, name)) != before:
+            changes[name] = [now, before]
+    if not changes:
+        return None
+    return Proposal(model=row._meta.label, pk=row.pk, changes=changes, undoes=change.pk)
+
+
+def changed_again(change: Change, row: Model) -> list[Line]:
+    """Fields that have another value by now than this change gave them: from that to the one of now."""
+    found: list[Line] = []
+    if change.action != Change.Action.UPDATE or operation_of(change) or not is_audited(type(row)):
+        return found
+    for name, (_, after) in (change.changes or {}).items():
+        try:
+            field: Any = row._meta.get_field(name)
+        except FieldDoesNotExist:
+            continue
+        if field in fields_of(type(row)) and kept(row, name) != after:
+            now = in_words(field, kept(row, name))
+            found.append(Line(name, label_of(type(row), name), in_words(field, after), now))
+    return found

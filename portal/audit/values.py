@@ -1,0 +1,95 @@
+"""Values of settings: as a change keeps them (JSON), as a row has them, and in words."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db.models import DateTimeField, Field, ForeignKey, Model
+from django.utils.formats import date_format
+
+from portal.audit.register import label_of
+from portal.models import Change
+
+MAX_SHOWN: Final = 300
+EMPTY: Final = "(empty)"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A field of a change in words."""
+
+    name: str
+    label: str
+    before: str
+    after: str
+
+
+def kept(row: Model, name: str) -> Any:
+    """A field's value as a change keeps it: what JSON has, else text."""
+    field: Any = row._meta.get_field(name)
+    value = getattr(row, field.attname)
+    if isinstance(value, dt.datetime):
+        return str(value.astimezone(dt.UTC).replace(tzinfo=None))
+    return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
+
+
+def restored(field: Any, value: Any) -> Any:
+    """The value of a row's column from what a change keeps; raises ValidationError for what cannot be."""
+    found = field.to_python(value)
+    if isinstance(field, DateTimeField) and found is not None and found.tzinfo is None:
+        found = found.replace(tzinfo=dt.UTC)
+    return found
+
+
+def in_words(field: Field[Any, Any] | None, value: Any) -> str:
+    """A value as a page shows it."""
+    if value is None or value == "":
+        return EMPTY
+    if isinstance(field, ForeignKey):
+        found = field.related_model._default_manager.filter(pk=value).first()
+        return str(found) if found is not None else f"no. {value} (deleted)"
+    if field is not None and field.choices:
+        return str(dict(field.flatchoices).get(value, value))
+    if isinstance(field, DateTimeField):
+        return _time_in_words(field, value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    text = str(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def _time_in_words(field: Field[Any, Any], value: Any) -> str:
+    try:
+        return f"{date_format(restored(field, value), 'DATETIME_FORMAT')} UTC"
+    except ValidationError:
+        return str(value)
+
+
+def lines(model: type[Model] | None, changes: dict[str, list[Any]]) -> list[Line]:
+    """What changed, in words, in the order of the model's fields; ``model`` None: it is gone from the site."""
+    order = [field.name for field in model._meta.get_fields()] if model is not None else []
+    names = sorted(changes, key=lambda name: order.index(name) if name in order else len(order))
+    return [_line(model, name, *changes[name][:2]) for name in names]
+
+
+def lines_of(change: Change) -> list[Line]:
+    """A kept change in words; fields that stayed empty are left out."""
+    found = {
+        name: pair
+        for name, pair in (change.changes or {}).items()
+        if isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1]
+    }
+    return lines(change.content_type.model_class(), found)
+
+
+def _line(model: type[Model] | None, name: str, before: Any, after: Any) -> Line:
+    try:
+        field: Any = model._meta.get_field(name) if model is not None else None
+    except FieldDoesNotExist:
+        field = None
+    return Line(name, label_of(model, name), in_words(field, before), in_words(field, after))

@@ -1,0 +1,135 @@
+"""Statistics of a version begin anew, with its computers' records of it; a snapshot is kept and can be put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from credit.models import App, AppVersion, HostAppVersion, HostRecordSnapshot, Preview
+from portal.models import Host, User
+from tests.support.credit_factories import NOON, make_app, make_version
+from tests.support.settings_changes import last_change, save, undo
+
+pytestmark = pytest.mark.django_db
+
+STATISTICS: dict[str, Any] = {
+    "pfc_n": 40,
+    "pfc_avg": 1.1,
+    "clean_pfc_n": 30,
+    "clean_pfc_avg": 1 / 3,
+    "waiting_pfc_n": 6,
+    "waiting_pfc_avg": 1.2,
+    "recent_pfc_n": 4,
+    "recent_pfc_avg": 1.3,
+    "samples_at": NOON,
+    "et_n": 40,
+    "et_avg": 2e-9,
+    "et_var": 1e-19,
+    "et_q": 0.1 + 0.2,
+}
+OF_VERSION: dict[str, Any] = {"pfc_n": 1000, "pfc_avg": 1.5000000000000002, "pfc_scale": 2 / 3, "is_counted": True}
+EMPTY: dict[str, Any] = {name: 0 if name.endswith("_n") or name == "et_q" else None for name in STATISTICS}
+
+
+@pytest.fixture
+def operator(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("boss@example.org", "a long password"))
+    return client
+
+
+@pytest.fixture
+def app() -> App:
+    return make_app()
+
+
+@pytest.fixture
+def version(app: App) -> AppVersion:
+    return make_version(app, total_credit=5000.0, ngranted=77, **OF_VERSION)
+
+
+def make_record(version: AppVersion, **fields: Any) -> HostAppVersion:
+    owner = User.objects.get_or_create(email="mara@example.org")[0]
+    host = Host.objects.create(owner=owner)
+    return HostAppVersion.objects.create(host=host, app=version.app, app_version=version, **fields)
+
+
+def statistics(row: AppVersion | HostAppVersion, names: dict[str, Any]) -> dict[str, Any]:
+    row.refresh_from_db()
+    return {name: getattr(row, name) for name in names}
+
+
+def reset_path(version: AppVersion) -> str:
+    return reverse("admin:credit_appversion_reset_statistics", args=[version.pk])
+
+
+def reset(client: Client, version: AppVersion) -> str:
+    """Press "Reset statistics"; the address of the step."""
+    return str(client.get(reset_path(version))["Location"])
+
+
+def test_a_reset_empties_the_averages_and_leaves_credit_and_turnaround(operator: Client, version: AppVersion) -> None:
+    record = make_record(version, **STATISTICS, turnaround_n=3, turnaround_avg=5.0, consecutive_valid=9)
+    other = make_record(make_version(version.app, 101), **STATISTICS)
+    step = reset(operator, version)
+    page = operator.get(step).content.decode()
+    assert "Computers with samples" in page
+    assert statistics(version, OF_VERSION) == OF_VERSION
+    assert save(operator, step, "").status_code == 200
+    assert save(operator, step).status_code == 302
+    assert statistics(version, OF_VERSION) == {"pfc_n": 0, "pfc_avg": None, "pfc_scale": None, "is_counted": False}
+    assert (version.total_credit, version.ngranted) == (5000.0, 77)
+    assert statistics(record, STATISTICS) == EMPTY
+    assert (record.turnaround_n, record.consecutive_valid) == (3, 9)
+    assert statistics(other, STATISTICS) == STATISTICS
+    assert last_change().changes["pfc_avg"] == [1.5000000000000002, None]
+
+
+def test_an_undone_reset_puts_back_every_number_and_can_be_undone_too(operator: Client, version: AppVersion) -> None:
+    record = make_record(version, **STATISTICS)
+    save(operator, reset(operator, version))
+    was_reset = last_change()
+    # Validators gather new samples.
+    AppVersion.objects.filter(pk=version.pk).update(pfc_n=5, pfc_avg=9.0)
+    HostAppVersion.objects.filter(pk=record.pk).update(pfc_n=5, pfc_avg=9.0)
+    late = make_record(version, pfc_n=2, pfc_avg=7.0)
+    assert undo(operator, was_reset).status_code == 302
+    assert statistics(version, OF_VERSION) == OF_VERSION
+    assert statistics(record, STATISTICS) == STATISTICS
+    # It had no samples at the reset.
+    assert statistics(late, STATISTICS) == EMPTY
+    assert undo(operator, last_change()).status_code == 302
+    assert statistics(version, {"pfc_n": 5, "pfc_avg": 9.0}) == {"pfc_n": 5, "pfc_avg": 9.0}
+    assert statistics(late, {"pfc_n": 2, "pfc_avg": 7.0}) == {"pfc_n": 2, "pfc_avg": 7.0}
+
+
+def test_records_that_are_gone_do_not_keep_a_reset_from_being_undone(operator: Client, version: AppVersion) -> None:
+    record = make_record(version, **STATISTICS)
+    save(operator, reset(operator, version))
+    assert HostRecordSnapshot.objects.count() == 1
+    HostAppVersion.objects.filter(pk=record.pk).delete()
+    assert undo(operator, last_change()).status_code == 302
+    assert statistics(version, OF_VERSION) == OF_VERSION
+
+
+def test_a_reset_has_a_preview(operator: Client, version: AppVersion) -> None:
+    step = reset(operator, version)
+    operator.post(step, {"do": "preview"})
+    preview = Preview.objects.get()
+    assert preview.changes["reset"] == [version.pk]
+    Preview.objects.update(finished_at=timezone.now(), progress=1)
+    save(operator, step)
+    assert last_change().credit.preview == preview
+
+
+def test_who_may_only_see_versions_resets_nothing(client: Client, version: AppVersion) -> None:
+    user = User.objects.create_user("helper@example.org", "a long password", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_appversion"))
+    client.force_login(user)
+    assert client.get(f"/admin/credit/appversion/{version.pk}/change/").status_code == 200
+    assert client.get(reset_path(version)).status_code == 403
+    assert statistics(version, OF_VERSION) == OF_VERSION
