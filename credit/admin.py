@@ -15,6 +15,7 @@ from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from credit import functions
+from credit.experiments import admin as _experiments  # noqa: F401  # registers itself
 from credit.models import (
     App,
     AppVersion,

@@ -95,6 +95,10 @@ VALIDATOR_RUN_SECS = env.integer("VALIDATOR_RUN_SECS", 60, low=1, high=600)
 VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 # Apps whose validators have a separate queue, validator.<short name of the app>: start workers for them.
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
+# Whether volunteers may use the credit laboratory, and whoever has a link read its results; of an experiment there, the
+# processor time.
+CREDIT_LABORATORY_PUBLIC = env.switch("CREDIT_LABORATORY_PUBLIC", False)
+CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 300, low=1, high=500)
 
 # Python functions that apps may name, by their dotted names: in the admin one chooses among them.
 APP_FUNCTIONS = env.words("APP_FUNCTIONS", [])

@@ -10,6 +10,7 @@ from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Pla
 from credit.models.common import SAFE_NAME
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
+from credit.models.laboratory import CreditExperiment
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
 from credit.models.work import (
     MAX_FLOPS_COUNT,
@@ -35,6 +36,7 @@ __all__ = [
     "AssimilateState",
     "Batch",
     "Comparison",
+    "CreditExperiment",
     "CreditSystem",
     "FileDeleteState",
     "HostAppVersion",
