@@ -15,6 +15,7 @@ from credit.laboratory.experiment import (
     MAX_VARIANTS,
     MIN_JOBS,
     PARAMETERS,
+    USUAL_JOBS,
     Experiment,
     ExperimentError,
     Variant,
@@ -70,7 +71,7 @@ class ExperimentForm(forms.Form):
     compares_limits = forms.BooleanField(
         label="Compare with the rule sets' own limits", required=False, help_text="Where you give limits below."
     )
-    jobs = _number("Jobs of each population", MIN_JOBS, MAX_JOBS, "", is_whole=True, initial=12_000)
+    jobs = _number("Jobs of each population", MIN_JOBS, MAX_JOBS, "", is_whole=True, initial=USUAL_JOBS)
     nseeds = _number("Populations", 1, MAX_SEEDS, "More make chance differences smaller.", is_whole=True, initial=2)
     is_document = forms.BooleanField(
         label="Measure the goals of the credit document instead, on its own populations",

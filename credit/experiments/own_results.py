@@ -19,6 +19,7 @@ NUMBERS: Final = (1000, 5000, 20_000)
 """Of workunits that one may look at."""
 LEAST_RESULTS: Final = 100
 LEAST_HOST_RESULTS: Final = 20
+LEAST_FOR_DRIFT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def _goals(outcomes: Sequence[Outcome]) -> list[Goal]:
     if sum(number >= LEAST_HOST_RESULTS for number in _count(outcomes, "host").values()) > 1:
         spread = host_spread(outcomes, LEAST_HOST_RESULTS)
         found.append(("equal jobs on different hosts: mean deviation", spread, 0.05))
-    if len({each.number for each in outcomes}) > LEAST_RESULTS:
+    if len({each.number for each in outcomes}) >= LEAST_FOR_DRIFT:
         found.append(("drift of the mean grant per 1,000 jobs", drift(outcomes), 0.02))
     if len(outcomes) > len({each.number for each in outcomes}):
         found.append(("replicas' claims for one job apart", wingman_variance(outcomes), None))

@@ -30,6 +30,9 @@ MAX_VARIANTS: Final = 8
 MAX_SEEDS: Final = 100
 MIN_JOBS: Final = 1000
 MAX_JOBS: Final = 200_000
+USUAL_JOBS: Final = 24_000
+SETTLING_DAYS: Final = 25
+"""New computers are granted less for so long where ``host_scale_check`` is on (docs/explanation/credit.md)."""
 CHUNK_JOBS: Final = 1000
 """So many jobs are done between two reports of progress."""
 LEAST_RESULTS: Final = 100
@@ -142,7 +145,7 @@ class Experiment:
 
     variants: Sequence[Variant]
     parameters: Mapping[str, float] = field(default_factory=dict)
-    jobs: int = 12_000
+    jobs: int = USUAL_JOBS
     nseeds: int = 2
     is_document: bool = False
 
@@ -170,6 +173,17 @@ class Experiment:
     def total_jobs(self) -> int:
         """Simulated jobs of all variants and seeds, here and at the other project."""
         return 2 * self.jobs * self.nseeds * len(self.variants)
+
+    @property
+    def days(self) -> float:
+        """How long the population works on its jobs; the first third is left out."""
+        return self.jobs / (self.value("hosts") * self.value("jobs_per_host_day"))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether computers are still new after the part that is left out, so that the check takes credit from them."""
+        has_check = any(variant.host_scale_check for variant in self.variants)
+        return has_check and not self.is_document and self.days / 3 < SETTLING_DAYS
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -77,6 +77,7 @@ def test_an_operator_compares_rule_sets_in_the_admin(staff: Client, bob: User) -
     assert "1: published, single results, host_scale_check" in text
     assert "2: deployed, single results, host_scale_check" in text
     assert "equal jobs on different hosts: mean deviation" in text
+    assert "This experiment is short." in text
     kept.refresh_from_db()
     assert kept.progress == 1.0 and kept.finished_at is not None
     found = staff.get(reverse("admin:credit_creditexperiment_json", args=[kept.pk])).json()

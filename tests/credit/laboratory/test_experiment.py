@@ -107,6 +107,13 @@ def test_one_experiment_is_the_same_each_time_also_from_json() -> None:
     assert measure(again) == measure(experiment)
 
 
+def test_an_experiment_in_which_computers_are_still_new_is_short() -> None:
+    # 60 computers do 300 jobs a day: 24,000 take 80 days, a third of which is 26.7; 12,000 take 40, and 13.3.
+    assert not Experiment([Variant(host_scale_check=True)]).is_short
+    assert Experiment([Variant(host_scale_check=True)], jobs=12_000).is_short
+    assert not Experiment([Variant()], jobs=12_000).is_short
+
+
 def test_progress_goes_from_nothing_to_all() -> None:
     parts: list[float] = []
     measure(Experiment((Variant(), Variant("deployed")), jobs=2000, nseeds=2), parts.append)
