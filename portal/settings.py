@@ -98,7 +98,7 @@ VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
 # Whether volunteers may use the credit laboratory, and whoever has a link read its results; of an experiment there, the
 # processor time.
 CREDIT_LABORATORY_PUBLIC = env.switch("CREDIT_LABORATORY_PUBLIC", False)
-CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 300, low=1, high=500)
+CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=1, high=800)
 
 # Python functions that apps may name, by their dotted names: in the admin one chooses among them.
 APP_FUNCTIONS = env.words("APP_FUNCTIONS", [])

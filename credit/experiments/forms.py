@@ -76,8 +76,8 @@ class ExperimentForm(forms.Form):
     is_document = forms.BooleanField(
         label="Measure the goals of the credit document instead, on its own populations",
         required=False,
-        help_text="As manage.py credit_report does. It takes minutes for each rule set and population; the population "
-        "described here, the replication and the probation chosen do nothing then.",
+        help_text="As manage.py credit_report does. It takes minutes for each rule set and population, so choose one "
+        "of each; the population described here, the replication and the probation chosen do nothing then.",
     )
 
     def __init__(self, *args: Any, is_operator: bool, **kwargs: Any) -> None:

@@ -153,7 +153,7 @@ def test_what_takes_too_long_is_told(alice: User, settings: Settings) -> None:
     kept = ask(alice, "Long", Experiment([Variant()], {}, 200_000, 10), is_operator=True)
     assert queue.carry_out_next()
     kept.refresh_from_db()
-    assert kept.failure == "It took more than 1 s of processor time. Try fewer jobs, populations or rules."
+    assert kept.failure.startswith("It took more than 1 s of processor time")
     assert kept.finished_at is not None and kept.results is None
 
 
@@ -199,8 +199,10 @@ def test_the_laboratory_is_public_only_where_the_operator_opens_it(
         reverse("credit_experiment_shared_json", args=[kept.share_token]),
     ]
     assert [signed_in.get(page).status_code for page in pages] == [404] * 5
+    assert pages[0] not in signed_in.get(reverse("apps")).content.decode()
     settings.CREDIT_LABORATORY_PUBLIC = True
     assert [signed_in.get(page).status_code for page in pages] == [200] * 5
+    assert pages[0] in signed_in.get(reverse("apps")).content.decode()
 
 
 def test_a_shared_experiment_is_read_by_its_link_until_it_is_not_shared(
