@@ -18,6 +18,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from credit import functions
 from credit.changes import reset
+from credit.experiments import admin as _experiments  # noqa: F401  # registers itself
 from credit.models import (
     App,
     AppVersion,

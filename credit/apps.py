@@ -11,6 +11,8 @@ class CreditConfig(AppConfig):
         from django.conf import settings
 
         from credit import changes
+        from credit.experiments import worker as experiments
+        from credit.experiments.request import KIND as EXPERIMENT
         from credit.figures import credit as credit_figures
         from credit.figures import jobs, public
         from credit.models import App, AppVersion, Platform
@@ -34,3 +36,4 @@ class CreditConfig(AppConfig):
         audit(AppVersion, labels=VERSION_LABELS)
         audit(Platform)
         changes.add_to_steps()
+        kinds[EXPERIMENT] = experiments.carry_out

@@ -1,7 +1,8 @@
-"""Addresses of validated credit: tasks, workunits, apps."""
+"""Addresses of validated credit: tasks, workunits, apps, the laboratory."""
 
 from django.urls import path
 
+from credit.experiments import views as laboratory
 from credit.pages import views
 
 urlpatterns = [
@@ -10,4 +11,12 @@ urlpatterns = [
     path("workunits/<int:pk>/", views.workunit, name="workunit"),
     path("apps/", views.apps, name="apps"),
     path("apps/<str:name>/", views.app, name="app"),
+    path("laboratory/", laboratory.overview, name="credit_laboratory"),
+    path("laboratory/new/", laboratory.new, name="credit_experiment_new"),
+    path("laboratory/<int:pk>/", laboratory.experiment, name="credit_experiment"),
+    path("laboratory/<int:pk>/result.json", laboratory.result_json, name="credit_experiment_json"),
+    path("laboratory/<int:pk>/share/", laboratory.share, name="credit_experiment_share"),
+    path("laboratory/<int:pk>/delete/", laboratory.delete, name="credit_experiment_delete"),
+    path("laboratory/shared/<str:key>/", laboratory.shared, name="credit_experiment_shared"),
+    path("laboratory/shared/<str:key>/result.json", laboratory.shared_json, name="credit_experiment_shared_json"),
 ]

@@ -102,6 +102,10 @@ VALIDATORS_PER_APP = env.integer("VALIDATORS_PER_APP", 1, low=1, high=64)
 VALIDATOR_QUEUES = env.words("VALIDATOR_QUEUES", [])
 # Granted workunits of each app whose facts are kept, so that operators can replay them under other settings.
 PREVIEW_WORKUNITS = env.integer("PREVIEW_WORKUNITS", 20_000, low=100, high=1_000_000)
+# Whether volunteers may use the credit laboratory, and whoever has a link read its results; of an experiment there, the
+# processor time.
+CREDIT_LABORATORY_PUBLIC = env.switch("CREDIT_LABORATORY_PUBLIC", False)
+CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=1, high=800)
 
 # Python functions that apps may name, by their dotted names: in the admin one chooses among them.
 APP_FUNCTIONS = env.words("APP_FUNCTIONS", [])

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from statistics import fmean
 from typing import Any, Final
 
@@ -46,7 +48,7 @@ _IN_BATCHES: Final = frozenset({Cheat.HOLD_BACK, Cheat.HOLD_IN_TURNS, Cheat.FAIL
 HOLDING_JOBS_PER_DAY: Final = 20.0
 """So many that a host that holds the long ones back has ten short ones of each version before its probation ends."""
 SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
-_WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
+WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
 """How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
 _PICKING: Final = {
     Cheat.CHERRY_PICK: "compute errors",
@@ -121,21 +123,24 @@ def _replaced(setup: Setup, cheat: Cheat) -> Setup:
     )
 
 
-def measure_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
-    """The goals of the document, single results, no probation unless it is said."""
+def goal_steps(rules: Rules, seeds: Sequence[int]) -> list[Callable[[], list[Goal]]]:
+    """What measures the goals of the document, part by part: each call takes seconds."""
+    cheating = [partial(_cheat_goals, rules, seeds, way, check) for way, check in product(WAYS, (False, True))]
+    evading = [partial(_evasion_goals, rules, seeds, way) for way in WAYS]
+    return [partial(_neutrality_goals, rules, seeds), *cheating, *evading, partial(_honest_goals, rules, seeds)]
+
+
+def _neutrality_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
+    """Single results and pairs, no probation."""
     singles = [settled(Setup(seed=seed, hosts=120, rules=rules))[0] for seed in seeds]
     pairs = [settled(Setup(seed=seed, hosts=120, rules=rules, nreplicas=2))[0] for seed in seeds]
-    goals = [
+    return [
         _goal("device neutrality: versions' mean grants apart", singles, device_neutrality, 0.03),
         _goal("equal jobs on different hosts: mean deviation", singles, host_spread, 0.05),
         _goal("drift of the mean grant per 1,000 jobs", singles, drift, 0.02),
         _goal("device neutrality, two replicas", pairs, device_neutrality, 0.03),
         _goal("replicas' claims for one job apart", pairs, wingman_variance, None),
     ]
-    for way in _WAYS:
-        for check in (False, True):
-            goals += _cheat_goals(rules, seeds, way, check)
-    return goals + _evasion_goals(rules, seeds) + _honest_goals(rules, seeds)
 
 
 def _goal(
@@ -147,7 +152,7 @@ def _goal(
 
 def _cheat_goals(rules: Rules, seeds: Sequence[int], way: str, check: bool) -> list[Goal]:
     """Each cheat's gain over honest hosts, and the document's two promises about it."""
-    setup = replace(_WAYS[way], rules=rules, host_scale_check=check)
+    setup = replace(WAYS[way], rules=rules, host_scale_check=check)
     way += ", host_scale_check" if check else ""
     found = {
         cheat: [_with_cheat(replace(setup, seed=seed), cheat) for seed in seeds]
@@ -187,7 +192,7 @@ def picking_gains(
     less, and another one more.
     """
     first = [cheat for cheat in cheats for _ in range(SEVERAL if cheat in _MEASURED_BY_SEVERAL else 1)]
-    setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
+    setup = replace(WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check, failing_part=failing_part)
     if not _IN_BATCHES.isdisjoint(cheats):
         setup = replace(setup, jobs_per_host_day=HOLDING_JOBS_PER_DAY)
     trial = Trial(replace(setup, first_cheats=first, works=HIDDEN_WORK, is_equal=True))
@@ -203,22 +208,20 @@ def picking_gain(rules: Rules, seed: int, cheat: Cheat, way: str = SINGLE, **set
     return picking_gains(rules, seed, [cheat], way, **setup)[cheat]
 
 
-def _evasion_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
+def _evasion_goals(rules: Rules, seeds: Sequence[int], way: str) -> list[Goal]:
     """What is gained by the ways to get rid of long jobs: nothing, with ``host_scale_check``."""
-    goals = []
-    for way in _WAYS:
-        gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, way, check=False) for seed in seeds]
-        goals.append(Goal(f"picking jobs of hidden size: gain ({way})", fmean(gains), max(gains), None))
-        for cheat, words in _PICKING.items():
-            if way != SINGLE and cheat in _LIKE_ERRORS:
-                continue
-            gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
-            name = f"picking by {words}: gain ({way}, host_scale_check)"
-            goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
-        for cheat in (Cheat.CHERRY_PICK, Cheat.HOLD_BACK, Cheat.PICK_AND_EXAGGERATE):
-            gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
-            name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"
-            goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+    gains = [picking_gain(rules, seed, Cheat.CHERRY_PICK, way, check=False) for seed in seeds]
+    goals = [Goal(f"picking jobs of hidden size: gain ({way})", fmean(gains), max(gains), None)]
+    for cheat, words in _PICKING.items():
+        if way != SINGLE and cheat in _LIKE_ERRORS:
+            continue
+        gains = [picking_gain(rules, seed, cheat, way) for seed in seeds]
+        name = f"picking by {words}: gain ({way}, host_scale_check)"
+        goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
+    for cheat in (Cheat.CHERRY_PICK, Cheat.HOLD_BACK, Cheat.PICK_AND_EXAGGERATE):
+        gains = [picking_gain(rules, seed, cheat, way, failing_part=FAILING_PART) for seed in seeds]
+        name = f"picking by {_PICKING[cheat]}, others fail {FAILING_PART:.0%}: gain ({way}, host_scale_check)"
+        goals.append(Goal(name, fmean(gains), max(gains), EVASION_BOUND))
     return goals
 
 
@@ -226,7 +229,7 @@ def honest_loss(rules: Rules, seed: int, failing_part: float, way: str = SINGLE)
     """What honest computers, which fail this part of their jobs, lose by ``host_scale_check``, on average."""
 
     def granted(check: bool) -> float:
-        setup = replace(_WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check)
+        setup = replace(WAYS[way], seed=seed, hosts=120, rules=rules, host_scale_check=check)
         setup = replace(setup, works=HIDDEN_WORK, failing_part=failing_part)
         return credit_per_flop(Trial(setup).run(HONEST_JOBS)[HONEST_JOBS // 4 :])
 
@@ -235,7 +238,7 @@ def honest_loss(rules: Rules, seed: int, failing_part: float, way: str = SINGLE)
 
 def _honest_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
     goals = []
-    for way in _WAYS:
+    for way in WAYS:
         for part, words in ((0.0, "never fail"), (FAILING_PART, f"fail {FAILING_PART:.0%} of their jobs")):
             losses = [honest_loss(rules, seed, part, way) for seed in seeds]
             name = f"honest computers that {words}: loss by host_scale_check ({way})"

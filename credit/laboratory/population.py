@@ -52,6 +52,7 @@ class Cheat(StrEnum):
     FAIL_FIRST = "fail_first"  # lets long jobs fail at once, does short ones, waits until probation ends; then picks
     PICK_FEW = "pick_few"  # lets few long jobs fail
     SLACK = "slack"  # reports next to nothing for nine jobs, and honestly for the tenth
+    COLLUDE = "collude"  # two volunteers get both replicas of a job, and report ten times their speeds for it
 
 
 PICKING: Final = {
@@ -101,7 +102,8 @@ KINDS: Final = (
 class Computer:
     """A simulated computer. ``efficiency``: how it does beside others of its kind; speeds in FLOPS.
 
-    ``failing_part``: of its jobs that fail though it is honest.
+    ``failing_part``: of its jobs that fail though it is honest. ``benchmark``: the measured speed over the true one.
+    ``partner``: the computer that it colludes with.
     """
 
     host_id: int
@@ -116,6 +118,8 @@ class Computer:
     cheat: Cheat = Cheat.NONE
     failing_part: float = 0.0
     njobs: int = 0
+    benchmark: float = 1.0
+    partner: Computer | None = None
 
     def kinds(self, kinds: Sequence[VersionKind]) -> list[int]:
         """Which of these run on it, by their indexes."""
@@ -160,19 +164,45 @@ class Job:
     reports: list[Report]
 
 
-def make_computer(rng: Random, host_id: int, user_id: int, *, anonymous_part: float, cheats: Cheats) -> Computer:
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What computers are like. Spreads are standard deviations of logarithms; 22.1: about 4 GFLOPS.
+
+    ``wrong_benchmarks``: the part of the computers whose benchmark is wrong, and the measured speed over the true one.
+    """
+
+    log_p_fpops: float = 22.1
+    speed_spread: float = 0.35
+    efficiency_spread: float = 0.15
+    gpu_part: float = 1 / 3
+    wrong_benchmarks: tuple[float, float] = (0.0, 1.0)
+
+
+def make_computer(
+    rng: Random,
+    host_id: int,
+    user_id: int,
+    *,
+    anonymous_part: float,
+    cheats: Cheats,
+    hardware: Hardware = Hardware(),
+) -> Computer:
     """A computer as there are many: benchmarks and efficiencies spread, one in three with a GPU."""
     platform = rng.choice((LINUX, WINDOWS))
     computer = Computer(
         host_id,
         user_id,
         platform,
-        p_fpops=rng.lognormvariate(22.1, 0.35),  # about 4 GFLOPS
+        p_fpops=rng.lognormvariate(hardware.log_p_fpops, hardware.speed_spread),
         ncpus=rng.choice((2, 4, 4, 8, 8, 16)),
-        efficiency=rng.lognormvariate(0, 0.15),
+        efficiency=rng.lognormvariate(0, hardware.efficiency_spread),
         is_anonymous=rng.random() < anonymous_part,
     )
-    if rng.random() < 1 / 3:
+    wrong_part, wrong_by = hardware.wrong_benchmarks
+    if wrong_part and rng.random() < wrong_part:
+        computer.benchmark = wrong_by
+        computer.p_fpops *= wrong_by
+    if rng.random() < hardware.gpu_part:
         types = (ProcessorType.NVIDIA, ProcessorType.ATI)
         computer.gpu_type = ProcessorType.NVIDIA if platform == LINUX else rng.choice(types)
         computer.gpu_flops = rng.lognormvariate(29.6, 0.5)  # about 7 TFLOPS
@@ -194,17 +224,19 @@ def make_job(
     nreplicas: int,
     usual_fpops: float,
     works: Sequence[float] = (1.0,),
+    size_spread: float = 0.5,
 ) -> Job:
     """A job of some size, done by as many computers, each of another volunteer; a failed one's is done by another.
 
     ``works``: what its FLOPs may be, over those estimated; each is as likely as the others.
     """
-    fpops_est = usual_fpops * rng.lognormvariate(0, 0.5)
+    fpops_est = usual_fpops * rng.lognormvariate(0, size_spread)
     job = Job(fpops_est, rng.choice(works) if len(works) > 1 else works[0], [])
     users: set[int] = set()
     nright = 0
     while nright < nreplicas and len(users) < 3 * nreplicas:
-        computer = rng.choice(computers)
+        partner = _partner(job, users)
+        computer = partner or rng.choice(computers)
         if computer.user_id in users:
             if len(computers) <= 3 * nreplicas:
                 users.add(-len(users))  # few computers: do not look for ever
@@ -212,8 +244,25 @@ def make_job(
         users.add(computer.user_id)
         report = make_report(rng, computer, kinds, fpops_est, fpops_est / usual_fpops, job.work)
         job.reports.append(report)
+        if partner is not None:
+            for each in job.reports:
+                each.peak_flops *= 10
         nright += not report.has_failed
     return job
+
+
+def pair(computers: Sequence[Computer]) -> None:
+    """Those who collude do so two by two; of an odd number the last one is alone, and honest."""
+    colluding = [computer for computer in computers if computer.cheat is Cheat.COLLUDE]
+    half = len(colluding) // 2
+    for one, other in zip(colluding[:half], colluding[half : 2 * half], strict=True):
+        one.partner, other.partner = other, one
+
+
+def _partner(job: Job, users: set[int]) -> Computer | None:
+    """Who gets the job's second replica, if the first one's computer colludes with somebody."""
+    partner = job.reports[0].computer.partner if len(job.reports) == 1 else None
+    return None if partner is None or partner.user_id in users else partner
 
 
 def make_report(
@@ -223,7 +272,8 @@ def make_report(
     kind_index = rng.choice(computer.kinds(kinds))
     kind = kinds[kind_index]
     peak_flops = kind.avg_ncpus * computer.p_fpops + kind.gpu_usage * computer.gpu_flops
-    elapsed = fpops_est * work / (peak_flops * kind.efficiency * computer.efficiency) * rng.uniform(0.95, 1.05)
+    true_flops = kind.avg_ncpus * computer.p_fpops / computer.benchmark + kind.gpu_usage * computer.gpu_flops
+    elapsed = fpops_est * work / (true_flops * kind.efficiency * computer.efficiency) * rng.uniform(0.95, 1.05)
     busy = elapsed * min(kind.avg_ncpus, computer.ncpus) * 0.97
     computer.njobs += 1
     report = Report(computer, kind, None if computer.is_anonymous else kind_index, elapsed, busy, peak_flops)

@@ -31,6 +31,7 @@ from credit.laboratory.population import (
     make_computer,
     make_job,
     make_report,
+    pair,
 )
 from credit.models import App, AppVersion, Outcome, Platform, Result, ServerState, Workunit
 from credit.statistics.feeder import feed
@@ -141,6 +142,7 @@ def make_computers(
     )
     for computer, host in zip(made, hosts, strict=True):
         computer.host_id = host.pk
+    pair(made)
     return made
 
 

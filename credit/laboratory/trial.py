@@ -34,10 +34,12 @@ from credit.laboratory.population import (
     Cheat,
     Cheats,
     Computer,
+    Hardware,
     Report,
     VersionKind,
     make_computer,
     make_job,
+    pair,
 )
 
 DAY_SECS: Final = 86_400.0
@@ -59,7 +61,8 @@ class Setup:
     ``pass_jobs``: workunits of a validator pass. ``cheats``: which part of the computers cheats, and how; with
     ``first_cheats`` the very first computers do, and no others. ``works``: FLOPs of jobs over those estimated.
     ``failing_part``: which part of their jobs honest computers fail. ``is_equal``: all are as efficient.
-    ``is_adaptive``: single results of trusted computers are accepted.
+    ``is_adaptive``: single results of trusted computers are accepted. ``size_spread``: the standard deviation of the
+    logarithm of jobs' estimates.
     """
 
     seed: int = 1
@@ -77,6 +80,8 @@ class Setup:
     is_adaptive: bool = False
     jobs_per_host_day: float = 5.0
     pass_jobs: int = 20
+    hardware: Hardware = field(default_factory=Hardware)
+    size_spread: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,7 @@ class Outcome:
     ``granted`` and ``claimed`` are relative to the estimate. ``kind_index`` is its version's, None for a program of the
     volunteer's own. ``nth`` counts the host's results from 1. ``default`` is the default claim of the moment, and
     ``is_absurd`` says whether an impossible run time was reported. ``work``: the job's FLOPs over those estimated.
+    ``peak_work``: run time × peak FLOPS as reported, over the estimate.
     """
 
     number: int
@@ -99,6 +105,7 @@ class Outcome:
     default: float
     is_absurd: bool
     work: float = 1.0
+    peak_work: float = 0.0
 
 
 class Trial:
@@ -121,6 +128,7 @@ class Trial:
             for kind_index, kind in enumerate(setup.kinds)
         ]
         self.computers = [self._computer(number) for number in range(setup.hosts)]
+        pair(self.computers)
         self.records: dict[tuple[int, int], HostVersionFacts] = {}
         self.outcomes: list[Outcome] = []
         self._batches: dict[int, Counter[str]] = {}
@@ -132,7 +140,14 @@ class Trial:
 
     def _computer(self, number: int) -> Computer:
         setup = self.setup
-        made = make_computer(self.rng, number, number, anonymous_part=setup.anonymous_part, cheats=setup.cheats)
+        made = make_computer(
+            self.rng,
+            number,
+            number,
+            anonymous_part=setup.anonymous_part,
+            cheats=setup.cheats,
+            hardware=setup.hardware,
+        )
         if number < len(setup.first_cheats):
             made.cheat, made.is_anonymous = setup.first_cheats[number], False
         made.failing_part = setup.failing_part
@@ -159,7 +174,7 @@ class Trial:
     def _decide(self) -> None:
         setup, app = self.setup, self.app
         nreplicas = 2 if setup.is_adaptive else setup.nreplicas
-        job = make_job(self.rng, self.computers, setup.kinds, nreplicas, USUAL_FPOPS, setup.works)
+        job = make_job(self.rng, self.computers, setup.kinds, nreplicas, USUAL_FPOPS, setup.works, setup.size_spread)
         least = nreplicas
         valid: list[tuple[Report, ResultFacts]] = []
         for report in job.reports:
@@ -206,6 +221,7 @@ class Trial:
                     default,
                     report.elapsed_secs >= ABSURD_SECS,
                     job.work,
+                    facts.elapsed_secs * facts.peak_flops / job.fpops_est,
                 )
             )
 

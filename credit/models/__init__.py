@@ -12,6 +12,7 @@ from credit.models.changes import CreditChange, HostRecordSnapshot, StatisticsSn
 from credit.models.common import SAFE_NAME
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
+from credit.models.laboratory import CreditExperiment
 from credit.models.outcomes import ResultHour, ResultHourMark
 from credit.models.previews import LoggedPass, Preview
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
@@ -40,6 +41,7 @@ __all__ = [
     "Batch",
     "Comparison",
     "CreditChange",
+    "CreditExperiment",
     "CreditSystem",
     "FileDeleteState",
     "HostAppVersion",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -81,7 +82,8 @@ def workunit(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def apps(request: HttpRequest) -> HttpResponse:
     """What does this project compute?"""
-    return render(request, "credit/apps.html", {"apps": app_reads.read_apps()})
+    context = {"apps": app_reads.read_apps(), "has_laboratory": settings.CREDIT_LABORATORY_PUBLIC}
+    return render(request, "credit/apps.html", context)
 
 
 @require_safe

@@ -27,6 +27,7 @@ pages: Final[list[Page]] = [
     Page(OVERVIEW, "Dashboard", "admin:index"),
     Page(OVERVIEW, "Public status", "status"),
     Page(OVERVIEW, "Figures taken", "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
+    Page(OVERVIEW, "Changes of settings", "admin:portal_change_changelist", "portal.view_change"),
 ]
 _MODELS: Final = {
     "Jobs": (
@@ -43,6 +44,9 @@ _MODELS: Final = {
         "credit.platform",
         "scheduler.planclass",
         "credit.hostappversion",
+        "credit.preview",
+        "credit.creditexperiment",
+        "scheduler.releasedraft",
         "scheduler.keychange",
     ),
     "Account manager": (
@@ -52,17 +56,18 @@ _MODELS: Final = {
         "accounting.projectday",
         "accounting.userproject",
         "accounting.accountsettings",
+        "accounting.announcement",
+        "accounting.mailcampaign",
         "accounting.note",
         "accounting.hostclient",
     ),
     "People and computers": (
+        "portal.account",
         "portal.user",
         "portal.host",
         "portal.clientkey",
         "portal.apitoken",
-        "mfa.authenticator",
         "portal.requestedwork",
-        "accounting.announcement",
     ),
 }
 _ROOMS: Final = {"credit": "project", "scheduler": "project", "accounting": "account_manager"}
@@ -87,7 +92,7 @@ def groups(request: HttpRequest) -> list[dict[str, Any]]:
 def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
     """The tables that this operator may see: app, name and view of each list, by the model's name."""
     found = {}
-    listed = {"portal.operatingfigure"}
+    listed = {"portal.operatingfigure", "portal.change"}
     for model, model_admin in admin.site._registry.items():
         meta = model._meta
         room = _ROOMS.get(meta.app_label)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from credit.engine.rules import Rules, RuleSet
-from credit.laboratory.goals import measure_goals
+from credit.engine.rules import RuleSet
+from credit.laboratory.experiment import MAX_SEEDS, Experiment, Variant, goal_json, measure
 
-MAX_SEEDS: Final = 100
+NAME_WIDTH: Final = 100
 
 
 class Command(BaseCommand):
@@ -33,12 +32,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, rules: str, seeds: int, **options: Any) -> None:
         if not 1 <= seeds <= MAX_SEEDS:
             raise CommandError(f"--seeds must be from 1 to {MAX_SEEDS}, not {seeds}")
-        goals = measure_goals(Rules.of(rules), range(1, seeds + 1))
+        [found] = measure(Experiment([Variant(rules)], nseeds=seeds, is_document=True))
         if options["json"]:
-            self.stdout.write(json.dumps([{**asdict(goal), "is_met": goal.is_met} for goal in goals], indent=1))
+            self.stdout.write(json.dumps([goal_json(goal) for goal in found.goals], indent=1))
             return
-        self.stdout.write(f"{'goal':<100} {'mean':>8} {'worst':>8} {'bound':>7}")
-        for goal in goals:
+        self.stdout.write(f"{'goal':<{NAME_WIDTH}} {'mean':>8} {'worst':>8} {'bound':>7}")
+        for goal in found.goals:
             bound = "" if goal.bound is None else f"{goal.bound:.2f}"
             verdict = "" if goal.is_met is None else "  met" if goal.is_met else "  MISSED"
-            self.stdout.write(f"{goal.name:<100} {goal.measured:8.4f} {goal.worst:8.4f} {bound:>7}{verdict}")
+            self.stdout.write(f"{goal.name:<{NAME_WIDTH}} {goal.measured:8.4f} {goal.worst:8.4f} {bound:>7}{verdict}")

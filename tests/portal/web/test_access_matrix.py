@@ -254,6 +254,15 @@ CREDIT: Final = [
     Line("workunits/<int:pk>/", 200, 404, 200, LOGIN, "workunits/{workunit}/"),
     own("apps/"),
     own("apps/<str:name>/", "apps/alpine/"),
+    # Not there until the operator opens it: tests/credit/experiments.
+    public("laboratory/", answer=404),
+    public("laboratory/new/", answer=404),
+    public("laboratory/<int:pk>/", "laboratory/1/", answer=404),
+    public("laboratory/<int:pk>/result.json", "laboratory/1/result.json", answer=404),
+    public("laboratory/<int:pk>/share/", "laboratory/1/share/", answer=404, method="POST"),
+    public("laboratory/<int:pk>/delete/", "laboratory/1/delete/", answer=404, method="POST"),
+    public("laboratory/shared/<str:key>/", "laboratory/shared/none/", answer=404),
+    public("laboratory/shared/<str:key>/result.json", "laboratory/shared/none/result.json", answer=404),
 ]
 RUN: Final = "emulator/<str:key>/runs/<int:number>/"
 EMULATOR: Final = [

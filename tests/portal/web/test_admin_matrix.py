@@ -31,7 +31,7 @@ from accounting.models import (
     ProjectTrouble,
     UserProject,
 )
-from credit.models import Batch, HostAppVersion, Platform, Preview
+from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview
 from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
 from portal.people.roles import ROLES
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
@@ -84,6 +84,7 @@ MODELS: Final = {
     "credit.appversion": May(view="PR", change="P"),
     "credit.hostappversion": May(view="P"),
     "credit.batch": May(view="P"),
+    "credit.creditexperiment": May(view="PR", add="P", change="P", delete="P"),
     "credit.preview": May(view="P"),
     "credit.workunit": May(view="PR"),
     "credit.result": May(view="P"),
@@ -144,6 +145,12 @@ PAGES: Final = [
         path="admin/credit/appversion/{appversion}/reset_statistics/",
     ),
     Page("admin/credit/preview/<int:pk>/result/", get="P", post="P", path="admin/credit/preview/{preview}/result/"),
+    Page("admin/credit/creditexperiment/own-results/", get="PR", post="PR"),
+    Page(
+        "admin/credit/creditexperiment/<int:pk>/result.json",
+        get="PR",
+        path="admin/credit/creditexperiment/{creditexperiment}/result.json",
+    ),
     Page("admin/accounting/project/add-by-url/", get="M", post="M"),
     Page("admin/accounting/project/add-by-url/found/", get="M", post="M"),
     Page("admin/accounting/project/trouble/", get="MR"),
@@ -193,6 +200,7 @@ ABOUT_ALICE: Final = (EMAIL, b"alices-own-computer", b"Alice the owner")
 HIDDEN: Final = {"M": (EMAIL,), "P": (EMAIL,), "J": (*ABOUT_ALICE, *HISTORY), "S": HISTORY, "R": ABOUT_ALICE}
 
 
+NO_CHANGES: Final[dict[str, Any]] = {"app": {}, "versions": {}, "reset": []}
 DRAFT_FIELDS: Final = {
     "app": "alpine",
     "version_num": 101,
@@ -247,7 +255,10 @@ def rows(alice: User) -> dict[str, Model]:
         "credit.appversion": version,
         "credit.hostappversion": HostAppVersion.objects.create(host=host, app=app, app_version=version),
         "credit.batch": batch,
-        "credit.preview": Preview.objects.create(app=app, asked_by=alice, asked_at=now, changes={}),
+        "credit.creditexperiment": CreditExperiment.objects.create(owner=alice, title="Mine", settings={}),
+        "credit.preview": Preview.objects.create(
+            app=app, asked_by=alice, asked_at=now, changes={"app": {}, "versions": {}, "reset": []}
+        ),
         "credit.workunit": workunit,
         "credit.result": result,
         "scheduler.planclass": PlanClass.objects.create(name="mt"),

@@ -1,0 +1,149 @@
+"""Operators' pages of the laboratory: experiments of all people, a new one, and an app's own results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from unfold.admin import ModelAdmin
+
+from credit.experiments import own_results
+from credit.experiments import request as requests
+from credit.experiments.reads import download, page_of
+from credit.experiments.views import ask, experiment_form
+from credit.models import App, CreditExperiment
+
+
+@admin.register(CreditExperiment)
+class CreditExperimentAdmin(ModelAdmin):
+    """The credit laboratory. An experiment is asked for once; a change of it is another one."""
+
+    list_display = ("title", "owner", "asked_at", "progress_text", "is_shared")
+    list_select_related = ("owner",)
+    list_before_template = "credit/laboratory/admin_list_links.html"
+    search_fields = ("title", "owner__email")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CreditExperiment]:
+        found: QuerySet[CreditExperiment] = super().get_queryset(request).defer("results")
+        return found
+
+    @admin.display(description="state")
+    def progress_text(self, kept: CreditExperiment) -> str:
+        if kept.finished_at is None:
+            return f"{kept.progress:.0%}"
+        return "failed" if kept.failure else "done"
+
+    @admin.display(description="shared", boolean=True)
+    def is_shared(self, kept: CreditExperiment) -> bool:
+        return kept.share_token is not None
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("own-results/", view(self.own_results_view), name="credit_own_results"),
+            path("<int:pk>/result.json", view(self.json_view), name="credit_creditexperiment_json"),
+            *super().get_urls(),
+        ]
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        known = CreditExperiment.objects.all()
+        if not self.has_view_permission(request):
+            known = known.filter(owner_id=request.user.pk)
+        form = experiment_form(request, known, is_operator=True)
+        kept = ask(form, request, is_operator=True)
+        if kept is not None:
+            return redirect("admin:credit_creditexperiment_change", kept.pk)
+        return self._page(request, "admin_new.html", "New experiment", form=form)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """What was measured, or how far it is; here it is shared, too."""
+        kept = self._kept(request, object_id)
+        if request.method == "POST":
+            if not self.has_change_permission(request, kept):
+                raise PermissionDenied
+            (requests.unshare if "end" in request.POST else requests.share)(kept)
+            return redirect("admin:credit_creditexperiment_change", kept.pk)
+        part = "_experiment.html" if request.headers.get("HX-Request") else "admin_experiment.html"
+        return self._page(
+            request,
+            part,
+            kept.title,
+            **page_of(kept, timezone.now()),
+            is_operator=True,
+            may_add=self.has_add_permission(request),
+            may_share=settings.CREDIT_LABORATORY_PUBLIC and self.has_change_permission(request, kept),
+            delete_url=reverse("admin:credit_creditexperiment_delete", args=[kept.pk])
+            if self.has_delete_permission(request, kept)
+            else "",
+        )
+
+    def json_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        return JsonResponse(download(self._kept(request, str(pk))))
+
+    def _kept(self, request: HttpRequest, object_id: str) -> CreditExperiment:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return get_object_or_404(CreditExperiment, pk=object_id if object_id.isdigit() else 0)
+
+    def delete_model(self, request: HttpRequest, obj: CreditExperiment) -> None:
+        requests.delete(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[CreditExperiment]) -> None:
+        for kept in queryset:
+            requests.delete(kept)
+
+    def own_results_view(self, request: HttpRequest) -> HttpResponse:
+        """The goals, measured on an app's last workunits."""
+        if not request.user.has_perm("credit.view_app"):
+            raise PermissionDenied
+        return require_safe(self._own_results)(request)
+
+    def _own_results(self, request: HttpRequest) -> HttpResponse:
+        apps = App.objects.order_by("name")
+        name, number = request.GET.get("app", ""), request.GET.get("last", "")
+        app = get_object_or_404(apps, name=name) if name else None
+        last = int(number) if number in map(str, own_results.NUMBERS) else own_results.NUMBERS[1]
+        measured = None if app is None else own_results.measure_app(app, last)
+        return self._page(
+            request,
+            "admin_own_results.html",
+            "Goals, measured on an app's own results",
+            apps=apps,
+            app=app,
+            last=last,
+            numbers=own_results.NUMBERS,
+            measured=measured,
+            chart=None if measured is None else _version_chart(measured),
+        )
+
+    def _page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
+        base = {**self.admin_site.each_context(request), "opts": self.opts, "title": title}
+        status = 422 if "form" in context and context["form"].is_bound else 200
+        return TemplateResponse(request, f"credit/laboratory/{template}", {**base, **context}, status=status)
+
+
+def _version_chart(measured: own_results.Measured) -> list[dict[str, Any]]:
+    means = [row.mean for row in measured.versions]
+    chart = {
+        "id": "versions",
+        "name": "Mean grant of each version",
+        "unit": "times the credit of the estimate",
+        "labels": [row.name for row in measured.versions],
+        "means": means,
+        "worst": means,
+        "bounds": [None] * len(means),
+    }
+    return [chart]

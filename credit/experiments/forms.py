@@ -1,0 +1,162 @@
+"""The form of an experiment: rules to compare, and the population. Its ranges are those of the laboratory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any, Final
+
+from django import forms
+
+from credit.engine.rules import LIMITS, RulesError, RuleSet
+from credit.laboratory.experiment import (
+    MAX_JOBS,
+    MAX_SEEDS,
+    MAX_VARIANTS,
+    MIN_JOBS,
+    PARAMETERS,
+    USUAL_JOBS,
+    Experiment,
+    ExperimentError,
+    Variant,
+)
+from credit.laboratory.goals import SINGLE, WAYS
+
+RULE_SETS: Final = {
+    RuleSet.PUBLISHED: "published: the credit document, with its holes closed",
+    RuleSet.LETTER: "letter: the credit document word for word",
+    RuleSet.DEPLOYED: "deployed: the formulas of BOINC's server",
+}
+_CHECKS: Final = (("off", "off"), ("on", "on"))
+_LIMIT: Final = "limit_"
+GROUPS: Final = {
+    "Computers": (
+        "hosts",
+        "jobs_per_host_day",
+        "cpu_gflops",
+        "speed_spread",
+        "efficiency_spread",
+        "gpu_part",
+        "wrong_benchmark_part",
+        "wrong_benchmark_factor",
+        "anonymous_part",
+        "failing_part",
+    ),
+    "Jobs and projects": ("size_spread", "hidden_ratio", "other_efficiency"),
+    "Programs: the part of their device's peak speed that they achieve": tuple(
+        name for name in PARAMETERS if name.startswith("efficiency_") and name != "efficiency_spread"
+    ),
+    "Those who cheat": tuple(name for name in PARAMETERS if name.startswith("cheat_")),
+}
+
+
+def _several(label: str, choices: Any, initial: list[str]) -> forms.MultipleChoiceField:
+    return forms.MultipleChoiceField(
+        label=label, choices=choices, initial=initial, widget=forms.CheckboxSelectMultiple, label_suffix=""
+    )
+
+
+def _number(label: str, low: float, high: float, help_text: str, *, is_whole: bool = False, **more: Any) -> Any:
+    made: Any = forms.IntegerField if is_whole else forms.FloatField
+    return made(label=label, min_value=low, max_value=high, help_text=help_text, **more)
+
+
+class ExperimentForm(forms.Form):
+    """Every combination of the rule sets, ways and checks that are chosen is a variant."""
+
+    title = forms.CharField(max_length=100, initial="Experiment")
+    rule_sets = _several("Rule sets", list(RULE_SETS.items()), [RuleSet.PUBLISHED, RuleSet.DEPLOYED])
+    replications = _several("How often a job is computed", [(way, way) for way in WAYS], [SINGLE])
+    checks = _several("Host-scale probation (host_scale_check)", _CHECKS, ["on"])
+    compares_limits = forms.BooleanField(
+        label="Compare with the rule sets' own limits", required=False, help_text="Where you give limits below."
+    )
+    jobs = _number("Jobs of each population", MIN_JOBS, MAX_JOBS, "", is_whole=True, initial=USUAL_JOBS)
+    nseeds = _number("Populations", 1, MAX_SEEDS, "More make chance differences smaller.", is_whole=True, initial=2)
+    is_document = forms.BooleanField(
+        label="Measure the goals of the credit document instead, on its own populations",
+        required=False,
+        help_text="As manage.py credit_report does. It takes minutes for each rule set and population, so choose one "
+        "of each; the population described here, the replication and the probation chosen do nothing then.",
+    )
+
+    def __init__(self, *args: Any, is_operator: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not is_operator:
+            del self.fields["is_document"]
+        for name, (low, high) in LIMITS.items():
+            words = f"{low:g} to {high:g}. Empty: the rule set's own."
+            self.fields[_LIMIT + name] = _number(name, low, high, words, required=False)
+        for name, each in PARAMETERS.items():
+            words = f"{each.help} {each.low:g} to {each.high:g}; usually {each.usual:g}.".strip()
+            field = _number(each.label, each.low, each.high, words, is_whole=each.is_whole, required=False)
+            field.initial = round(each.usual) if each.is_whole else each.usual
+            self.fields[name] = field
+        for field in self.fields.values():
+            if isinstance(field, forms.FloatField):
+                field.widget.attrs["step"] = "any"
+
+    @property
+    def choices(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("rule_sets", "replications", "checks")]
+
+    @property
+    def groups(self) -> list[tuple[str, list[forms.BoundField], bool]]:
+        """Each group's title, its fields, and whether one has an error."""
+        groups = {"Limits of the rules": tuple(_LIMIT + name for name in LIMITS), **GROUPS}
+        return [
+            (title, [self[name] for name in names], any(name in self.errors for name in names))
+            for title, names in groups.items()
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        """``experiment``, if the fields are right."""
+        said: dict[str, Any] = super().clean() or {}
+        if self.errors:
+            return said
+        try:
+            said["experiment"] = self._experiment(said)
+        except (ExperimentError, RulesError) as error:
+            name = error.name if error.name in self.fields else None
+            self.add_error(name, str(error))
+        return said
+
+    def _experiment(self, said: Mapping[str, Any]) -> Experiment:
+        limits = {name: said[_LIMIT + name] for name in LIMITS if said[_LIMIT + name] is not None}
+        choices: list[dict[str, float]] = [limits]
+        if limits and said["compares_limits"]:
+            choices.insert(0, {})
+        is_document = bool(said.get("is_document"))
+        # Those goals are measured for each way and with the check and without.
+        ways = [SINGLE] if is_document else said["replications"]
+        checks = ["off"] if is_document else said["checks"]
+        variants = tuple(
+            Variant(rule_set, check == "on", way, chosen)
+            for rule_set, way, check, chosen in product(said["rule_sets"], ways, checks, choices)
+        )
+        if len(variants) > MAX_VARIANTS:
+            raise ExperimentError(
+                "variants", f"the choices make {len(variants)}, and there may be {MAX_VARIANTS}. Choose fewer."
+            )
+        parameters = {name: said[name] for name, each in PARAMETERS.items() if said[name] not in (None, each.usual)}
+        return Experiment(variants, parameters, said["jobs"], said["nseeds"], is_document)
+
+
+def initial_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What the form shows for a change of an experiment that was kept (`Experiment.as_json`)."""
+    experiment = Experiment.from_json(said)
+    variants = experiment.variants
+    limits: dict[str, float | None] = {}
+    for variant in variants:
+        limits |= variant.limits
+    return {
+        "rule_sets": sorted({str(variant.rule_set) for variant in variants}),
+        "replications": sorted({variant.replication for variant in variants}),
+        "checks": sorted({"on" if variant.host_scale_check else "off" for variant in variants}),
+        "compares_limits": bool(limits) and any(not variant.limits for variant in variants),
+        "jobs": experiment.jobs,
+        "nseeds": experiment.nseeds,
+        "is_document": experiment.is_document,
+        **{_LIMIT + name: value for name, value in limits.items()},
+        **experiment.parameters,
+    }

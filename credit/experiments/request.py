@@ -1,0 +1,79 @@
+"""Ask for experiments, share and delete them. What counts against a limit locks the owner's row first."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+
+from credit.laboratory.experiment import Experiment
+from credit.models import CreditExperiment
+from portal.models import User
+from portal.requested_work import queue
+
+KIND: Final = "credit_experiment"
+MAX_UNFINISHED: Final = 4
+MAX_KEPT: Final = 100
+VOLUNTEER_JOBS: Final = 200_000
+OPERATOR_JOBS: Final = 4_000_000
+
+
+class ExperimentRefusedError(Exception):
+    """The request is not possible; the message says why and what to do."""
+
+
+@transaction.atomic
+def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -> CreditExperiment:
+    """Keep the experiment and queue it. Raises ExperimentRefusedError where a limit is reached.
+
+    Only operators may measure the document's goals, which takes minutes of processor time for each rule set.
+    """
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
+    own = CreditExperiment.objects.filter(owner=owner)
+    if own.filter(finished_at=None).count() >= MAX_UNFINISHED:
+        raise ExperimentRefusedError(
+            f"You have {MAX_UNFINISHED} experiments that are not finished. Wait for one, or delete one."
+        )
+    if own.count() >= MAX_KEPT:
+        raise ExperimentRefusedError(f"You have {MAX_KEPT} experiments, which is as many as one may keep. Delete one.")
+    most = OPERATOR_JOBS if is_operator else VOLUNTEER_JOBS
+    if not experiment.is_document and experiment.total_jobs > most:
+        raise ExperimentRefusedError(
+            f"That makes {experiment.total_jobs:,} simulated jobs, and there may be {most:,}. Choose fewer jobs, "
+            "populations or rules."
+        )
+    if experiment.is_document and not is_operator:
+        raise ExperimentRefusedError("Only operators may measure the goals of the document: it takes minutes.")
+    made = CreditExperiment.objects.create(owner=owner, title=title[:100], settings=experiment.as_json())
+    queue.ask(owner.pk, KIND, [made.pk])
+    return made
+
+
+def share(experiment: CreditExperiment) -> None:
+    """Make the link that gives read access; it cannot be guessed."""
+    with transaction.atomic():
+        fresh = CreditExperiment.objects.select_for_update().get(pk=experiment.pk)
+        if fresh.share_token is None:
+            fresh.share_token = secrets.token_urlsafe(20)[:32]
+            fresh.save(update_fields=["share_token"])
+
+
+def unshare(experiment: CreditExperiment) -> None:
+    """Disable the link at once; a later one will be different."""
+    CreditExperiment.objects.filter(pk=experiment.pk).update(share_token=None)
+
+
+def delete(experiment: CreditExperiment) -> None:
+    """Delete it; a worker that computes it stops when it next reports."""
+    with transaction.atomic():
+        queue.withdraw(KIND, [experiment.pk])
+        experiment.delete()
+
+
+def share_url(experiment: CreditExperiment) -> str:
+    """The link by which it is shared; empty if it is not, or if the laboratory is not public."""
+    if experiment.share_token is None or not settings.CREDIT_LABORATORY_PUBLIC:
+        return ""
+    return f"{settings.SITE_URL.rstrip('/')}/laboratory/shared/{experiment.share_token}/"

@@ -1,0 +1,256 @@
+"""The laboratory's pages: operators' in the admin, volunteers' where it is public, and an app's own results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from credit.experiments import request as requests
+from credit.experiments.own_results import measure_app
+from credit.experiments.request import ExperimentRefusedError, ask
+from credit.laboratory.experiment import Experiment, Variant
+from credit.models import App, CreditExperiment
+from portal.models import RequestedWork, User
+from portal.requested_work import queue
+from tests.support.page_text import text_of
+from tests.support.sessions import sign_in_lately
+
+pytestmark = pytest.mark.django_db
+SMALL = Experiment((Variant(), Variant("deployed")), {"hosts": 20, "cheat_exaggerate": 0.2}, 1000, 1)
+SENT: dict[str, Any] = {
+    "title": "Published or deployed?",
+    "rule_sets": ["published", "deployed"],
+    "replications": ["single results"],
+    "checks": ["on"],
+    "jobs": "1000",
+    "nseeds": "1",
+    "hosts": "20",
+}
+
+
+@pytest.fixture
+def public(settings: Settings) -> None:
+    settings.CREDIT_LABORATORY_PUBLIC = True
+
+
+@pytest.fixture
+def staff(client: Client, bob: User) -> Client:
+    """An operator who has no permission yet."""
+    User.objects.filter(pk=bob.pk).update(is_staff=True)
+    sign_in_lately(client, bob)
+    return client
+
+
+def allow(user: User, *codenames: str) -> None:
+    user.user_permissions.add(*Permission.objects.filter(codename__in=codenames))
+
+
+def asked(owner: User) -> CreditExperiment:
+    return ask(owner, "Mine", SMALL, is_operator=False)
+
+
+def done(owner: User) -> CreditExperiment:
+    kept = asked(owner)
+    assert queue.carry_out_next()
+    kept.refresh_from_db()
+    return kept
+
+
+# --- asked for, and carried out ---------------------------------------------------------------------------
+
+
+def test_an_operator_compares_rule_sets_in_the_admin(staff: Client, bob: User) -> None:
+    allow(bob, "add_creditexperiment", "view_creditexperiment")
+    response = staff.post(reverse("admin:credit_creditexperiment_add"), SENT)
+    kept = CreditExperiment.objects.get()
+    address = reverse("admin:credit_creditexperiment_change", args=[kept.pk])
+    assert response.headers["Location"] == address
+    assert "number 1 in the queue" in text_of(staff.get(address))
+    assert queue.carry_out_next()
+    text = text_of(staff.get(address))
+    assert "1: published, single results, host_scale_check" in text
+    assert "2: deployed, single results, host_scale_check" in text
+    assert "equal jobs on different hosts: mean deviation" in text
+    assert "This experiment is short." in text
+    kept.refresh_from_db()
+    assert kept.progress == 1.0 and kept.finished_at is not None
+    found = staff.get(reverse("admin:credit_creditexperiment_json", args=[kept.pk])).json()
+    assert found["results"] == kept.results
+    assert Experiment.from_json(found["settings"]).parameters == {"hosts": 20}
+
+
+def test_the_page_has_each_chart_and_the_same_numbers_as_a_table(staff: Client, bob: User) -> None:
+    allow(bob, "view_creditexperiment")
+    kept = done(bob)
+    page = staff.get(reverse("admin:credit_creditexperiment_change", args=[kept.pk]))
+    charts, rows = page.context["charts"], page.context["rows"]
+    assert [chart["name"] for chart in charts] == [row.name for row in rows]
+    assert all(len(chart["means"]) == len(chart["labels"]) == 2 for chart in charts)
+    for chart in charts:
+        assert f'<canvas id="{chart["id"]}"' in page.content.decode()
+
+
+@pytest.mark.parametrize("codename", ["add_creditexperiment", "view_creditexperiment", "view_app"])
+def test_each_page_of_operators_needs_its_permission(staff: Client, bob: User, alice: User, codename: str) -> None:
+    kept = done(alice)
+    pages = {
+        "add_creditexperiment": reverse("admin:credit_creditexperiment_add"),
+        "view_creditexperiment": reverse("admin:credit_creditexperiment_change", args=[kept.pk]),
+        "view_app": reverse("admin:credit_own_results"),
+    }
+    assert {name: staff.get(page).status_code for name, page in pages.items()} == dict.fromkeys(pages, 403)
+    allow(bob, codename)
+    for name, page in pages.items():
+        assert staff.get(page).status_code == (200 if name == codename else 403), page
+
+
+def test_an_experiment_is_shared_only_with_the_permission_to_change_it(
+    staff: Client, bob: User, alice: User, public: None
+) -> None:
+    kept = done(alice)
+    address = reverse("admin:credit_creditexperiment_change", args=[kept.pk])
+    allow(bob, "view_creditexperiment")
+    assert staff.post(address).status_code == 403
+    allow(bob, "change_creditexperiment")
+    bob_again = Client()
+    sign_in_lately(bob_again, User.objects.get(pk=bob.pk))
+    bob_again.post(address)
+    kept.refresh_from_db()
+    assert kept.share_token is not None
+
+
+def test_a_field_out_of_its_range_is_named_with_its_limit(signed_in: Client, public: None) -> None:
+    sent = {**SENT, "cheat_slack": "0.6", "limit_max_host_scale": "0.5"}
+    response = signed_in.post(reverse("credit_experiment_new"), sent)
+    assert response.status_code == 422
+    errors = response.context["form"].errors
+    assert errors["cheat_slack"] == ["Ensure this value is less than or equal to 0.5."]
+    assert errors["limit_max_host_scale"] == ["Ensure this value is greater than or equal to 1."]
+
+
+def test_limits_are_compared_with_the_rule_sets_own(signed_in: Client, public: None) -> None:
+    sent = {**SENT, "rule_sets": ["published"], "limit_max_host_scale": "2", "compares_limits": "on"}
+    signed_in.post(reverse("credit_experiment_new"), sent)
+    variants = CreditExperiment.objects.get().settings["variants"]
+    assert [variant["limits"] for variant in variants] == [{}, {"max_host_scale": 2.0}]
+
+
+def test_too_many_combinations_are_refused(signed_in: Client, public: None) -> None:
+    ways = ["single results", "adaptive replication", "two replicas"]
+    sent = {**SENT, "replications": ways, "checks": ["on", "off"]}
+    text = text_of(signed_in.post(reverse("credit_experiment_new"), sent))
+    assert "the choices make 12, and there may be 8" in text
+
+
+def test_what_takes_too_long_is_told(alice: User, settings: Settings) -> None:
+    settings.CREDIT_LABORATORY_SECS_MAX = 1
+    kept = ask(alice, "Long", Experiment([Variant()], {}, 200_000, 10), is_operator=True)
+    assert queue.carry_out_next()
+    kept.refresh_from_db()
+    assert kept.failure.startswith("It took more than 1 s of processor time")
+    assert kept.finished_at is not None and kept.results is None
+
+
+def test_one_that_was_deleted_is_not_carried_out(alice: User) -> None:
+    requests.delete(asked(alice))
+    assert RequestedWork.objects.count() == 0
+    assert not queue.carry_out_next()
+
+
+# --- limits -------------------------------------------------------------------------------------------------
+
+
+def test_a_volunteer_has_few_unfinished_ones_and_small_ones(alice: User) -> None:
+    with pytest.raises(ExperimentRefusedError, match="there may be 200,000"):
+        ask(alice, "Large", Experiment([Variant()], {}, 200_000, 1), is_operator=False)
+    with pytest.raises(ExperimentRefusedError, match="Only operators may measure the goals of the document"):
+        ask(alice, "Report", Experiment([Variant()], is_document=True), is_operator=False)
+    for _ in range(requests.MAX_UNFINISHED):
+        asked(alice)
+    with pytest.raises(ExperimentRefusedError, match="4 experiments that are not finished"):
+        asked(alice)
+
+
+def test_the_form_of_volunteers_does_not_offer_the_documents_goals(signed_in: Client, public: None) -> None:
+    signed_in.post(reverse("credit_experiment_new"), {**SENT, "is_document": "on"})
+    assert CreditExperiment.objects.get().settings["is_document"] is False
+
+
+# --- public, or not -----------------------------------------------------------------------------------------
+
+
+def test_the_laboratory_is_public_only_where_the_operator_opens_it(
+    signed_in: Client, alice: User, settings: Settings
+) -> None:
+    kept = asked(alice)
+    requests.share(kept)
+    kept.refresh_from_db()
+    pages = [
+        reverse("credit_laboratory"),
+        reverse("credit_experiment_new"),
+        reverse("credit_experiment", args=[kept.pk]),
+        reverse("credit_experiment_shared", args=[kept.share_token]),
+        reverse("credit_experiment_shared_json", args=[kept.share_token]),
+    ]
+    assert [signed_in.get(page).status_code for page in pages] == [404] * 5
+    assert pages[0] not in signed_in.get(reverse("apps")).content.decode()
+    settings.CREDIT_LABORATORY_PUBLIC = True
+    assert [signed_in.get(page).status_code for page in pages] == [200] * 5
+    assert pages[0] in signed_in.get(reverse("apps")).content.decode()
+
+
+def test_a_shared_experiment_is_read_by_its_link_until_it_is_not_shared(
+    signed_in: Client, alice: User, public: None
+) -> None:
+    kept = done(alice)
+    stranger = Client()
+    signed_in.post(reverse("credit_experiment_share", args=[kept.pk]))
+    kept.refresh_from_db()
+    link = reverse("credit_experiment_shared", args=[kept.share_token])
+    assert link in text_of(signed_in.get(reverse("credit_experiment", args=[kept.pk])))
+    text = text_of(stranger.get(link))
+    assert "Side by side" in text
+    assert "Delete" not in text
+    assert stranger.get(reverse("credit_experiment_shared_json", args=[kept.share_token])).json()["title"] == "Mine"
+    signed_in.post(reverse("credit_experiment_share", args=[kept.pk]), {"end": "1"})
+    assert stranger.get(link).status_code == 404
+
+
+def test_a_change_of_a_copy_begins_with_its_settings(signed_in: Client, alice: User, bob: User, public: None) -> None:
+    kept = asked(alice)
+    form = signed_in.get(reverse("credit_experiment_new"), {"from": kept.pk}).context["form"]
+    assert form.initial["rule_sets"] == ["deployed", "published"]
+    assert form.initial["cheat_exaggerate"] == 0.2
+    assert form.initial["hosts"] == 20
+    others = asked(bob)
+    assert signed_in.get(reverse("credit_experiment_new"), {"from": others.pk}).status_code == 404
+
+
+# --- an app's own results -----------------------------------------------------------------------------------
+
+
+def test_the_goals_are_measured_on_an_apps_own_results(staff: Client, bob: User) -> None:
+    call_command("simulate_results", "--hosts", "12", "--jobs", "600", "--validate", verbosity=0)
+    app = App.objects.get()
+    found = measure_app(app, 300)
+    assert found.nworkunits == 300
+    # Two replicas of each
+    assert sum(row.nresults for row in found.versions) == 600
+    assert "equal jobs on different hosts: mean deviation" in [goal.name for goal in found.goals]
+    allow(bob, "view_app")
+    page = staff.get(reverse("admin:credit_own_results"), {"app": app.name, "last": "1000"})
+    assert "last 600 workunits" in text_of(page)
+    assert "Mean grant of each version" in text_of(page)
+
+
+def test_an_app_without_results_says_so(staff: Client, bob: User) -> None:
+    App.objects.create(name="new")
+    allow(bob, "view_app")
+    text = text_of(staff.get(reverse("admin:credit_own_results"), {"app": "new"}))
+    assert "was granted credit yet" in text
