@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shlex
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,6 +54,8 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
         "changes": changes(profile.seen, profile.said) if profile is not None else [],
         "is_signed": is_signed(project),
         "can_sign_here": signing_key.is_here(),
+        # The project may have written the URL, and the command runs where the private key is.
+        "url_in_shell": shlex.quote(project.master_url),
         "is_shared": project.account_mode == Project.Account.SHARED,
         "has_key": has_key,
         "key_problem": key_problem,

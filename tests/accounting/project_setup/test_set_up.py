@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+import subprocess
 from ipaddress import ip_network
 
 import pytest
@@ -127,6 +130,16 @@ def test_what_a_project_says_is_never_html_here(desk: Client, fake: FakeProject)
 
 
 # --- signing ------------------------------------------------------------------------------------------
+
+
+def test_the_command_to_sign_with_is_safe_in_a_shell(desk: Client, fake: FakeProject, settings: Settings) -> None:
+    """It is run where the private key is, and the project wrote the URL."""
+    settings.AM_SIGNING_KEY = settings.AM_SIGNING_KEY.with_name("not here")
+    url = "https://evil.example.org/$(touch${IFS}made)';touch${IFS}made;/"
+    project = Project.objects.create(name="Evil", master_url=url)
+    page = html.unescape(desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode())
+    (command,) = re.findall(r"manage\.py sign_url (.*?)</code>", page)
+    assert subprocess.check_output(["sh", "-c", f"printf %s {command}"], text=True) == url
 
 
 def test_an_offline_signature_is_checked_before_it_is_stored(
