@@ -11,7 +11,7 @@ from contextlib import suppress
 from django.db import transaction
 
 from accounting.models import Project, ProjectProfile, UserProject
-from accounting.project_setup.changes import KEYWORDS, NAME, VERSIONS
+from accounting.project_setup.changes import KEYWORDS, NAME, VERSIONS, fingerprint
 from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
@@ -107,11 +107,22 @@ def set_active(project_id: int, is_active: bool) -> None:
     _change(project_id, change)
 
 
-def take_over(project_id: int, fields: Collection[str]) -> None:
-    """Make the project's name, platforms or keywords what it said last. Locks the project, then its profile."""
+def _shown(project_id: int, shown: str) -> ProjectProfile:
+    """The profile, locked. Raises StepRefused if the operator was shown another answer than it has now."""
+    profile = ProjectProfile.objects.select_for_update().filter(project_id=project_id).first()
+    if profile is None or not profile.said or fingerprint(profile.said) != shown:
+        raise StepRefused("The project says something else now. Look at it again.")
+    return profile
+
+
+def take_over(project_id: int, fields: Collection[str], shown: str) -> None:
+    """Make the project's name, platforms or keywords what it said last. Locks the project, then its profile.
+
+    ``shown``: the fingerprint of the answer that the operator saw. Raises StepRefused if it is no longer the last.
+    """
 
     def change(project: Project) -> None:
-        profile = ProjectProfile.objects.select_for_update().get(project=project)
+        profile = _shown(project.pk, shown)
         said = from_json(profile.said)
         if NAME in fields and said.name:
             if Project.objects.filter(name=said.name).exclude(pk=project.pk).exists():
@@ -128,8 +139,8 @@ def take_over(project_id: int, fields: Collection[str]) -> None:
 
 
 @transaction.atomic
-def mark_seen(project_id: int) -> None:
-    """The operator has seen what the project says now. Nothing else changes."""
-    profile = ProjectProfile.objects.select_for_update().get(project_id=project_id)
+def mark_seen(project_id: int, shown: str) -> None:
+    """The operator has seen what the project says now. Nothing else changes. Raises StepRefused like `take_over`."""
+    profile = _shown(project_id, shown)
     profile.seen = profile.said
     profile.save()

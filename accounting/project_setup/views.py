@@ -223,13 +223,13 @@ def take_over(request: HttpRequest, project: Project) -> str:
     fields = TAKEN_OVER.intersection(request.POST.getlist("field"))
     if not fields:
         raise steps.StepRefused("Nothing was chosen.")
-    steps.take_over(project.pk, fields)
+    steps.take_over(project.pk, fields, request.POST.get("shown", ""))
     return "It is taken over."
 
 
 @_step("")
 def seen(request: HttpRequest, project: Project) -> str:
-    steps.mark_seen(project.pk)
+    steps.mark_seen(project.pk, request.POST.get("shown", ""))
     return "Marked as seen. Nothing else changed."
 
 

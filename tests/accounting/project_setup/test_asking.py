@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import socket
 
 import pytest
@@ -35,6 +36,14 @@ def profile() -> ProjectProfile:
     return ProjectProfile.objects.get()
 
 
+def shown(desk: Client, project: Project) -> str:
+    """Which answer of the project the operator's page shows, as its forms send it."""
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    found: list[str] = re.findall(r'name="shown" value="([^"]*)"', page)
+    assert len(found) == 2 and found[0] == found[1], "both forms of the changes have it"
+    return found[0]
+
+
 def platforms(project: Project) -> set[str]:
     return {row.platform for row in project.versions.all()}
 
@@ -61,12 +70,12 @@ def test_the_operator_takes_over_what_they_want(project: Project, fake: FakeProj
     fake.config = fake.config.replace("Fake@Home", "Renamed").replace("windows_x86_64", "linux").replace("2:0.5 3", "4")
     ask_due(NOW + 2 * DAY)
     url = reverse("admin:accounting_project_take_over", args=[project.pk])
-    desk.post(url, {"field": ["name", "versions", "master_url", "is_active"]})
+    desk.post(url, {"field": ["name", "versions", "master_url", "is_active"], "shown": shown(desk, project)})
     project.refresh_from_db()
     assert (project.name, platforms(project), project.keywords.count()) == ("Renamed", {"linux"}, 0)
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
     assert "<strong>Keywords</strong>" in page and "<strong>Name</strong>" not in page
-    desk.post(reverse("admin:accounting_project_seen", args=[project.pk]))
+    desk.post(reverse("admin:accounting_project_seen", args=[project.pk]), {"shown": shown(desk, project)})
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
     assert "Changed since you looked" not in page and project.keywords.count() == 0
 
@@ -76,7 +85,36 @@ def test_a_name_that_another_project_has_is_not_taken_over(project: Project, fak
     fake.config = fake.config.replace("Fake@Home", "Renamed")
     ask_due(NOW + 2 * DAY)
     url = reverse("admin:accounting_project_take_over", args=[project.pk])
-    assert "Another project here has that name" in desk.post(url, {"field": "name"}, follow=True).content.decode()
+    data = {"field": "name", "shown": shown(desk, project)}
+    assert "Another project here has that name" in desk.post(url, data, follow=True).content.decode()
+
+
+@pytest.mark.parametrize("step", ["take_over", "seen"])
+def test_what_the_operator_has_not_been_shown_is_neither_taken_over_nor_marked_as_seen(
+    step: str, project: Project, fake: FakeProject, desk: Client
+) -> None:
+    """The project is asked again between the page and the button."""
+    fake.config = fake.config.replace("Fake@Home", "Renamed")
+    ask_due(NOW + 2 * DAY)
+    data = {"field": "name", "shown": shown(desk, project)}
+    fake.config = fake.config.replace("Renamed", "Again")
+    ask_due(NOW + 4 * DAY)
+    page = desk.post(reverse(f"admin:accounting_project_{step}", args=[project.pk]), data, follow=True).content.decode()
+    project.refresh_from_db()
+    assert project.name == profile().seen["name"] == "Fake@Home"
+    assert "says something else now" in page and "Fake@Home → Again" in page
+
+
+@pytest.mark.parametrize("step", ["take_over", "seen"])
+def test_of_a_project_that_was_never_asked_nothing_is_taken_over(step: str, fake: FakeProject, desk: Client) -> None:
+    made = Project.objects.create(name="By hand", master_url=fake.url)
+    made.versions.create(platform="linux")
+    url = reverse(f"admin:accounting_project_{step}", args=[made.pk])
+    assert "says something else now" in desk.post(url, {"field": "versions"}, follow=True).content.decode()
+    fake.is_down = True
+    ask_again(made, NOW)
+    assert "says something else now" in desk.post(url, {"field": "versions"}, follow=True).content.decode()
+    assert platforms(made) == {"linux"}
 
 
 def test_platforms_are_taken_over_at_once_where_the_project_says_so(project: Project, fake: FakeProject) -> None:
