@@ -166,6 +166,18 @@ def test_a_project_that_fails_keeps_what_it_said_and_since_when_it_fails(project
     assert (profile().problem, profile().problem_since) == ("", None)
 
 
+def test_an_error_alone_does_not_replace_what_a_project_said(project: Project, fake: FakeProject, desk: Client) -> None:
+    """As projects answer while they are worked on: their name, platforms and addresses have not changed."""
+    said = profile().said
+    fake.config = "<error_num>-183</error_num><error_msg>Down for maintenance</error_msg>"
+    ask_due(NOW + 2 * DAY)
+    row = profile()
+    assert (row.said, row.said_at) == (said, NOW)
+    assert row.problem == "127.0.0.1: it answers with an error (-183, Down for maintenance)."
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    assert "Changed since you looked" not in page
+
+
 def test_one_bad_project_does_not_keep_others_from_being_asked(
     project: Project, fake: FakeProject, settings: Settings
 ) -> None:
