@@ -52,7 +52,8 @@ def sign(project_id: int, pasted: str) -> None:
                 return
             fresh = signing_key.sign_url(project.master_url)
         except (signing.SigningError, OSError) as error:
-            raise StepRefused(f"This is no signature: {error}.") from error
+            what = "This is no signature" if pasted.strip() else "The server's key cannot be used"
+            raise StepRefused(f"{what}: {error}.") from error
         if fresh is None:
             raise StepRefused("The private key is not on this server. Sign the URL elsewhere and paste the signature.")
         project.url_signature = fresh

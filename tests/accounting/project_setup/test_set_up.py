@@ -6,6 +6,7 @@ import html
 import re
 import subprocess
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -13,10 +14,13 @@ from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.models import Project, ProjectProfile, UserProject
-from accounting.project_setup import accounts
+from accounting.project_setup import accounts, asking
+from accounting.project_setup.adding import AlreadyThere, NewProject, add_project
+from accounting.project_setup.forms import FoundForm
 from accounting.projects import signing_key
 from accounting.rpc import account_keys
 from accounting.wire.project_config import ProjectConfig
@@ -127,6 +131,39 @@ def test_what_a_project_says_is_never_html_here(desk: Client, fake: FakeProject)
     fake.config += f"<terms_of_use>&lt;img src=x onerror=y&gt;{'t' * 400}</terms_of_use>"
     page = ask(desk, fake.url).content.decode()
     assert "&lt;script&gt;alert(1)" in page and "<script>alert(1)" not in page and "<img src=x" not in page
+
+
+def test_a_project_that_was_added_meanwhile_is_not_added_twice(desk: Client, fake: FakeProject) -> None:
+    """Two operators at once, or a form that is sent twice: both are past the form's own look."""
+    add(desk, fake)
+    chosen = NewProject("Else", fake.url, "", "", 100, "shared", True, [], {})
+    with pytest.raises(AlreadyThere):
+        add_project(chosen, asking.ask(fake.url), timezone.now())
+    assert Project.objects.count() == ProjectProfile.objects.count() == 1
+
+
+def test_a_form_that_is_sent_twice_at_once_is_answered_in_words(
+    desk: Client, fake: FakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Neither sees the other's project when the form looks.
+    monkeypatch.setattr(FoundForm, "clean_master_url", lambda form: form.cleaned_data["master_url"])
+    monkeypatch.setattr(FoundForm, "clean_name", lambda form: form.cleaned_data["name"])
+    ask(desk, fake.url)
+    Project.objects.create(name="Fake@Home", master_url=fake.url)
+    data = {"name": "Else", "master_url": fake.url, "default_share": 1, "account_mode": "shared"}
+    response = desk.post(reverse("admin:accounting_project_found"), data)
+    assert "was added meanwhile" in response.content.decode()
+    assert Project.objects.count() == 1
+
+
+def test_a_private_key_that_cannot_be_read_keeps_no_project_from_being_added(
+    desk: Client, fake: FakeProject, settings: Settings, tmp_path: Path
+) -> None:
+    settings.AM_SIGNING_KEY = tmp_path / "private"
+    settings.AM_SIGNING_KEY.write_text("damaged")
+    project = add(desk, fake)
+    assert project.url_signature == ""
+    assert "The server&#x27;s key cannot be used: private key" in step(desk, project, "sign", here="1")
 
 
 # --- signing ------------------------------------------------------------------------------------------
