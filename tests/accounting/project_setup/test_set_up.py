@@ -291,7 +291,7 @@ def test_a_trial_says_whether_the_project_knows_the_account(desk: Client, fake: 
     assert ProjectProfile.objects.get().tried_well is True
     step(desk, project, "key", account_key="7_wrong")
     page = step(desk, project, "try", account="1")
-    assert "The project refused: no account with this address (error -136)." in page and "7_wrong" not in page
+    assert "The project refused: it knows no such account (error -136)." in page and "7_wrong" not in page
     assert ProjectProfile.objects.get().tried_well is False
 
 
@@ -321,6 +321,42 @@ def test_a_project_that_is_down_is_said_so(desk: Client, fake: FakeProject) -> N
     fake.is_down = True
     for data in ({"account": "1"}, {"scheduler": "1"}):
         assert "could not be asked: 127.0.0.1: " in step(desk, project, "try", **data)
+
+
+def test_what_a_project_says_of_an_account_is_stored_as_text(desk: Client, fake: FakeProject) -> None:
+    """Names come encoded as in addresses, so they can hold what no text of a database can."""
+    project = add(desk, fake)
+    step(desk, project, "key", account_key=WEAK_KEY)
+    fake.account_name = "Ops%00%ff%ED%A0%80Team"
+    assert "The project knows the account" in step(desk, project, "try", account="1")
+
+
+@pytest.mark.parametrize("address", ["http://[", "http://[x]/", "//[::1", "mailto:x@y", "https://a:b/"])
+def test_a_scheduler_at_no_address_is_said(address: str, desk: Client, fake: FakeProject) -> None:
+    fake.scheduler = address
+    project = add(desk, fake)
+    step(desk, project, "key", account_key=WEAK_KEY)
+    assert "The scheduler could not be asked: " in step(desk, project, "try", scheduler="1")
+
+
+def test_a_key_that_the_project_repeats_is_not_shown_or_stored(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    step(desk, project, "key", account_key="7_wrong")
+    fake.words = "Who is 7_wrong?"
+    for data in ({"account": "1"}, {"scheduler": "1"}):
+        page = step(desk, project, "try", **data)
+        assert "Who is " in page and "7_wrong" not in page
+    assert b"7_wrong" not in stored_bytes()
+
+
+def test_a_page_that_fails_is_not_called_missing(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    fake.status = "500 Oh"
+    page = step(desk, project, "look_up", email=EMAIL, password=PASSWORD)
+    assert "The project could not be asked: 127.0.0.1: answered with status 500." in page
+    fake.status = "404 Not Found"
+    page = step(desk, project, "look_up", email=EMAIL, password=PASSWORD)
+    assert "The project has no lookup_account.php (127.0.0.1: answered with status 404)." in page
 
 
 # --- the last step ------------------------------------------------------------------------------------
