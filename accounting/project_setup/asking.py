@@ -84,9 +84,9 @@ class _Change(Protocol):
 
 
 def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
-    """One transaction: locks the project, then its profile."""
+    """One transaction: locks the project, but not against rows that refer to it, then its profile."""
     with transaction.atomic():
-        project = Project.objects.select_for_update().get(pk=project_id)
+        project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
         profile = ProjectProfile.objects.select_for_update().filter(project=project).first()
         profile = profile or ProjectProfile(project=project)
         profile.asked_at = now

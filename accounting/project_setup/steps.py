@@ -1,6 +1,6 @@
 """The steps of a set-up that change a project: sign, enter the account, attach computers, take over what it says.
 
-Each is one transaction that locks the project's row.
+Each is one transaction that locks the project's row, but not against rows that refer to it: computers go on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StepRefused(Exception):
 
 @transaction.atomic
 def _change(project_id: int, change: Callable[[Project], None]) -> Project:
-    project = Project.objects.select_for_update().get(pk=project_id)
+    project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
     change(project)
     project.save()
     transaction.on_commit(catalogue.forget)
@@ -69,7 +69,7 @@ def store_account_key(project_id: int, user: User, account_key: str) -> None:
         if project.account_mode == Project.Account.SHARED:
             project.shared_account_key = encrypted
         else:
-            row, _ = UserProject.objects.select_for_update().get_or_create(user=user, project=project)
+            row, _ = UserProject.objects.select_for_update(no_key=True).get_or_create(user=user, project=project)
             row.account_key = encrypted
             row.save()
 

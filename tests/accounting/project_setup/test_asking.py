@@ -5,16 +5,21 @@ from __future__ import annotations
 import datetime as dt
 import re
 import socket
+from contextlib import closing
 
 import pytest
+from django.db import connection
+from django.db.models import Model
+from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
 from accounting import tasks
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import asking
+from accounting.project_setup import accounts, asking, steps
 from accounting.project_setup.asking import ask_again, ask_due
+from portal.models import User
 from tests.support.accounting_factories import at
 from tests.support.fake_project import PLATFORMS, FakeProject
 
@@ -205,3 +210,27 @@ def test_a_run_has_a_limit(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) -
         made = Project.objects.create(name=f"P{number}", master_url=f"{fake.url}{number}/")
         ProjectProfile.objects.create(project=made, ask_after=NOW)
     assert [ask_due(NOW), ask_due(NOW)] == [2, 1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_computers_may_be_attached_while_a_project_is_changed(
+    project: Project, fake: FakeProject, desk: Client
+) -> None:
+    """Rows of computers refer to the project: to write one, its row must not be locked against that."""
+    states = []
+
+    def look(sender: type[Model], **_: object) -> None:
+        if sender in (Project, ProjectProfile):
+            with closing(connection.copy()) as another, another.cursor() as cursor:
+                cursor.execute("SELECT 1 FROM accounting_project FOR KEY SHARE NOWAIT")
+                states.append(sender)
+
+    pre_save.connect(look)
+    try:
+        fake.config = fake.config.replace("windows_x86_64", "linux")
+        assert ask_again(project, NOW)
+        steps.store_account_key(project.pk, User.objects.get(), "7_key")
+        accounts.try_account(project, "7_key", NOW)
+    finally:
+        pre_save.disconnect(look)
+    assert states == [ProjectProfile, Project, ProjectProfile]
