@@ -396,6 +396,7 @@ def test_each_page_needs_its_right(desk: Client, fake: FakeProject, bob: User) -
     page = other.get(set_up)
     assert page.status_code == 200 and b'action="/admin/accounting/project' not in page.content
     assert other.get(troubles).status_code == 200
+    assert [other.get(url).status_code for url in adding] == [403, 403], "to look is no right to add"
     for name in STEPS:
         url = reverse(f"admin:accounting_project_{name}", args=[project.pk])
         assert other.post(url, {"account_key": "1_x"}).status_code == 403, name
