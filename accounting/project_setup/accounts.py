@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlencode, urljoin
 
@@ -77,9 +77,10 @@ def look_up_key(project: Project, email: str, password: str) -> str:
 def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
     try:
         return parse(fetch(f"{url}?{urlencode(query)}").body)
-    except StatusError as error:
-        raise AccountProblem(f"The project has no {url.rpartition('/')[2]} ({error})", error.status) from error
     except FetchError as error:
+        if isinstance(error, StatusError) and error.status in _NOT_THERE:
+            what = f"{url.rpartition('/')[2]} ({error.host}: {error.reason})"
+            raise AccountProblem(f"The project has no {what}.", error.status) from error
         raise AccountProblem(f"The project could not be asked: {error}") from error
     except ProjectRefused as error:
         raise AccountProblem(f"The project refused: {error} (error {error.error_num}).") from error
@@ -89,43 +90,56 @@ def _ask(url: str, query: dict[str, str], parse: Callable[[bytes], _T]) -> _T:
 
 def try_account(project: Project, key: str, now: dt.datetime) -> Trial:
     """Ask the project about the account, which changes nothing there; and note the outcome. Blocks."""
+    return _note(project, _ask_about(project, key), key, now)
+
+
+def _ask_about(project: Project, key: str) -> Trial:
     try:
         info = _ask(f"{web_rpc_base(project)}am_get_info.php", {"account_key": key}, parse_account_info)
     except AccountProblem as error:
         text = str(error)
         if error.status in _NOT_THERE:
             text = "This project does not tell about accounts (it has no am_get_info.php). Ask its scheduler instead."
-        return _note(project, Trial(False, text), now)
+        return Trial(False, text)
     of = f" of {info.country}" if info.country not in ("", "None", "International") else ""
     weak = " The key is a full one: with it one can change the account." if info.weak_key and "_" not in key else ""
     text = f"The project knows the account: it is number {info.id}, “{info.name}”{of}.{weak}"
-    return _note(project, Trial(True, text), now)
+    return Trial(True, text)
 
 
 def try_scheduler(project: Project, key: str, now: dt.datetime) -> Trial:
     """Ask the scheduler for no jobs, as a computer: the project makes a record of it. Notes the outcome. Blocks."""
+    return _note(project, _ask_scheduler(project, key), key, now)
+
+
+def _ask_scheduler(project: Project, key: str) -> Trial:
     identity = hashlib.md5(f"{settings.SITE_URL} tries {project.master_url}".encode(), usedforsecurity=False)
     request = scheduler_request(key, identity.hexdigest(), f"trial by {settings.SITE_NAME}"[:100])
     try:
         schedulers = scheduler_urls(fetch(project.master_url).body)
         if not schedulers:
-            return _note(project, Trial(False, "The page at its master URL names no scheduler."), now)
-        answer = parse_scheduler_answer(fetch(urljoin(project.master_url, schedulers[0]), data=request).body)
+            return Trial(False, "The page at its master URL names no scheduler.")
+        try:
+            url = urljoin(project.master_url, schedulers[0])
+        except ValueError:
+            return Trial(False, "The scheduler could not be asked: the page at its master URL names it by no address.")
+        answer = parse_scheduler_answer(fetch(url, data=request).body)
     except FetchError as error:
-        return _note(project, Trial(False, f"The scheduler could not be asked: {error}"), now)
+        return Trial(False, f"The scheduler could not be asked: {error}")
     except ProtocolError as error:
-        return _note(project, Trial(False, f"The scheduler's answer could not be read: {error}."), now)
+        return Trial(False, f"The scheduler's answer could not be read: {error}.")
     words = " ".join(f"“{message}”" for message in answer.messages)
     if answer.user_name or answer.hostid:
         text = f"The scheduler knows the account “{answer.user_name}”, and has made a record of this trial's computer."
-        return _note(project, Trial(True, f"{text} It says: {words}" if words else text), now)
-    return _note(project, Trial(False, f"The scheduler does not take the key. It says: {words or 'nothing'}"), now)
+        return Trial(True, f"{text} It says: {words}" if words else text)
+    return Trial(False, f"The scheduler does not take the key. It says: {words or 'nothing'}")
 
 
 @transaction.atomic
-def _note(project: Project, trial: Trial, now: dt.datetime) -> Trial:
-    """Locks the project, then its profile."""
-    locked = Project.objects.select_for_update().get(pk=project.pk)
+def _note(project: Project, trial: Trial, key: str, now: dt.datetime) -> Trial:
+    """Locks the project, then its profile. The project may repeat the key in what it says: that is taken out."""
+    trial = replace(trial, text=trial.text.replace(key, "…"))
+    locked = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     profile = ProjectProfile.objects.select_for_update().filter(project=locked).first()
     # A project that was never asked what it is still has its trials noted; it is asked from then on.
     profile = profile or ProjectProfile(project=locked)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from accounting.models import Project, ProjectProfile
 from accounting.project_setup.asking import Answer
 from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
 from accounting.rpc import catalogue
+from portal.wire import signing
+
+
+class AlreadyThere(Exception):
+    """There is a project with this URL or name. ``str`` is a sentence for operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +38,15 @@ class NewProject:
 
 @transaction.atomic
 def add_project(chosen: NewProject, found: Answer, now: dt.datetime) -> Project:
-    """Add it, signed if the private key is here. No computer is attached yet: that is the last step of the set-up."""
-    project = Project.objects.create(
-        name=chosen.name,
-        master_url=chosen.master_url,
-        web_url=chosen.web_url,
-        summary=chosen.summary,
-        default_share=chosen.default_share,
-        account_mode=chosen.account_mode,
-        takes_platforms=chosen.takes_platforms,
-        is_active=False,
-        colour=Project.next_colour(),
-        url_signature=signing_key.sign_url(chosen.master_url) or "",
-    )
+    """Add it, signed if the private key is here. No computer is attached yet: that is the last step of the set-up.
+
+    Raises AlreadyThere if somebody else was faster.
+    """
+    try:
+        with transaction.atomic():
+            project = _create(chosen)
+    except IntegrityError as error:
+        raise AlreadyThere("A project with this URL or name was added meanwhile.") from error
     set_versions(project, chosen.versions)
     set_keywords(project, chosen.keywords)
     said = found.config.to_json() if found.config is not None else {}
@@ -59,3 +61,25 @@ def add_project(chosen: NewProject, found: Answer, now: dt.datetime) -> Project:
     )
     transaction.on_commit(catalogue.forget)
     return project
+
+
+def _create(chosen: NewProject) -> Project:
+    return Project.objects.create(
+        name=chosen.name,
+        master_url=chosen.master_url,
+        web_url=chosen.web_url,
+        summary=chosen.summary,
+        default_share=chosen.default_share,
+        account_mode=chosen.account_mode,
+        takes_platforms=chosen.takes_platforms,
+        is_active=False,
+        colour=Project.next_colour(),
+        url_signature=_signature(chosen.master_url),
+    )
+
+
+def _signature(url: str) -> str:
+    """By the server's key; empty where that is elsewhere or cannot be read, which the step of signing says."""
+    with suppress(signing.SigningError, OSError):
+        return signing_key.sign_url(url) or ""
+    return ""

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 import structlog
 from django.db import transaction
@@ -55,6 +56,10 @@ def ask(url: str, known: Version | None = None) -> Answer:
         raise AskFailed(str(error)) from error
     except ProtocolError as error:
         raise AskFailed(f"{url} answers, but not as a BOINC project does ({error}).") from error
+    if config is not None and (config.error_num or config.error_msg) and not config.name:
+        # What it does not say for now has not changed.
+        what = ", ".join(filter(None, [str(config.error_num or ""), config.error_msg]))
+        raise AskFailed(f"{urlsplit(url).hostname}: it answers with an error ({what}).")
     return Answer(config, found.version)
 
 
@@ -79,9 +84,9 @@ class _Change(Protocol):
 
 
 def _note(project_id: int, now: dt.datetime, change: _Change) -> None:
-    """One transaction: locks the project, then its profile."""
+    """One transaction: locks the project, but not against rows that refer to it, then its profile."""
     with transaction.atomic():
-        project = Project.objects.select_for_update().get(pk=project_id)
+        project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
         profile = ProjectProfile.objects.select_for_update().filter(project=project).first()
         profile = profile or ProjectProfile(project=project)
         profile.asked_at = now

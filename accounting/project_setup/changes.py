@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,6 +61,11 @@ def changes(seen: dict[str, Any], said: dict[str, Any]) -> list[Change]:
         for field, label in _LABELS.items()
         if getattr(before, field) != getattr(now, field)
     ]
+
+
+def fingerprint(said: dict[str, Any]) -> str:
+    """Names a stored answer, so that a form can say which one it is about."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def described(config: ProjectConfig) -> list[tuple[str, str]]:

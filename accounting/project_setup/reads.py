@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shlex
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from accounting.engine.states import NoteKind
 from accounting.models import Project, ProjectProfile
 from accounting.project_setup import sql
 from accounting.project_setup.accounts import web_rpc_base
-from accounting.project_setup.changes import Change, changes, described, master_url_problem, states
+from accounting.project_setup.changes import Change, changes, described, fingerprint, master_url_problem, states
 from accounting.project_setup.steps import StepRefused, account_key, is_signed, obstacles
 from accounting.projects import signing_key
 from accounting.wire.project_config import ProjectConfig, from_json
@@ -51,8 +52,11 @@ def read_set_up(project: Project, user: User) -> dict[str, Any]:
         "states": states(config),
         "master_url_problem": master_url_problem(project.master_url, config) if profile and profile.said else "",
         "changes": changes(profile.seen, profile.said) if profile is not None else [],
+        "shown": fingerprint(profile.said) if profile is not None else "",
         "is_signed": is_signed(project),
         "can_sign_here": signing_key.is_here(),
+        # The project may have written the URL, and the command runs where the private key is.
+        "url_in_shell": shlex.quote(project.master_url),
         "is_shared": project.account_mode == Project.Account.SHARED,
         "has_key": has_key,
         "key_problem": key_problem,

@@ -1,6 +1,6 @@
 """The steps of a set-up that change a project: sign, enter the account, attach computers, take over what it says.
 
-Each is one transaction that locks the project's row.
+Each is one transaction that locks the project's row, but not against rows that refer to it: computers go on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import suppress
 from django.db import transaction
 
 from accounting.models import Project, ProjectProfile, UserProject
-from accounting.project_setup.changes import KEYWORDS, NAME, VERSIONS
+from accounting.project_setup.changes import KEYWORDS, NAME, VERSIONS, fingerprint
 from accounting.project_setup.contents import set_keywords, set_versions
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
@@ -26,7 +26,7 @@ class StepRefused(Exception):
 
 @transaction.atomic
 def _change(project_id: int, change: Callable[[Project], None]) -> Project:
-    project = Project.objects.select_for_update().get(pk=project_id)
+    project = Project.objects.select_for_update(no_key=True).get(pk=project_id)
     change(project)
     project.save()
     transaction.on_commit(catalogue.forget)
@@ -52,7 +52,8 @@ def sign(project_id: int, pasted: str) -> None:
                 return
             fresh = signing_key.sign_url(project.master_url)
         except (signing.SigningError, OSError) as error:
-            raise StepRefused(f"This is no signature: {error}.") from error
+            what = "This is no signature" if pasted.strip() else "The server's key cannot be used"
+            raise StepRefused(f"{what}: {error}.") from error
         if fresh is None:
             raise StepRefused("The private key is not on this server. Sign the URL elsewhere and paste the signature.")
         project.url_signature = fresh
@@ -68,7 +69,7 @@ def store_account_key(project_id: int, user: User, account_key: str) -> None:
         if project.account_mode == Project.Account.SHARED:
             project.shared_account_key = encrypted
         else:
-            row, _ = UserProject.objects.select_for_update().get_or_create(user=user, project=project)
+            row, _ = UserProject.objects.select_for_update(no_key=True).get_or_create(user=user, project=project)
             row.account_key = encrypted
             row.save()
 
@@ -107,11 +108,22 @@ def set_active(project_id: int, is_active: bool) -> None:
     _change(project_id, change)
 
 
-def take_over(project_id: int, fields: Collection[str]) -> None:
-    """Make the project's name, platforms or keywords what it said last. Locks the project, then its profile."""
+def _shown(project_id: int, shown: str) -> ProjectProfile:
+    """The profile, locked. Raises StepRefused if the operator was shown another answer than it has now."""
+    profile = ProjectProfile.objects.select_for_update().filter(project_id=project_id).first()
+    if profile is None or not profile.said or fingerprint(profile.said) != shown:
+        raise StepRefused("The project says something else now. Look at it again.")
+    return profile
+
+
+def take_over(project_id: int, fields: Collection[str], shown: str) -> None:
+    """Make the project's name, platforms or keywords what it said last. Locks the project, then its profile.
+
+    ``shown``: the fingerprint of the answer that the operator saw. Raises StepRefused if it is no longer the last.
+    """
 
     def change(project: Project) -> None:
-        profile = ProjectProfile.objects.select_for_update().get(project=project)
+        profile = _shown(project.pk, shown)
         said = from_json(profile.said)
         if NAME in fields and said.name:
             if Project.objects.filter(name=said.name).exclude(pk=project.pk).exists():
@@ -128,8 +140,8 @@ def take_over(project_id: int, fields: Collection[str]) -> None:
 
 
 @transaction.atomic
-def mark_seen(project_id: int) -> None:
-    """The operator has seen what the project says now. Nothing else changes."""
-    profile = ProjectProfile.objects.select_for_update().get(project_id=project_id)
+def mark_seen(project_id: int, shown: str) -> None:
+    """The operator has seen what the project says now. Nothing else changes. Raises StepRefused like `take_over`."""
+    profile = _shown(project_id, shown)
     profile.seen = profile.said
     profile.save()

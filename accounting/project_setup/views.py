@@ -22,7 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounting.models import Project
 from accounting.project_setup import accounts, asking, reads, steps
-from accounting.project_setup.adding import add_project
+from accounting.project_setup.adding import AlreadyThere, add_project
 from accounting.project_setup.changes import TAKEN_OVER, described, master_url_problem, states
 from accounting.project_setup.forms import FoundForm, KeyForm, LookUpForm, SignatureForm, UrlForm
 from accounting.wire.project_config import from_json
@@ -86,11 +86,15 @@ def found(request: HttpRequest) -> HttpResponse:
     form = FoundForm(config, asked["typed"], request.POST or None)
     if request.method == "POST" and not config.account_manager and form.is_valid():
         answer = asking.Answer(config, Version(asked["etag"], asked["last_modified"]))
-        project = add_project(form.chosen(), answer, dt.datetime.fromisoformat(asked["at"]))
-        del request.session[_FOUND]
-        admin.site._registry[Project].log_addition(request, project, "Added by its URL.")
-        messages.success(request, f"{project.name} was added. No computer is attached to it yet.")
-        return _to_set_up(project.pk)
+        try:
+            project = add_project(form.chosen(), answer, dt.datetime.fromisoformat(asked["at"]))
+        except AlreadyThere as problem:
+            form.add_error("master_url", str(problem))
+        else:
+            del request.session[_FOUND]
+            admin.site._registry[Project].log_addition(request, project, "Added by its URL.")
+            messages.success(request, f"{project.name} was added. No computer is attached to it yet.")
+            return _to_set_up(project.pk)
     return _page(
         request,
         "found",
@@ -223,13 +227,13 @@ def take_over(request: HttpRequest, project: Project) -> str:
     fields = TAKEN_OVER.intersection(request.POST.getlist("field"))
     if not fields:
         raise steps.StepRefused("Nothing was chosen.")
-    steps.take_over(project.pk, fields)
+    steps.take_over(project.pk, fields, request.POST.get("shown", ""))
     return "It is taken over."
 
 
 @_step("")
 def seen(request: HttpRequest, project: Project) -> str:
-    steps.mark_seen(project.pk)
+    steps.mark_seen(project.pk, request.POST.get("shown", ""))
     return "Marked as seen. Nothing else changed."
 
 

@@ -64,7 +64,7 @@ class SchedulerAnswer:
 
 
 _MEANINGS: Final = {
-    -136: "no account with this address",
+    -136: "it knows no such account",
     -155: "the account key is not valid",
     -183: "the project is down for now",
     -205: "it does not take this e-mail address",
@@ -87,11 +87,15 @@ def parse_account_info(data: bytes) -> AccountInfo:
     weak = clip(found.get(b"weak_auth", b""), MAX_KEY + 1)
     return AccountInfo(
         _number(found.get(b"id", b"")),
-        # Names come encoded as in addresses.
-        unquote_plus(clip(found.get(b"name", b""), MAX_TEXT)),
-        unquote_plus(clip(found.get(b"country", b""), MAX_TEXT)),
+        _decoded(found.get(b"name", b"")),
+        _decoded(found.get(b"country", b"")),
         weak if _KEY.fullmatch(weak) else "",
     )
+
+
+def _decoded(raw: bytes) -> str:
+    """Text that comes encoded as in addresses; without NUL, like all other text (`decode`)."""
+    return unquote_plus(clip(raw, MAX_TEXT)).replace("\0", "\ufffd")
 
 
 def scheduler_urls(page: bytes) -> list[str]:

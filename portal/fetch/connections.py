@@ -87,7 +87,12 @@ def connect(host: str, addresses: Sequence[Found], connect_secs: float, deadline
     """A connection to the first of the addresses that answers."""
     problem: OSError | None = None
     for family, sockaddr in addresses:
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            # A kind of address that this machine does not have, as IPv6 where it is switched off
+            problem = error
+            continue
         try:
             sock.settimeout(min(connect_secs, deadline.left(host)))
             sock.connect(sockaddr)

@@ -167,6 +167,8 @@ def configure(options: dict[str, Any]) -> None:
                 # 4xx replies are in the request's line already, and strangers may cause as many as they like.
                 "django.request": {"level": "ERROR"},
                 "django.security.DisallowedHost": {"level": "CRITICAL"},
+                # It warns of other servers' bad headers with the whole address, which may hold an account key.
+                "urllib3": {"level": "ERROR"},
             },
         }
     )

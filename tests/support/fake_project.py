@@ -20,7 +20,9 @@ PLATFORMS = (
 
 
 class FakeProject(RawServer):
-    """``config``: the inside of its configuration; ``has_account_info``: whether it tells of accounts."""
+    """``config``: the inside of its configuration; ``has_account_info``: whether it tells of accounts; ``status``: of
+    what it answers about accounts, if it is no success; ``words``: its error message; ``scheduler``: its address.
+    """
 
     def __init__(self) -> None:
         super().__init__(self._reply)
@@ -31,6 +33,10 @@ class FakeProject(RawServer):
         self.etag = ""
         self.has_account_info = True
         self.is_down = False
+        self.status = ""
+        self.account_name = "Ops+Team"
+        self.scheduler = "/cgi"
+        self.words = ""
 
     def asked(self, page: str) -> list[bytes]:
         """The requests for a page."""
@@ -49,23 +55,25 @@ class FakeProject(RawServer):
                 return reply(b"", status="304 Not Modified")
             headers = [f"ETag: {self.etag}"] if self.etag else []
             return reply(f"<project_config>{self.config}</project_config>".encode(), *headers)
+        if self.status and page.path in ("/lookup_account.php", "/am_get_info.php"):
+            return reply(b"", status=self.status)
         if page.path == "/lookup_account.php":
             if query.get("passwd_hash") != client_password_hash(PASSWORD, EMAIL):
                 return reply(b"<error><error_num>-206</error_num></error>")
             return reply(f"<account_out><authenticator>{STRONG_KEY}</authenticator></account_out>".encode())
         if page.path == "/am_get_info.php" and self.has_account_info:
             if query.get("account_key") not in (STRONG_KEY, WEAK_KEY):
-                return reply(b"<error><error_num>-136</error_num></error>")
-            info = (
-                f"<success/><id>7</id><name>Ops+Team</name><country>France</country><weak_auth>{WEAK_KEY}</weak_auth>"
-            )
+                said = f"<error_msg>{self.words}</error_msg>" if self.words else ""
+                return reply(f"<error><error_num>-136</error_num>{said}</error>".encode())
+            info = f"<success/><id>7</id><name>{self.account_name}</name><country>France</country>"
+            info += f"<weak_auth>{WEAK_KEY}</weak_auth>"
             return reply(f"<am_get_info_reply>{info}</am_get_info_reply>".encode())
         if page.path == "/":
-            return reply(b"<html><!-- <scheduler>/cgi</scheduler> --></html>")
+            return reply(f"<html><!-- <scheduler>{self.scheduler}</scheduler> --></html>".encode())
         if page.path == "/cgi":
             is_known = any(key.encode() in request for key in (STRONG_KEY, WEAK_KEY))
             inside = "<user_name>Ops Team</user_name><hostid>5</hostid>" if is_known else ""
-            words = "No jobs wanted" if is_known else "Invalid or missing account key."
+            words = "No jobs wanted" if is_known else self.words or "Invalid or missing account key."
             return reply(
                 f'<scheduler_reply>{inside}<message priority="low">{words}</message></scheduler_reply>'.encode()
             )

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import socket
+from contextlib import closing
 
 import pytest
+from django.db import connection
+from django.db.models import Model
+from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
 from accounting import tasks
 from accounting.models import Project, ProjectProfile
-from accounting.project_setup import asking
+from accounting.project_setup import accounts, asking, steps
 from accounting.project_setup.asking import ask_again, ask_due
+from portal.models import User
 from tests.support.accounting_factories import at
 from tests.support.fake_project import PLATFORMS, FakeProject
 
@@ -33,6 +39,14 @@ def project(fake: FakeProject) -> Project:
 
 def profile() -> ProjectProfile:
     return ProjectProfile.objects.get()
+
+
+def shown(desk: Client, project: Project) -> str:
+    """Which answer of the project the operator's page shows, as its forms send it."""
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    found: list[str] = re.findall(r'name="shown" value="([^"]*)"', page)
+    assert len(found) == 2 and found[0] == found[1], "both forms of the changes have it"
+    return found[0]
 
 
 def platforms(project: Project) -> set[str]:
@@ -61,12 +75,12 @@ def test_the_operator_takes_over_what_they_want(project: Project, fake: FakeProj
     fake.config = fake.config.replace("Fake@Home", "Renamed").replace("windows_x86_64", "linux").replace("2:0.5 3", "4")
     ask_due(NOW + 2 * DAY)
     url = reverse("admin:accounting_project_take_over", args=[project.pk])
-    desk.post(url, {"field": ["name", "versions", "master_url", "is_active"]})
+    desk.post(url, {"field": ["name", "versions", "master_url", "is_active"], "shown": shown(desk, project)})
     project.refresh_from_db()
     assert (project.name, platforms(project), project.keywords.count()) == ("Renamed", {"linux"}, 0)
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
     assert "<strong>Keywords</strong>" in page and "<strong>Name</strong>" not in page
-    desk.post(reverse("admin:accounting_project_seen", args=[project.pk]))
+    desk.post(reverse("admin:accounting_project_seen", args=[project.pk]), {"shown": shown(desk, project)})
     page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
     assert "Changed since you looked" not in page and project.keywords.count() == 0
 
@@ -76,7 +90,36 @@ def test_a_name_that_another_project_has_is_not_taken_over(project: Project, fak
     fake.config = fake.config.replace("Fake@Home", "Renamed")
     ask_due(NOW + 2 * DAY)
     url = reverse("admin:accounting_project_take_over", args=[project.pk])
-    assert "Another project here has that name" in desk.post(url, {"field": "name"}, follow=True).content.decode()
+    data = {"field": "name", "shown": shown(desk, project)}
+    assert "Another project here has that name" in desk.post(url, data, follow=True).content.decode()
+
+
+@pytest.mark.parametrize("step", ["take_over", "seen"])
+def test_what_the_operator_has_not_been_shown_is_neither_taken_over_nor_marked_as_seen(
+    step: str, project: Project, fake: FakeProject, desk: Client
+) -> None:
+    """The project is asked again between the page and the button."""
+    fake.config = fake.config.replace("Fake@Home", "Renamed")
+    ask_due(NOW + 2 * DAY)
+    data = {"field": "name", "shown": shown(desk, project)}
+    fake.config = fake.config.replace("Renamed", "Again")
+    ask_due(NOW + 4 * DAY)
+    page = desk.post(reverse(f"admin:accounting_project_{step}", args=[project.pk]), data, follow=True).content.decode()
+    project.refresh_from_db()
+    assert project.name == profile().seen["name"] == "Fake@Home"
+    assert "says something else now" in page and "Fake@Home → Again" in page
+
+
+@pytest.mark.parametrize("step", ["take_over", "seen"])
+def test_of_a_project_that_was_never_asked_nothing_is_taken_over(step: str, fake: FakeProject, desk: Client) -> None:
+    made = Project.objects.create(name="By hand", master_url=fake.url)
+    made.versions.create(platform="linux")
+    url = reverse(f"admin:accounting_project_{step}", args=[made.pk])
+    assert "says something else now" in desk.post(url, {"field": "versions"}, follow=True).content.decode()
+    fake.is_down = True
+    ask_again(made, NOW)
+    assert "says something else now" in desk.post(url, {"field": "versions"}, follow=True).content.decode()
+    assert platforms(made) == {"linux"}
 
 
 def test_platforms_are_taken_over_at_once_where_the_project_says_so(project: Project, fake: FakeProject) -> None:
@@ -128,6 +171,18 @@ def test_a_project_that_fails_keeps_what_it_said_and_since_when_it_fails(project
     assert (profile().problem, profile().problem_since) == ("", None)
 
 
+def test_an_error_alone_does_not_replace_what_a_project_said(project: Project, fake: FakeProject, desk: Client) -> None:
+    """As projects answer while they are worked on: their name, platforms and addresses have not changed."""
+    said = profile().said
+    fake.config = "<error_num>-183</error_num><error_msg>Down for maintenance</error_msg>"
+    ask_due(NOW + 2 * DAY)
+    row = profile()
+    assert (row.said, row.said_at) == (said, NOW)
+    assert row.problem == "127.0.0.1: it answers with an error (-183, Down for maintenance)."
+    page = desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode()
+    assert "Changed since you looked" not in page
+
+
 def test_one_bad_project_does_not_keep_others_from_being_asked(
     project: Project, fake: FakeProject, settings: Settings
 ) -> None:
@@ -155,3 +210,27 @@ def test_a_run_has_a_limit(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) -
         made = Project.objects.create(name=f"P{number}", master_url=f"{fake.url}{number}/")
         ProjectProfile.objects.create(project=made, ask_after=NOW)
     assert [ask_due(NOW), ask_due(NOW)] == [2, 1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_computers_may_be_attached_while_a_project_is_changed(
+    project: Project, fake: FakeProject, desk: Client
+) -> None:
+    """Rows of computers refer to the project: to write one, its row must not be locked against that."""
+    states = []
+
+    def look(sender: type[Model], **_: object) -> None:
+        if sender in (Project, ProjectProfile):
+            with closing(connection.copy()) as another, another.cursor() as cursor:
+                cursor.execute("SELECT 1 FROM accounting_project FOR KEY SHARE NOWAIT")
+                states.append(sender)
+
+    pre_save.connect(look)
+    try:
+        fake.config = fake.config.replace("windows_x86_64", "linux")
+        assert ask_again(project, NOW)
+        steps.store_account_key(project.pk, User.objects.get(), "7_key")
+        accounts.try_account(project, "7_key", NOW)
+    finally:
+        pre_save.disconnect(look)
+    assert states == [ProjectProfile, Project, ProjectProfile]

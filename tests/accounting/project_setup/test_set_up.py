@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import re
+import subprocess
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -10,10 +14,13 @@ from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from accounting.models import Project, ProjectProfile, UserProject
-from accounting.project_setup import accounts
+from accounting.project_setup import accounts, asking
+from accounting.project_setup.adding import AlreadyThere, NewProject, add_project
+from accounting.project_setup.forms import FoundForm
 from accounting.projects import signing_key
 from accounting.rpc import account_keys
 from accounting.wire.project_config import ProjectConfig
@@ -126,7 +133,50 @@ def test_what_a_project_says_is_never_html_here(desk: Client, fake: FakeProject)
     assert "&lt;script&gt;alert(1)" in page and "<script>alert(1)" not in page and "<img src=x" not in page
 
 
+def test_a_project_that_was_added_meanwhile_is_not_added_twice(desk: Client, fake: FakeProject) -> None:
+    """Two operators at once, or a form that is sent twice: both are past the form's own look."""
+    add(desk, fake)
+    chosen = NewProject("Else", fake.url, "", "", 100, "shared", True, [], {})
+    with pytest.raises(AlreadyThere):
+        add_project(chosen, asking.ask(fake.url), timezone.now())
+    assert Project.objects.count() == ProjectProfile.objects.count() == 1
+
+
+def test_a_form_that_is_sent_twice_at_once_is_answered_in_words(
+    desk: Client, fake: FakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Neither sees the other's project when the form looks.
+    monkeypatch.setattr(FoundForm, "clean_master_url", lambda form: form.cleaned_data["master_url"])
+    monkeypatch.setattr(FoundForm, "clean_name", lambda form: form.cleaned_data["name"])
+    ask(desk, fake.url)
+    Project.objects.create(name="Fake@Home", master_url=fake.url)
+    data = {"name": "Else", "master_url": fake.url, "default_share": 1, "account_mode": "shared"}
+    response = desk.post(reverse("admin:accounting_project_found"), data)
+    assert "was added meanwhile" in response.content.decode()
+    assert Project.objects.count() == 1
+
+
+def test_a_private_key_that_cannot_be_read_keeps_no_project_from_being_added(
+    desk: Client, fake: FakeProject, settings: Settings, tmp_path: Path
+) -> None:
+    settings.AM_SIGNING_KEY = tmp_path / "private"
+    settings.AM_SIGNING_KEY.write_text("damaged")
+    project = add(desk, fake)
+    assert project.url_signature == ""
+    assert "The server&#x27;s key cannot be used: private key" in step(desk, project, "sign", here="1")
+
+
 # --- signing ------------------------------------------------------------------------------------------
+
+
+def test_the_command_to_sign_with_is_safe_in_a_shell(desk: Client, fake: FakeProject, settings: Settings) -> None:
+    """It is run where the private key is, and the project wrote the URL."""
+    settings.AM_SIGNING_KEY = settings.AM_SIGNING_KEY.with_name("not here")
+    url = "https://evil.example.org/$(touch${IFS}made)';touch${IFS}made;/"
+    project = Project.objects.create(name="Evil", master_url=url)
+    page = html.unescape(desk.get(reverse("admin:accounting_project_set_up", args=[project.pk])).content.decode())
+    (command,) = re.findall(r"manage\.py sign_url (.*?)</code>", page)
+    assert subprocess.check_output(["sh", "-c", f"printf %s {command}"], text=True) == url
 
 
 def test_an_offline_signature_is_checked_before_it_is_stored(
@@ -241,7 +291,7 @@ def test_a_trial_says_whether_the_project_knows_the_account(desk: Client, fake: 
     assert ProjectProfile.objects.get().tried_well is True
     step(desk, project, "key", account_key="7_wrong")
     page = step(desk, project, "try", account="1")
-    assert "The project refused: no account with this address (error -136)." in page and "7_wrong" not in page
+    assert "The project refused: it knows no such account (error -136)." in page and "7_wrong" not in page
     assert ProjectProfile.objects.get().tried_well is False
 
 
@@ -271,6 +321,42 @@ def test_a_project_that_is_down_is_said_so(desk: Client, fake: FakeProject) -> N
     fake.is_down = True
     for data in ({"account": "1"}, {"scheduler": "1"}):
         assert "could not be asked: 127.0.0.1: " in step(desk, project, "try", **data)
+
+
+def test_what_a_project_says_of_an_account_is_stored_as_text(desk: Client, fake: FakeProject) -> None:
+    """Names come encoded as in addresses, so they can hold what no text of a database can."""
+    project = add(desk, fake)
+    step(desk, project, "key", account_key=WEAK_KEY)
+    fake.account_name = "Ops%00%ff%ED%A0%80Team"
+    assert "The project knows the account" in step(desk, project, "try", account="1")
+
+
+@pytest.mark.parametrize("address", ["http://[", "http://[x]/", "//[::1", "mailto:x@y", "https://a:b/"])
+def test_a_scheduler_at_no_address_is_said(address: str, desk: Client, fake: FakeProject) -> None:
+    fake.scheduler = address
+    project = add(desk, fake)
+    step(desk, project, "key", account_key=WEAK_KEY)
+    assert "The scheduler could not be asked: " in step(desk, project, "try", scheduler="1")
+
+
+def test_a_key_that_the_project_repeats_is_not_shown_or_stored(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    step(desk, project, "key", account_key="7_wrong")
+    fake.words = "Who is 7_wrong?"
+    for data in ({"account": "1"}, {"scheduler": "1"}):
+        page = step(desk, project, "try", **data)
+        assert "Who is " in page and "7_wrong" not in page
+    assert b"7_wrong" not in stored_bytes()
+
+
+def test_a_page_that_fails_is_not_called_missing(desk: Client, fake: FakeProject) -> None:
+    project = add(desk, fake)
+    fake.status = "500 Oh"
+    page = step(desk, project, "look_up", email=EMAIL, password=PASSWORD)
+    assert "The project could not be asked: 127.0.0.1: answered with status 500." in page
+    fake.status = "404 Not Found"
+    page = step(desk, project, "look_up", email=EMAIL, password=PASSWORD)
+    assert "The project has no lookup_account.php (127.0.0.1: answered with status 404)." in page
 
 
 # --- the last step ------------------------------------------------------------------------------------
@@ -310,6 +396,7 @@ def test_each_page_needs_its_right(desk: Client, fake: FakeProject, bob: User) -
     page = other.get(set_up)
     assert page.status_code == 200 and b'action="/admin/accounting/project' not in page.content
     assert other.get(troubles).status_code == 200
+    assert [other.get(url).status_code for url in adding] == [403, 403], "to look is no right to add"
     for name in STEPS:
         url = reverse(f"admin:accounting_project_{name}", args=[project.pk])
         assert other.post(url, {"account_key": "1_x"}).status_code == 403, name

@@ -232,6 +232,21 @@ def test_a_name_without_an_address_is_an_error(names: dict[str, list[str]]) -> N
         fetch(f"http://{'x' * 70}.test/")
 
 
+def test_an_address_of_a_kind_that_this_machine_does_not_have_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """As where the kernel has no IPv6: name servers name such addresses all the same."""
+    with RawServer(sending(reply(b"by the other"))) as server:
+        there = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port))
+        # A number of no kind of address: the kernel refuses it as it does IPv6 where it has none.
+        answers = [(9999, *there[1:]), there]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **options: answers)
+        assert fetch(f"http://both.test:{server.port}/").body == b"by the other"
+        answers.pop()
+        with pytest.raises(FetchError, match="no connection"):
+            fetch(f"http://both.test:{server.port}/")
+
+
 def test_a_port_where_nobody_answers_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -426,3 +441,10 @@ def test_strangers_are_not_told_what_is_inside_the_network(names: dict[str, list
         fetch("http://inside.test/")
     assert "10.1.2.3" in str(caught.value)
     assert caught.value.public_text == "inside.test could not be asked."
+
+
+def test_an_answer_with_a_broken_header_brings_no_address_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """urllib3 would log the whole address, with the account key in it."""
+    with RawServer(sending(HEAD + b"No header\r\n\r\nx")) as server:
+        assert fetch(f"{server.url}am_get_info.php?account_key=7_secret").body == b"x"
+    assert caplog.text == ""
