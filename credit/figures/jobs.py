@@ -13,7 +13,8 @@ from django.urls import reverse
 
 from credit.engine.states import AssimilateState, Outcome, ServerState
 from credit.figures import outcomes, sql
-from credit.models import App, Result, Workunit
+from credit.figures.names import app_names
+from credit.models import Result, Workunit
 from credit.models.work import OUTCOMES
 from portal.dashboard import registry
 from portal.dashboard.registry import Combine, Figure, Panel, Sample, Source, Table, Unit
@@ -188,7 +189,7 @@ _LEAST_ENDED: Final = 10
 
 def take(now: dt.datetime) -> Iterator[Sample]:
     outcomes.roll_up(now)
-    names = dict(App.objects.values_list("pk", "user_friendly_name"))
+    names = app_names()
     with connection.cursor() as cursor:
         yield from _waiting(cursor, now, names)
         yield from _finishing(cursor, now, names)

@@ -13,7 +13,8 @@ from django.db.models.functions import Trunc
 
 from credit.engine.states import Outcome
 from credit.figures import sql
-from credit.models import App, AppVersion, ResultHour, ResultHourMark
+from credit.figures.names import all_versions, app_names, version_names
+from credit.models import ResultHour, ResultHourMark
 from credit.models.work import OUTCOMES
 from credit.pages.state_texts import exit_text
 from portal.dashboard.rules import Points
@@ -92,10 +93,9 @@ def read(
     since: dt.datetime, until: dt.datetime, columns: Sequence[Column], only: Sequence[Outcome] = (), daily: bool = False
 ) -> list[Ended]:
     """The sums of these hours, or days, by ``columns``, of all outcomes or ``only`` these; at most three statements."""
-    apps = dict(App.objects.values_list("pk", "user_friendly_name"))
-    versions = {}
-    if "app_version_id" in columns:
-        versions = {version.pk: version for version in AppVersion.objects.select_related("app", "platform")}
+    apps = app_names()
+    versions = all_versions() if "app_version_id" in columns else {}
+    names = version_names(versions, apps)
     rows = ResultHour.objects.filter(hour__gte=since, hour__lte=until)
     if only:
         rows = rows.filter(outcome__in=only)
@@ -109,7 +109,7 @@ def read(
                 row["at"],
                 row["number"],
                 app,
-                str(version) if version else ", ".join(part for part in (app, _OWN) if part),
+                names[version.pk] if version else ", ".join(part for part in (app, _OWN) if part),
                 str(version.platform) if version else _OWN,
                 row.get("outcome", 0),
                 row.get("exit_status"),
