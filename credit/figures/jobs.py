@@ -139,7 +139,7 @@ FIGURES: Final = (
         "Results that failed",
         link=_FAILED,
         series="error",
-        about="Errors, time-outs, unreadable outputs and abandoned jobs.",
+        about="Errors, time-outs, and outputs that could not be checked.",
         history=outcomes.by(outcomes.error_name, ["outcome", "exit_status"], outcomes.FAILURES),
     ),
     _hourly(

@@ -26,7 +26,10 @@ FIRST: Final = dt.timedelta(days=1)
 """The first run counts what was received since then."""
 TIMED_OUT_AGAIN: Final = dt.timedelta(days=1)
 HOURS_KEPT: Final = dt.timedelta(days=31)
-FAILURES: Final = (Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.VALIDATE_ERROR, Outcome.CLIENT_DETACHED)
+UNFIT_AGAIN: Final = dt.timedelta(days=7)
+"""Outputs may be found unfit so long after they were reported, once there are others to compare them with."""
+# Of jobs that a computer no longer has nobody knows when it lost them.
+FAILURES: Final = (Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.VALIDATE_ERROR)
 
 
 def roll_up(now: dt.datetime) -> None:
@@ -36,9 +39,22 @@ def roll_up(now: dt.datetime) -> None:
     """
     until = now - LAG
     ResultHourMark.objects.get_or_create(pk=1, defaults={"counted_until": until - FIRST})
+    _go_back(until)
     while _count_an_hour(until):
         pass
+    _move_unfit(now)
     _count_timed_out(now)
+
+
+def _go_back(until: dt.datetime) -> None:
+    """After a clock that was ahead: what was received since would not be counted, so count from this hour on anew."""
+    hour = until.astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_MARK)
+        # Another worker may have begun a moment later.
+        if cursor.fetchone()[0] > until + LAG:
+            cursor.execute(sql.FORGET_RECEIVED, {"since": hour})
+            cursor.execute(sql.SET_MARK, [hour - dt.timedelta(microseconds=1)])
 
 
 def _count_an_hour(until: dt.datetime) -> bool:
@@ -50,8 +66,16 @@ def _count_an_hour(until: dt.datetime) -> bool:
         if end <= since:
             return False
         cursor.execute(sql.ADD_RECEIVED, {"since": since, "until": end})
-        cursor.execute("UPDATE credit_resulthourmark SET counted_until = %s WHERE id = 1", [end])
+        cursor.execute(sql.SET_MARK, [end])
     return end < until
+
+
+def _move_unfit(now: dt.datetime) -> None:
+    since = (now - UNFIT_AGAIN).astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_MARK)
+        until = cursor.fetchone()[0]
+        cursor.execute(sql.MOVE_UNFIT, {"since": since, "until": until})
 
 
 def _count_timed_out(now: dt.datetime) -> None:
