@@ -129,7 +129,7 @@ def status(request: HttpRequest) -> HttpResponse:
 @require_safe
 def server_status(request: HttpRequest) -> HttpResponse:
     """BOINC's address: XML for programs that ask for it, else the page."""
-    if not (request.GET.get("xml") or request.GET.get("counts")):
+    if not any(request.GET.get(name, "0") not in ("", "0") for name in ("xml", "counts")):
         return redirect("status")
     response = HttpResponse(xml(current()), content_type="text/xml; charset=ISO-8859-1")
     response.headers["Cache-Control"] = f"public, max-age={CACHED_SECS}"

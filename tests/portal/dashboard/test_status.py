@@ -74,6 +74,11 @@ def test_the_xml_has_the_tags_of_boincs_in_their_order(client: Client, studio: H
     assert (found.findtext("name"), found.findtext("unsent"), found.findtext("in_progress")) == ("alpine", "3", "1")
 
 
+def test_xml_can_be_asked_for_and_not_asked_for(client: Client, taken: None) -> None:
+    assert client.get("/server_status.php?xml=0").status_code == 302
+    assert client.get("/server_status.php?counts=1").status_code == 200
+
+
 def test_an_app_with_a_new_name_counts_once(client: Client, running: None, db: None) -> None:
     app = make_app("alpine", user_friendly_name="Alpine")
     make_result(make_workunit(app))
