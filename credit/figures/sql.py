@@ -62,8 +62,8 @@ SELECT app_id, count(*) FROM credit_workunit WHERE need_validate AND validate_fa
 MAX_STATUSES: Final = 20
 """Exit statuses of an app that are told apart in a run of the roll-up; programs may end with any number."""
 LOCK_MARK: Final = "SELECT counted_until FROM credit_resulthourmark WHERE id = 1 FOR UPDATE"
-# Adds to rows that no other run adds to, as the mark is locked. Outputs are found unfit later, some after days: at first
-# all are as they were reported.
+# Adds to rows that no other run adds to, as the mark is locked. Outputs are found unfit later, some after days: first
+# they all count as they were reported.
 ADD_RECEIVED: Final = f"""
 WITH reported AS (
   SELECT date_trunc('hour', received_at, 'UTC') AS hour, app_id, app_version_id, exit_status,
