@@ -21,6 +21,7 @@ from portal.dashboard.rules import Points, above
 KEY: Final = "credit"
 _VERSIONS: Final = "admin:credit_appversion_changelist"
 _APPS: Final = "admin:credit_app_changelist"
+_LEAST_CLAIMS: Final = 20
 _RECENT: Final = "Of the last 20,000 results at most that were reported within a day."
 
 
@@ -192,7 +193,9 @@ def take(now: dt.datetime) -> Iterator[Sample]:
         cursor.execute(sql.CLAIMS, {"now": now})
         for app_id, approximate, suspicious, count in cursor.fetchall():
             yield Sample("credit.approximate", float(approximate), apps[app_id])
-            yield Sample("credit.suspicious", 100 * suspicious / count, apps[app_id])
+            # One claim of fewer would be more than the share that needs attention.
+            if count >= _LEAST_CLAIMS:
+                yield Sample("credit.suspicious", 100 * suspicious / count, apps[app_id])
         cursor.execute(sql.ON_PROBATION)
         found = dict(cursor.fetchall())
     for app_id, name in apps.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
@@ -183,6 +184,8 @@ TABLES: Final = (
         "No computer fails more than every fourth job.",
     ),
 )
+MAX_SERIES: Final = 8
+"""Kinds of failures that are told apart: programs may end with any number, and what was taken is kept for good."""
 _LEAST_ENDED: Final = 10
 """Shares of fewer results say nothing."""
 
@@ -254,10 +257,13 @@ def _ended(now: dt.datetime) -> Iterator[Sample]:
         ("jobs.failed_by_version", lambda row: row.version),
         ("jobs.failed_by_platform", lambda row: row.platform),
     ):
-        sums: dict[str, int] = {}
+        sums: Counter[str] = Counter()
         for row in failed:
-            sums[label(row)] = sums.get(label(row), 0) + row.number
-        yield from (Sample(figure, count, name) for name, count in sums.items())
+            sums[label(row)] += row.number
+        by_number = sums.most_common()
+        yield from (Sample(figure, count, name) for name, count in by_number[:MAX_SERIES])
+        if rest := sum(count for _, count in by_number[MAX_SERIES:]):
+            yield Sample(figure, rest, "other")
         if not sums:
             yield Sample(figure, 0)
     for app in sorted({row.app for row in rows}):
