@@ -182,8 +182,9 @@ def take(now: dt.datetime) -> Iterator[Sample]:
             yield Sample("credit.scale", version.pfc_scale, name)
         if version.pfc_avg is not None and not version.is_deprecated:
             yield Sample("credit.average", version.pfc_avg, name)
-    for app_id, least in App.objects.filter(min_avg_pfc__isnull=False).values_list("pk", "min_avg_pfc"):
-        yield Sample("credit.least_average", least, apps[app_id])
+    for app_id, least in App.objects.values_list("pk", "min_avg_pfc"):
+        if least is not None and app_id in apps:
+            yield Sample("credit.least_average", least, apps[app_id])
     with connection.cursor() as cursor:
         cursor.execute(sql.SPREAD, {"now": now})
         for version_id, (low, median, high) in cursor.fetchall():
