@@ -154,7 +154,9 @@ def by(
         daily = until - since > HOURS_KEPT
         sums: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
         for row in read(since, until, columns, only, daily):
-            sums[label(row)][row.at.timestamp()] += row.number / (24 if daily else 1)
+            # Today has had fewer hours.
+            hours = min(24.0, max(1.0, (until - row.at) / dt.timedelta(hours=1))) if daily else 1
+            sums[label(row)][row.at.timestamp()] += row.number / hours
         times = sorted({at for series in sums.values() for at in series})
         return {name: [(at, series.get(at, 0.0)) for at in times] for name, series in sorted(sums.items())}
 

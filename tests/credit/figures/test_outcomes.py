@@ -176,6 +176,9 @@ def test_a_chart_of_a_year_has_the_mean_of_each_day(app: App) -> None:
         )
     history = outcomes.by(lambda row: row.app, ["app_id"], outcomes.FAILURES)
     # 24 of a day are one an hour.
-    assert history(NOON - dt.timedelta(days=366), NOON) == {"Alpine": [(day.timestamp(), 1.0)]}
+    tomorrow = NOON + dt.timedelta(days=1)
+    assert history(tomorrow - dt.timedelta(days=366), tomorrow) == {"Alpine": [(day.timestamp(), 1.0)]}
+    # Today, at noon, they are two an hour.
+    assert history(NOON - dt.timedelta(days=366), NOON) == {"Alpine": [(day.timestamp(), 2.0)]}
     by_version = outcomes.by(lambda row: row.version, ["app_id", "app_version_id"], outcomes.FAILURES)
     assert list(by_version(NOON - dt.timedelta(days=366), NOON)) == ["Alpine, programs of volunteers' own"]
