@@ -10,7 +10,8 @@ from django.db import connection
 from django.utils.timezone import now as time_now
 
 from credit.figures import sql
-from credit.models import App, AppVersion
+from credit.figures.names import all_versions, app_names, version_names
+from credit.models import App
 from credit.statistics.markers import markers
 from portal.dashboard import registry
 from portal.dashboard.reads import bucket_secs
@@ -20,6 +21,7 @@ from portal.dashboard.rules import Points, above
 KEY: Final = "credit"
 _VERSIONS: Final = "admin:credit_appversion_changelist"
 _APPS: Final = "admin:credit_app_changelist"
+_LEAST_CLAIMS: Final = 20
 _RECENT: Final = "Of the last 20,000 results at most that were reported within a day."
 
 
@@ -31,15 +33,14 @@ def _version_course(column: int) -> Callable[[dt.datetime, dt.datetime], dict[st
     """From the snapshots of versions: column 0 is the factor, 1 the average."""
 
     def history(since: dt.datetime, until: dt.datetime) -> dict[str, Points]:
-        names = {version.pk: str(version) for version in AppVersion.objects.select_related("app", "platform")}
+        names = version_names(all_versions(), app_names())
         return _course(sql.VERSION_COURSE, names, column, since, until)
 
     return history
 
 
 def _app_course(since: dt.datetime, until: dt.datetime) -> dict[str, Points]:
-    names = dict(App.objects.values_list("pk", "user_friendly_name"))
-    return _course(sql.APP_COURSE, names, 0, since, until)
+    return _course(sql.APP_COURSE, app_names(), 0, since, until)
 
 
 def _course(
@@ -170,33 +171,36 @@ FIGURES: Final = (
 
 
 def take(now: dt.datetime) -> Iterator[Sample]:
-    apps = {app.pk: app for app in App.objects.all()}
-    versions = {version.pk: version for version in AppVersion.objects.select_related("app", "platform")}
-    for version in versions.values():
-        name = str(version)
+    apps = app_names()
+    versions = all_versions()
+    names = version_names(versions, apps)
+    for pk, name in names.items():
+        version = versions[pk]
         yield Sample("credit.granted", version.total_credit, name)
         yield Sample("credit.grants", version.ngranted, name)
         if version.pfc_scale is not None and not version.is_deprecated:
             yield Sample("credit.scale", version.pfc_scale, name)
         if version.pfc_avg is not None and not version.is_deprecated:
             yield Sample("credit.average", version.pfc_avg, name)
-    for app in apps.values():
-        if app.min_avg_pfc is not None:
-            yield Sample("credit.least_average", app.min_avg_pfc, str(app))
+    for app_id, least in App.objects.values_list("pk", "min_avg_pfc"):
+        if least is not None and app_id in apps:
+            yield Sample("credit.least_average", least, apps[app_id])
     with connection.cursor() as cursor:
         cursor.execute(sql.SPREAD, {"now": now})
         for version_id, (low, median, high) in cursor.fetchall():
-            yield Sample("credit.median", median, str(versions[version_id]))
+            yield Sample("credit.median", median, names[version_id])
             if median > 0:
-                yield Sample("credit.spread", 100 * (high - low) / median, str(versions[version_id]))
+                yield Sample("credit.spread", 100 * (high - low) / median, names[version_id])
         cursor.execute(sql.CLAIMS, {"now": now})
         for app_id, approximate, suspicious, count in cursor.fetchall():
-            yield Sample("credit.approximate", float(approximate), str(apps[app_id]))
-            yield Sample("credit.suspicious", 100 * suspicious / count, str(apps[app_id]))
+            yield Sample("credit.approximate", float(approximate), apps[app_id])
+            # One claim of fewer would be more than the share that needs attention.
+            if count >= _LEAST_CLAIMS:
+                yield Sample("credit.suspicious", 100 * suspicious / count, apps[app_id])
         cursor.execute(sql.ON_PROBATION)
         found = dict(cursor.fetchall())
-    for app_id, app in apps.items():
-        yield Sample("credit.probation", found.get(app_id, 0), str(app))
+    for app_id, name in apps.items():
+        yield Sample("credit.probation", found.get(app_id, 0), name)
 
 
 def register() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
@@ -13,7 +14,8 @@ from django.urls import reverse
 
 from credit.engine.states import AssimilateState, Outcome, ServerState
 from credit.figures import outcomes, sql
-from credit.models import App, Result, Workunit
+from credit.figures.names import app_names
+from credit.models import Result, Workunit
 from credit.models.work import OUTCOMES
 from portal.dashboard import registry
 from portal.dashboard.registry import Combine, Figure, Panel, Sample, Source, Table, Unit
@@ -138,7 +140,7 @@ FIGURES: Final = (
         "Results that failed",
         link=_FAILED,
         series="error",
-        about="Errors, time-outs, unreadable outputs and abandoned jobs.",
+        about="Errors, time-outs, and outputs that could not be checked.",
         history=outcomes.by(outcomes.error_name, ["outcome", "exit_status"], outcomes.FAILURES),
     ),
     _hourly(
@@ -183,13 +185,15 @@ TABLES: Final = (
         "credit.view_hostappversion",
     ),
 )
+MAX_SERIES: Final = 8
+"""Kinds of failures that are told apart: programs may end with any number, and what was taken is kept for good."""
 _LEAST_ENDED: Final = 10
 """Shares of fewer results say nothing."""
 
 
 def take(now: dt.datetime) -> Iterator[Sample]:
     outcomes.roll_up(now)
-    names = dict(App.objects.values_list("pk", "user_friendly_name"))
+    names = app_names()
     with connection.cursor() as cursor:
         yield from _waiting(cursor, now, names)
         yield from _finishing(cursor, now, names)
@@ -254,10 +258,13 @@ def _ended(now: dt.datetime) -> Iterator[Sample]:
         ("jobs.failed_by_version", lambda row: row.version),
         ("jobs.failed_by_platform", lambda row: row.platform),
     ):
-        sums: dict[str, int] = {}
+        sums: Counter[str] = Counter()
         for row in failed:
-            sums[label(row)] = sums.get(label(row), 0) + row.number
-        yield from (Sample(figure, count, name) for name, count in sums.items())
+            sums[label(row)] += row.number
+        by_number = sums.most_common()
+        yield from (Sample(figure, count, name) for name, count in by_number[:MAX_SERIES])
+        if rest := sum(count for _, count in by_number[MAX_SERIES:]):
+            yield Sample(figure, rest, "other")
         if not sums:
             yield Sample(figure, 0)
     for app in sorted({row.app for row in rows}):

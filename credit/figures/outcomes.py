@@ -13,7 +13,8 @@ from django.db.models.functions import Trunc
 
 from credit.engine.states import Outcome
 from credit.figures import sql
-from credit.models import App, AppVersion, ResultHour, ResultHourMark
+from credit.figures.names import all_versions, app_names, version_names
+from credit.models import ResultHour, ResultHourMark
 from credit.models.work import OUTCOMES
 from credit.pages.state_texts import exit_text
 from portal.dashboard.rules import Points
@@ -25,7 +26,10 @@ FIRST: Final = dt.timedelta(days=1)
 """The first run counts what was received since then."""
 TIMED_OUT_AGAIN: Final = dt.timedelta(days=1)
 HOURS_KEPT: Final = dt.timedelta(days=31)
-FAILURES: Final = (Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.VALIDATE_ERROR, Outcome.CLIENT_DETACHED)
+UNFIT_AGAIN: Final = dt.timedelta(days=7)
+"""Outputs may be found unfit so long after they were reported, once there are others to compare them with."""
+# Of jobs that a computer no longer has nobody knows when it lost them.
+FAILURES: Final = (Outcome.CLIENT_ERROR, Outcome.NO_REPLY, Outcome.VALIDATE_ERROR)
 
 
 def roll_up(now: dt.datetime) -> None:
@@ -35,9 +39,22 @@ def roll_up(now: dt.datetime) -> None:
     """
     until = now - LAG
     ResultHourMark.objects.get_or_create(pk=1, defaults={"counted_until": until - FIRST})
+    _go_back(until)
     while _count_an_hour(until):
         pass
+    _move_unfit(now)
     _count_timed_out(now)
+
+
+def _go_back(until: dt.datetime) -> None:
+    """After a clock that was ahead: what was received since would not be counted, so count from this hour on anew."""
+    hour = until.astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_MARK)
+        # Another worker may have begun a moment later.
+        if cursor.fetchone()[0] > until + LAG:
+            cursor.execute(sql.FORGET_RECEIVED, {"since": hour})
+            cursor.execute(sql.SET_MARK, [hour - dt.timedelta(microseconds=1)])
 
 
 def _count_an_hour(until: dt.datetime) -> bool:
@@ -49,8 +66,16 @@ def _count_an_hour(until: dt.datetime) -> bool:
         if end <= since:
             return False
         cursor.execute(sql.ADD_RECEIVED, {"since": since, "until": end})
-        cursor.execute("UPDATE credit_resulthourmark SET counted_until = %s WHERE id = 1", [end])
+        cursor.execute(sql.SET_MARK, [end])
     return end < until
+
+
+def _move_unfit(now: dt.datetime) -> None:
+    since = (now - UNFIT_AGAIN).astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.LOCK_MARK)
+        until = cursor.fetchone()[0]
+        cursor.execute(sql.MOVE_UNFIT, {"since": since, "until": until})
 
 
 def _count_timed_out(now: dt.datetime) -> None:
@@ -92,10 +117,9 @@ def read(
     since: dt.datetime, until: dt.datetime, columns: Sequence[Column], only: Sequence[Outcome] = (), daily: bool = False
 ) -> list[Ended]:
     """The sums of these hours, or days, by ``columns``, of all outcomes or ``only`` these; at most three statements."""
-    apps = dict(App.objects.values_list("pk", "user_friendly_name"))
-    versions = {}
-    if "app_version_id" in columns:
-        versions = {version.pk: version for version in AppVersion.objects.select_related("app", "platform")}
+    apps = app_names()
+    versions = all_versions() if "app_version_id" in columns else {}
+    names = version_names(versions, apps)
     rows = ResultHour.objects.filter(hour__gte=since, hour__lte=until)
     if only:
         rows = rows.filter(outcome__in=only)
@@ -109,7 +133,7 @@ def read(
                 row["at"],
                 row["number"],
                 app,
-                str(version) if version else ", ".join(part for part in (app, _OWN) if part),
+                names[version.pk] if version else ", ".join(part for part in (app, _OWN) if part),
                 str(version.platform) if version else _OWN,
                 row.get("outcome", 0),
                 row.get("exit_status"),
@@ -130,7 +154,9 @@ def by(
         daily = until - since > HOURS_KEPT
         sums: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
         for row in read(since, until, columns, only, daily):
-            sums[label(row)][row.at.timestamp()] += row.number / (24 if daily else 1)
+            # Today has had fewer hours.
+            hours = min(24.0, max(1.0, (until - row.at) / dt.timedelta(hours=1))) if daily else 1
+            sums[label(row)][row.at.timestamp()] += row.number / hours
         times = sorted({at for series in sums.values() for at in series})
         return {name: [(at, series.get(at, 0.0)) for at in times] for name, series in sorted(sums.items())}
 

@@ -9,6 +9,7 @@ from typing import Final
 from django.db import connection
 
 from credit.figures import sql
+from credit.figures.names import app_names
 from credit.models import App
 from portal.dashboard import registry
 from portal.dashboard.registry import Daemon, Sample, Source
@@ -39,12 +40,9 @@ def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:
     with connection.cursor() as cursor:
         cursor.execute(sql.RUN_TIMES, {"now": now})
         found = {app: [round(secs or 0, 2) for secs in times] + [users] for app, *times, users in cursor.fetchall()}
+    names = app_names()
     apps = App.objects.filter(is_deprecated=False).order_by("pk")
-    return {
-        "status.apps": [
-            [app.pk, app.name, app.user_friendly_name, *found.get(app.pk, [0.0, 0.0, 0.0, 0])] for app in apps
-        ]
-    }
+    return {"status.apps": [[app.pk, app.name, names[app.pk], *found.get(app.pk, [0.0, 0.0, 0.0, 0])] for app in apps]}
 
 
 def register() -> None:

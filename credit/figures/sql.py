@@ -62,13 +62,17 @@ SELECT app_id, count(*) FROM credit_workunit WHERE need_validate AND validate_fa
 MAX_STATUSES: Final = 20
 """Exit statuses of an app that are told apart in a run of the roll-up; programs may end with any number."""
 LOCK_MARK: Final = "SELECT counted_until FROM credit_resulthourmark WHERE id = 1 FOR UPDATE"
-# Adds to rows that no other run adds to, as the mark is locked.
+# Adds to rows that no other run adds to, as the mark is locked. Outputs are found unfit later, some after days: first
+# they all count as they were reported.
 ADD_RECEIVED: Final = f"""
-WITH found AS (
-  SELECT date_trunc('hour', received_at, 'UTC') AS hour, app_id, app_version_id, outcome,
+WITH reported AS (
+  SELECT date_trunc('hour', received_at, 'UTC') AS hour, app_id, app_version_id, exit_status,
+         CASE outcome WHEN {Outcome.VALIDATE_ERROR} THEN {Outcome.SUCCESS} ELSE outcome END AS outcome
+    FROM credit_result WHERE received_at > %(since)s AND received_at <= %(until)s),
+found AS (
+  SELECT hour, app_id, app_version_id, outcome,
          CASE outcome WHEN {Outcome.SUCCESS} THEN 0 ELSE coalesce(exit_status, 0) END AS status, count(*) AS n
-    FROM credit_result WHERE received_at > %(since)s AND received_at <= %(until)s
-   GROUP BY 1, 2, 3, 4, 5),
+    FROM reported GROUP BY 1, 2, 3, 4, 5),
 common AS (
   SELECT app_id, status FROM (
     SELECT app_id, status, row_number() OVER (PARTITION BY app_id ORDER BY sum(n) DESC) AS place
@@ -80,6 +84,31 @@ SELECT f.hour, f.app_id, f.app_version_id, f.outcome,
  GROUP BY 1, 2, 3, 4, 5
     ON CONFLICT (hour, app_id, app_version_id, outcome, exit_status) DO UPDATE SET count = h.count + excluded.count
 """
+# Moves outputs that were found unfit meanwhile from the successes. An index has nothing but them.
+MOVE_UNFIT: Final = f"""
+WITH unfit AS (
+  SELECT date_trunc('hour', received_at, 'UTC') AS hour, app_id, app_version_id, count(*) AS n
+    FROM credit_result
+   WHERE outcome = {Outcome.VALIDATE_ERROR} AND received_at >= %(since)s AND received_at <= %(until)s
+   GROUP BY 1, 2, 3),
+moved AS (
+  SELECT good.id, u.hour, u.app_id, u.app_version_id, least(u.n - coalesce(known.count, 0), good.count) AS n
+    FROM unfit u
+    JOIN credit_resulthour good ON good.hour = u.hour AND good.app_id = u.app_id AND good.outcome = {Outcome.SUCCESS}
+         AND good.app_version_id IS NOT DISTINCT FROM u.app_version_id AND good.exit_status = 0
+    LEFT JOIN credit_resulthour known ON known.hour = u.hour AND known.app_id = u.app_id
+         AND known.outcome = {Outcome.VALIDATE_ERROR} AND known.exit_status = 0
+         AND known.app_version_id IS NOT DISTINCT FROM u.app_version_id
+   WHERE u.n > coalesce(known.count, 0)),
+fewer AS (UPDATE credit_resulthour h SET count = h.count - m.n FROM moved m WHERE h.id = m.id)
+INSERT INTO credit_resulthour AS h (hour, app_id, app_version_id, outcome, exit_status, count)
+SELECT hour, app_id, app_version_id, {Outcome.VALIDATE_ERROR}, 0, n FROM moved
+    ON CONFLICT (hour, app_id, app_version_id, outcome, exit_status) DO UPDATE SET count = h.count + excluded.count
+"""
+FORGET_RECEIVED: Final = f"""
+DELETE FROM credit_resulthour WHERE hour >= %(since)s AND outcome <> {Outcome.NO_REPLY}
+"""
+SET_MARK: Final = "UPDATE credit_resulthourmark SET counted_until = %s WHERE id = 1"
 # Time-outs are not received. They are counted anew for the last day, as a late report takes one back.
 FORGET_TIMED_OUT: Final = f"""
 DELETE FROM credit_resulthour WHERE hour >= %(since)s AND outcome = {Outcome.NO_REPLY}

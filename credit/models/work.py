@@ -300,6 +300,7 @@ class Result(StoredClaim):
             # For the roll-up by hour. It never changes after the report, which changes the other indexes anyway.
             models.Index(fields=["received_at"], condition=Q(received_at__isnull=False), name="result_received"),
             models.Index(fields=["deadline_at"], condition=Q(outcome=Outcome.NO_REPLY), name="result_timed_out"),
+            models.Index(fields=["received_at"], condition=Q(outcome=Outcome.VALIDATE_ERROR), name="result_unfit"),
             models.Index(fields=["user", "-id"], condition=Q(user__isnull=False), name="result_user"),
             models.Index(fields=["host", "-id"], condition=Q(host__isnull=False), name="result_host"),
         ]

@@ -109,7 +109,7 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
     tasks, processes = _live(now, attention)
     panels = []
     for panel in sorted(registry.panels.values(), key=lambda each: each.place):
-        tiles = [_tile(figure, courses.get(figure.name, {})) for figure in registry.figures_of(panel.key)]
+        tiles = [_tile(figure, courses.get(figure.name, {}), taken_at) for figure in registry.figures_of(panel.key)]
         tiles = [tile for tile in tiles if tile.points or not courses]
         attention += [
             Attention(panel.title, tile.trouble, tile.link or history_address(tile.figure.name), tile.figure.link_text)
@@ -128,34 +128,34 @@ def overview(now: dt.datetime, has_perm: Callable[[str], bool]) -> Overview:
 
 def _last_day(now: dt.datetime) -> tuple[dict[str, dict[str, list[tuple[float, float]]]], dt.datetime | None]:
     """The points of the last day by figure and label, one an hour, and when the latest was taken."""
-    found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(dict)
-    newest = 0.0
     with connection.cursor() as cursor:
         cursor.execute(sql.LAST_DAY, {"since": now - DAY, "now": now})
-        for name, label, at, value in cursor.fetchall():
-            points = found[name].setdefault(label, [])
-            if points and points[-1][0] // 3600 == at // 3600:
-                points.pop()
-            points.append((at, value))
-            newest = max(newest, at)
+        rows = cursor.fetchall()
+    # Oldest first, so the last time of each hour stays.
+    last = {(name, at // 3600): at for name, _, at, _ in rows}
+    found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for name, label, at, value in rows:
+        if last[name, at // 3600] == at:
+            found[name][label].append((at, value))
+    newest = max((at for _, _, at, _ in rows), default=0.0)
     if newest < (now - DAY).timestamp():
         return {}, None
     return found, dt.datetime.fromtimestamp(newest, dt.UTC)
 
 
-def _tile(figure: Figure, series: Mapping[str, Points]) -> Tile:
-    """Series that ended, of an app that is gone for instance, do not count."""
-    newest = max((points[-1][0] for points in series.values() if points), default=0.0)
-    alive = {label: points for label, points in series.items() if points and points[-1][0] > newest - 3600}
-    if figure.per_secs:
-        alive = {label: rates(points, figure.per_secs) for label, points in alive.items()}
-        alive = {label: points for label, points in alive.items() if points}
-    points = combine(alive, _HOW[figure.combine]) if alive else []
-    latest = {label: found[-1][1] for label, found in alive.items()}
+def _tile(figure: Figure, series: Mapping[str, Points], taken_at: dt.datetime | None) -> Tile:
+    """The latest values are those that were taken last: a series that ended has none, and neither has a figure of
+    which nothing was taken lately. Their charts stay.
+    """
+    shown = {label: rates(points, figure.per_secs) if figure.per_secs else points for label, points in series.items()}
+    points = combine(shown, _HOW[figure.combine])
+    newest = points[-1][0] if points else 0.0
+    is_new = taken_at is not None and newest > (taken_at - STALE).timestamp()
+    latest = {label: found[-1][1] for label, found in shown.items() if is_new and found and found[-1][0] == newest}
     course = Course(points, latest)
     trouble = figure.trouble(course) if figure.trouble and latest else ""
     parts = sorted(((label, value) for label, value in latest.items() if value), key=lambda part: -part[1])
-    return Tile(figure, course.value, parts, points, trouble, address(figure.link))
+    return Tile(figure, course.value if latest else None, parts, points, trouble, address(figure.link))
 
 
 def address(link: str) -> str:

@@ -17,33 +17,45 @@ log = structlog.get_logger("dashboard")
 _MAX_LABEL_CHARS: Final = 120
 
 
-def take_all(now: dt.datetime) -> int:
-    """Take each source's figures, in a transaction each; return the number of values. Safe to run twice.
+class FiguresNotTaken(Exception):
+    """Which sources failed, by their panel, and with which error; the log has more."""
 
-    A source that fails leaves the others: its figures are missing, and the log says why.
+
+def take_all(now: dt.datetime) -> int:
+    """Take each source's figures; return the number of values. Safe to run twice.
+
+    A source that fails leaves the others, and its own figures are missing. Raises FiguresNotTaken after the last one,
+    so that the dashboard says that the task failed.
     """
-    return sum(_take(source, now) for source in registry.sources)
+    number, failed = 0, []
+    for source in registry.sources:
+        try:
+            number += _take(source, now)
+        except Exception as error:
+            # Whatever a source cannot reach: the figures of the others must still be taken.
+            log.exception("figures_not_taken", panel=source.panel, reason=type(error).__name__)
+            failed.append(f"{source.panel}: {type(error).__name__}")
+    if failed:
+        raise FiguresNotTaken(", ".join(failed))
+    return number
 
 
 def _take(source: registry.Source, now: dt.datetime) -> int:
-    try:
-        with transaction.atomic():
-            rows = {
-                (sample.name, sample.label[:_MAX_LABEL_CHARS]): sample.value
-                for sample in source.take(now)
-                if math.isfinite(sample.value)
-            }
-            OperatingFigure.objects.bulk_create(
-                [
-                    OperatingFigure(name=name, label=label, taken_at=now, value=value)
-                    for (name, label), value in rows.items()
-                ],
-                ignore_conflicts=True,
-            )
-            for name, table in (source.take_tables(now) if source.take_tables else {}).items():
-                OperatingTable.objects.update_or_create(name=name, defaults={"taken_at": now, "rows": table})
-    except Exception as error:
-        # Whatever a source cannot reach: the figures of the others must still be taken.
-        log.exception("figures_not_taken", panel=source.panel, reason=type(error).__name__)
-        return 0
+    """Only what is kept is written in a transaction: taking asks Valkey, and has transactions of its own."""
+    rows = {
+        (sample.name, sample.label[:_MAX_LABEL_CHARS]): sample.value
+        for sample in source.take(now)
+        if math.isfinite(sample.value)
+    }
+    tables = source.take_tables(now) if source.take_tables else {}
+    with transaction.atomic():
+        OperatingFigure.objects.bulk_create(
+            [
+                OperatingFigure(name=name, label=label, taken_at=now, value=value)
+                for (name, label), value in rows.items()
+            ],
+            ignore_conflicts=True,
+        )
+        for name, table in tables.items():
+            OperatingTable.objects.update_or_create(name=name, defaults={"taken_at": now, "rows": table})
     return len(rows)

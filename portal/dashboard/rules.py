@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -76,17 +77,12 @@ def first_of(*troubles: Trouble) -> Trouble:
 
 
 def combine(series: Mapping[str, Points], how: Callable[[Iterable[float]], float]) -> list[tuple[float, float]]:
-    """All series as one. A series that has no point at a time counts with its last one before."""
-    times = sorted({at for points in series.values() for at, _ in points})
-    known: dict[str, float] = {}
-    values = {label: dict(points) for label, points in series.items()}
-    found = []
-    for at in times:
-        for label, by_time in values.items():
-            if at in by_time:
-                known[label] = by_time[at]
-        found.append((at, how(known.values())))
-    return found
+    """All series as one. Values of a time are taken together, so a series without one was not there then."""
+    by_time: dict[float, list[float]] = defaultdict(list)
+    for points in series.values():
+        for at, value in points:
+            by_time[at].append(value)
+    return [(at, how(values)) for at, values in sorted(by_time.items())]
 
 
 def task_trouble(

@@ -30,7 +30,7 @@ FIGURES: Final = (
         "services.web",
         "Web processes",
         about="Processes that answered within the last minute, of clients (web) and of pages alone (pages).",
-        trouble=below(1, "No web process says that it lives."),
+        trouble=below(1, "No web process that answers clients says that it lives."),
         series="kind",
     ),
     Figure(
@@ -139,7 +139,8 @@ def take(now: dt.datetime) -> Iterator[Sample]:
 def _processes() -> Iterator[Sample]:
     alive = heartbeats.processes()
     kinds = Counter(process.kind for process in alive if process.kind in ("web", "pages"))
-    for kind in kinds or ("web",):
+    # Clients need the first; a site may have no others, which serve pages alone.
+    for kind in sorted({"web", *kinds}):
         yield Sample("services.web", kinds[kind], kind)
     queues = Counter(queue for process in alive for queue in process.queues)
     for queue in sorted({*_queues(), *queues}):

@@ -16,12 +16,13 @@ SELECT name, label, extract(epoch FROM taken_at)::float8, value FROM portal_oper
          SELECT max(taken_at) FROM portal_operatingfigure WHERE taken_at <= %(now)s) - interval '15 minutes')
  ORDER BY taken_at
 """
-# The last value of each bucket and series of one figure: what a long chart shows.
+# The values of the last time in each bucket, of one figure: what a long chart shows.
 COURSE: Final = """
-SELECT DISTINCT ON (label, bucket) label, extract(epoch FROM taken_at)::float8, value
-  FROM (SELECT label, taken_at, value, floor(extract(epoch FROM taken_at) / %(bucket_secs)s) AS bucket
+SELECT label, extract(epoch FROM taken_at)::float8, value
+  FROM (SELECT label, taken_at, value, max(taken_at) OVER (
+                 PARTITION BY floor(extract(epoch FROM taken_at) / %(bucket_secs)s)) AS last_at
           FROM portal_operatingfigure WHERE name = %(name)s AND taken_at > %(since)s AND taken_at <= %(until)s) AS found
- ORDER BY label, bucket, taken_at DESC
+ WHERE taken_at = last_at ORDER BY label, taken_at
 """
 # Sessions of everybody: how many there are, and how many there may be.
 DATABASE: Final = """

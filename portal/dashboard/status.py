@@ -76,11 +76,14 @@ def _read(now: dt.datetime) -> dict[str, Any]:
         for name, label, at, value in cursor.fetchall():
             latest[name, label] = at, value
     taken_at = max((at for at, _ in latest.values()), default=0.0)
+    newest: dict[str, float] = {}
+    for (name, _), (at, _) in latest.items():
+        newest[name] = max(at, newest.get(name, 0.0))
+    # Values of a figure are taken together: a label that is no longer taken is of something that is gone.
+    latest = {key: (at, value) for key, (at, value) in latest.items() if at == newest[key[0]]}
     sums: dict[str, float] = {}
-    for (name, _), (at, value) in latest.items():
-        # A label that is no longer taken is of something that is gone.
-        if at > taken_at - 3600:
-            sums[name] = sums.get(name, 0) + value
+    for (name, _), (_, value) in latest.items():
+        sums[name] = sums.get(name, 0) + value
     tables = OperatingTable.objects.in_bulk(["status.apps", "status.daemons"])
     is_stale = now.timestamp() - taken_at > STALE.total_seconds()
     states = {tag: sums.get(figure, 0) for tag, figure in FIGURES.items()}
@@ -126,7 +129,7 @@ def status(request: HttpRequest) -> HttpResponse:
 @require_safe
 def server_status(request: HttpRequest) -> HttpResponse:
     """BOINC's address: XML for programs that ask for it, else the page."""
-    if not (request.GET.get("xml") or request.GET.get("counts")):
+    if not any(request.GET.get(name, "0") not in ("", "0") for name in ("xml", "counts")):
         return redirect("status")
     response = HttpResponse(xml(current()), content_type="text/xml; charset=ISO-8859-1")
     response.headers["Cache-Control"] = f"public, max-age={CACHED_SECS}"

@@ -28,6 +28,7 @@ EVERY_SECS: Final = 15.0
 SILENT_SECS: Final = 60.0
 BEAT_SILENT_SECS: Final = 180.0
 """Beat tells that it lives when it sends a task, which is once a minute on a site without a project."""
+FORGOTTEN_SECS: Final = 600.0
 _PROCESSES: Final = "cobblestone:processes"
 _RPCS: Final = "cobblestone:rpcs"
 _MAILS: Final = "cobblestone:mails"
@@ -67,7 +68,7 @@ def processes() -> list[Process]:
         silent_secs = now - facts["at"]
         if silent_secs <= (BEAT_SILENT_SECS if kind == "beat" else SILENT_SECS):
             found.append(Process(kind, name, facts["at"], facts["queues"]))
-        elif silent_secs > 86_400:
+        elif silent_secs > FORGOTTEN_SECS:
             gone.append(key)
     if gone:
         _valkey().hdel(_PROCESSES, *gone)

@@ -21,7 +21,12 @@ class CountingBackend(BaseEmailBackend):
         self._backend = import_string(settings.COUNTED_EMAIL_BACKEND)(fail_silently=fail_silently, **options)
 
     def open(self) -> bool | None:
-        opened: bool | None = self._backend.open()
+        try:
+            opened: bool | None = self._backend.open()
+        except Exception:
+            # Whatever the real backend raises: nothing can be sent. Who opens it does so for at least one mail.
+            count_mails("failed", 1)
+            raise
         return opened
 
     def close(self) -> None:

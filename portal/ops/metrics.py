@@ -94,7 +94,8 @@ def _count_success(sender: Task[Any, Any], **_: object) -> None:
 
 @task_failure.connect
 def _count_failure(sender: Task[Any, Any], task_id: str, exception: object = None, **_: object) -> None:
-    words = f"{type(exception).__name__}: {exception}"[:_MAX_FAULT_CHARS]
+    # The lines that follow have rows of PostgreSQL's tables.
+    words = f"{type(exception).__name__}: {exception}".splitlines()[0][:_MAX_FAULT_CHARS]
     count_task(sender.name, succeeded=False, elapsed_secs=_elapsed(task_id), fault=words)
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from credit.engine.explanation import ClaimRule
-from credit.engine.states import AssimilateState, FileDeleteState, ValidateState
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
 from credit.figures import credit, jobs
 from credit.models import App, AppSnapshot, AppVersionSnapshot, HostAppVersion, Result
 from credit.statistics import markers
@@ -125,11 +125,27 @@ def test_spread_and_claims_are_of_the_newest_results(app: App, studio: Host) -> 
     for place in range(11):
         grant(app, studio, worth * (1 + place / 10), app_version=version)
     grant(app, studio, 1.0, claim_rule=ClaimRule.ABOVE_BOUND, is_approximate=True)
+    assert ("credit.suspicious", "Alpine") not in taken(credit)  # one of twelve says nothing of an app
+    for _ in range(8):
+        grant(app, studio, 1.0)
     found = taken(credit)
     assert found["credit.median", str(version)] == pytest.approx(1.5)
     assert found["credit.spread", str(version)] == pytest.approx(100 * 0.8 / 1.5)
-    assert found["credit.approximate", "Alpine"] == pytest.approx(100 / 12)
-    assert found["credit.suspicious", "Alpine"] == pytest.approx(100 / 12)
+    assert found["credit.approximate", "Alpine"] == pytest.approx(100 / 20)
+    assert found["credit.suspicious", "Alpine"] == pytest.approx(100 / 20)
+
+
+def test_programs_that_end_with_any_number_make_few_series(app: App, studio: Host) -> None:
+    for status in range(1, 16):
+        for _ in range(2 if status == 1 else 1):
+            over: Any = {"server_state": ServerState.OVER, "outcome": Outcome.CLIENT_ERROR, "exit_status": status}
+            make_result(make_workunit(app), studio, **{**over, "received_at": NOON - 0.5 * HOUR})
+    found = taken(jobs, NOON + 0.5 * HOUR)
+    failed = {label: count for (name, label), count in found.items() if name == "jobs.failed"}
+    assert len(failed) == jobs.MAX_SERIES + 1
+    assert sum(failed.values()) == 16
+    assert max(failed, key=lambda label: failed[label] * (label != "other")).startswith("exit status 1 ")
+    assert failed["other"] == 16 - 2 - (jobs.MAX_SERIES - 1)
 
 
 def test_computers_on_probation_are_counted_once_each(app: App, studio: Host) -> None:

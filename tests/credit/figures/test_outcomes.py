@@ -87,6 +87,48 @@ def test_time_outs_are_counted_and_a_late_report_takes_one_back(app: App, studio
     assert (total(outcome=Outcome.NO_REPLY), total(outcome=Outcome.SUCCESS)) == (1, 1)
 
 
+def test_outputs_found_unfit_after_they_were_counted_are_no_successes(app: App, studio: Host) -> None:
+    results = [make_success(make_workunit(app), studio, received_at=NOON - 30 * MINUTE) for _ in range(3)]
+    outcomes.roll_up(NOON)
+    for hours, result in ((1, results[0]), (48, results[1])):
+        result.outcome = Outcome.VALIDATE_ERROR
+        result.save()
+        for _ in range(2):
+            outcomes.roll_up(NOON + dt.timedelta(hours=hours))
+    assert (total(outcome=Outcome.SUCCESS), total(outcome=Outcome.VALIDATE_ERROR)) == (1, 2)
+    assert set(ResultHour.objects.values_list("hour__hour", flat=True)) == {11}
+
+
+def test_outputs_found_unfit_before_they_are_counted_are_counted_once(app: App, studio: Host) -> None:
+    make_success(make_workunit(app), studio, received_at=NOON - 30 * MINUTE)
+    make_success(make_workunit(app), studio, received_at=NOON - 30 * MINUTE, outcome=Outcome.VALIDATE_ERROR)
+    make_success(make_workunit(app), studio, received_at=NOON - MINUTE, outcome=Outcome.VALIDATE_ERROR)
+    outcomes.roll_up(NOON)
+    assert (total(outcome=Outcome.SUCCESS), total(outcome=Outcome.VALIDATE_ERROR)) == (1, 1)
+    outcomes.roll_up(NOON + 10 * MINUTE)
+    assert (total(outcome=Outcome.SUCCESS), total(outcome=Outcome.VALIDATE_ERROR)) == (1, 2)
+
+
+def test_a_clock_that_was_ahead_leaves_nothing_out(app: App, studio: Host) -> None:
+    make_success(make_workunit(app), studio, received_at=NOON - 30 * MINUTE)
+    outcomes.roll_up(NOON)
+    make_success(make_workunit(app), studio, received_at=NOON + dt.timedelta(days=30, minutes=-9))
+    outcomes.roll_up(NOON + dt.timedelta(days=30))
+    # The clock is set right.
+    make_success(make_workunit(app), studio, received_at=NOON + 5 * MINUTE)
+    for minutes in (10, 20):
+        outcomes.roll_up(NOON + minutes * MINUTE)
+    assert list(ResultHour.objects.order_by("hour").values_list("hour__hour", "count")) == [(11, 1), (12, 1)]
+
+
+def test_a_clock_that_was_minutes_ahead_counts_nothing_twice(app: App, studio: Host) -> None:
+    make_success(make_workunit(app), studio, received_at=NOON - 30 * MINUTE)
+    outcomes.roll_up(NOON + 5 * MINUTE)
+    for minutes in (0, 10):
+        outcomes.roll_up(NOON + minutes * MINUTE)
+    assert total() == 1
+
+
 def test_programs_that_end_with_any_number_make_few_rows(app: App, studio: Host) -> None:
     for status in range(1, 2 * sql.MAX_STATUSES + 1):
         failure(app, studio, NOON - 10 * MINUTE, status)
@@ -134,6 +176,9 @@ def test_a_chart_of_a_year_has_the_mean_of_each_day(app: App) -> None:
         )
     history = outcomes.by(lambda row: row.app, ["app_id"], outcomes.FAILURES)
     # 24 of a day are one an hour.
-    assert history(NOON - dt.timedelta(days=366), NOON) == {"Alpine": [(day.timestamp(), 1.0)]}
+    tomorrow = NOON + dt.timedelta(days=1)
+    assert history(tomorrow - dt.timedelta(days=366), tomorrow) == {"Alpine": [(day.timestamp(), 1.0)]}
+    # Today, at noon, they are two an hour.
+    assert history(NOON - dt.timedelta(days=366), NOON) == {"Alpine": [(day.timestamp(), 2.0)]}
     by_version = outcomes.by(lambda row: row.version, ["app_id", "app_version_id"], outcomes.FAILURES)
     assert list(by_version(NOON - dt.timedelta(days=366), NOON)) == ["Alpine, programs of volunteers' own"]

@@ -111,6 +111,48 @@ def test_a_series_that_ended_does_not_count(taken: None) -> None:
     assert tile.value == 5
 
 
+def tile_of(name: str, now: dt.datetime) -> reads.Tile:
+    return next(tile for panel in reads.overview(now).panels for tile in panel.tiles if tile.figure.name == name)
+
+
+def test_a_series_without_a_new_value_is_not_added_to_the_others(db: None, running: None) -> None:
+    now = timezone.now()
+    put("jobs.failed", 50, "exit status 194", 11, now)
+    put("jobs.failed", 40, "exit status 195", 1, now)
+    tile = tile_of("jobs.failed", now)
+    assert tile.value == 40
+    assert tile.parts == [("exit status 195", 40)]
+
+
+def test_the_last_day_shows_series_that_have_ended_since(db: None, running: None) -> None:
+    now = timezone.now()
+    put("jobs.failed", 50, "exit status 194", 300, now)
+    put("jobs.failed", 0, "", 1, now)
+    assert [value for _, value in tile_of("jobs.failed", now).points] == [50, 0]
+
+
+def test_a_figure_that_is_not_taken_any_more_troubles_nobody(db: None, running: None) -> None:
+    # Too few results ended since to say which part failed.
+    now = timezone.now()
+    put("jobs.failed_share", 80, "Alpine", 180, now)
+    put("jobs.ended", 3, "error", 1, now)
+    tile = tile_of("jobs.failed_share", now)
+    assert (tile.value, tile.trouble) == (None, "")
+    assert len(tile.points) == 1
+
+
+def test_series_beyond_the_largest_are_together_what_there_was_at_each_time(db: None) -> None:
+    now = timezone.now().replace(minute=30)
+    for place in range(8):
+        put("jobs.unsent", 1000, f"app{place}", 1, now)
+    put("jobs.unsent", 5, "gone", 121, now)
+    put("jobs.unsent", 3, "here", 1, now)
+    figure = registry.figure("jobs.unsent")
+    assert figure is not None
+    course = reads.long_course(figure, now - dt.timedelta(days=1), now)
+    assert [value for _, value in course.series["other"]] == [5, 3]
+
+
 def test_a_page_of_many_figures_needs_few_statements(
     operators: Client, taken: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:

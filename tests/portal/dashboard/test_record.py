@@ -6,10 +6,12 @@ import datetime as dt
 from collections.abc import Iterator
 
 import pytest
+from django.db import connection
 
 from portal.dashboard import record, registry, thinning
 from portal.dashboard.registry import Figure, Sample, Source
 from portal.models import OperatingFigure, RequestedWork, User
+from portal.ops import heartbeats
 
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 
@@ -37,11 +39,16 @@ def test_the_sites_own_figures_are_what_the_site_has(running: None, alice: User)
 
 @pytest.mark.django_db
 def test_a_queue_without_a_worker_counts_none(running: None) -> None:
-    from portal.ops import heartbeats
-
     heartbeats.tell("worker", "celery@a", ["celery"])
     record.take_all(NOON)
     assert value("services.workers", "requested") == 0
+
+
+@pytest.mark.django_db
+def test_processes_that_serve_pages_alone_do_not_stand_for_those_of_clients() -> None:
+    heartbeats.tell("pages", "a:1")
+    record.take_all(NOON)
+    assert (value("services.web", "web"), value("services.web", "pages")) == (0, 1)
 
 
 @pytest.mark.django_db
@@ -61,8 +68,25 @@ def test_a_source_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) 
     broken = Source("services", (Figure("x.first", "First"),), take)
     fine = Source("services", (), lambda now: [Sample("x.second", 2), Sample("x.nan", float("nan"))])
     monkeypatch.setattr(registry, "sources", [broken, fine])
-    assert record.take_all(NOON) == 1
+    # The task fails, so that the dashboard says so.
+    with pytest.raises(record.FiguresNotTaken, match="services: RuntimeError"):
+        record.take_all(NOON)
     assert list(OperatingFigure.objects.values_list("name", "value")) == [("x.second", 2.0)]
+
+
+@pytest.mark.django_db
+def test_figures_are_taken_outside_of_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source asks Valkey and adds results up, hour by hour: what it has done must stay, and lock nothing longer."""
+    depths = []
+
+    def take(now: dt.datetime) -> Iterator[Sample]:
+        depths.append(len(connection.savepoint_ids))
+        yield Sample("x.first", 1)
+
+    before = len(connection.savepoint_ids)
+    monkeypatch.setattr(registry, "sources", [Source("services", (), take)])
+    record.take_all(NOON)
+    assert depths == [before]
 
 
 @pytest.mark.django_db

@@ -53,8 +53,8 @@ def test_the_first_trouble_is_told() -> None:
     assert look(Course([(0, 1)], {"": 1})) == ""
 
 
-def test_series_of_other_times_are_added_up_with_their_last_value() -> None:
-    assert combine({"a": [(0, 1), (10, 2)], "b": [(5, 10)]}, sum) == [(0, 1), (5, 11), (10, 12)]
+def test_a_series_counts_at_the_times_when_it_has_a_value() -> None:
+    assert combine({"a": [(0, 1), (10, 2)], "b": [(0, 10), (5, 3)]}, sum) == [(0, 11), (5, 3), (10, 2)]
 
 
 def test_a_task_is_late_after_three_of_its_times_and_a_quarter_of_an_hour() -> None:

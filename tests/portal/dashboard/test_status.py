@@ -74,6 +74,33 @@ def test_the_xml_has_the_tags_of_boincs_in_their_order(client: Client, studio: H
     assert (found.findtext("name"), found.findtext("unsent"), found.findtext("in_progress")) == ("alpine", "3", "1")
 
 
+def test_xml_can_be_asked_for_and_not_asked_for(client: Client, taken: None) -> None:
+    assert client.get("/server_status.php?xml=0").status_code == 302
+    assert client.get("/server_status.php?counts=1").status_code == 200
+
+
+def test_an_app_with_a_new_name_counts_once(client: Client, running: None, db: None) -> None:
+    app = make_app("alpine", user_friendly_name="Alpine")
+    make_result(make_workunit(app))
+    now = timezone.now()
+    record.take_all(now - dt.timedelta(minutes=10))
+    app.user_friendly_name = "Birch"
+    app.save()
+    record.take_all(now)
+    assert ask(client).findtext("database_file_states/results_ready_to_send") == "1"
+
+
+def test_apps_of_the_same_name_are_told_apart(client: Client, running: None, db: None) -> None:
+    for number, name in enumerate(("alpine", "birch")):
+        app = make_app(name, user_friendly_name="The app")
+        for _ in range(number + 1):
+            make_result(make_workunit(app))
+    record.take_all(timezone.now())
+    found = ask(client)
+    assert found.findtext("database_file_states/results_ready_to_send") == "3"
+    assert [app.findtext("unsent") for app in found.iter("app")] == ["1", "2"]
+
+
 def test_the_project_has_it_at_its_own_address_too(client: Client, taken: None) -> None:
     assert ask(client, "/project/server_status.php?xml=1").tag == "server_status"
 

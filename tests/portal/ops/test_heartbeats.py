@@ -8,6 +8,7 @@ from smtplib import SMTPException
 
 import pytest
 from django.core import mail
+from django.core.mail import EmailMessage
 from django.core.mail.backends.locmem import EmailBackend
 from pytest_django import Settings
 
@@ -28,6 +29,32 @@ def test_a_process_that_is_silent_counts_as_gone(kind: str, silent_secs: float, 
     facts = json.dumps({"at": time.time() - silent_secs, "queues": []})
     heartbeats._valkey().hset(heartbeats._PROCESSES, f"{kind} a", facts)
     assert bool(heartbeats.processes()) == lives
+
+
+def test_processes_that_ended_are_forgotten_after_a_while() -> None:
+    """A site that replaces its web processes often would have thousands of them to read on each page."""
+    for number in range(50):
+        facts = json.dumps({"at": time.time() - 700, "queues": []})
+        heartbeats._valkey().hset(heartbeats._PROCESSES, f"web a:{number}", facts)
+    assert heartbeats.processes() == []
+    assert heartbeats._valkey().hlen(heartbeats._PROCESSES) == 0
+
+
+class ClosedBackend(EmailBackend):
+    def open(self) -> bool:
+        raise SMTPException("no")
+
+
+def counting(settings: Settings, backend: str) -> None:
+    settings.EMAIL_BACKEND = "portal.ops.mail_backend.CountingBackend"
+    settings.COUNTED_EMAIL_BACKEND = f"{__name__}.{backend}"
+
+
+def test_a_mail_server_that_cannot_be_reached_is_counted(settings: Settings) -> None:
+    counting(settings, "ClosedBackend")
+    with pytest.raises(SMTPException), mail.get_connection() as connection:
+        connection.send_messages([EmailMessage("s", "t", None, ["a@example.org"])])
+    assert heartbeats.mail_totals() == {"sent": 0, "failed": 1}
 
 
 class RefusingBackend(EmailBackend):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from celery import shared_task
+from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
@@ -23,6 +24,7 @@ from portal.celery import app
 from portal.clients.paths import ClientPath
 from portal.clients.views import ClientView
 from portal.ops import metrics, metrics_folder
+from portal.tasks import tidy_up
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -143,6 +145,14 @@ def own_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield name
     with app.connection_for_write() as connection, connection.SimpleQueue(name) as queue:
         queue.queue.delete()
+
+
+def test_the_fault_of_a_task_has_no_rows_of_the_database() -> None:
+    """Operators who may see the dashboard need not be those who may see volunteers' addresses."""
+    fault = IntegrityError("duplicate key\nDETAIL:  Key (email)=(alice@example.org) already exists.")
+    metrics._count_failure(sender=tidy_up, task_id="1", exception=fault)
+    run = next(run for run in metrics.task_runs() if run.task == tidy_up.name)
+    assert run.fault == "IntegrityError: duplicate key"
 
 
 def test_waiting_tasks_are_counted_at_the_broker(client: Client, own_queue: str) -> None:

@@ -1,0 +1,28 @@
+"""What figures call apps and versions. Names of apps need not differ; their short names do."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from credit.models import App, AppVersion
+
+
+def app_names() -> dict[int, str]:
+    """The names of all apps by id, with the short name where there are two of a name. One statement."""
+    rows = list(App.objects.values_list("pk", "user_friendly_name", "name"))
+    often = Counter(title for _, title, _ in rows)
+    return {pk: f"{title[:50]} ({name})" if often[title] > 1 else title for pk, title, name in rows}
+
+
+def version_names(versions: dict[int, AppVersion], apps: dict[int, str]) -> dict[int, str]:
+    """Their names by id: app, number and plan class, platform."""
+    return {
+        pk: f"{apps[version.app_id]} {version.number_label} {version.platform.name}"
+        for pk, version in versions.items()
+        if version.app_id in apps
+    }
+
+
+def all_versions() -> dict[int, AppVersion]:
+    """All versions with their platforms, by id. One statement."""
+    return {version.pk: version for version in AppVersion.objects.select_related("platform")}
