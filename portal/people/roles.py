@@ -33,7 +33,7 @@ def _each(app: str, actions: str, models: str) -> tuple[str, ...]:
 _FIGURES: Final = (
     *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
     *_each("accounting", "view", "projecttrouble projectversion"),
-    *_each("credit", "view", "app appversion creditexperiment platform workunit"),
+    *_each("credit", "view", "app appversion platform workunit"),
     *_each("scheduler", "view", "keychange planclass retryentry"),
     *_each("portal", "view", "change operatingfigure"),
 )

@@ -31,6 +31,7 @@ from accounting.models import (
     ProjectTrouble,
     UserProject,
 )
+from credit.laboratory.experiment import Experiment, Variant
 from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview
 from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
 from portal.people.roles import ROLES
@@ -84,7 +85,7 @@ MODELS: Final = {
     "credit.appversion": May(view="PR", change="P"),
     "credit.hostappversion": May(view="P"),
     "credit.batch": May(view="P"),
-    "credit.creditexperiment": May(view="PR", add="P", change="P", delete="P"),
+    "credit.creditexperiment": May(view="P", add="P", change="P", delete="P"),
     "credit.preview": May(view="P"),
     "credit.workunit": May(view="PR"),
     "credit.result": May(view="P"),
@@ -145,10 +146,11 @@ PAGES: Final = [
         path="admin/credit/appversion/{appversion}/reset_statistics/",
     ),
     Page("admin/credit/preview/<int:pk>/result/", get="P", post="P", path="admin/credit/preview/{preview}/result/"),
-    Page("admin/credit/creditexperiment/own-results/", get="PR", post="PR"),
+    Page("admin/credit/creditexperiment/own-results/", get="PR"),
     Page(
         "admin/credit/creditexperiment/<int:pk>/result.json",
-        get="PR",
+        get="P",
+        post="P",
         path="admin/credit/creditexperiment/{creditexperiment}/result.json",
     ),
     Page("admin/accounting/project/add-by-url/", get="M", post="M"),
@@ -200,6 +202,7 @@ ABOUT_ALICE: Final = (EMAIL, b"alices-own-computer", b"Alice the owner")
 HIDDEN: Final = {"M": (EMAIL,), "P": (EMAIL,), "J": (*ABOUT_ALICE, *HISTORY), "S": HISTORY, "R": ABOUT_ALICE}
 
 
+EXPERIMENT: Final = Experiment([Variant("published")]).as_json()
 NO_CHANGES: Final[dict[str, Any]] = {"app": {}, "versions": {}, "reset": []}
 DRAFT_FIELDS: Final = {
     "app": "alpine",
@@ -255,7 +258,7 @@ def rows(alice: User) -> dict[str, Model]:
         "credit.appversion": version,
         "credit.hostappversion": HostAppVersion.objects.create(host=host, app=app, app_version=version),
         "credit.batch": batch,
-        "credit.creditexperiment": CreditExperiment.objects.create(owner=alice, title="Mine", settings={}),
+        "credit.creditexperiment": CreditExperiment.objects.create(owner=alice, title="Mine", settings=EXPERIMENT),
         "credit.preview": Preview.objects.create(
             app=app, asked_by=alice, asked_at=now, changes={"app": {}, "versions": {}, "reset": []}
         ),
@@ -329,7 +332,8 @@ def ask(client: Client, each: Ask) -> HttpResponseBase:
 def is_let_in(response: HttpResponseBase) -> bool:
     if response.status_code == 302:
         return not response.headers["Location"].startswith(("/account/login/", "/admin/login/"))
-    return response.status_code == 200
+    # 422: a form with faults is shown again.
+    return response.status_code in (200, 422)
 
 
 @pytest.mark.parametrize("letter", LETTERS)

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("credit", "0024_indexes_of_results_by_hour")]
+    dependencies = [("credit", "0027_credit_experiments")]
     operations = [
         AddIndexConcurrently(
             "result", models.Index(condition=models.Q(("outcome", 6)), fields=["received_at"], name="result_unfit")
