@@ -92,5 +92,6 @@ def _set(version: AppVersion, state: ReleaseState) -> None:
     if version.is_deprecated != is_deprecated:
         version.is_deprecated = is_deprecated
         version.save(update_fields=["is_deprecated"])
-    # A new test has a row of its own.
-    BetaTest.objects.filter(app_version=version).delete()
+    if not is_deprecated:
+        # A new test has a row of its own. Withdrawn, a version keeps its row: it was tested, and never sent to all.
+        BetaTest.objects.filter(app_version=version).delete()
