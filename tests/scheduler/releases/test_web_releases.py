@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -225,10 +226,11 @@ def test_a_path_in_a_files_name_counts_for_nothing(browser: Client) -> None:
     assert DraftFile.objects.get().name == "passwd"
 
 
-def test_a_file_cannot_stand_for_the_description(browser: Client) -> None:
+@pytest.mark.parametrize("name", ["version.json", "version.toml"])
+def test_a_file_cannot_stand_for_the_description(browser: Client, name: str) -> None:
     draft = prepared(browser)
-    add_file(browser, draft, "version.json", b"{}")
-    assert "a program file cannot have this name" in said(browser.get(f"{BASE}{draft.pk}/change/"))
+    assert "a program file cannot have this name" in add_file(browser, draft, name, b"{}")
+    assert draft.files.count() == 2
 
 
 def test_files_have_limits(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,6 +348,43 @@ def test_a_roll_back_is_one_step(browser: Client, bob: User) -> None:
     assert num_sent(computer) == 101
     assert "no older version to go back to" in do(browser, first, "roll_back")
     assert state(first) == ReleaseState.RELEASED
+
+
+def test_a_roll_back_does_not_bring_back_what_was_withdrawn_before(browser: Client) -> None:
+    first, second, third = (signed_version(browser, "release", version_num=num) for num in (101, 102, 103))
+    do(browser, second, "roll_back")
+    do(browser, third, "roll_back")
+    assert [state(each).name for each in (first, second, third)] == ["RELEASED", "WITHDRAWN", "WITHDRAWN"]
+
+
+def test_a_roll_back_never_sends_a_test_that_failed_to_all(browser: Client) -> None:
+    tested = signed_version(browser, "test")
+    do(browser, tested, "withdraw")
+    second = signed_version(browser, "release", version_num=102)
+    assert "no older version to go back to" in do(browser, second, "roll_back")
+    assert (state(tested), state(second)) == (ReleaseState.WITHDRAWN, ReleaseState.RELEASED)
+
+
+def test_what_is_done_with_a_version_is_in_the_log_of_changes(browser: Client, operator: User) -> None:
+    first = signed_version(browser, "release")
+    second = signed_version(browser, "test", version_num=102)
+    do(browser, second, "release")
+    do(browser, second, "test")  # not possible, so not in the log
+    do(browser, second, "roll_back")
+    log = LogEntry.objects.filter(content_type__model="appversion").order_by("pk")
+    assert [(each.user, each.object_id, each.change_message.split(":")[0]) for each in log] == [
+        (operator, str(second.pk), f"{second} is released to all computers."),
+        (operator, str(second.pk), f"Rolled back to {first}."),
+    ]
+
+
+def test_a_draft_that_was_stored_is_not_said_to_be_released_by_a_second_click(browser: Client) -> None:
+    draft = prepared(browser)
+    browser.post(f"{BASE}{draft.pk}/sign/")
+    store(browser, draft, "test")
+    said_now = store(browser, draft, "release")
+    assert "is released to all" not in said_now and "was stored already" in said_now
+    assert state(AppVersion.objects.get()) == ReleaseState.BETA
 
 
 def test_what_a_state_does_not_allow_changes_nothing(browser: Client) -> None:
