@@ -21,7 +21,7 @@ from portal.models import User
 from scheduler.models import SubmissionDraft
 from scheduler.submission import archives, submit
 from scheduler.wire.job_fields import FIELDS, Job, JobError
-from scheduler.wire.job_table import Fault, JobTable, read_table
+from scheduler.wire.job_table import MAX_TABLE_NBYTES, Fault, JobTable, read_table
 
 MAX_UPLOAD_NBYTES: Final = 60 * 1024 * 1024
 """Below what one request to the site may have; more by the REST API, or as stored files."""
@@ -150,13 +150,15 @@ def _table(draft: SubmissionDraft, *, checks: bool) -> Iterator[JobTable]:
             yield JobTable(faults=[Fault("", "", "the upload is no longer here; upload it again")])
             return
         if not draft.is_archive:
-            yield _of_text(file.read())
+            yield _of_text(file.read(MAX_TABLE_NBYTES + 1))
             return
         archive = stack.enter_context(archives.opened(file))
         yield _of_archive(archive, draft.open_name, checks=checks)
 
 
 def _of_text(raw: bytes) -> JobTable:
+    if len(raw) > MAX_TABLE_NBYTES:
+        return JobTable(faults=[Fault("", "", f"the table is too long; the limit is {MAX_TABLE_NBYTES} bytes")])
     try:
         return read_table(raw.decode("utf-8-sig"), {})
     except UnicodeDecodeError as error:
