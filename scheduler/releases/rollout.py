@@ -1,6 +1,6 @@
 """Who gets a version that is stored: testers, all, nobody. The scheduler follows within five seconds.
 
-Locks the versions of the app, platform and plan class by id.
+Locks the versions of the app, platform and plan class by id, against changes only: requests that send them go on.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def roll_back(version: AppVersion) -> AppVersion:
 
 def _locked(version: AppVersion) -> dict[int, AppVersion]:
     alike = AppVersion.objects.filter(app=version.app_id, platform=version.platform_id, plan_class=version.plan_class)
-    ids = [each.pk for each in alike.select_for_update().order_by("pk")]
+    ids = [each.pk for each in alike.select_for_update(no_key=True).order_by("pk")]
     return AppVersion.objects.select_related("app", "platform", "beta_test").in_bulk(ids)
 
 
