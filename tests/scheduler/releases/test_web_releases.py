@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from io import StringIO
 from pathlib import Path
@@ -15,6 +16,7 @@ from django.contrib.auth.models import Permission
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.test import Client
 from pytest_django import Settings
 
@@ -22,11 +24,11 @@ from credit.models import App, AppVersion
 from portal.benchmarks.statements import statements
 from portal.models import User
 from portal.wire import signing
-from scheduler.engine.release_states import ReleaseState
+from scheduler.engine.release_states import ReleaseAction, ReleaseState
 from scheduler.models import BetaTest, BetaTester, DraftFile, ReleaseDraft, StoredFile, VersionFile
 from scheduler.programs import catalogue, code_signing
 from scheduler.releases import rollout
-from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, gpu
 from tests.support.sessions import sign_in_lately
 
@@ -324,6 +326,25 @@ def test_a_tested_version_reaches_only_computers_of_chosen_people(
     assert sent() == {"Operator": 101, "Alice": 101, "Bob": 101}
 
 
+@pytest.mark.parametrize("ended", ["withdraw", "disagree"])
+def test_a_lost_job_does_not_bring_back_what_the_computer_should_not_have(
+    browser: Client, alice: User, ended: str
+) -> None:
+    BetaTester.objects.create(user=alice)
+    version = signed_version(browser, "test", with_volunteers="on")
+    do(browser, version, "withdraw")
+    do(browser, version, "test", with_volunteers="on")
+    ready(1)
+    computer = computer_of(alice)
+    assert num_sent(computer) == 101
+    if ended == "withdraw":
+        do(browser, version, "withdraw")
+    else:
+        BetaTester.objects.all().delete()
+    computer.jobs.clear()  # the reply never arrived
+    assert num_sent(computer) == 0
+
+
 def test_others_keep_the_version_before_until_the_new_one_is_released(
     browser: Client, operator: User, bob: User
 ) -> None:
@@ -385,6 +406,24 @@ def test_a_draft_that_was_stored_is_not_said_to_be_released_by_a_second_click(br
     said_now = store(browser, draft, "release")
     assert "is released to all" not in said_now and "was stored already" in said_now
     assert state(AppVersion.objects.get()) == ReleaseState.BETA
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_request_that_has_sent_a_version_is_waited_for(operator: User) -> None:
+    """Requests hold the rows of versions that they refer to (FOR KEY SHARE), in an order of their own."""
+    version = make_version(make_app())
+
+    def withdraw() -> ReleaseState:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '1s'")
+            return rollout.act(version, ReleaseAction.WITHDRAW, operator, NOON)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM credit_appversion WHERE id = %s FOR KEY SHARE", [version.pk])
+        assert other.submit(withdraw).result() == ReleaseState.WITHDRAWN
 
 
 def test_what_a_state_does_not_allow_changes_nothing(browser: Client) -> None:
