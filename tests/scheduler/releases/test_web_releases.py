@@ -408,6 +408,18 @@ def test_a_draft_that_was_stored_is_not_said_to_be_released_by_a_second_click(br
     assert state(AppVersion.objects.get()) == ReleaseState.BETA
 
 
+def test_the_page_of_all_versions_looks_at_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make_app()
+    for number in range(20):
+        make_version(app, version_num=100 + number)
+    looked_at: list[int] = []
+    facts = catalogue.version_facts
+    monkeypatch.setattr(catalogue, "version_facts", lambda row: looked_at.append(row.pk) or facts(row))
+    rows = {row.version.version_num: row.before for row in rollout.read_versions()}
+    assert rows[100] is None and all(rows[number].version_num == number - 1 for number in range(101, 120))  # type: ignore[union-attr]  # there is one
+    assert len(looked_at) == 20
+
+
 @pytest.mark.django_db(transaction=True)
 def test_no_request_that_has_sent_a_version_is_waited_for(operator: User) -> None:
     """Requests hold the rows of versions that they refer to (FOR KEY SHARE), in an order of their own."""
