@@ -28,6 +28,8 @@ MAX_UPLOAD_NBYTES: Final = 60 * 1024 * 1024
 MAX_FAULTS: Final = 20
 SHOWN_JOBS: Final = 10
 KEPT_DAYS: Final = 7
+MAX_DRAFTS: Final = 20
+"""Of one person: an older one is forgotten for a new one, as each may take 60 MiB of the disk."""
 DEFAULT_FIELDS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
 _JOB: Final = re.compile(r"jobs\[(\d+)\]\.?(.*)", re.DOTALL)
 
@@ -69,6 +71,8 @@ def keep(
     upload.seek(0)
     draft.path = default_storage.save(f"drafts/{draft.request_id}", upload)
     draft.save()
+    for old in SubmissionDraft.objects.filter(owner=owner).order_by("-pk")[MAX_DRAFTS:]:
+        discard(old)
     return draft
 
 

@@ -185,6 +185,16 @@ def test_drafts_are_ones_own_and_forgotten_after_a_week(browser: Client, app: Ap
     assert not default_storage.exists(draft.path)
 
 
+def test_a_person_has_few_drafts_at_once(browser: Client, app: App, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drafts, "MAX_DRAFTS", 2)
+    of_others = drafts.keep(bob, app, ContentFile(b"name\n"), is_archive=False, name="", open_name="in", defaults={})
+    for _ in range(3):
+        upload(browser, app, table=TABLE)
+    first, *rest = SubmissionDraft.objects.order_by("pk")
+    assert first == of_others and len(rest) == 2
+    assert len(default_storage.listdir("drafts")[1]) >= 3 and all(default_storage.exists(each.path) for each in rest)
+
+
 # --- cancel and retry -------------------------------------------------------------------------------------------------
 
 
