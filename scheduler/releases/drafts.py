@@ -224,8 +224,8 @@ def store(
     locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
     state = after(ReleaseState.DRAFT, action)
     if locked.app_version is not None:
-        if (found := state_of(locked.app_version)) != state:
-            raise ReleaseError(f"This version was stored already. Its state is {found.name.lower()}; it stays so.")
+        if (now_in := state_of(locked.app_version)) != state:
+            raise ReleaseError(f"This version was stored already. Its state is {now_in.name.lower()}; it stays so.")
         return locked.app_version
     signatures = {name: file.signature for name, file in names(locked).items()}
     if unsigned := [name for name, text in signatures.items() if not text]:

@@ -24,6 +24,7 @@ from credit.models import App, AppVersion
 from portal.benchmarks.statements import statements
 from portal.models import User
 from portal.wire import signing
+from scheduler.engine.facts import Version
 from scheduler.engine.release_states import ReleaseAction, ReleaseState
 from scheduler.models import BetaTest, BetaTester, DraftFile, ReleaseDraft, StoredFile, VersionFile
 from scheduler.programs import catalogue, code_signing
@@ -414,7 +415,12 @@ def test_the_page_of_all_versions_looks_at_each_once(monkeypatch: pytest.MonkeyP
         make_version(app, version_num=100 + number)
     looked_at: list[int] = []
     facts = catalogue.version_facts
-    monkeypatch.setattr(catalogue, "version_facts", lambda row: looked_at.append(row.pk) or facts(row))
+
+    def look(row: AppVersion) -> Version:
+        looked_at.append(row.pk)
+        return facts(row)
+
+    monkeypatch.setattr(catalogue, "version_facts", look)
     rows = {row.version.version_num: row.before for row in rollout.read_versions()}
     assert rows[100] is None and all(rows[number].version_num == number - 1 for number in range(101, 120))  # type: ignore[union-attr]  # there is one
     assert len(looked_at) == 20
