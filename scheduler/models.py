@@ -109,7 +109,7 @@ class DraftFile(models.Model):
 
 
 class BetaTest(models.Model):
-    """A version that is tested: only computers of these people get it. Released to all, it has no such row."""
+    """A version that is tested: only computers of these people get it. One that was sent to all has no such row."""
 
     app_version = models.OneToOneField(AppVersion, models.CASCADE, primary_key=True, related_name="beta_test")
     begun_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)

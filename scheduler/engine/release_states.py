@@ -63,7 +63,8 @@ def stored_state(*, is_withdrawn: bool, is_tested: bool) -> ReleaseState:
 def version_before(version: Version, others: Iterable[Version]) -> Version | None:
     """The newest older one of the same app, platform and plan class: what a roll-back goes back to.
 
-    Not one that is tested: it was never sent to all.
+    Of those that are sent to all, as one that was withdrawn may have been bad; only where there is none, of those that
+    were withdrawn. Never one that was only tested.
     """
     older = [
         other
@@ -72,4 +73,4 @@ def version_before(version: Version, others: Iterable[Version]) -> Version | Non
         and other.version_num < version.version_num
         and other.testers is None
     ]
-    return max(older, key=lambda other: other.version_num, default=None)
+    return max(older, key=lambda other: (not other.is_deprecated, other.version_num), default=None)

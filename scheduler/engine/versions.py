@@ -50,13 +50,16 @@ def usage_of(version: Version, plan_class: PlanClass | None, computer: Computer,
     return Usage(ncpus, ngpus, peak)
 
 
+def may_have(version: Version, user_id: int) -> bool:
+    """Whether computers of this user are sent the version now: it is not withdrawn, and tested by them if at all."""
+    return not version.is_deprecated and (version.testers is None or user_id in version.testers)
+
+
 def newest(versions: Iterable[Version], platforms: Sequence[str], user_id: int) -> list[Version]:
     """The highest version number of each platform and plan class that the client can run and its owner may have."""
     best: dict[tuple[str, str], Version] = {}
     for version in versions:
-        if version.platform not in platforms or version.is_deprecated:
-            continue
-        if version.testers is not None and user_id not in version.testers:
+        if version.platform not in platforms or not may_have(version, user_id):
             continue
         key = version.platform, version.plan_class
         if key not in best or best[key].version_num < version.version_num:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -104,7 +105,7 @@ class ReleasePages(ModelAdmin):
                 raise PermissionDenied
             if form.is_valid():
                 # A file's permanent name says the version, but what is signed is its content: signatures stay.
-                ReleaseDraft.objects.filter(pk=draft.pk).update(fields=form.described())
+                ReleaseDraft.objects.filter(pk=draft.pk, app_version=None).update(fields=form.described())
                 return self._to_draft(draft.pk)
         context = {
             "title": str(draft),
@@ -203,18 +204,22 @@ class ReleasePages(ModelAdmin):
         if action == "roll_back":
 
             def roll_back() -> None:
-                before = rollout.roll_back(version)
+                with transaction.atomic():
+                    before = rollout.roll_back(version)
+                    self.log_change(request, version, f"Rolled back to {before}.")
                 messages.success(request, f"{version} is withdrawn; computers get {before} again.")
 
             self._try(request, roll_back)
         else:
             wanted, volunteers = _action(action), "with_volunteers" in request.POST
-            user, now = signed_in(request), timezone.now()
-            self._try(
-                request,
-                lambda: rollout.act(version, wanted, user, now, with_volunteers=volunteers),
-                f"{version} {SAID[wanted]}",
-            )
+            said = f"{version} {SAID[wanted]}"
+
+            @transaction.atomic
+            def act() -> None:
+                rollout.act(version, wanted, signed_in(request), timezone.now(), with_volunteers=volunteers)
+                self.log_change(request, version, said)
+
+            self._try(request, act, said)
         return redirect("admin:scheduler_releasedraft_changelist")
 
     def discard(self, request: HttpRequest, pk: int) -> HttpResponse:

@@ -29,7 +29,8 @@ from scheduler.engine.release_states import ReleaseAction, ReleaseState, after
 from scheduler.files import storage
 from scheduler.models import BetaTest, DraftFile, ReleaseDraft
 from scheduler.programs import code_signing, release
-from scheduler.programs.release import Release, ReleaseError
+from scheduler.programs.release import DESCRIPTIONS, Release, ReleaseError
+from scheduler.releases.rollout import state_of
 
 MAX_FILE_NBYTES: Final = 60 * 1024 * 1024
 """One file of one upload; larger ones are released by the command."""
@@ -43,6 +44,8 @@ def add_file(draft: ReleaseDraft, name: str, content: File[bytes], **uses: Any) 
     locked = _open(draft)
     if not is_name(name):
         raise ReleaseError(f"{name[:200]!r} is no name of {name_rule()}.")
+    if name in DESCRIPTIONS:
+        raise ReleaseError(f"{name}: a program file cannot have this name; it describes versions in folders.")
     given = storage.content_of(content)
     if given.nbytes > MAX_FILE_NBYTES:
         raise ReleaseError(f"{name}: {given.nbytes} bytes; the limit is {MAX_FILE_NBYTES}. The command takes more.")
@@ -116,8 +119,6 @@ def unpacked(draft: ReleaseDraft, *, whole: bool = True) -> Iterator[Release]:
         (folder / "version.json").write_text(json.dumps(described(draft)), encoding="utf-8")
         for file in draft.files.all():
             target = folder / file.name
-            if target.exists():
-                raise ReleaseError(f"{file.name}: a program file cannot have this name.")
             if whole:
                 with default_storage.open(file.path, "rb") as source, target.open("wb") as copy:
                     shutil.copyfileobj(source, copy)
@@ -217,12 +218,15 @@ def store(
     """Store the version and send it to testers or to all; repeated, the version of the first time.
 
     From the first moment that the scheduler can see it a version that is tested goes to testers only. Raises
-    ReleaseError, also for a signature that is missing or not right, and NotPossible.
+    ReleaseError, also for a signature that is missing or not right, and for a version that was stored and has another
+    state by now; and NotPossible.
     """
     locked = ReleaseDraft.objects.select_for_update().get(pk=draft.pk)
-    if locked.app_version is not None:
-        return locked.app_version
     state = after(ReleaseState.DRAFT, action)
+    if locked.app_version is not None:
+        if (now_in := state_of(locked.app_version)) != state:
+            raise ReleaseError(f"This version was stored already. Its state is {now_in.name.lower()}; it stays so.")
+        return locked.app_version
     signatures = {name: file.signature for name, file in names(locked).items()}
     if unsigned := [name for name, text in signatures.items() if not text]:
         raise ReleaseError(f"{unsigned[0]} is not signed yet.")

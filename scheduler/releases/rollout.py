@@ -1,11 +1,13 @@
 """Who gets a version that is stored: testers, all, nobody. The scheduler follows within five seconds.
 
-Locks the versions of the app, platform and plan class by id.
+Locks the versions of the app, platform and plan class by id, against changes only: requests that send them go on.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -39,18 +41,27 @@ def read_versions() -> list[VersionRow]:
             "app", "platform", "beta_test", "beta_test__begun_by"
         )
     )
-    return [
-        VersionRow(each, state := state_of(each), release_states.allowed(state), _before(each, versions))
-        for each in versions
-    ]
+    by_id = {each.pk: each for each in versions}
+    facts = {each.pk: catalogue.version_facts(each) for each in versions}
+    alike = defaultdict(list)
+    for fact in facts.values():
+        alike[fact.app_id, fact.platform, fact.plan_class].append(fact)
+    rows = []
+    for each in versions:
+        state, fact = state_of(each), facts[each.pk]
+        found = None
+        if state == ReleaseState.RELEASED:
+            found = release_states.version_before(fact, alike[fact.app_id, fact.platform, fact.plan_class])
+        rows.append(VersionRow(each, state, release_states.allowed(state), by_id[found.id] if found else None))
+    return rows
 
 
-def _before(version: AppVersion, versions: list[AppVersion]) -> AppVersion | None:
+def _before(version: AppVersion, alike: Iterable[AppVersion]) -> AppVersion | None:
     if state_of(version) != ReleaseState.RELEASED:
         return None
-    by_id = {each.pk: each for each in versions}
+    by_id = {each.pk: each for each in alike}
     found = release_states.version_before(
-        catalogue.version_facts(version), [catalogue.version_facts(each) for each in versions]
+        catalogue.version_facts(version), [catalogue.version_facts(each) for each in by_id.values()]
     )
     return by_id[found.id] if found else None
 
@@ -72,7 +83,7 @@ def act(
 def roll_back(version: AppVersion) -> AppVersion:
     """Withdraw a version and send the one before it to all, in one step; that one. Raises NotPossible."""
     locked = _locked(version)
-    before = _before(locked[version.pk], list(locked.values()))
+    before = _before(locked[version.pk], locked.values())
     if before is None:
         raise NotPossible("there is no older version to go back to, or this one is not sent to all")
     _set(locked[version.pk], ReleaseState.WITHDRAWN)
@@ -83,7 +94,7 @@ def roll_back(version: AppVersion) -> AppVersion:
 
 def _locked(version: AppVersion) -> dict[int, AppVersion]:
     alike = AppVersion.objects.filter(app=version.app_id, platform=version.platform_id, plan_class=version.plan_class)
-    ids = [each.pk for each in alike.select_for_update().order_by("pk")]
+    ids = [each.pk for each in alike.select_for_update(no_key=True).order_by("pk")]
     return AppVersion.objects.select_related("app", "platform", "beta_test").in_bulk(ids)
 
 
@@ -92,5 +103,6 @@ def _set(version: AppVersion, state: ReleaseState) -> None:
     if version.is_deprecated != is_deprecated:
         version.is_deprecated = is_deprecated
         version.save(update_fields=["is_deprecated"])
-    # A new test has a row of its own.
-    BetaTest.objects.filter(app_version=version).delete()
+    if not is_deprecated:
+        # A new test has a row of its own. Withdrawn, a version keeps its row: it was tested, and never sent to all.
+        BetaTest.objects.filter(app_version=version).delete()

@@ -179,7 +179,7 @@ def _begin(
     ]
     work = dispatch.begin(request, account, known, stays, now, draw)
     if host.id == request.hostid:
-        dispatch.send_again(work, request, lost, now)
+        dispatch.send_again(work, request, account.user_id, lost, now)
     else:
         work.lost = lost
     return work, stays

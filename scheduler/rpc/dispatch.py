@@ -165,10 +165,13 @@ def _choices(request: SchedulerRequest, user_id: int, work: Dispatch, wanted: li
     return chosen
 
 
-def send_again(dispatch: Dispatch, request: SchedulerRequest, lost: Iterable[KnownResult], now: dt.datetime) -> None:
+def send_again(
+    dispatch: Dispatch, request: SchedulerRequest, user_id: int, lost: Iterable[KnownResult], now: dt.datetime
+) -> None:
     """Sort lost jobs: those to send again as they were, and those that are given up.
 
-    Again only to the same installation, in time for their deadline, on the version that they were sent for.
+    Again only to the same installation, in time for their deadline, on the version that they were sent for, if its
+    computers are still sent that one.
     """
     platforms = request.platforms
     for known in lost:
@@ -177,6 +180,7 @@ def send_again(dispatch: Dispatch, request: SchedulerRequest, lost: Iterable[Kno
             version is not None
             and known.job is not None
             and version.platform in platforms
+            and versions.may_have(version, user_id)
             and not request.is_anonymous
             and not request.sends_no_work
             and not known.is_decided

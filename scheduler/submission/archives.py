@@ -25,7 +25,16 @@ MAX_UNPACKED_NBYTES: Final = 512 * 1024 * 1024
 MAX_PATH_CHARS: Final = 200
 TABLE: Final = "jobs.csv"
 _PART_NBYTES: Final = 256 * 1024
-_DAMAGED: Final = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, ValueError)
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    ValueError,
+    OverflowError,  # a place beyond what any file system takes
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +53,8 @@ class Entry:
             with self.archive.open(self.info) as content:
                 return b"".join(iter(lambda: content.read(_PART_NBYTES), b""))
         except _DAMAGED as error:
-            raise JobError(ascii(self.info.filename)[1:-1], f"damaged in the archive: {error}") from error
+            name = ascii(self.info.filename)[1:-1]
+            raise JobError("input_files", f"{name} is damaged in the archive: {error}") from error
 
     def check(self) -> str:
         """What is wrong with its content; empty if nothing is."""
@@ -96,7 +106,8 @@ def opened(file: IO[bytes]) -> Iterator[Archive]:
 
 def _read(packed: zipfile.ZipFile) -> Archive:
     archive = Archive()
-    entries = [info for info in packed.infolist() if not info.is_dir()]
+    # Not is_dir(), which fails for an empty name.
+    entries = [info for info in packed.infolist() if not info.filename.endswith("/")]
     total = sum(info.file_size for info in entries)
     if len(entries) > MAX_ENTRIES:
         archive.faults.append(Fault("", "", f"{len(entries)} files in the archive; the limit is {MAX_ENTRIES}"))

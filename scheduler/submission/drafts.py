@@ -21,13 +21,15 @@ from portal.models import User
 from scheduler.models import SubmissionDraft
 from scheduler.submission import archives, submit
 from scheduler.wire.job_fields import FIELDS, Job, JobError
-from scheduler.wire.job_table import Fault, JobTable, read_table
+from scheduler.wire.job_table import MAX_TABLE_NBYTES, Fault, JobTable, read_table
 
 MAX_UPLOAD_NBYTES: Final = 60 * 1024 * 1024
 """Below what one request to the site may have; more by the REST API, or as stored files."""
 MAX_FAULTS: Final = 20
 SHOWN_JOBS: Final = 10
 KEPT_DAYS: Final = 7
+MAX_DRAFTS: Final = 20
+"""Of one person: an older one is forgotten for a new one, as each may take 60 MiB of the disk."""
 DEFAULT_FIELDS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
 _JOB: Final = re.compile(r"jobs\[(\d+)\]\.?(.*)", re.DOTALL)
 
@@ -69,6 +71,8 @@ def keep(
     upload.seek(0)
     draft.path = default_storage.save(f"drafts/{draft.request_id}", upload)
     draft.save()
+    for old in SubmissionDraft.objects.filter(owner=owner).order_by("-pk")[MAX_DRAFTS:]:
+        discard(old)
     return draft
 
 
@@ -150,13 +154,15 @@ def _table(draft: SubmissionDraft, *, checks: bool) -> Iterator[JobTable]:
             yield JobTable(faults=[Fault("", "", "the upload is no longer here; upload it again")])
             return
         if not draft.is_archive:
-            yield _of_text(file.read())
+            yield _of_text(file.read(MAX_TABLE_NBYTES + 1))
             return
         archive = stack.enter_context(archives.opened(file))
         yield _of_archive(archive, draft.open_name, checks=checks)
 
 
 def _of_text(raw: bytes) -> JobTable:
+    if len(raw) > MAX_TABLE_NBYTES:
+        return JobTable(faults=[Fault("", "", f"the table is too long; the limit is {MAX_TABLE_NBYTES} bytes")])
     try:
         return read_table(raw.decode("utf-8-sig"), {})
     except UnicodeDecodeError as error:

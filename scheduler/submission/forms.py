@@ -45,7 +45,8 @@ class JobsForm(forms.Form):
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "code"}),
-        help_text="The first line names the columns, such as name,command_line,input_files,fpops_est.",
+        help_text="The first line names the columns, such as name,command_line,input_files,fpops_est. A table of more"
+        " than 1 MiB has to be a file.",
     )
     file = forms.FileField(
         label="Or a file: CSV, or a ZIP archive of input files",

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.core.files.storage import default_storage
+from django.db import transaction
 from django.db.models import F, QuerySet
 
 from credit.engine.states import WorkunitError
 from credit.models import Batch, Workunit
-from scheduler.models import StoredFile
+from scheduler.models import ArchivedWorkunit, StoredFile
 from scheduler.submission import batches
-from scheduler.submission.submit import submit
+from scheduler.submission.submit import RETRY, submit
 from scheduler.wire.job_fields import FIELDS, JobError, KeptContent
 
 _COLUMNS: Final = tuple(name for name in FIELDS if name not in ("name", "input_files"))
@@ -45,11 +46,24 @@ def failed(batch: Batch) -> QuerySet[Workunit]:
     return found.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0)
 
 
+def count_archived(batch: Batch) -> int:
+    """How many failed jobs are archived: too little of them is kept to submit them again."""
+    cancelled = int(WorkunitError.CANCELLED)
+    found = ArchivedWorkunit.objects.filter(batch=batch, error_mask__gt=0)
+    return found.alias(cancelled=F("error_mask").bitand(cancelled)).filter(cancelled=0).count()
+
+
+@transaction.atomic
 def retry_failed(batch: Batch, now: dt.datetime) -> Batch:
     """Submit the failed jobs of a finished batch again; the new batch. Repeated, the one of the first time.
 
-    Raises NothingToRetry, and JobError where the app takes no more jobs or an input is lost.
+    Locks the batch, so that of two clicks the second waits: the jobs may be archived between them. Raises
+    NothingToRetry, and JobError where the app takes no more jobs or an input is lost.
     """
+    Batch.objects.select_for_update(no_key=True).get(pk=batch.pk)
+    request_id = f"{RETRY}{batch.pk}"
+    if (first := Batch.objects.filter(request_id=request_id).first()) is not None:
+        return first
     if not batches.read_progress([batch])[0].is_finished:
         raise NothingToRetry(f"Batch {batch.pk} still has jobs to do.")
     jobs = _jobs(batch)
@@ -61,7 +75,8 @@ def retry_failed(batch: Batch, now: dt.datetime) -> Batch:
         jobs,
         owner=batch.owner,
         name=f"{batch.name[:80]}, failed jobs again",
-        request_id=f"retry-{batch.pk}",
+        request_id=request_id,
+        is_retry=True,
         now=now,
     )
     return again

@@ -21,6 +21,8 @@ from scheduler.models import StoredFile
 from scheduler.submission.create_work import copy_workunits, create_results
 from scheduler.wire.job_fields import InputFile, Job, JobError, KeptContent, read_jobs
 
+RETRY: Final = "retry-"
+"""Request ids of failed jobs that are submitted again begin so; the number of their first batch follows."""
 _BASE_FIELDS: Final = (
     "memory_bound_bytes",
     "disk_bound_bytes",
@@ -42,12 +44,16 @@ def submit(
     owner: User | None,
     name: str = "",
     request_id: str | None = None,
+    is_retry: bool = False,
     now: dt.datetime,
 ) -> tuple[Batch, bool]:
     """Make a batch of jobs (docs/how-to/jobs.md says what a job is); the batch, and whether it is new.
 
-    Raises JobError, which names the place, and writes nothing then.
+    ``is_retry``: of failed jobs, whose request ids nobody else may use. Raises JobError, which names the place, and
+    writes nothing then.
     """
+    if request_id is not None and request_id.startswith(RETRY) and not is_retry:
+        raise JobError("request_id", f"must not begin with {RETRY}; the site uses such ids itself")
     parsed, faults = _read(app, defaults, jobs, most_faults=1)
     if faults:
         raise faults[0]

@@ -75,7 +75,8 @@ def batch_page(request: HttpRequest, pk: int) -> HttpResponse:
     context |= {
         "outputs": batches.read_outputs(batch, limit=SHOWN_OUTPUTS),
         "most": SHOWN_OUTPUTS,
-        "nretried": retry.failed(batch).count(),
+        "nretried": retry.failed(batch).count() if batches.may_submit(signed_in(request)) else 0,
+        "narchived": retry.count_archived(batch),
     }
     return render(request, "scheduler/batch.html", context)
 
@@ -125,12 +126,20 @@ def cancel_jobs(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 def retry_batch(request: HttpRequest, pk: int) -> HttpResponse:
     """Submit the failed jobs again, as a batch of their own."""
+    submitter(request)
+    batch = _own_batch(request, pk)
     try:
-        again = retry.retry_failed(_own_batch(request, pk), timezone.now())
+        again = retry.retry_failed(batch, timezone.now())
     except (retry.NothingToRetry, JobError) as error:
         messages.error(request, f"Nothing was submitted. {error}")
         return redirect("batch", pk)
-    messages.success(request, "These are the failed jobs, submitted again.")
+    total = retry.failed(batch).count() + retry.count_archived(batch)
+    if again.nworkunits < total:
+        messages.warning(
+            request, f"These are {again.nworkunits} of {total} failed jobs; the others were archived before."
+        )
+    else:
+        messages.success(request, "These are the failed jobs, submitted again.")
     return redirect("batch", again.pk)
 
 

@@ -8,7 +8,9 @@ archive or was stored before; ``open_name:bytes`` or ``open_name:bytes:optional`
 from __future__ import annotations
 
 import csv
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import StringIO
@@ -18,6 +20,8 @@ from scheduler.engine.limits import MAX_JOBS_PER_SUBMISSION
 from scheduler.wire.job_fields import FIELDS, KeptContent
 
 MAX_TABLE_NBYTES: Final = 16 * 1024 * 1024
+MAX_FAULTS: Final = 100
+"""No more of a table is read after so many."""
 _TEXTS: Final = ("name", "command_line")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?")
@@ -54,6 +58,8 @@ def read_table(text: str, files: Mapping[str, KeptContent]) -> JobTable:
             cells = [cell.strip() for cell in row]
             if not any(cells):
                 continue
+            if len(table.faults) == MAX_FAULTS:
+                return table
             if columns is None:
                 columns = [cell.lower() for cell in cells]
                 table.faults += _wrong_columns(columns)
@@ -85,7 +91,7 @@ def _wrong_columns(columns: list[str]) -> list[Fault]:
     unknown = [name for name in columns if name not in FIELDS]
     if unknown:
         return [Fault("line 1", ascii(name[:40])[1:-1], f"unknown. Known: {', '.join(FIELDS)}") for name in unknown[:5]]
-    return [Fault("line 1", name, "named twice") for name in {name for name in columns if columns.count(name) > 1}]
+    return [Fault("line 1", name, "named twice") for name, number in Counter(columns).items() if number > 1]
 
 
 def _job(cells: Mapping[str, str], files: Mapping[str, KeptContent]) -> dict[str, Any]:
@@ -102,7 +108,8 @@ def field_value(name: str, text: str, files: Mapping[str, KeptContent]) -> Any:
         return [_output(item) for item in text.split()]
     if _WHOLE.fullmatch(text):
         return int(text)
-    return float(text) if _DECIMAL.fullmatch(text) else text
+    # Infinity is nothing that JSON can say.
+    return float(text) if _DECIMAL.fullmatch(text) and math.isfinite(float(text)) else text
 
 
 def _input(item: str, files: Mapping[str, KeptContent]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from credit.models import ResultPart
 from portal.models import ClientKey, Host, RequestedWork, User
 from portal.people.api_tokens import issue_token
 from portal.requested_work import queue
-from scheduler.models import UserPreferences
+from scheduler.models import BetaTester, UserPreferences
 from tests.support.accounting_factories import credit, make_host, make_note
 from tests.support.am_rpc import attach
 from tests.support.credit_factories import NOON, make_app, make_result, make_workunit
@@ -306,3 +306,12 @@ def test_nobody_else_gets_it(request: pytest.FixtureRequest, client: Client, ali
 def test_a_copy_that_is_not_ready_cannot_be_fetched(browser: Client, alice: User) -> None:
     copy, _ = copies.ask_copy(alice)
     assert browser.get(f"{DATA}{copy.pk}.zip").status_code == 404
+
+
+def test_it_says_that_somebody_agreed_to_test_and_what_they_uploaded(alice: User, bob: User) -> None:
+    BetaTester.objects.create(user=alice)
+    archive = made(alice)
+    (row,) = json.loads(archive.read("scheduler/betatester.json"))
+    assert row["user_id"] == alice.pk and row["agreed_at"]
+    assert json.loads(made(bob).read("scheduler/betatester.json")) == []
+    assert {"scheduler/submissiondraft.json", "scheduler/releasedraft.json"} <= set(archive.namelist())

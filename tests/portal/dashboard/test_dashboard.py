@@ -112,7 +112,9 @@ def test_a_series_that_ended_does_not_count(taken: None) -> None:
 
 
 def tile_of(name: str, now: dt.datetime) -> reads.Tile:
-    return next(tile for panel in reads.overview(now).panels for tile in panel.tiles if tile.figure.name == name)
+    return next(
+        tile for panel in reads.overview(now, everything).panels for tile in panel.tiles if tile.figure.name == name
+    )
 
 
 def test_a_series_without_a_new_value_is_not_added_to_the_others(db: None, running: None) -> None:

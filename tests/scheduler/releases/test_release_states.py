@@ -14,8 +14,10 @@ TEST, RELEASE, WITHDRAW = ReleaseAction
 LINUX = "x86_64-pc-linux-gnu"
 
 
-def version(id_: int, num: int, *, testers: frozenset[int] | None = None, platform: str = LINUX) -> Version:
-    return Version(id_, 1, platform, num, "", "CPU", 1.0, 0.0, testers=testers)
+def version(
+    id_: int, num: int, *, testers: frozenset[int] | None = None, platform: str = LINUX, is_withdrawn: bool = False
+) -> Version:
+    return Version(id_, 1, platform, num, "", "CPU", 1.0, 0.0, is_deprecated=is_withdrawn, testers=testers)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +65,9 @@ def test_the_version_before_is_the_newest_older_one_that_was_sent_to_all() -> No
     others = [version(1, 100), version(2, 101), tested, version(4, 103), version(5, 101, platform="windows_x86_64")]
     assert release_states.version_before(version(4, 103), others) == others[1]
     assert release_states.version_before(version(1, 100), others) is None
+
+
+def test_a_roll_back_goes_past_what_was_withdrawn_if_an_older_one_is_still_sent() -> None:
+    first, second, third = version(1, 100), version(2, 101, is_withdrawn=True), version(3, 102)
+    assert release_states.version_before(third, [first, second, third]) == first
+    assert release_states.version_before(third, [second, third]) == second

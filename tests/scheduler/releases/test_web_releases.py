@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.test import Client
 from pytest_django import Settings
 
@@ -21,11 +24,12 @@ from credit.models import App, AppVersion
 from portal.benchmarks.statements import statements
 from portal.models import User
 from portal.wire import signing
-from scheduler.engine.release_states import ReleaseState
+from scheduler.engine.facts import Version
+from scheduler.engine.release_states import ReleaseAction, ReleaseState
 from scheduler.models import BetaTest, BetaTester, DraftFile, ReleaseDraft, StoredFile, VersionFile
 from scheduler.programs import catalogue, code_signing
 from scheduler.releases import rollout
-from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
+from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, gpu
 from tests.support.sessions import sign_in_lately
 
@@ -225,10 +229,11 @@ def test_a_path_in_a_files_name_counts_for_nothing(browser: Client) -> None:
     assert DraftFile.objects.get().name == "passwd"
 
 
-def test_a_file_cannot_stand_for_the_description(browser: Client) -> None:
+@pytest.mark.parametrize("name", ["version.json", "version.toml"])
+def test_a_file_cannot_stand_for_the_description(browser: Client, name: str) -> None:
     draft = prepared(browser)
-    add_file(browser, draft, "version.json", b"{}")
-    assert "a program file cannot have this name" in said(browser.get(f"{BASE}{draft.pk}/change/"))
+    assert "a program file cannot have this name" in add_file(browser, draft, name, b"{}")
+    assert draft.files.count() == 2
 
 
 def test_files_have_limits(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,6 +327,25 @@ def test_a_tested_version_reaches_only_computers_of_chosen_people(
     assert sent() == {"Operator": 101, "Alice": 101, "Bob": 101}
 
 
+@pytest.mark.parametrize("ended", ["withdraw", "disagree"])
+def test_a_lost_job_does_not_bring_back_what_the_computer_should_not_have(
+    browser: Client, alice: User, ended: str
+) -> None:
+    BetaTester.objects.create(user=alice)
+    version = signed_version(browser, "test", with_volunteers="on")
+    do(browser, version, "withdraw")
+    do(browser, version, "test", with_volunteers="on")
+    ready(1)
+    computer = computer_of(alice)
+    assert num_sent(computer) == 101
+    if ended == "withdraw":
+        do(browser, version, "withdraw")
+    else:
+        BetaTester.objects.all().delete()
+    computer.jobs.clear()  # the reply never arrived
+    assert num_sent(computer) == 0
+
+
 def test_others_keep_the_version_before_until_the_new_one_is_released(
     browser: Client, operator: User, bob: User
 ) -> None:
@@ -346,6 +370,78 @@ def test_a_roll_back_is_one_step(browser: Client, bob: User) -> None:
     assert num_sent(computer) == 101
     assert "no older version to go back to" in do(browser, first, "roll_back")
     assert state(first) == ReleaseState.RELEASED
+
+
+def test_a_roll_back_does_not_bring_back_what_was_withdrawn_before(browser: Client) -> None:
+    first, second, third = (signed_version(browser, "release", version_num=num) for num in (101, 102, 103))
+    do(browser, second, "roll_back")
+    do(browser, third, "roll_back")
+    assert [state(each).name for each in (first, second, third)] == ["RELEASED", "WITHDRAWN", "WITHDRAWN"]
+
+
+def test_a_roll_back_never_sends_a_test_that_failed_to_all(browser: Client) -> None:
+    tested = signed_version(browser, "test")
+    do(browser, tested, "withdraw")
+    second = signed_version(browser, "release", version_num=102)
+    assert "no older version to go back to" in do(browser, second, "roll_back")
+    assert (state(tested), state(second)) == (ReleaseState.WITHDRAWN, ReleaseState.RELEASED)
+
+
+def test_what_is_done_with_a_version_is_in_the_log_of_changes(browser: Client, operator: User) -> None:
+    first = signed_version(browser, "release")
+    second = signed_version(browser, "test", version_num=102)
+    do(browser, second, "release")
+    do(browser, second, "test")  # not possible, so not in the log
+    do(browser, second, "roll_back")
+    log = LogEntry.objects.filter(content_type__model="appversion").order_by("pk")
+    assert [(each.user, each.object_id, each.change_message.split(":")[0]) for each in log] == [
+        (operator, str(second.pk), f"{second} is released to all computers."),
+        (operator, str(second.pk), f"Rolled back to {first}."),
+    ]
+
+
+def test_a_draft_that_was_stored_is_not_said_to_be_released_by_a_second_click(browser: Client) -> None:
+    draft = prepared(browser)
+    browser.post(f"{BASE}{draft.pk}/sign/")
+    store(browser, draft, "test")
+    said_now = store(browser, draft, "release")
+    assert "is released to all" not in said_now and "was stored already" in said_now
+    assert state(AppVersion.objects.get()) == ReleaseState.BETA
+
+
+def test_the_page_of_all_versions_looks_at_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make_app()
+    for number in range(20):
+        make_version(app, version_num=100 + number)
+    looked_at: list[int] = []
+    facts = catalogue.version_facts
+
+    def look(row: AppVersion) -> Version:
+        looked_at.append(row.pk)
+        return facts(row)
+
+    monkeypatch.setattr(catalogue, "version_facts", look)
+    rows = {row.version.version_num: row.before for row in rollout.read_versions()}
+    assert rows[100] is None and all(rows[number].version_num == number - 1 for number in range(101, 120))  # type: ignore[union-attr]  # there is one
+    assert len(looked_at) == 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_request_that_has_sent_a_version_is_waited_for(operator: User) -> None:
+    """Requests hold the rows of versions that they refer to (FOR KEY SHARE), in an order of their own."""
+    version = make_version(make_app())
+
+    def withdraw() -> ReleaseState:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '1s'")
+            return rollout.act(version, ReleaseAction.WITHDRAW, operator, NOON)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM credit_appversion WHERE id = %s FOR KEY SHARE", [version.pk])
+        assert other.submit(withdraw).result() == ReleaseState.WITHDRAWN
 
 
 def test_what_a_state_does_not_allow_changes_nothing(browser: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import stat
 import struct
 import tracemalloc
@@ -105,3 +106,35 @@ def test_what_is_no_archive_says_so(raw: bytes) -> None:
     with archives.opened(BytesIO(raw)) as archive:
         assert not archive.files
         assert [fault.message[:20] for fault in archive.faults] in ([], ["this is no ZIP archi"])
+
+
+def test_whatever_is_changed_in_an_archive_is_a_fault_and_no_error() -> None:
+    chance = random.Random(1)
+    with_table = packed(("a", b"1" * 300), ("b", b"2" * 300), ("jobs.csv", b"name\nx\n")).getvalue()
+    for _ in range(4000):
+        raw = bytearray(with_table)
+        for _ in range(chance.choice((1, 2, 8))):
+            at = chance.randrange(len(raw))
+            raw[at : at + 4] = chance.choice((b"\xff" * 4, b"\0" * 4, bytes([chance.randrange(256)])))
+        with archives.opened(BytesIO(raw)) as archive:
+            for entry in archive.files.values():
+                assert isinstance(entry, archives.Entry)
+                entry.check()
+
+
+def test_an_entry_beyond_the_end_of_all_files_is_damaged() -> None:
+    """Its place is a number of 64 bits, more than any file system takes."""
+    entry = zipfile.ZipInfo("in")
+    raw = packed((entry, b"1" * 50)).getvalue()
+    at = raw.index(b"PK\1\2")
+    extra = struct.pack("<HHQ", 1, 8, 2**64 - 1)
+    central = bytearray(raw[at : raw.index(b"PK\5\6")])
+    struct.pack_into("<H", central, 30, len(extra))
+    struct.pack_into("<L", central, 42, 0xFFFFFFFF)
+    central += extra
+    end = bytearray(raw[raw.index(b"PK\5\6") :])
+    struct.pack_into("<L", end, 12, len(central))
+    with archives.opened(BytesIO(raw[:at] + bytes(central) + bytes(end))) as archive:
+        for found in archive.files.values():
+            assert isinstance(found, archives.Entry)
+            assert "damaged" in found.check()

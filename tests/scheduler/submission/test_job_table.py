@@ -96,3 +96,14 @@ def test_no_text_makes_the_reading_fail(columns: list[str], lines: list[str]) ->
     table = read_table("\n".join([",".join(columns), *lines]), {})
     assert len(table.jobs) == len(table.places)
     read_jobs({}, table.jobs, BASE, most_faults=10)
+
+
+def test_a_line_of_a_million_columns_is_refused_at_once() -> None:
+    """Comparing each with each would take hours."""
+    table = read_table(",".join(["name"] * 1_000_000), {})
+    assert [str(fault) for fault in table.faults] == ["line 1: name: named twice"]
+
+
+def test_no_more_is_read_after_a_hundred_wrong_lines() -> None:
+    table = read_table("name\n" + "a,b\n" * 100_000, {})
+    assert len(table.faults) == 100

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,18 @@ from django.contrib.auth.models import Permission
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from credit.models import App, Batch, Outcome, Workunit, WorkunitError
 from portal.models import Host, User
 from scheduler.lifecycle import assimilator, file_deleter, transitioner
+from scheduler.lifecycle import sql as lifecycle_sql
 from scheduler.models import KeptOutput, StoredFile, SubmissionDraft
-from scheduler.submission import drafts, output_archive
+from scheduler.submission import drafts, output_archive, retry
 from scheduler.submission.submit import submit
+from scheduler.wire.job_fields import JobError
 from tests.scheduler.submission.test_archives import packed
 from tests.support.credit_factories import NOON, make_app
 from tests.support.finished_jobs import DAY, DEFAULTS, finish, send_and_report, validate
@@ -135,6 +139,26 @@ def test_a_hostile_archive_is_named_by_its_entry(browser: Client, app: App) -> N
     assert "not a text in UTF-8" in text(upload(browser, app, file=SimpleUploadedFile("a.csv", b"name\n\xff\n")))
 
 
+def test_an_entry_that_is_called_like_a_job_is_no_job(browser: Client, app: App) -> None:
+    raw = bytearray(packed(("jobs[99].name", b"0123456789" * 100)).getvalue())
+    raw[60] ^= 0xFF
+    upload(browser, app, file=SimpleUploadedFile("a.zip", bytes(raw)))
+    draft = SubmissionDraft.objects.get()
+    reply = browser.post(f"/project/batches/drafts/{draft.pk}/submit/", follow=True)
+    assert "Nothing was submitted" in text(reply) and "damaged in the archive" in text(reply)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "nan", "1" * 30])
+def test_a_number_beyond_all_limits_is_a_fault_of_the_dry_run(browser: Client, app: App, number: str) -> None:
+    assert "not a number from 1 to below 1e+25" in text(upload(browser, app, table=TABLE, fpops_est=number))
+    assert "not a whole number" in text(upload(browser, app, table=TABLE, priority=number))
+
+
+def test_a_table_has_a_limit_however_it_comes(browser: Client, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler.submission.drafts.MAX_TABLE_NBYTES", 10)
+    assert "the limit is 10 bytes" in text(upload(browser, app, file=SimpleUploadedFile("jobs.csv", TABLE.encode())))
+
+
 @pytest.mark.parametrize("fields", [{}, {"table": TABLE, "file": "both"}])
 def test_one_of_the_two_is_given(browser: Client, app: App, fields: dict[str, Any]) -> None:
     if "file" in fields:
@@ -159,6 +183,16 @@ def test_drafts_are_ones_own_and_forgotten_after_a_week(browser: Client, app: Ap
     assert drafts.discard_old(timezone.now()) == 0
     assert drafts.discard_old(timezone.now() + 8 * DAY) == 1
     assert not default_storage.exists(draft.path)
+
+
+def test_a_person_has_few_drafts_at_once(browser: Client, app: App, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drafts, "MAX_DRAFTS", 2)
+    of_others = drafts.keep(bob, app, ContentFile(b"name\n"), is_archive=False, name="", open_name="in", defaults={})
+    for _ in range(3):
+        upload(browser, app, table=TABLE)
+    first, *rest = SubmissionDraft.objects.order_by("pk")
+    assert first == of_others and len(rest) == 2
+    assert len(default_storage.listdir("drafts")[1]) >= 3 and all(default_storage.exists(each.path) for each in rest)
 
 
 # --- cancel and retry -------------------------------------------------------------------------------------------------
@@ -220,6 +254,47 @@ def test_failed_jobs_are_submitted_again_once(browser: Client, half_failed: Batc
     assert copy.path != StoredFile.objects.get(batch=half_failed).path
     with default_storage.open(copy.path) as content:
         assert content.read() == b"1 2\n"
+
+
+def archive_one(workunit: Workunit) -> None:
+    now = NOON + 400 * DAY
+    Workunit.objects.exclude(pk=workunit.pk).update(transition_at=now)
+    with connection.cursor() as cursor:
+        for statement in (lifecycle_sql.ARCHIVE_WORKUNITS, lifecycle_sql.ARCHIVE_TASKS, *lifecycle_sql.DELETE_ARCHIVED):
+            cursor.execute(statement, {"ids": [workunit.pk], "now": now})
+
+
+def test_a_retry_that_is_repeated_while_the_batch_is_archived_finds_the_first(
+    browser: Client, half_failed: Batch
+) -> None:
+    first = retry.retry_failed(half_failed, NOON)
+    for workunit in retry.failed(half_failed):
+        archive_one(workunit)
+        assert retry.retry_failed(half_failed, NOON) == first
+    reply = browser.post(f"/project/batches/{half_failed.pk}/retry/")
+    assert reply.headers["Location"] == f"/project/batches/{first.pk}/"
+
+
+def test_failed_jobs_that_are_archived_are_not_left_out_silently(browser: Client, half_failed: Batch) -> None:
+    archive_one(retry.failed(half_failed)[0])
+    reply = browser.post(f"/project/batches/{half_failed.pk}/retry/", follow=True)
+    assert "1 of 2 failed jobs" in text(reply)
+
+
+def test_nobody_can_take_the_request_id_of_a_retry(browser: Client, half_failed: Batch, app: App, bob: User) -> None:
+    with pytest.raises(JobError, match="must not begin with retry-"):
+        submit(app, DEFAULTS, [{}], owner=bob, request_id=f"retry-{half_failed.pk}", now=NOON)
+    browser.post(f"/project/batches/{half_failed.pk}/retry/")
+    again = Batch.objects.latest("pk")
+    assert (again.owner, again.nworkunits) == (half_failed.owner, 2)
+
+
+def test_who_may_no_longer_submit_cannot_retry(browser: Client, half_failed: Batch, submitter: User) -> None:
+    submitter.user_permissions.set([Permission.objects.get(codename="view_batch")])
+    address = f"/project/batches/{half_failed.pk}/"
+    assert "Submit the failed jobs again" not in text(browser.get(address))
+    assert browser.post(f"{address}retry/").status_code == 404
+    assert Batch.objects.count() == 1
 
 
 def test_inputs_of_failed_jobs_stay_until_these_are_archived(half_failed: Batch) -> None:
@@ -344,3 +419,35 @@ def test_an_input_that_many_jobs_share_is_stored_in_the_admin(client: Client, op
     User.objects.filter(pk=bob.pk).update(is_staff=True)
     sign_in_lately(client, User.objects.get(pk=bob.pk))
     assert client.get(address).status_code == 403
+
+
+# --- at once ----------------------------------------------------------------------------------------------------------
+
+
+def at_once(number: int, step: Callable[[], Batch]) -> list[Batch]:
+    def run(_: int) -> Batch:
+        try:
+            return step()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(number) as threads:
+        return list(threads.map(run, range(number)))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("filled_once")
+def test_of_four_clicks_at_once_one_submits(browser: Client, app: App) -> None:
+    upload(browser, app, file=archive(("one", b"1"), ("two", b"2")))
+    draft = SubmissionDraft.objects.get()
+    found = at_once(4, lambda: drafts.submit_draft(SubmissionDraft.objects.get(pk=draft.pk), NOON))
+    assert set(found) == set(Batch.objects.all()) and len(set(found)) == 1
+    assert Workunit.objects.count() == 2 and StoredFile.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("filled_once")
+def test_of_four_retries_at_once_one_submits(half_failed: Batch) -> None:
+    found = at_once(4, lambda: retry.retry_failed(Batch.objects.get(pk=half_failed.pk), NOON))
+    assert set(found) == set(Batch.objects.exclude(pk=half_failed.pk)) and len(set(found)) == 1
+    assert Workunit.objects.count() == 3 + 2
