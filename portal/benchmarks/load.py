@@ -49,6 +49,7 @@ def run(work: Callable[[int], Callable[[], None]], concurrency: int, secs: float
         except BaseException as error:
             failures.append(error)
             ready.abort()
+            stop.set()
 
     threads = [threading.Thread(target=loop, args=(number,), daemon=True) for number in range(concurrency)]
     for thread in threads:
