@@ -181,6 +181,13 @@ def test_markers_name_changes_of_credit_of_the_app_and_its_versions_only(operato
     assert "a test" not in page
 
 
+def test_markers_tell_volunteers_of_no_other_setting_that_was_saved_with_it(operator: Client, app: App) -> None:
+    began = timezone.now()
+    change_settings(operator, app, host_scale_check="on", comparison_tolerance="0.25", weight="3")
+    [marker] = markers(app.pk, began, timezone.now())
+    assert marker.label == "Alpine: Apply host-scale probation (host_scale_check): no → yes"
+
+
 def test_validators_leave_no_change(app: App) -> None:
     version = make_version(app)
     for host in volunteers(2):
