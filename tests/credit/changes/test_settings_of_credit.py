@@ -129,6 +129,25 @@ def test_a_preview_is_asked_for_in_the_step_and_kept_with_the_change(operator: C
     assert CreditChange.objects.get(change=last_change()).preview == preview
 
 
+def test_a_preview_from_before_another_change_of_credit_is_not_used_again(operator: Client, app: App) -> None:
+    operator.post(to_step(operator, app, host_scale_check="on"), {"do": "preview"})
+    change_settings(operator, app, max_granted_credit="100")
+    operator.post(to_step(operator, app, host_scale_check="on"), {"do": "preview"})
+    assert Preview.objects.filter(app=app).count() == 2
+    operator.post(to_step(operator, app, host_scale_check="on"), {"do": "preview"})
+    assert Preview.objects.filter(app=app).count() == 2
+
+
+def test_a_step_that_goes_on_from_other_values_forgets_the_preview_of_the_old_ones(operator: Client, app: App) -> None:
+    step = to_step(operator, app, max_granted_credit="100")
+    operator.post(step, {"do": "preview"})
+    App.objects.filter(pk=app.pk).update(max_granted_credit=50.0)
+    operator.post(step, {"do": "renew"})
+    assert "Save without a preview" in operator.get(step).content.decode()
+    save(operator, step)
+    assert CreditChange.objects.get(change=last_change()).preview is None
+
+
 def test_withdrawing_a_version_goes_through_the_step_with_a_preview_of_its_own(operator: Client, app: App) -> None:
     version = make_version(app, processor_type=ProcessorType.NVIDIA, gpu_usage=1)
     step = to_step(operator, version, is_deprecated="on")
