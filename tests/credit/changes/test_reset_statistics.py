@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from credit.models import App, AppVersion, HostAppVersion, HostRecordSnapshot, Preview
+from credit.models import App, AppVersion, HostAppVersion, HostRecordSnapshot, Preview, StatisticsSnapshot
 from portal.models import Host, User
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.settings_changes import last_change, save, undo
@@ -124,6 +124,25 @@ def test_a_reset_has_a_preview(operator: Client, version: AppVersion) -> None:
     Preview.objects.update(finished_at=timezone.now(), progress=1)
     save(operator, step)
     assert last_change().credit.preview == preview
+
+
+def test_the_step_of_an_undo_says_why_it_has_no_preview(operator: Client, version: AppVersion) -> None:
+    save(operator, reset(operator, version))
+    step = str(operator.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
+    page = operator.get(step).content.decode()
+    assert "a preview cannot put back statistics" in page
+    assert "which jobs are done" not in page
+    assert operator.post(step, {"do": "preview"}).status_code == 403
+
+
+def test_a_reset_that_is_sent_twice_is_made_once(operator: Client, version: AppVersion) -> None:
+    make_record(version, **STATISTICS)
+    first, second = reset(operator, version), reset(operator, version)
+    assert save(operator, first).status_code == 302
+    response = save(operator, second)
+    assert response.status_code == 200
+    assert "these are the values already" in response.content.decode()
+    assert StatisticsSnapshot.objects.count() == 1
 
 
 def test_who_may_only_see_versions_resets_nothing(client: Client, version: AppVersion) -> None:
