@@ -43,9 +43,9 @@ class Preview:
 class Forecast:
     """What is known beforehand of changes to a model.
 
-    ``fields``: those for which the step is made. ``why_no_preview``: "" where there can be one. ``ask`` starts a preview
-    and returns its number; ``show`` says where it stands, None if it is gone; ``remember`` keeps with the change which
-    one was seen. ``permission``: to ask.
+    ``fields``: those for which the step is made. ``why_no_preview``: "" where there can be one. ``ask`` starts a
+    preview and returns its number; ``show`` says where it stands, None if it is gone; ``remember`` keeps with the
+    change which one was seen. ``permission``: to ask.
     """
 
     fields: frozenset[str]
