@@ -107,6 +107,21 @@ def test_an_undone_reset_puts_back_every_number_and_can_be_undone_too(operator: 
     assert statistics(late, {"pfc_n": 2, "pfc_avg": 7.0}) == {"pfc_n": 2, "pfc_avg": 7.0}
 
 
+def test_an_undo_of_a_reset_after_a_later_one_wants_to_be_confirmed(operator: Client, version: AppVersion) -> None:
+    """As when two operators undo it at once: the second would throw away what came since the first."""
+    save(operator, reset(operator, version))
+    was_reset = last_change()
+    first, second = (str(operator.post(f"/admin/portal/change/{was_reset.pk}/undo/")["Location"]) for _ in range(2))
+    assert save(operator, first).status_code == 302
+    AppVersion.objects.filter(pk=version.pk).update(pfc_n=2000)
+    response = save(operator, second)
+    assert response.status_code == 200
+    assert "This was changed again later" in response.content.decode()
+    assert statistics(version, {"pfc_n": 0}) == {"pfc_n": 2000}
+    assert save(operator, second, anyway="on").status_code == 302
+    assert statistics(version, OF_VERSION) == OF_VERSION
+
+
 def test_records_that_are_gone_do_not_keep_a_reset_from_being_undone(operator: Client, version: AppVersion) -> None:
     record = make_record(version, **STATISTICS)
     save(operator, reset(operator, version))
