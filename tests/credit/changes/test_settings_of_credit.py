@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
@@ -146,6 +147,24 @@ def test_a_step_that_goes_on_from_other_values_forgets_the_preview_of_the_old_on
     assert "Save without a preview" in operator.get(step).content.decode()
     save(operator, step)
     assert CreditChange.objects.get(change=last_change()).preview is None
+
+
+def test_links_to_changes_and_previews_are_for_those_who_may_see_them(operator: Client, app: App) -> None:
+    step = to_step(operator, app, host_scale_check="on")
+    operator.post(step, {"do": "preview"})
+    save(operator, step)
+    change, preview = f"/admin/portal/change/{last_change().pk}/change/", Preview.objects.get().pk
+    public = f"/apps/{app.name}/"
+    assert f"/admin/credit/preview/{preview}/result/" in operator.get(change).content.decode()
+    assert change in operator.get(public).content.decode()
+    for role, sees_change in (("Read only", True), ("Support", False)):
+        person = User.objects.create_user(f"{role[:4]}@example.org", "a long password", is_staff=True)
+        person.groups.add(Group.objects.get(name=role))
+        client = Client()
+        client.force_login(person)
+        assert (change in client.get(public).content.decode()) is sees_change
+        assert client.get(change).status_code == (200 if sees_change else 403)
+        assert f"/admin/credit/preview/{preview}/" not in client.get(change).content.decode()
 
 
 def test_withdrawing_a_version_goes_through_the_step_with_a_preview_of_its_own(operator: Client, app: App) -> None:
