@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from credit.models import App, AppSnapshot, LoggedPass, Result
+from credit.statistics import pass_log
 from credit.statistics.feeder import feed
 from credit.validator import logged
 from tests.support.credit_factories import make_app, make_version
@@ -42,3 +43,10 @@ def test_an_error_in_what_is_kept_does_not_stop_credit(app: App, step: str, monk
     monkeypatch.setattr(logged, step, fail)
     assert grants_one(app)
     assert not LoggedPass.objects.exists()
+
+
+def test_passes_that_find_only_wrong_results_are_not_kept_without_end(app: App) -> None:
+    """As while a comparison is broken: nothing is granted, and what is kept is counted by grants."""
+    rows = LoggedPass.objects.bulk_create(LoggedPass(app=app, at=LATER, versions=b"") for _ in range(30))
+    pass_log.prune(app.pk, 10)
+    assert list(LoggedPass.objects.order_by("pk")) == rows[-20:]
