@@ -47,12 +47,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """``until``: the end of what was measured, now if the time after the change is not over."""
+    """``until``: the end of what was measured, now if the time after the change is not over.
+
+    ``is_part``: there were more workunits than are read, so sums over the time are not known.
+    """
 
     since: dt.datetime
     until: dt.datetime
     is_over: bool
     rows: list[Row]
+    is_part: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "since": self.since.isoformat(), "until": self.until.isoformat()}
@@ -69,7 +73,7 @@ class Effects:
             for row in kept["rows"]
         ]
         since, until = (dt.datetime.fromisoformat(kept[name]) for name in ("since", "until"))
-        return cls(since, until, kept["is_over"], rows)
+        return cls(since, until, kept["is_over"], rows, kept.get("is_part", False))
 
 
 def measure(app: App, change: Change, now: dt.datetime) -> Effects:
@@ -81,29 +85,32 @@ def measure(app: App, change: Change, now: dt.datetime) -> Effects:
     since = earlier.timestamp if earlier is not None else at - MEASURED
     end = later.timestamp if later is not None else at + MEASURED
     until = min(end, now)
-    before, after = _granted(app, since, at), _granted(app, at, until)
+    (before, is_part_before), (after, is_part_after) = _granted(app, since, at), _granted(app, at, until)
     versions = {each.pk: each for each in app.versions.select_related("app", "platform")}
     rows = [
         Row(version, _name(versions.get(version or 0)), before.get(version), after.get(version))
         for version in sorted({*before, *after}, key=lambda pk: (pk is None, pk or 0))
     ]
-    return Effects(since, until, now >= end, rows)
+    return Effects(since, until, now >= end, rows, is_part_before or is_part_after)
 
 
 def _name(version: AppVersion | None) -> str:
     return "Volunteers’ own programs" if version is None else f"{version.number_label} {version.platform.name}"
 
 
-def _granted(app: App, since: dt.datetime, until: dt.datetime) -> dict[int | None, Side]:
+def _granted(app: App, since: dt.datetime, until: dt.datetime) -> tuple[dict[int | None, Side], bool]:
+    """By version, and whether only the newest workunits were read."""
     days = (until - since) / dt.timedelta(days=1)
     if days <= 0:
-        return {}
+        return {}, False
     with connection.cursor() as cursor:
         cursor.execute(sql.GRANTED, {"app": app.pk, "since": since, "until": until, "limit": MAX_WORKUNITS})
-        return {
-            version: Side(ngranted, credit / days, per_flop * _FLOPS, spread[0] * _FLOPS, spread[1] * _FLOPS)
-            for version, ngranted, credit, per_flop, spread in cursor.fetchall()
-        }
+        found = cursor.fetchall()
+    sides = {
+        version: Side(ngranted, credit / days, per_flop * _FLOPS, spread[0] * _FLOPS, spread[1] * _FLOPS)
+        for version, ngranted, credit, per_flop, spread, _ in found
+    }
+    return sides, any(row[-1] for row in found)
 
 
 def measure_recent(now: dt.datetime) -> int:
@@ -130,6 +137,7 @@ def section(change: Change) -> Section | None:
         "preview": kept.preview if kept is not None else None,
         "effects": effects,
         "sentence": sentence(effects, change),
+        "nread": MAX_WORKUNITS,
     }
     return Section("credit/changes/effects.html", context)
 
@@ -166,6 +174,11 @@ def sentence(effects: Effects, change: Change) -> str:
     if before is None:
         return "There is nothing to compare with: no result was granted credit in the time before the change."
     flops, days = after[0] / before[0] - 1 if before[0] else None, after[1] / before[1] - 1 if before[1] else None
+    if effects.is_part:
+        return (
+            f"Credit per FLOP estimated {_moved(flops)}. Results read: {before[2]:,} before, {after[2]:,} after. Other "
+            "things may have changed at the same time."
+        )
     return (
         f"Credit per FLOP estimated {_moved(flops)}, credit a day {_moved(days)}. "
         f"Results granted: {before[2]:,} before, {after[2]:,} after. Other things may have changed at the same time."

@@ -47,5 +47,7 @@ def label(change: Change) -> str:
     if (change.additional_data or {}).get(OPERATION_KEY) == OPERATION:
         what = "statistics put back" if change.undoes_id else "statistics reset"
     else:
-        what = "; ".join(f"{line.label}: {line.before} → {line.after}" for line in lines_of(change))
+        # Others that were saved with them are not for volunteers, and explain no step in a curve.
+        lines = (line for line in lines_of(change) if line.name in fields.OF_APPS | fields.OF_VERSIONS)
+        what = "; ".join(f"{line.label}: {line.before} → {line.after}" for line in lines)
     return f"{change.object_repr}: {what}"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.urls import reverse
 from django.utils import timezone
 
-from credit.changes import fields, reset
+from credit.changes import events, fields, reset
 from credit.models import App, CreditChange, Preview
 from credit.previews.request import TooManyPreviewsError, ask
 from credit.previews.settings import UnknownSettingError
@@ -18,10 +18,13 @@ from portal.models import Change, User
 PERMISSION: Final = "credit.change_app"
 
 
-def _can_preview(proposal: Proposal) -> bool:
-    """Of a reset, but not of statistics that are put back: a preview begins with those of now, or with nothing."""
-    is_reset = proposal.operation == reset.OPERATION and proposal.subject is None
-    return is_reset or bool(fields.PREVIEWED & proposal.changes.keys())
+def _why_no_preview(proposal: Proposal) -> str:
+    """A reset has one; statistics that are put back have none: a replay begins with those of its time, or without."""
+    if proposal.operation == reset.OPERATION:
+        return "" if proposal.subject is None else "a preview cannot put back statistics of before."
+    if fields.PREVIEWED & proposal.changes.keys():
+        return ""
+    return "it decides which jobs are done from now on, and past jobs cannot show that."
 
 
 def _ask(person: User, proposal: Proposal) -> int:
@@ -33,8 +36,10 @@ def _ask(person: User, proposal: Proposal) -> int:
         app = App.objects.get(versions=proposal.pk)
         is_reset = proposal.operation == reset.OPERATION and proposal.subject is None
         changes = {"versions": {str(proposal.pk): pairs}, "reset": [proposal.pk] if is_reset else []}
+    last = events.credit_changes(app.pk).last()
+    changed_at = last.timestamp if last is not None else None
     try:
-        return ask(person, app, changes, timezone.now()).pk
+        return ask(person, app, changes, timezone.now(), changed_at=changed_at).pk
     except (TooManyPreviewsError, UnknownSettingError) as error:
         raise steps.RefusedPreviewError(f"No preview: {error}") from error
 
@@ -60,7 +65,7 @@ def _remember(change: Change, proposal: Proposal) -> None:
 
 
 def _of(names: frozenset[str]) -> steps.Forecast:
-    return steps.Forecast(names, PERMISSION, _can_preview, _ask, _show, _remember)
+    return steps.Forecast(names, PERMISSION, _why_no_preview, _ask, _show, _remember)
 
 
 OF_APPS: Final = _of(fields.OF_APPS)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import connection
+from django.db.models import Q, QuerySet
 
 from credit.changes import sql
 from credit.models import AppVersion, HostAppVersion, StatisticsSnapshot
@@ -49,6 +50,11 @@ def _wanted(proposal: Proposal) -> _Statistics:
     return _Statistics(kept.pfc_n, kept.pfc_avg, kept.pfc_scale, kept.is_counted)
 
 
+def _kept_records(version: AppVersion) -> QuerySet[HostAppVersion]:
+    """As `sql.KEEP_RECORDS` has them."""
+    return HostAppVersion.objects.filter(Q(pfc_n__gt=0) | Q(clean_pfc_n__gt=0) | Q(et_n__gt=0), app_version=version)
+
+
 def _title(version: AppVersion, proposal: Proposal) -> str:
     return f"{'Put back' if proposal.subject else 'Reset'} the statistics of {version}"
 
@@ -84,10 +90,12 @@ def _lock(proposal: Proposal) -> None:
         cursor.execute(sql.LOCK_RECORDS, [proposal.pk])
 
 
-def _carry_out(version: AppVersion, proposal: Proposal) -> Change:
-    """In the caller's transaction, which has the records and the version locked."""
+def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
+    """In the caller's transaction, which has the records and the version locked; None: there is nothing to reset."""
     wanted = _wanted(proposal)
     before = _Statistics(*(getattr(version, name) for name in _NAMES))
+    if proposal.subject is None and before == wanted and not _kept_records(version).exists():
+        return None
     change: Change = Change.objects.log_create(
         version,
         action=Change.Action.UPDATE,

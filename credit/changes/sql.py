@@ -39,13 +39,14 @@ UPDATE credit_hostappversion h SET {", ".join(f"{name} = s.{name}" for name in _
   FROM credit_hostrecordsnapshot s WHERE s.snapshot_id = %s AND s.record_id = h.id"""
 
 # What an app's versions were granted between two times, by results of the newest workunits that were there at the end.
-# Locks nothing. The limit bounds the cost where there are millions of them.
+# Locks nothing. The limit bounds the cost where there are millions of them; the last column: it left out some.
 GRANTED: Final = """
 WITH recent AS (
-  SELECT id, fpops_est FROM credit_workunit
+  SELECT id, fpops_est, created_at FROM credit_workunit
    WHERE app_id = %(app)s AND created_at < %(until)s ORDER BY id DESC LIMIT %(limit)s)
 SELECT r.app_version_id, count(*), sum(r.granted_credit), sum(r.granted_credit) / sum(recent.fpops_est),
-       percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY r.granted_credit / recent.fpops_est)
+       percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY r.granted_credit / recent.fpops_est),
+       (SELECT count(*) = %(limit)s AND min(created_at) > %(since)s FROM recent)
   FROM recent JOIN credit_result r ON r.workunit_id = recent.id
  WHERE r.granted_credit IS NOT NULL AND r.granted_at >= %(since)s AND r.granted_at < %(until)s
  GROUP BY 1"""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db.models import Field, Model
 
-from credit.models import App, AppVersion, Preview
+from credit.models import App, AppVersion, Preview, Result
 from credit.previews.request import KIND
 from portal.models import Host
 from portal.requested_work import queue
@@ -97,12 +97,14 @@ def _with_change(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The computers by their names. Of those that were removed since, only the figures are left."""
+    """The computers by their names. Of computers and tasks that are gone, only the figures are left."""
     hosts = Host.objects.in_bulk([row["host"] for row in rows])
+    tasks = set(Result.objects.filter(pk__in=[row["result"] for row in rows]).values_list("pk", flat=True))
     return [
         {
             **_with_change(row),
             "name": hosts[row["host"]].name if row["host"] in hosts else "a computer that was removed",
+            "has_task": row["result"] in tasks,
             "columns": [
                 {
                     "title": title,

@@ -22,18 +22,20 @@ class TooManyPreviewsError(Exception):
     """The person has as many previews waiting or running as one may have."""
 
 
-def ask(user: User, app: App, changes: Changes, now: dt.datetime) -> Preview:
+def ask(user: User, app: App, changes: Changes, now: dt.datetime, *, changed_at: dt.datetime | None = None) -> Preview:
     """The preview of these changes, queued unless there is a fresh one.
 
     ``changes`` as `Preview.changes` has them, with settings of ``settings.APP_FIELDS`` and ``VERSION_FIELDS``.
     Raises UnknownSettingError for others, and TooManyPreviewsError. The caller checks that the user may ask
-    (``credit.change_app``).
+    (``credit.change_app``). ``changed_at``: when a setting of the app's credit was last changed; a preview that was
+    asked for before has other settings beside these.
     """
     wanted = checked(app, changes)
+    since = max(now - FRESH, changed_at or now - FRESH)
     with transaction.atomic():
         # One person's requests wait for each other, so that the limit holds and nothing is asked for twice.
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
-        fresh = Preview.objects.filter(app=app, changes=wanted, asked_at__gte=now - FRESH, failure="").first()
+        fresh = Preview.objects.filter(app=app, changes=wanted, asked_at__gte=since, failure="").first()
         if fresh is not None:
             return fresh
         if Preview.objects.filter(asked_by=user, finished_at=None, failure="").count() >= MAX_UNFINISHED:

@@ -75,8 +75,19 @@ def _feed_app(app_id: int, now: dt.datetime, report: FeedReport) -> None:
         # Not save(), which looks whether a setting was changed
         App.objects.filter(pk=app.pk).update(min_avg_pfc=least)
     report.nsnapshots += _take_snapshots(app, versions, now)
-    pass_log.log_feeder(app_id, now, least_before, rows, bool(nscales) or least_before != app.min_avg_pfc)
-    pass_log.prune(app_id, settings.PREVIEW_WORKUNITS)
+    _keep_for_previews(app_id, now, least_before, rows, bool(nscales) or least_before != app.min_avg_pfc)
+
+
+def _keep_for_previews(app_id: int, now: dt.datetime, least: float | None, versions: bytes, has_changed: bool) -> None:
+    try:
+        with transaction.atomic():
+            pass_log.log_feeder(app_id, now, least, versions, has_changed)
+            pass_log.prune(app_id, settings.PREVIEW_WORKUNITS)
+    except Exception:
+        # Scales do not depend on what is kept for previews, whatever is wrong with it.
+        if connection.needs_rollback:
+            raise
+        log.exception("feeder.run_not_kept", app=app_id)
 
 
 def _set_scales(versions: Sequence[AppVersion], found: Normalisation) -> int:

@@ -13,14 +13,16 @@ from credit.models import LoggedPass
 from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS, PassFacts, decode, encode
 
 _BATCH: Final = 50
-# Deletes the oldest rows of an app, without which those that stay still have so many granted workunits.
+# Deletes the oldest rows of an app, without which those that stay still have so many granted workunits. If passes grant
+# nothing, as many rows stay as passes of one workunit each with the feeder's runs would have.
 _PRUNE: Final = """
 DELETE FROM credit_loggedpass
  WHERE app_id = %(app)s AND id < (
   SELECT min(id) FROM (
-    SELECT id, sum(nworkunits) OVER (ORDER BY id DESC) - nworkunits AS nlater
+    SELECT id, sum(nworkunits) OVER (ORDER BY id DESC) - nworkunits AS nlater,
+           row_number() OVER (ORDER BY id DESC) AS place
       FROM credit_loggedpass WHERE app_id = %(app)s) p
-   WHERE nlater < %(keep)s)
+   WHERE nlater < %(keep)s AND place <= 2 * %(keep)s)
 """
 # The first row, and the sum of granted workunits, of an app's last passes: as many as fit, but at least one.
 _WINDOW: Final = """

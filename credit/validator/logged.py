@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
+import structlog
+from django.db import connection, transaction
 
 from credit.engine.facts import VersionFacts
 from credit.engine.states import ValidateState
@@ -15,6 +18,8 @@ from credit.statistics.pass_arrays import RECORDS, RESULTS, VERSIONS, WORKUNITS,
 from credit.statistics.pass_log import version_rows
 from credit.validator.binary import NO_TIME, Column
 from credit.validator.reads import Results, Workunits
+
+log = structlog.get_logger(__name__)
 
 _DECIDED = (ValidateState.VALID, ValidateState.INVALID)
 # Of the columns of a record, as reads.lock_records has them after the first two.
@@ -37,12 +42,36 @@ _SAME = (
     *("elapsed_secs", "peak_flops", "cpu_secs", "fpops_cumulative", "fpops_per_cpu_sec"),
     *("partial_elapsed_secs", "partial_credit", "is_runtime_outlier"),
 )
+_P = ParamSpec("_P")
+
+
+def _harmless(method: Callable[Concatenate[PassLog, _P], None]) -> Callable[Concatenate[PassLog, _P], None]:
+    """After a fault nothing of this pass is kept, and an operator can read why; the pass goes on."""
+
+    @wraps(method)
+    def guarded(self: PassLog, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        if self.has_failed:
+            return
+        try:
+            method(self, *args, **kwargs)
+        except Exception:
+            # Credit does not depend on what is kept for previews, whatever is wrong with it.
+            if connection.needs_rollback:
+                raise
+            self.has_failed = True
+            log.exception("validator.pass_not_kept")
+
+    return guarded
 
 
 class PassLog:
-    """Filled while a pass goes on: versions and records before anything is decided, then the decisions."""
+    """Filled while a pass goes on: versions and records before anything is decided, then the decisions.
+
+    A fault in keeping them never stops a pass, unless the connection is lost.
+    """
 
     def __init__(self) -> None:
+        self.has_failed = False
         self._versions = b""
         self._records = b""
         self._record_of_key: Column = np.empty(0, np.int64)
@@ -50,6 +79,7 @@ class PassLog:
         self._states: list[int] = []
         self._credits: list[float | None] = []
 
+    @_harmless
     def keep_records(self, keys: Sequence[Column], key_places: Column, ids: Column, columns: Sequence[Column]) -> None:
         """The locked records: their keys, which key (from 1) each belongs to, and their columns."""
         hosts, versions, types = keys
@@ -62,16 +92,19 @@ class PassLog:
         self._record_of_key = np.full(len(hosts), -1)
         self._record_of_key[at] = np.arange(len(ids))
 
+    @_harmless
     def keep_versions(self, versions: Iterable[VersionFacts]) -> None:
         """Before medians take the place of their averages."""
         self._versions = version_rows(versions)
 
+    @_harmless
     def add(self, places: Sequence[int], states: Sequence[int], credits: Sequence[float | None]) -> None:
         """Results by their places in the batch, what was found about each, and the credit."""
         self._places += places
         self._states += states
         self._credits += credits
 
+    @_harmless
     def write(
         self,
         app_id: int,
@@ -110,16 +143,17 @@ class PassLog:
         }
         has_grant = np.bincount(workunit_of, is_valid, len(decided)) > 0
         versions = decode(self._versions, VERSIONS)
-        LoggedPass.objects.create(
-            app_id=app_id,
-            at=at,
-            nworkunits=int(np.count_nonzero(has_grant & ~is_late)),
-            min_avg_pfc=min_avg_pfc,
-            versions=versions[np.isin(versions["id"], version)].tobytes(),
-            records=self._records,
-            workunits=encode(WORKUNITS, _columns(workunits, decided, is_late), len(decided)),
-            results=encode(RESULTS, kept, len(places)),
-        )
+        with transaction.atomic():
+            LoggedPass.objects.create(
+                app_id=app_id,
+                at=at,
+                nworkunits=int(np.count_nonzero(has_grant & ~is_late)),
+                min_avg_pfc=min_avg_pfc,
+                versions=versions[np.isin(versions["id"], version)].tobytes(),
+                records=self._records,
+                workunits=encode(WORKUNITS, _columns(workunits, decided, is_late), len(decided)),
+                results=encode(RESULTS, kept, len(places)),
+            )
 
 
 def _columns(workunits: Workunits, decided: Column, is_late: Column) -> dict[str, Any]:

@@ -96,6 +96,8 @@ def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: R
     if wish == "renew":
         for name, pair in proposal.changes.items():
             pair[0] = kept(row, name)
+        # It was of other values.
+        proposal.preview = None
         proposals.keep(request.session, proposal, key)
         return redirect("admin:portal_change_step", key)
     if wish == "save" and form.is_valid():
@@ -105,7 +107,7 @@ def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: R
 
 def _ask(request: HttpRequest, key: str, proposal: Proposal, row: Model) -> HttpResponse:
     forecast = forecasts.get(type(row))
-    if forecast is None or not forecast.can_preview(proposal):
+    if forecast is None or forecast.why_no_preview(proposal):
         raise PermissionDenied
     if not request.user.has_perm(forecast.permission):
         raise PermissionDenied
@@ -145,6 +147,9 @@ def _page(
     operation = operations[proposal.operation] if proposal.operation else None
     forecast = forecasts.get(model)
     preview = forecast.show(proposal.preview) if forecast is not None and proposal.preview else None
+    why_no_preview = forecast.why_no_preview(proposal) if forecast is not None else ""
+    if forecast is not None and not request.user.has_perm(forecast.permission):
+        why_no_preview = why_no_preview or "you may not ask for one."
     context = {
         **admin.site.each_context(request),
         "opts": model._meta,
@@ -159,9 +164,8 @@ def _page(
         "undoes": Change.objects.filter(pk=proposal.undoes).first() if proposal.undoes else None,
         "form": form,
         "preview": preview,
-        "can_preview": forecast is not None
-        and forecast.can_preview(proposal)
-        and request.user.has_perm(forecast.permission),
+        "can_preview": forecast is not None and not why_no_preview,
+        "why_no_preview": why_no_preview,
         "has_forecast": forecast is not None,
     }
     return TemplateResponse(request, "portal/audit/step.html", context)

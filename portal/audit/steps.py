@@ -43,13 +43,14 @@ class Preview:
 class Forecast:
     """What is known beforehand of changes to a model.
 
-    ``fields``: those for which the step is made. ``ask`` starts a preview and returns its number; ``show`` says where
-    it stands, None if it is gone; ``remember`` keeps with the change which one was seen. ``permission``: to ask.
+    ``fields``: those for which the step is made. ``why_no_preview``: "" where there can be one. ``ask`` starts a
+    preview and returns its number; ``show`` says where it stands, None if it is gone; ``remember`` keeps with the
+    change which one was seen. ``permission``: to ask.
     """
 
     fields: frozenset[str]
     permission: str
-    can_preview: Callable[[Proposal], bool]
+    why_no_preview: Callable[[Proposal], str]
     ask: Callable[[User, Proposal], int]
     show: Callable[[int], Preview | None]
     remember: Callable[[Change, Proposal], None]
@@ -60,14 +61,15 @@ class Operation:
     """Something that changes a row otherwise than by its form.
 
     ``title`` of the step; ``lines``: before and after, ``notes``: what else to know. ``carry_out`` runs in the
-    transaction that has the row locked, and keeps a change; ``undo`` makes the proposal that undoes one.
+    transaction that has the row locked, and keeps a change; None if there is nothing to do. ``undo`` makes the proposal
+    that undoes one.
     """
 
     title: Callable[[Any, Proposal], str]
     lines: Callable[[Any, Proposal], list[Line]]
     notes: Callable[[Any, Proposal], list[str]]
     lock: Callable[[Proposal], None]
-    carry_out: Callable[[Any, Proposal], Change]
+    carry_out: Callable[[Any, Proposal], Change | None]
     undo: Callable[[Change], Proposal]
 
 

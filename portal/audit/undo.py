@@ -6,6 +6,8 @@ from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
+from django.utils.formats import date_format
+from django.utils.text import capfirst
 
 from portal.audit.proposals import Proposal
 from portal.audit.register import fields_of, is_audited, label_of
@@ -50,7 +52,9 @@ def proposal_of(change: Change, row: Model) -> Proposal | None:
 def changed_again(change: Change, row: Model) -> list[Line]:
     """Fields that have another value by now than this change gave them: from that to the one of now."""
     found: list[Line] = []
-    if change.action != Change.Action.UPDATE or operation_of(change) or not is_audited(type(row)):
+    if name := operation_of(change):
+        return _done_again(change, name)
+    if change.action != Change.Action.UPDATE or not is_audited(type(row)):
         return found
     for name, (_, after) in (change.changes or {}).items():
         try:
@@ -61,3 +65,13 @@ def changed_again(change: Change, row: Model) -> list[Line]:
             now = in_words(field, kept(row, name))
             found.append(Line(name, label_of(type(row), name), in_words(field, after), now))
     return found
+
+
+def _done_again(change: Change, operation: str) -> list[Line]:
+    """The operation's last change of the row, if it is later than this one."""
+    same = Change.objects.filter(content_type=change.content_type, object_pk=change.object_pk)
+    later = same.filter(pk__gt=change.pk, **{f"additional_data__{OPERATION}": operation}).order_by("pk").last()
+    if later is None:
+        return []
+    times = (f"replaced {date_format(each.timestamp, 'DATETIME_FORMAT')} UTC" for each in (change, later))
+    return [Line(operation, capfirst(operation), *times)]

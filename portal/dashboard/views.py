@@ -57,6 +57,7 @@ def figure_history(request: HttpRequest, name: str) -> HttpResponse:
         "labels": list(course.series),
         "rows": table_rows(course),
         "chart": chart_data(course),
+        "marks": course.markers,
     }
     return render(request, "admin/dashboard/history.html", context)
 

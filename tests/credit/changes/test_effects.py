@@ -102,6 +102,28 @@ def test_a_sentence_says_what_moved(app: App, version: AppVersion, host: Host) -
     )
 
 
+def test_of_more_workunits_than_are_read_no_credit_a_day_is_told(
+    app: App, version: AppVersion, host: Host, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it were four, of which three are read; after it came two up to now, in a seventh of the time."""
+    change = change_at(app, NOON)
+    for day in (4, 3, 2, 1):
+        grant(version, host, NOON - day * DAY, 20.0)
+    for hour in (1, 2):
+        grant(version, host, NOON + DAY / 2 + hour * DAY / 24, 20.0)
+    whole = effects.measure(app, change, NOON + DAY)
+    assert "credit a day" in effects.sentence(whole, change)
+    monkeypatch.setattr(effects, "MAX_WORKUNITS", 3)
+    measured = effects.measure(app, change, NOON + DAY)
+    assert effects.Effects.of_json(measured.as_json()) == measured
+    assert effects.sentence(measured, change).startswith("Credit per FLOP estimated stayed the same. Results read: 3 ")
+    client.force_login(User.objects.create_superuser("boss@example.org", "a long password"))
+    CreditChange.objects.update_or_create(change=change, defaults={"effects": measured.as_json() | {"is_over": True}})
+    page = client.get(f"/admin/portal/change/{change.pk}/change/").content.decode()
+    assert "Credit a day" not in page
+    assert "of the newest 3 jobs" in page
+
+
 def test_what_was_measured_is_kept_and_shown_once_results_are_gone(
     client: Client, app: App, version: AppVersion, host: Host
 ) -> None:

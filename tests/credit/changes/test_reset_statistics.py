@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from credit.models import App, AppVersion, HostAppVersion, HostRecordSnapshot, Preview
+from credit.models import App, AppVersion, HostAppVersion, HostRecordSnapshot, Preview, StatisticsSnapshot
 from portal.models import Host, User
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.settings_changes import last_change, save, undo
@@ -107,6 +107,21 @@ def test_an_undone_reset_puts_back_every_number_and_can_be_undone_too(operator: 
     assert statistics(late, {"pfc_n": 2, "pfc_avg": 7.0}) == {"pfc_n": 2, "pfc_avg": 7.0}
 
 
+def test_an_undo_of_a_reset_after_a_later_one_wants_to_be_confirmed(operator: Client, version: AppVersion) -> None:
+    """As when two operators undo it at once: the second would throw away what came since the first."""
+    save(operator, reset(operator, version))
+    was_reset = last_change()
+    first, second = (str(operator.post(f"/admin/portal/change/{was_reset.pk}/undo/")["Location"]) for _ in range(2))
+    assert save(operator, first).status_code == 302
+    AppVersion.objects.filter(pk=version.pk).update(pfc_n=2000)
+    response = save(operator, second)
+    assert response.status_code == 200
+    assert "This was changed again later" in response.content.decode()
+    assert statistics(version, {"pfc_n": 0}) == {"pfc_n": 2000}
+    assert save(operator, second, anyway="on").status_code == 302
+    assert statistics(version, OF_VERSION) == OF_VERSION
+
+
 def test_records_that_are_gone_do_not_keep_a_reset_from_being_undone(operator: Client, version: AppVersion) -> None:
     record = make_record(version, **STATISTICS)
     save(operator, reset(operator, version))
@@ -124,6 +139,25 @@ def test_a_reset_has_a_preview(operator: Client, version: AppVersion) -> None:
     Preview.objects.update(finished_at=timezone.now(), progress=1)
     save(operator, step)
     assert last_change().credit.preview == preview
+
+
+def test_the_step_of_an_undo_says_why_it_has_no_preview(operator: Client, version: AppVersion) -> None:
+    save(operator, reset(operator, version))
+    step = str(operator.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
+    page = operator.get(step).content.decode()
+    assert "a preview cannot put back statistics" in page
+    assert "which jobs are done" not in page
+    assert operator.post(step, {"do": "preview"}).status_code == 403
+
+
+def test_a_reset_that_is_sent_twice_is_made_once(operator: Client, version: AppVersion) -> None:
+    make_record(version, **STATISTICS)
+    first, second = reset(operator, version), reset(operator, version)
+    assert save(operator, first).status_code == 302
+    response = save(operator, second)
+    assert response.status_code == 200
+    assert "these are the values already" in response.content.decode()
+    assert StatisticsSnapshot.objects.count() == 1
 
 
 def test_who_may_only_see_versions_resets_nothing(client: Client, version: AppVersion) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
@@ -129,6 +130,43 @@ def test_a_preview_is_asked_for_in_the_step_and_kept_with_the_change(operator: C
     assert CreditChange.objects.get(change=last_change()).preview == preview
 
 
+def test_a_preview_from_before_another_change_of_credit_is_not_used_again(operator: Client, app: App) -> None:
+    operator.post(to_step(operator, app, host_scale_check="on"), {"do": "preview"})
+    change_settings(operator, app, max_granted_credit="100")
+    operator.post(to_step(operator, app, host_scale_check="on"), {"do": "preview"})
+    assert Preview.objects.filter(app=app).count() == 2
+    operator.post(to_step(operator, app, host_scale_check="on"), {"do": "preview"})
+    assert Preview.objects.filter(app=app).count() == 2
+
+
+def test_a_step_that_goes_on_from_other_values_forgets_the_preview_of_the_old_ones(operator: Client, app: App) -> None:
+    step = to_step(operator, app, max_granted_credit="100")
+    operator.post(step, {"do": "preview"})
+    App.objects.filter(pk=app.pk).update(max_granted_credit=50.0)
+    operator.post(step, {"do": "renew"})
+    assert "Save without a preview" in operator.get(step).content.decode()
+    save(operator, step)
+    assert CreditChange.objects.get(change=last_change()).preview is None
+
+
+def test_links_to_changes_and_previews_are_for_those_who_may_see_them(operator: Client, app: App) -> None:
+    step = to_step(operator, app, host_scale_check="on")
+    operator.post(step, {"do": "preview"})
+    save(operator, step)
+    change, preview = f"/admin/portal/change/{last_change().pk}/change/", Preview.objects.get().pk
+    public = f"/apps/{app.name}/"
+    assert f"/admin/credit/preview/{preview}/result/" in operator.get(change).content.decode()
+    assert change in operator.get(public).content.decode()
+    for role, sees_change in (("Read only", True), ("Support", False)):
+        person = User.objects.create_user(f"{role[:4]}@example.org", "a long password", is_staff=True)
+        person.groups.add(Group.objects.get(name=role))
+        client = Client()
+        client.force_login(person)
+        assert (change in client.get(public).content.decode()) is sees_change
+        assert client.get(change).status_code == (200 if sees_change else 403)
+        assert f"/admin/credit/preview/{preview}/" not in client.get(change).content.decode()
+
+
 def test_withdrawing_a_version_goes_through_the_step_with_a_preview_of_its_own(operator: Client, app: App) -> None:
     version = make_version(app, processor_type=ProcessorType.NVIDIA, gpu_usage=1)
     step = to_step(operator, version, is_deprecated="on")
@@ -179,6 +217,13 @@ def test_markers_name_changes_of_credit_of_the_app_and_its_versions_only(operato
     page = operator.get(f"/apps/{app.name}/").content.decode()
     assert "(host_scale_check): no → yes" in page
     assert "a test" not in page
+
+
+def test_markers_tell_volunteers_of_no_other_setting_that_was_saved_with_it(operator: Client, app: App) -> None:
+    began = timezone.now()
+    change_settings(operator, app, host_scale_check="on", comparison_tolerance="0.25", weight="3")
+    [marker] = markers(app.pk, began, timezone.now())
+    assert marker.label == "Alpine: Apply host-scale probation (host_scale_check): no → yes"
 
 
 def test_validators_leave_no_change(app: App) -> None:

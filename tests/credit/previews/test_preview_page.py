@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -228,6 +229,29 @@ def test_only_those_who_may_see_previews_see_them(app: App, boss: User, client: 
     helper = User.objects.create_user("helper@example.org", "a long password", is_staff=True)
     client.force_login(helper)
     assert client.get(f"/admin/credit/preview/{preview.pk}/result/").status_code == 403
+
+
+def test_tasks_and_computers_that_are_gone_have_no_link_and_no_name(
+    app: App, version: AppVersion, hosts: list[Host], boss: User, client: Client
+) -> None:
+    work(app, version, hosts)
+    preview = ask(boss, app, CAP, timezone.now())
+    worker.carry_out(preview.pk)
+    path = f"/admin/credit/preview/{preview.pk}/result/"
+    client.force_login(boss)
+    assert client.get(path).content.count(b'href="/tasks/') == 4
+    helper = User.objects.create_user("helper@example.org", "a long password", is_staff=True)
+    helper.user_permissions.add(Permission.objects.get(codename="view_preview"))
+    reader = Client()
+    reader.force_login(helper)
+    # Tasks of others are shown to those who may see results.
+    assert b'href="/tasks/' not in reader.get(path).content
+    app.workunits.all().delete()
+    hosts[0].delete()
+    assert b'href="/tasks/' not in client.get(path).content
+    shown = page(client, preview)
+    assert shown.count("one task changes most; it is no longer kept") == 4
+    assert shown.count("a computer that was removed") == 1
 
 
 def test_past_previews_are_listed_and_lead_to_their_pages(app: App, boss: User, client: Client) -> None:

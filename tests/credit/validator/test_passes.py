@@ -368,7 +368,8 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_workunits(
     for number in (4, 60):
         workunits(number)
         counts.append(statements(lambda: validate(app)))
-    assert counts[0] == counts[1] <= 26
+    # Two of them are the savepoint without which a fault in what is kept for previews would stop the pass.
+    assert counts[0] == counts[1] <= 28
     # A pass that finds nothing: begin, a setting, the look for work, commit.
     assert statements(lambda: validate(app)) == 4
 

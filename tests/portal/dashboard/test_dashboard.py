@@ -230,5 +230,7 @@ def test_markers_are_drawn_and_listed(operators: Client, monkeypatch: pytest.Mon
     figure = Figure("x.y", "X", markers=lambda since, until: [Marker(at, "probation on", "/admin/credit/app/1/")])
     monkeypatch.setattr(registry, "sources", [Source("services", (figure,), lambda now: [Sample("x.y", 1)])])
     text = page(operators, "/admin/portal/operatingfigure/history/x.y/")
-    assert '<a href="/admin/credit/app/1/">probation on</a>' in text
+    assert re.search(
+        rf'<time[^>]* datetime="{at:%Y-%m-%dT%H:%M}.*</time> <a href="/admin/credit/app/1/">probation on</a>', text
+    )
     assert f'"at": {at.timestamp() * 1000}' in text
