@@ -148,16 +148,30 @@ def names(draft: ReleaseDraft) -> dict[str, DraftFile]:
 
 
 def manifest(draft: ReleaseDraft) -> dict[str, Any]:
-    """What has to be signed where the key is: each file's permanent name and the MD5 that is signed."""
+    """What has to be signed where the key is: each file's permanent name and the MD5 that is signed.
+
+    ReleaseError while this machine has no public key.
+    """
+    key = _public_key()
     return {
         "format": MANIFEST_FORMAT,
         "version": str(draft),
-        "code_signing_key": code_signing.code_signing_key_text(),
+        "code_signing_key": key,
         "files": [
             {"name": name, "file": file.name, "nbytes": file.nbytes, "md5": file.md5}
             for name, file in names(draft).items()
         ],
     }
+
+
+def _public_key() -> str:
+    try:
+        return code_signing.code_signing_key_text()
+    except FileNotFoundError as error:
+        raise ReleaseError(
+            "This machine has no code-signing key yet. Make one with “manage.py prepare_project”, or put the public key "
+            "where CODE_SIGNING_KEY_PUBLIC says."
+        ) from error
 
 
 def sign_here(draft: ReleaseDraft) -> int:
@@ -177,6 +191,7 @@ def take_signatures(draft: ReleaseDraft, signatures: Mapping[str, str]) -> int:
 
     Raises ReleaseError, which names the file.
     """
+    _public_key()
     locked = _open(draft)
     by_name = names(locked)
     by_name |= {file.name: file for file in by_name.values()}

@@ -176,6 +176,14 @@ def test_the_servers_key_signs_where_there_is_one(browser: Client, settings: Set
     assert "not on this machine" in said(browser.post(f"{BASE}{draft.pk}/sign/", follow=True))
 
 
+def test_without_any_key_the_pages_say_so(browser: Client, settings: Settings, tmp_path: Path) -> None:
+    draft = prepared(browser)
+    settings.CODE_SIGNING_KEY_PUBLIC = settings.CODE_SIGNING_KEY = tmp_path / "none"
+    assert "no code-signing key yet" in said(browser.get(f"{BASE}{draft.pk}/manifest.json", follow=True))
+    given = {"text": json.dumps({"signatures": {"main.sh": "0"}})}
+    assert "no code-signing key yet" in said(browser.post(f"{BASE}{draft.pk}/signatures/", given, follow=True))
+
+
 def test_wrong_signatures_are_refused_by_the_file_and_none_is_kept(browser: Client) -> None:
     draft = prepared(browser)
     main = draft.files.get(name="main.sh")
