@@ -352,6 +352,31 @@ def test_each_role_gets_what_the_matrix_says(rows: dict[str, Model], letter: str
     assert (wrong, found) == ([], []), "let in or not; and what this role should not have seen"
 
 
+@pytest.mark.parametrize("letter", "MPR")
+def test_a_search_finds_out_no_address_that_the_role_does_not_see(rows: dict[str, Model], letter: str) -> None:
+    client = client_of(letter)
+    told = []
+    for label in (label for label, may in MODELS.items() if letter in may.view):
+        address = f"/admin/{label.replace('.', '/')}/"
+        right, wrong = (client.get(address, {"q": term}) for term in ("alice@exam", "alice@else"))
+        # Some lists are pages of their own, which search for nothing.
+        lists = [response.context["cl"] for response in (right, wrong) if response.context and "cl" in response.context]
+        if len({found.result_count for found in lists}) > 1:
+            told.append(label)
+        for person in ("owner", "user", "host__owner", "asked_by", "creator"):
+            answer = client.get(address, {f"{person}__email__startswith": "alice@exam"})
+            if b"alices" in b"".join(iter(answer)):
+                told.append(f"{label}, {person}")
+    assert told == []
+
+
+def test_a_search_finds_out_no_token_bit_by_bit(rows: dict[str, Model]) -> None:
+    Host.objects.update(token="d" * 32)
+    client = client_of("M")
+    counts = [client.get("/admin/accounting/hostclient/", {"q": "d" * n}).context["cl"].result_count for n in (4, 32)]
+    assert counts == [0, 1]
+
+
 @pytest.mark.parametrize("letter", LETTERS)
 def test_each_role_has_the_actions_that_the_matrix_says(db: None, letter: str) -> None:
     request = RequestFactory().get("/admin/")
