@@ -252,6 +252,8 @@ def test_an_announcement_is_out_at_once_and_so_is_its_end(
     [
         ("ends_at_0", "2025-12-31", "shown until later"),
         ("older_than", "eight", "such as 8.2.0"),
+        # Else it would be for nobody, and be called one for everybody.
+        ("older_than", "0.0", "such as 8.2.0"),
         ("app_version_num", "102", "Name the app"),
     ],
 )
@@ -260,6 +262,26 @@ def test_an_announcement_that_cannot_be_shown_is_refused(desk: Client, field: st
     fields |= {"ends_at_1": "00:00:00"} if field == "ends_at_0" else {}
     assert fault in desk.post(reverse("admin:accounting_announcement_add"), fields).content.decode()
     assert not Announcement.objects.exists()
+
+
+def test_a_draft_that_lay_long_is_news_from_when_it_is_published(desk: Client) -> None:
+    now = timezone.now()
+    fields = {"title": "T", "text": "T", "published_at_0": "2026-01-01", "published_at_1": "00:00:00"}
+    draft = Announcement.objects.create(title="T", text="T", is_draft=True)
+    page = reverse("admin:accounting_announcement_change", args=[draft.pk])
+    publish = {**fields, "accounting_announcement_publish": ""}
+    ended = {**publish, "ends_at_0": "2026-01-02", "ends_at_1": "00:00:00"}
+    assert "Not published" in desk.post(page, ended, follow=True).content.decode()
+    draft.refresh_from_db()
+    assert draft.is_draft
+    desk.post(page, publish)
+    draft.refresh_from_db()
+    # Clients show nothing that is older than 30 days.
+    assert not draft.is_draft and draft.published_at >= now
+    desk.post(page, {**fields, "published_at_0": "2999-01-01", "accounting_announcement_take_back": ""})
+    desk.post(page, {**publish, "published_at_0": "2999-01-01"})
+    draft.refresh_from_db()
+    assert draft.published_at.year in (2998, 2999)
 
 
 def test_an_announcement_is_taken_back(desk: Client) -> None:
