@@ -24,7 +24,7 @@ else:
     AnnouncementFeed = Feed
 
 # Characters that XML cannot represent.
-_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 class NoticesFeed(AnnouncementFeed):

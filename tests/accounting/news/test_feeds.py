@@ -85,7 +85,7 @@ def test_guids_differ_so_that_clients_show_each(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_control_characters_do_not_break_the_feed(client: Client) -> None:
-    announce("Bell \x07 and escape \x1b", text="form feed \x0c")
+    announce("Bell \x07 and escape \x1b", text="form feed \x0c, no character \ufffe\uffff")
     item = channel(client).find("item")
     assert item is not None
     assert item.findtext("title", "").startswith("Bell ")
@@ -179,6 +179,15 @@ class TestForSomeComputers:
         Announcement.objects.update(platform="x86_64")
         catalogue.forget()
         assert sync(computer).messages == ["For some"]
+
+    def test_many_urgent_ones_for_others_hide_none(self, computer: SimulatedComputer) -> None:
+        until = timezone.now() + dt.timedelta(hours=1)
+        announce("For all", days_ago=1)
+        Announcement.objects.update(urgent_until=until)
+        for _ in range(6):
+            self.notice(platform="windows_", urgent_until=until)
+        catalogue.forget()
+        assert sync(computer).messages == ["For all"]
 
     def test_the_feed_of_a_computer_opens_by_its_mark_alone(
         self, client: Client, computer: SimulatedComputer, bob: User
