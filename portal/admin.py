@@ -59,6 +59,8 @@ for model in (Group, EmailAddress, Authenticator, UserSession):
 
 SECRETS = frozenset({"password", "client_password", "next_client_password", "token", "key_hash", "token_hash"})
 BY_OPERATOR = Source(user_agent="an operator")
+VOLUNTEERS_OWN = frozenset({("accounting", "userproject")})
+"""Tables with rows of volunteers, whose changes by operators are kept, by app and model."""
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
@@ -397,7 +399,18 @@ class ChangeAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Change]:
+        found: QuerySet[Change] = super().get_queryset(request)
+        for app, model in VOLUNTEERS_OWN:
+            if not request.user.has_perm(f"{app}.view_{model}"):
+                found = found.exclude(content_type__app_label=app, content_type__model=model)
+        return found
+
     def has_view_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
+        """Of volunteers' own rows, who sees the rows; of settings, also who sees all changes."""
+        kind = obj.content_type.natural_key() if obj is not None else None
+        if kind in VOLUNTEERS_OWN:
+            return bool(request.user.has_perm("{}.view_{}".format(*kind)))
         if super().has_view_permission(request, obj):
             return True
         return obj is not None and step_view.may_see(request, obj)

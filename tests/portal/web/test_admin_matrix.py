@@ -370,6 +370,25 @@ def test_a_search_finds_out_no_address_that_the_role_does_not_see(rows: dict[str
     assert told == []
 
 
+@pytest.mark.parametrize("letter", "MPR")
+def test_a_change_of_a_volunteers_own_row_is_for_who_sees_the_row(rows: dict[str, Model], letter: str) -> None:
+    superuser = User.objects.create_superuser("super@example.org", "a secret")
+    root = Client()
+    sign_in_lately(root, superuser)
+    row = rows["accounting.userproject"]
+    form = {"user": row.user_id, "project": row.project_id, "is_chosen": "on", "resource_share": "33"}  # type: ignore[attr-defined]  # a UserProject
+    root.post(f"/admin/accounting/userproject/{row.pk}/change/", form)
+    change = Change.objects.get(content_type__model="userproject")
+    address = "/admin/portal/change/"
+    told = f"person {row.user_id} at Alpha"  # type: ignore[attr-defined]  # a UserProject
+    assert told in root.get(address).content.decode()
+    assert root.get(f"{address}{change.pk}/change/").status_code == 200
+    client = client_of(letter)
+    assert "project: Alpha" in client.get(address).content.decode()
+    assert told not in client.get(address).content.decode()
+    assert client.get(f"{address}{change.pk}/change/").status_code == 403
+
+
 def test_a_search_finds_out_no_token_bit_by_bit(rows: dict[str, Model]) -> None:
     Host.objects.update(token="d" * 32)
     client = client_of("M")
