@@ -214,6 +214,16 @@ class TestTheClientsOwnRules:
         assert shown == ('<p><em>Emphasis</em> and a <a href="https://example.org/?a=1&amp;b=2">link</a></p>\n')
 
 
+@pytest.mark.django_db
+def test_links_to_pages_of_the_site_lead_there_from_a_client_too(client: Client) -> None:
+    announce("News", text='[Here](/projects/), [there](//example.org/), and href="/text/"')
+    item = channel(client).find("item")
+    assert item is not None
+    shown = item.findtext("description", "")
+    assert f'<a href="{settings.SITE_URL}projects/">' in shown and '<a href="//example.org/">' in shown
+    assert "href=&quot;/text/" in shown
+
+
 CLIENT_READS = ("title", "link", "guid", "description", "pubDate")
 
 
