@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -18,6 +19,7 @@ from django.http import HttpResponseBase
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounting.models import (
     AccountSettings,
@@ -36,6 +38,7 @@ from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Pre
 from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
 from portal.people.roles import ROLES
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
+from scheduler.programs import code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.roles import make_person
 from tests.support.sessions import sign_in_lately
@@ -217,8 +220,10 @@ DRAFT_FIELDS: Final = {
 
 
 @pytest.fixture
-def rows(alice: User) -> dict[str, Model]:
-    """One row of each model of the admin; those about a volunteer are about Alice."""
+def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
+    """One row of each model of the admin; those about a volunteer are about Alice. The site has keys of its own."""
+    settings.CODE_SIGNING_KEY, settings.CODE_SIGNING_KEY_PUBLIC = tmp_path / "private", tmp_path / "public"
+    code_signing.make_if_missing()
     User.objects.filter(pk=alice.pk).update(name="Alice the owner")
     now = timezone.now()
     host = Host.objects.create(owner=alice, domain_name="alices-own-computer", os_name="Linux", ncpus=4)
