@@ -302,7 +302,7 @@ class ProjectStandingAdmin(ReadOnlyAdmin):
 class HostClientAdmin(ReadOnlyAdmin):
     list_display = ("host", "cpid", "seen_at", "told_apart_at", "record")
     list_filter = (("told_apart_at", admin.EmptyFieldListFilter),)
-    search_fields = ("cpid", "host__token")
+    search_fields = ("cpid", "=host__token")
     list_select_related = ("host", "record")
     show_full_result_count = False
 

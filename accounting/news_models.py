@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import CheckConstraint, F, Q
 from django.utils import timezone
 
-from accounting.engine.audience import VERSION_PATTERN, Audience, version_of
+from accounting.engine.audience import UNKNOWN, VERSION_PATTERN, Audience, version_of
 
 MIN_LAPSED_DAYS = 30
 MAX_LAPSED_DAYS = 3650
@@ -75,6 +76,11 @@ class Announcement(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    def clean(self) -> None:
+        """No client is older than 0.0, which stands for no version."""
+        if self.older_than and version_of(self.older_than) == UNKNOWN:
+            raise ValidationError({"older_than": "Enter a version of the client, such as 8.2.0."})
 
     @property
     def audience(self) -> Audience:

@@ -59,14 +59,22 @@ for model in (Group, EmailAddress, Authenticator, UserSession):
 
 SECRETS = frozenset({"password", "client_password", "next_client_password", "token", "key_hash", "token_hash"})
 BY_OPERATOR = Source(user_agent="an operator")
+VOLUNTEERS_OWN = frozenset({("accounting", "userproject")})
+"""Tables with rows of volunteers, whose changes by operators are kept, by app and model."""
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 class SecretLookups:
     """A mixin for admins: conditions in a list's address find out nothing of what only the site knows.
 
-    Django allows a condition on any column of the listed model, such as "?token__startswith=a".
+    Django allows a condition on any column of the listed model, such as "?token__startswith=a". A search finds out no
+    address either, for who does not see the list of people.
     """
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        fields: list[str] = list(super().get_search_fields(request))  # type: ignore[misc]  # of the admin's class
+        may_see = request.user.has_perm("portal.view_user")
+        return fields if may_see else [name for name in fields if not name.endswith("email")]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         if lookup.partition("__")[0] in SECRETS:
@@ -391,7 +399,18 @@ class ChangeAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Change]:
+        found: QuerySet[Change] = super().get_queryset(request)
+        for app, model in VOLUNTEERS_OWN:
+            if not request.user.has_perm(f"{app}.view_{model}"):
+                found = found.exclude(content_type__app_label=app, content_type__model=model)
+        return found
+
     def has_view_permission(self, request: HttpRequest, obj: Change | None = None) -> bool:
+        """Of volunteers' own rows, who sees the rows; of settings, also who sees all changes."""
+        kind = obj.content_type.natural_key() if obj is not None else None
+        if kind in VOLUNTEERS_OWN:
+            return bool(request.user.has_perm("{}.view_{}".format(*kind)))
         if super().has_view_permission(request, obj):
             return True
         return obj is not None and step_view.may_see(request, obj)

@@ -1,6 +1,7 @@
 """Erase accounts whose grace period is over: history, computers, notes, keys and settings, in one transaction each.
 
-Only anonymous sums over all volunteers remain: the account's days are added to them before they are deleted.
+Only anonymous sums over all volunteers remain: the account's days are added to them before they are deleted. The log
+of the admin keeps which operator did something to the account's number, and when.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from django.db import DatabaseError, connection, transaction
 from accounting.account_data import sql
 from accounting.models import Day, HostLedger
 from portal.models import Host, User
-from portal.people.deletion import due_for_erasure, end_sessions
+from portal.people.deletion import due_for_erasure, end_sessions, forget_in_log
 
 log = structlog.get_logger("erasure")
 
@@ -53,6 +54,7 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         # A merged record goes before the one that it points to.
         hosts.exclude(merged_into=None).delete()
         hosts.delete()
+        forget_in_log(user_id)
         User.objects.filter(pk=user_id).delete()
     log.info("account erased", user=user_id)
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -19,6 +20,7 @@ from accounting.models import MailCampaign
 from portal.models import User
 from portal.ops.mails import MailServerDown
 
+WRITTEN = ("title", "text", "lapsed_days")
 NUMBERS = ("state", "ndue", "nsent", "nfailed", "released_at", "stopped_at", "finished_at")
 
 
@@ -28,7 +30,7 @@ class CampaignAdmin(ModelAdmin):
     list_display = ("title", "state", "lapsed_days", "nsent", "nfailed", "released_at", "finished_at")
     readonly_fields = (*NUMBERS, "preview")
     actions_submit_line = ("send_test", "begin", "stop")
-    fieldsets = ((None, {"fields": ("title", "text", "lapsed_days")}),)
+    fieldsets = ((None, {"fields": WRITTEN}),)
 
     class Media:
         css = {"all": ("accounting/admin_previews.css",)}
@@ -40,10 +42,25 @@ class CampaignAdmin(ModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: MailCampaign | None = None) -> tuple[str, ...]:
         is_sent = obj is not None and obj.released_at is not None
-        return (*self.readonly_fields, "title", "text", "lapsed_days") if is_sent else self.readonly_fields
+        return (*self.readonly_fields, *WRITTEN) if is_sent else self.readonly_fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def save_model(self, request: HttpRequest, obj: MailCampaign, form: Any, change: bool) -> None:
+        """Only what was written, and only into a draft: workers count in this row, and others begin and stop it.
+
+        Locks the row, as workers do.
+        """
+        if change:
+            present = MailCampaign.objects.select_for_update(no_key=True).get(pk=obj.pk)
+            is_draft = present.released_at is None
+            for column in MailCampaign._meta.concrete_fields:
+                if not (is_draft and column.name in WRITTEN):
+                    setattr(obj, column.attname, getattr(present, column.attname))
+            if form.changed_data and not is_draft:
+                messages.error(request, "Not saved: it is being sent, and is not changed any more.")
+        super().save_model(request, obj, form, change)
 
     @admin.display(description="state")
     def state(self, row: MailCampaign) -> str:
@@ -64,6 +81,10 @@ class CampaignAdmin(ModelAdmin):
 
     @action(description="Save and send it to me", permissions=["change"])
     def send_test(self, request: HttpRequest, obj: MailCampaign) -> None:
+        # Workers do not wait for the row until the mail server has answered.
+        transaction.on_commit(lambda: self._send_test(request, obj))
+
+    def _send_test(self, request: HttpRequest, obj: MailCampaign) -> None:
         assert isinstance(request.user, User)  # the admin lets nobody else in
         try:
             campaigns.send_test(obj, request.user)
@@ -77,7 +98,7 @@ class CampaignAdmin(ModelAdmin):
         try:
             campaigns.begin(obj, timezone.now())
         except campaigns.NotReleased:
-            self.message_user(request, "It is being sent already.", messages.ERROR)
+            self.message_user(request, "It is being sent or was sent already, or was begun a year ago.", messages.ERROR)
         else:
             self.message_user(request, "The first mails go out within ten minutes.")
 

@@ -1,14 +1,16 @@
 """Mails to volunteers who agreed to them and whose computers have not reported for long; operators write them.
 
 A person gets each such mail once, and at most LAPSED_MAILS_PER_YEAR of them within a year; all people together get
-LAPSED_MAILS_PER_DAY within a day. A mail that a mail server refuses for this person counts as told, and is not tried
-again. If there is no mail server, the run ends, and the next one goes on.
+LAPSED_MAILS_PER_DAY within a day. A mail that a mail server refuses for good counts as told, and is not tried again, so
+that one address does not hold up all others. If there is no mail server, the run ends, and the next one goes on.
+
+A mail is sent for a year at most: who was told is remembered little longer (`mail_choices.SENT_KEPT`).
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from smtplib import SMTPException, SMTPRecipientsRefused
+from smtplib import SMTPDataError, SMTPException, SMTPNotSupportedError, SMTPRecipientsRefused
 from typing import Final
 
 import structlog
@@ -16,6 +18,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from accounting.models import MailCampaign
 from portal.models import Host, SentMail, User
@@ -31,7 +34,7 @@ _YEAR: Final = dt.timedelta(days=365)
 
 
 class NotReleased(Exception):
-    """The mail is being sent, or was sent, already."""
+    """The mail is being sent, or was sent, already; or it was begun a year ago."""
 
 
 def due(campaign: MailCampaign, now: dt.datetime) -> QuerySet[User]:
@@ -46,9 +49,9 @@ def due(campaign: MailCampaign, now: dt.datetime) -> QuerySet[User]:
 
 def begin(campaign: MailCampaign, now: dt.datetime) -> None:
     """Begin to send it, or go on after a stop. Raises NotReleased."""
-    running = Q(released_at=None) | Q(stopped_at__isnull=False)
-    ready = MailCampaign.objects.filter(running, pk=campaign.pk, finished_at=None)
-    if not ready.update(released_at=now, stopped_at=None):
+    ready = Q(released_at=None) | Q(stopped_at__isnull=False, released_at__gt=now - _YEAR)
+    found = MailCampaign.objects.filter(ready, pk=campaign.pk, finished_at=None)
+    if not found.update(released_at=Coalesce("released_at", now), stopped_at=None):
         raise NotReleased
 
 
@@ -96,7 +99,8 @@ def _claim_next(now: dt.datetime) -> tuple[MailCampaign, User] | None:
                 >= settings.LAPSED_MAILS_PER_DAY
             ):
                 return None
-            user = due(campaign, now).first()
+            is_old = campaign.released_at is not None and campaign.released_at <= now - _YEAR
+            user = due(campaign, now).first() if not is_old else None
             if user is not None:
                 return (campaign, user) if claim(user, Mail.LAPSED, [_key(campaign)]) else None
             campaign.finished_at = now
@@ -108,16 +112,23 @@ def _send(campaign: MailCampaign, user: User) -> bool:
     row = MailCampaign.objects.filter(pk=campaign.pk)
     try:
         compose_for(campaign, user).send()
-    except SMTPRecipientsRefused:
-        row.update(nfailed=F("nfailed") + 1)
-        log.error("mail_failed", kind="lapsed", user=user.pk, reason="refused")
-        return False
     except (OSError, SMTPException) as error:
+        if _is_for_good(error):
+            row.update(nfailed=F("nfailed") + 1)
+            log.error("mail_failed", kind="lapsed", user=user.pk, reason="refused")
+            return False
         release(user, Mail.LAPSED, [_key(campaign)])
         log.error("mail_failed", kind="lapsed", user=user.pk, reason=type(error).__name__)
         raise MailServerDown from error
     row.update(nsent=F("nsent") + 1)
     return True
+
+
+def _is_for_good(error: Exception) -> bool:
+    """Whether this mail is refused, now and later, rather than that nothing can be sent at present."""
+    if isinstance(error, SMTPDataError):
+        return error.smtp_code >= 500
+    return isinstance(error, (SMTPRecipientsRefused, SMTPNotSupportedError))
 
 
 def _key(campaign: MailCampaign) -> str:

@@ -73,7 +73,13 @@ class AnnouncementAdmin(AuditedAdmin):
 
     @action(description="Save and publish", permissions=["publish"], variant=ActionVariant.PRIMARY)
     def publish(self, request: HttpRequest, obj: Announcement) -> None:
-        Announcement.objects.filter(pk=obj.pk).update(is_draft=False)
+        now = timezone.now()
+        if obj.ends_at is not None and obj.ends_at <= now:
+            self.message_user(request, "Not published: “shown until” is over.", messages.ERROR)
+            return
+        # It is new from now on: clients drop what is older than 30 days.
+        obj.is_draft, obj.published_at = False, max(obj.published_at, now)
+        obj.save(update_fields=["is_draft", "published_at"])
         self.message_user(request, "Published. Clients fetch news once a day.")
 
     @action(description="Save and take back", permissions=["take_back"])

@@ -24,7 +24,9 @@ else:
     AnnouncementFeed = Feed
 
 # Characters that XML cannot represent.
-_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+_OWN_LINK = re.compile(r'<a href="/(?!/)')
 
 
 class NoticesFeed(AnnouncementFeed):
@@ -46,7 +48,9 @@ class NoticesFeed(AnnouncementFeed):
         return _NOT_XML.sub("", item.title)
 
     def item_description(self, item: Announcement) -> str:
-        return _NOT_XML.sub("", markdown(item.text))
+        # A client knows no page that a link would be relative to.
+        text = _OWN_LINK.sub(f'<a href="{settings.SITE_URL}', markdown(item.text))
+        return _NOT_XML.sub("", text)
 
     def item_link(self, item: Announcement) -> str:
         # What is not for everybody is on no page.

@@ -99,7 +99,7 @@ def _load() -> Catalogue:
     recent = list(news.filter(Q(urgent_until__gt=now) | Q(published_at__gte=now - NEWS_KEPT) & ~PUBLIC)[:MAX_NEWS])
     urgent = [Urgent(a.title, a.urgent_until, a.audience) for a in recent if a.urgent_until and a.urgent_until > now]
     audiences = {a.audience for a in recent if a.published_at >= now - NEWS_KEPT and not a.audience.is_everybody}
-    return Catalogue({p.id: p for p in projects}, {p.url: p for p in projects}, tuple(urgent[:5]), tuple(audiences))
+    return Catalogue({p.id: p for p in projects}, {p.url: p for p in projects}, tuple(urgent), tuple(audiences))
 
 
 def _entry(project: Project) -> CatalogueProject:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -35,6 +36,7 @@ from portal.people.accounts import weak_key
 MAX_UNKNOWN: Final = 50
 # The first client version that starts its counters from the totals in the reply. Older ones do not know these elements.
 HONOURS_HANDED_SINCE: Final = (8, 3)
+MAX_URGENT: Final = 5
 NOTICES_POLL_SECS: Final = 86_400
 SAME_SHARE: Final = 1e-3
 
@@ -329,7 +331,8 @@ def _is_settled(account: Account, outcome: Outcome) -> bool:
 def _messages(account: Account, outcome: Outcome, reader: Reader, now: dt.datetime) -> list[str]:
     """Messages for the client's log: urgent announcements, and problems that its owner should act upon."""
     projects = outcome.projects
-    announcements = [each.title for each in projects.urgent if now < each.until and each.audience.may_fit(reader)]
+    urgent = (each.title for each in projects.urgent if now < each.until and each.audience.may_fit(reader))
+    announcements = list(islice(urgent, MAX_URGENT))
     if not account.may_have_keys:
         announcements.append(
             "This computer gets projects as soon as you have confirmed your e-mail address: open the link in the mail "

@@ -21,10 +21,11 @@ from credit.experiments import request as requests
 from credit.experiments.reads import download, page_of
 from credit.experiments.views import ask, experiment_form
 from credit.models import App, CreditExperiment
+from portal.admin import SecretLookups
 
 
 @admin.register(CreditExperiment)
-class CreditExperimentAdmin(ModelAdmin):
+class CreditExperimentAdmin(SecretLookups, ModelAdmin):
     """The credit laboratory. An experiment is asked for once; a change of it is another one."""
 
     list_display = ("title", "owner", "asked_at", "progress_text", "is_shared")

@@ -9,6 +9,7 @@ import datetime as dt
 from typing import Final
 
 from allauth.usersessions.models import UserSession
+from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -41,6 +42,12 @@ def end_sessions(user: User, but: str | None = None) -> None:
     listed = UserSession.objects.filter(user=user).exclude(session_key=but or "")
     Session.objects.filter(session_key__in=listed.values("session_key")).delete()
     listed.delete()
+
+
+def forget_in_log(user_id: int) -> None:
+    """Take the account's name, and why it was looked at, out of the log of the admin. Safe to repeat."""
+    about = LogEntry.objects.filter(content_type__app_label="portal", content_type__model__in=["account", "user"])
+    about.filter(object_id=str(user_id)).update(object_repr="an erased account", change_message="")
 
 
 def cancel_deletion(user: User) -> bool:

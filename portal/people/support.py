@@ -169,7 +169,8 @@ def unblock(user: User, by: User, reason: str) -> bool:
 def copy_data(user: User, by: User, reason: str) -> bool:
     """Have a copy of the person's data made. Only they can fetch it, and a mail says where. Raises Refused."""
     with transaction.atomic():
-        _lock(user, by)
+        if not _lock(user, by).is_active:
+            raise Refused("This account is blocked or closed: the copy could not be fetched.")
         if not data_copiers:
             raise Refused("This installation makes no copies of data.")
         for ask in data_copiers:
@@ -179,15 +180,25 @@ def copy_data(user: User, by: User, reason: str) -> bool:
 
 
 def erase(user: User, by: User, reason: str) -> bool:
-    """Have the account deleted after the grace period, as its owner could; signing in cancels it. Raises Refused."""
+    """Have the account deleted after the grace period, as its owner could; signing in cancels it.
+
+    Who is blocked cannot sign in, and is told to write. Raises Refused.
+    """
     with transaction.atomic():
-        _lock(user, by)
+        is_closed = not _lock(user, by).is_active
         try:
             due_at = deletion.ask_deletion(user)
         except deletion.OperatorCannotLeave:
             raise Refused("This is an operator: take that right from them first.") from None
         record(user, Kind.DELETION_ASKED, BY_SUPPORT, reason)
-    return _tell(user, "Your account will be deleted", "deletion_asked", reason, due=f"{due_at:%Y-%m-%d}")
+    return _tell(
+        user,
+        "Your account will be deleted",
+        "deletion_asked",
+        reason,
+        due=f"{due_at:%Y-%m-%d}",
+        is_closed="yes" if is_closed else "",
+    )
 
 
 def _lock(user: User, by: User) -> User:

@@ -17,7 +17,7 @@ from scheduler.engine.facts import Version
 from scheduler.programs import catalogue
 from scheduler.rpc import answer as rpc_answer
 from scheduler.rpc import identify
-from scheduler.wire.replies import WRONG_KEY_WAIT_SECS, render_refusal
+from scheduler.wire.replies import REFUSED_WAIT_SECS, WRONG_KEY_WAIT_SECS, render_refusal
 from scheduler.wire.requests import authenticator_of, parse_request
 
 
@@ -38,7 +38,9 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
     # Clients accept no error numbers here: they get a notice to show, and a time to wait.
     except identify.UnknownKey as unknown:
         refused = yield from in_thread(identify.refusal, unknown)
-        return xml_reply(render_refusal(str(refused), WRONG_KEY_WAIT_SECS), refused.error_num)
+        # No other key helps an account that is blocked.
+        wait_secs = WRONG_KEY_WAIT_SECS if refused is unknown else REFUSED_WAIT_SECS
+        return xml_reply(render_refusal(str(refused), wait_secs), refused.error_num)
     except ClientAuthError as refused:
         # The account manager may give it another key at any time.
         return xml_reply(render_refusal(str(refused), WRONG_KEY_WAIT_SECS), refused.error_num)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 from django.db import connection
 from django.http import HttpResponse
@@ -252,6 +254,8 @@ def test_an_announcement_is_out_at_once_and_so_is_its_end(
     [
         ("ends_at_0", "2025-12-31", "shown until later"),
         ("older_than", "eight", "such as 8.2.0"),
+        # Else it would be for nobody, and be called one for everybody.
+        ("older_than", "0.0", "such as 8.2.0"),
         ("app_version_num", "102", "Name the app"),
     ],
 )
@@ -260,6 +264,25 @@ def test_an_announcement_that_cannot_be_shown_is_refused(desk: Client, field: st
     fields |= {"ends_at_1": "00:00:00"} if field == "ends_at_0" else {}
     assert fault in desk.post(reverse("admin:accounting_announcement_add"), fields).content.decode()
     assert not Announcement.objects.exists()
+
+
+def test_a_draft_that_lay_long_is_news_from_when_it_is_published(desk: Client) -> None:
+    now = timezone.now()
+    fields = {"title": "T", "text": "T", "published_at_0": "2026-01-01", "published_at_1": "00:00:00"}
+    draft = Announcement.objects.create(title="T", text="T", is_draft=True)
+    page = reverse("admin:accounting_announcement_change", args=[draft.pk])
+    publish = {**fields, "accounting_announcement_publish": ""}
+    ended = {**publish, "ends_at_0": "2026-01-02", "ends_at_1": "00:00:00"}
+    assert "Not published" in desk.post(page, ended, follow=True).content.decode()
+    assert Announcement.objects.get().is_draft
+    desk.post(page, publish)
+    published = Announcement.objects.get()
+    # Clients show nothing that is older than 30 days.
+    assert not published.is_draft and published.published_at >= now
+    to_come = {"published_at_0": "2999-01-01"}
+    desk.post(page, {**fields, **to_come, "accounting_announcement_take_back": ""})
+    desk.post(page, {**publish, **to_come})
+    assert Announcement.objects.get().published_at > now + dt.timedelta(days=300_000)
 
 
 def test_an_announcement_is_taken_back(desk: Client) -> None:

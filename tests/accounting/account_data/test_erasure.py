@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.core import mail
 from django.db import connection, transaction
@@ -30,6 +31,7 @@ from scheduler.models import HostRecord, UserPreferences
 from tests.support.accounting_factories import credit, make_host, make_note
 from tests.support.am_rpc import attach, hours_pass, make_computer, post, sync, work
 from tests.support.page_reader import Page
+from tests.support.sessions import sign_in_lately
 from tests.support.wait import wait_until
 
 DELETE = "/account/delete/"
@@ -138,6 +140,19 @@ def test_nothing_of_an_erased_account_is_left(alice: User, left: list[int]) -> N
     assert set(rows_about(alice.pk, left).values()) == {0}
     assert not User.objects.filter(pk=alice.pk).exists()
     assert erasure.erase_due(timezone.now() + GRACE) == 0
+
+
+def test_the_log_of_the_admin_keeps_that_somebody_looked_and_neither_name_nor_reason(
+    alice: User, operator: User, left: list[int]
+) -> None:
+    desk = Client()
+    sign_in_lately(desk, operator)
+    desk.post(f"/admin/portal/account/{alice.pk}/change/", {"reason": "Their mail, with a private matter"})
+    assert str(alice) in LogEntry.objects.get(user=operator).object_repr
+    assert erasure.erase_due(timezone.now() + GRACE) == 1
+    logged = LogEntry.objects.get(user=operator)
+    assert (logged.object_id, logged.object_repr) == (str(alice.pk), "an erased account")
+    assert "private" not in logged.change_message
 
 
 def test_others_and_their_numbers_stay(alice: User, left: list[int], bob: User, projects: list[Project]) -> None:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from smtplib import SMTPRecipientsRefused, SMTPServerDisconnected
+from smtplib import (
+    SMTPDataError,
+    SMTPException,
+    SMTPNotSupportedError,
+    SMTPRecipientsRefused,
+    SMTPServerDisconnected,
+)
 from typing import Any
 
 import pytest
@@ -16,6 +22,7 @@ from pytest_django import Settings
 
 from accounting import tasks
 from accounting.mails import campaigns
+from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import MailCampaign
 from portal.models import Host, MailChoice, SentMail, User
 from portal.ops.mails import MailServerDown
@@ -110,8 +117,36 @@ def test_a_person_has_a_limit_within_a_year(campaign: MailCampaign, settings: Se
     assert [message.subject.partition(": ")[2] for message in mail.outbox] == ["New projects"]
 
 
+def test_a_mail_that_is_a_year_old_reaches_nobody_again(campaign: MailCampaign, settings: Settings) -> None:
+    settings.LAPSED_MAILS_PER_DAY = 1
+    volunteer("first")
+    volunteer("second")
+    assert campaigns.send_some(NOW) == 1
+    campaigns.stop(campaign, NOW)
+    campaigns.begin(campaign, NOW + DAY)
+    campaigns.stop(campaign, NOW + DAY)
+    later = NOW + 401 * DAY
+    SentMail.objects.all().delete()  # as delete_old does then
+    with pytest.raises(campaigns.NotReleased):
+        campaigns.begin(campaign, later)
+    # One that took so long for its many volunteers.
+    MailCampaign.objects.update(stopped_at=None)
+    assert campaigns.send_some(later) == 0
+    assert written_to() == ["first"]
+    campaign.refresh_from_db()
+    assert (campaign.released_at, campaign.finished_at) == (NOW, later)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        SMTPRecipientsRefused({"gone@example.org": (550, b"no such user")}),
+        SMTPDataError(552, b"the mailbox is full"),
+        SMTPNotSupportedError("SMTPUTF8 is not supported"),
+    ],
+)
 def test_a_refused_person_counts_as_failed_and_does_not_stop_the_others(
-    campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch
+    campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch, refusal: SMTPException
 ) -> None:
     volunteer("gone")
     volunteer("there")
@@ -119,7 +154,7 @@ def test_a_refused_person_counts_as_failed_and_does_not_stop_the_others(
 
     def refuse_one(message: EmailMessage, *more: Any, **named: Any) -> int:
         if message.to == ["gone@example.org"]:
-            raise SMTPRecipientsRefused({"gone@example.org": (550, b"no such user")})
+            raise refusal
         return send(message, *more, **named)
 
     monkeypatch.setattr(EmailMessage, "send", refuse_one)
@@ -129,13 +164,14 @@ def test_a_refused_person_counts_as_failed_and_does_not_stop_the_others(
     assert (campaign.nsent, campaign.nfailed) == (1, 1)
 
 
+@pytest.mark.parametrize("fault", [SMTPServerDisconnected(), SMTPDataError(451, b"try again later")])
 def test_without_a_mail_server_nothing_counts_as_sent_and_the_next_run_goes_on(
-    campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch
+    campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch, fault: SMTPException
 ) -> None:
     volunteer("lapsed")
 
     def fail(*_: Any) -> int:
-        raise SMTPServerDisconnected
+        raise fault
 
     with monkeypatch.context() as broken:
         broken.setattr(EmailMessage, "send", fail)
@@ -169,14 +205,19 @@ class TestTheOperator:
         sign_in_lately(client, make_person("Account manager operator"))
         return client
 
-    def test_sees_it_sends_it_to_themselves_and_then_to_volunteers(self, desk: Client) -> None:
+    def test_sees_it_sends_it_to_themselves_and_then_to_volunteers(
+        self, desk: Client, django_capture_on_commit_callbacks: Any
+    ) -> None:
         volunteer("lapsed")
         form = {"title": "New projects", "text": "There is work again.", "lapsed_days": "90"}
         page = text_of(desk.post("/admin/accounting/mailcampaign/add/", form, follow=True))
         assert "Hello Volunteer, There is work again." in page
         campaign = MailCampaign.objects.get()
         address = f"/admin/accounting/mailcampaign/{campaign.pk}/change/"
-        desk.post(address, {**form, "accounting_mailcampaign_send_test": ""})
+        with django_capture_on_commit_callbacks(execute=True):
+            desk.post(address, {**form, "accounting_mailcampaign_send_test": ""})
+            # The row is not locked while a mail server is waited for.
+            assert not mail.outbox
         assert [message.subject[:6] for message in mail.outbox] == ["[Test]"]
         assert campaigns.send_some(NOW) == 0
         desk.post(address, {**form, "accounting_mailcampaign_begin": ""})
@@ -192,3 +233,22 @@ class TestTheOperator:
         address = f"/admin/accounting/mailcampaign/{campaign.pk}/change/"
         desk.post(address, {"accounting_mailcampaign_stop": ""})
         assert campaigns.send_some(NOW) == 0
+
+    @pytest.mark.parametrize("button", ["_save", "accounting_mailcampaign_send_test"])
+    def test_saves_nothing_over_what_workers_and_others_did_meanwhile(
+        self, desk: Client, monkeypatch: pytest.MonkeyPatch, button: str
+    ) -> None:
+        campaign = MailCampaign.objects.create(title="New projects", text="There is work again.")
+        save = CampaignAdmin.save_model
+
+        def meanwhile(*args: Any) -> None:
+            MailCampaign.objects.update(released_at=NOW, stopped_at=NOW, nsent=7)
+            save(*args)
+
+        monkeypatch.setattr(CampaignAdmin, "save_model", meanwhile)
+        form = {"title": "Another", "text": "T", "lapsed_days": "90", button: ""}
+        page = text_of(desk.post(f"/admin/accounting/mailcampaign/{campaign.pk}/change/", form, follow=True))
+        assert "is not changed any more" in page
+        campaign.refresh_from_db()
+        found = (campaign.title, campaign.released_at, campaign.stopped_at, campaign.nsent)
+        assert found == ("New projects", NOW, NOW, 7)

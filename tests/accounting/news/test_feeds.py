@@ -85,7 +85,7 @@ def test_guids_differ_so_that_clients_show_each(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_control_characters_do_not_break_the_feed(client: Client) -> None:
-    announce("Bell \x07 and escape \x1b", text="form feed \x0c")
+    announce("Bell \x07 and escape \x1b", text="form feed \x0c, no character \ufffe\uffff")
     item = channel(client).find("item")
     assert item is not None
     assert item.findtext("title", "").startswith("Bell ")
@@ -180,6 +180,15 @@ class TestForSomeComputers:
         catalogue.forget()
         assert sync(computer).messages == ["For some"]
 
+    def test_many_urgent_ones_for_others_hide_none(self, computer: SimulatedComputer) -> None:
+        until = timezone.now() + dt.timedelta(hours=1)
+        announce("For all", days_ago=1)
+        Announcement.objects.update(urgent_until=until)
+        for _ in range(6):
+            self.notice(platform="windows_", urgent_until=until)
+        catalogue.forget()
+        assert sync(computer).messages == ["For all"]
+
     def test_the_feed_of_a_computer_opens_by_its_mark_alone(
         self, client: Client, computer: SimulatedComputer, bob: User
     ) -> None:
@@ -203,6 +212,16 @@ class TestTheClientsOwnRules:
         assert timezone.now() - date < dt.timedelta(days=30)
         shown = html.unescape(found["description"][0])
         assert shown == ('<p><em>Emphasis</em> and a <a href="https://example.org/?a=1&amp;b=2">link</a></p>\n')
+
+
+@pytest.mark.django_db
+def test_links_to_pages_of_the_site_lead_there_from_a_client_too(client: Client) -> None:
+    announce("News", text='[Here](/projects/), [there](//example.org/), and href="/text/"')
+    item = channel(client).find("item")
+    assert item is not None
+    shown = item.findtext("description", "")
+    assert f'<a href="{settings.SITE_URL}projects/">' in shown and '<a href="//example.org/">' in shown
+    assert "href=&quot;/text/" in shown
 
 
 CLIENT_READS = ("title", "link", "guid", "description", "pubDate")

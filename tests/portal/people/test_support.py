@@ -199,6 +199,14 @@ class TestHelp:
         alice.refresh_from_db()
         assert alice.deletion_asked_at is None
 
+    def test_who_cannot_sign_in_is_not_told_to_do_so_to_stop_a_deletion(self, desk: Client, alice: User) -> None:
+        help_with(desk, alice, "block")
+        help_with(desk, alice, "erase", "Their letter")
+        (message,) = mail.outbox
+        assert "will be erased" in message.body and "sign in" not in message.body and "write to those" in message.body
+        # Nor can they fetch a copy.
+        assert "not be fetched" in help_with(desk, alice, "copy-data") and len(mail.outbox) == 1
+
     @pytest.mark.parametrize("what", ["remove-factors", "block", "copy-data", "erase"])
     def test_operators_are_left_to_superusers(self, desk: Client, operator: User, what: str) -> None:
         Authenticator.objects.create(user=operator, type=Authenticator.Type.TOTP, data={})

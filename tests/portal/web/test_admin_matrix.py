@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -18,6 +19,7 @@ from django.http import HttpResponseBase
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounting.models import (
     AccountSettings,
@@ -36,6 +38,7 @@ from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Pre
 from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
 from portal.people.roles import ROLES
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
+from scheduler.programs import code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.roles import make_person
 from tests.support.sessions import sign_in_lately
@@ -217,8 +220,10 @@ DRAFT_FIELDS: Final = {
 
 
 @pytest.fixture
-def rows(alice: User) -> dict[str, Model]:
-    """One row of each model of the admin; those about a volunteer are about Alice."""
+def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
+    """One row of each model of the admin; those about a volunteer are about Alice. The site has keys of its own."""
+    settings.CODE_SIGNING_KEY, settings.CODE_SIGNING_KEY_PUBLIC = tmp_path / "private", tmp_path / "public"
+    code_signing.make_if_missing()
     User.objects.filter(pk=alice.pk).update(name="Alice the owner")
     now = timezone.now()
     host = Host.objects.create(owner=alice, domain_name="alices-own-computer", os_name="Linux", ncpus=4)
@@ -350,6 +355,50 @@ def test_each_role_gets_what_the_matrix_says(rows: dict[str, Model], letter: str
             wrong.append(f"{each}: {response.status_code}")
         found += [f"{each}: {secret.decode()}" for secret in HIDDEN[letter] if secret in body]
     assert (wrong, found) == ([], []), "let in or not; and what this role should not have seen"
+
+
+@pytest.mark.parametrize("letter", "MPR")
+def test_a_search_finds_out_no_address_that_the_role_does_not_see(rows: dict[str, Model], letter: str) -> None:
+    client = client_of(letter)
+    told = []
+    for label in (label for label, may in MODELS.items() if letter in may.view):
+        address = f"/admin/{label.replace('.', '/')}/"
+        right, wrong = (client.get(address, {"q": term}) for term in ("alice@exam", "alice@else"))
+        # Some lists are pages of their own, which search for nothing.
+        lists = [response.context["cl"] for response in (right, wrong) if response.context and "cl" in response.context]
+        if len({found.result_count for found in lists}) > 1:
+            told.append(label)
+        for person in ("owner", "user", "host__owner", "asked_by", "creator"):
+            answer = client.get(address, {f"{person}__email__startswith": "alice@exam"})
+            if b"alices" in b"".join(iter(answer)):
+                told.append(f"{label}, {person}")
+    assert told == []
+
+
+@pytest.mark.parametrize("letter", "MPR")
+def test_a_change_of_a_volunteers_own_row_is_for_who_sees_the_row(rows: dict[str, Model], letter: str) -> None:
+    superuser = User.objects.create_superuser("super@example.org", "a secret")
+    root = Client()
+    sign_in_lately(root, superuser)
+    row = rows["accounting.userproject"]
+    form = {"user": row.user_id, "project": row.project_id, "is_chosen": "on", "resource_share": "33"}  # type: ignore[attr-defined]  # a UserProject
+    root.post(f"/admin/accounting/userproject/{row.pk}/change/", form)
+    change = Change.objects.get(content_type__model="userproject")
+    address = "/admin/portal/change/"
+    told = f"person {row.user_id} at Alpha"  # type: ignore[attr-defined]  # a UserProject
+    assert told in root.get(address).content.decode()
+    assert root.get(f"{address}{change.pk}/change/").status_code == 200
+    client = client_of(letter)
+    assert "project: Alpha" in client.get(address).content.decode()
+    assert told not in client.get(address).content.decode()
+    assert client.get(f"{address}{change.pk}/change/").status_code == 403
+
+
+def test_a_search_finds_out_no_token_bit_by_bit(rows: dict[str, Model]) -> None:
+    Host.objects.update(token="d" * 32)
+    client = client_of("M")
+    counts = [client.get("/admin/accounting/hostclient/", {"q": "d" * n}).context["cl"].result_count for n in (4, 32)]
+    assert counts == [0, 1]
 
 
 @pytest.mark.parametrize("letter", LETTERS)
