@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Final
+
 from celery import shared_task
+from celery.signals import beat_init
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 
 from portal.dashboard import record, thinning
 from portal.ops import housekeeping
@@ -20,6 +25,8 @@ __all__ = [
     "thin_figures",
     "tidy_up",
 ]
+SETTLING_SECS: Final = 20
+"""After beat has started, until the other processes have told that they live."""
 
 
 @shared_task
@@ -45,6 +52,13 @@ def look_after_requested() -> None:
 def take_figures() -> None:
     """Every ten minutes: the figures of the dashboard and of the public status."""
     record.take_all(timezone.now())
+
+
+@beat_init.connect
+def _take_first_figures(**_: object) -> None:
+    """The dashboard of a site that has just started is not empty for ten minutes."""
+    with suppress(OperationalError):
+        take_figures.apply_async(countdown=SETTLING_SECS)
 
 
 @shared_task

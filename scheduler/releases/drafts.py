@@ -169,8 +169,8 @@ def _public_key() -> str:
         return code_signing.code_signing_key_text()
     except FileNotFoundError as error:
         raise ReleaseError(
-            "This machine has no code-signing key yet. Make one with “manage.py prepare_project”, or put the public key "
-            "where CODE_SIGNING_KEY_PUBLIC says."
+            "This machine has no code-signing key yet. Make one with “manage.py prepare_project”, or put the public "
+            "key where CODE_SIGNING_KEY_PUBLIC says."
         ) from error
 
 

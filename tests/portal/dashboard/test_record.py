@@ -6,8 +6,10 @@ import datetime as dt
 from collections.abc import Iterator
 
 import pytest
+from celery.signals import beat_init
 from django.db import connection
 
+from portal.celery import app, queue_length
 from portal.dashboard import record, registry, thinning
 from portal.dashboard.registry import Figure, Sample, Source
 from portal.models import OperatingFigure, RequestedWork, User
@@ -117,3 +119,10 @@ def test_figures_have_names_of_their_own_and_lead_to_pages_that_there_are() -> N
     figures = [figure for source in registry.sources for figure in source.figures]
     assert len({figure.name for figure in figures}) == len(figures) > 40
     assert [figure.link for figure in figures if figure.link and not address(figure.link)] == []
+
+
+def test_figures_are_taken_soon_after_the_start() -> None:
+    before = queue_length(app.conf.task_default_queue)
+    beat_init.send(sender=None)
+    assert queue_length(app.conf.task_default_queue) == before + 1
+    app.control.purge()
