@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 from celery.signals import beat_init
@@ -122,6 +123,7 @@ def test_figures_have_names_of_their_own_and_lead_to_pages_that_there_are() -> N
 
 
 def test_figures_are_taken_soon_after_the_start() -> None:
+    import_module("portal.tasks")  # as beat does
     before = queue_length(app.conf.task_default_queue)
     beat_init.send(sender=None)
     assert queue_length(app.conf.task_default_queue) == before + 1
