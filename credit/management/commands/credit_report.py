@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from credit.engine.rules import RuleSet
 from credit.laboratory.experiment import MAX_SEEDS, Experiment, Variant, goal_json, measure
+from credit.laboratory.goals import Goal
 
 NAME_WIDTH: Final = 100
 
@@ -16,7 +18,8 @@ NAME_WIDTH: Final = 100
 class Command(BaseCommand):
     help = (
         "Measure the goals of the credit rules (device neutrality, equal credit for equal jobs, drift, what cheats "
-        "gain) on simulated populations, and print them beside their bounds. Needs no database."
+        "gain) on simulated populations, and print them beside their bounds. Exits with 1 where a bound is missed. "
+        "Needs no database."
     )
     requires_system_checks: list[str] = []
 
@@ -35,9 +38,15 @@ class Command(BaseCommand):
         [found] = measure(Experiment([Variant(rules)], nseeds=seeds, is_document=True))
         if options["json"]:
             self.stdout.write(json.dumps([goal_json(goal) for goal in found.goals], indent=1))
-            return
+        else:
+            self._write_table(found.goals)
+        nmissed = sum(goal.is_met is False for goal in found.goals)
+        if nmissed:
+            raise CommandError(f"Bounds that are missed: {nmissed}")
+
+    def _write_table(self, goals: Iterable[Goal]) -> None:
         self.stdout.write(f"{'goal':<{NAME_WIDTH}} {'mean':>8} {'worst':>8} {'bound':>7}")
-        for goal in found.goals:
+        for goal in goals:
             bound = "" if goal.bound is None else f"{goal.bound:.2f}"
             verdict = "" if goal.is_met is None else "  met" if goal.is_met else "  MISSED"
             self.stdout.write(f"{goal.name:<{NAME_WIDTH}} {goal.measured:8.4f} {goal.worst:8.4f} {bound:>7}{verdict}")

@@ -11,7 +11,7 @@ from io import StringIO
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from credit.engine.rules import RulesError, RuleSet
 from credit.laboratory import experiment as laboratory
@@ -166,7 +166,8 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
 
     monkeypatch.setattr(laboratory, "goal_steps", steps)
     out = StringIO()
-    call_command("credit_report", "--rules", "letter", "--seeds", "2", stdout=out)
+    with pytest.raises(CommandError, match=r"missed: 1$"):
+        call_command("credit_report", "--rules", "letter", "--seeds", "2", stdout=out)
     assert asked == [(Variant(RuleSet.LETTER).rules, [1, 2])]
     lines = [line.split() for line in out.getvalue().splitlines()]
     assert lines == [
@@ -176,7 +177,8 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
         ["3", "0.0000", "0.0000"],
     ]
     out = StringIO()
-    call_command("credit_report", "--json", stdout=out)
+    with pytest.raises(CommandError, match=r"missed: 1$"):
+        call_command("credit_report", "--json", stdout=out)
     assert json.loads(out.getvalue())[0] == {
         "name": "first", "measured": 0.01, "worst": 0.02, "bound": 0.03, "note": "", "is_met": True
     }  # fmt: skip
