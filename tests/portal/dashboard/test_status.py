@@ -174,3 +174,9 @@ def test_an_account_manager_alone_has_a_status_too(
     text = client.get("/status/").content.decode()
     assert "Active within a day" in text
     assert "Tasks by application" not in text
+
+
+def test_before_the_first_figures_the_page_shows_none(client: Client, db: None) -> None:
+    page = client.get("/status/").content.decode()
+    assert "No figures were taken yet." in page
+    assert "Tasks ready to send" not in page
