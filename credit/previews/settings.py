@@ -62,7 +62,7 @@ def _pairs(model: type[Model], known: tuple[str, ...], pairs: Mapping[str, Any])
         before, after = pair
         field = model._meta.get_field(name)
         try:
-            found[name] = [field.to_python(before), field.clean(after, None)]  # type: ignore[union-attr]
+            found[name] = [field.to_python(before), field.clean(after, None)]  # type: ignore[union-attr]  # settings are columns
         except ValidationError as error:
             raise UnknownSettingError(f"{name}: {' '.join(error.messages)}") from error
     return found

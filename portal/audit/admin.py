@@ -103,7 +103,7 @@ class AuditedAdmin(ModelAdmin):
         if proposal is None:
             self.save_settings(request, obj, form, change)
         else:
-            request.step = proposals.keep(request.session, proposal)  # type: ignore[attr-defined]
+            request.step = proposals.keep(request.session, proposal)  # type: ignore[attr-defined]  # our own attribute
 
     def save_settings(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """What is saved at once, without the step."""
