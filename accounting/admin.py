@@ -159,15 +159,15 @@ class ProjectAdmin(AuditedAdmin):
     def get_urls(self) -> list[URLPattern]:
         return [*project_setup.urls(), *super().get_urls()]
 
-    @action(description="Add by URL", permissions=["add"], url_path="by-url")  # type: ignore[untyped-decorator]  # unfold has no types
+    @action(description="Add by URL", permissions=["add"], url_path="by-url")
     def open_add_by_url(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:accounting_project_add_by_url")
 
-    @action(description="Trouble", permissions=["view"], url_path="troubles")  # type: ignore[untyped-decorator]  # unfold has no types
+    @action(description="Trouble", permissions=["view"], url_path="troubles")
     def open_troubles(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:accounting_project_troubles")
 
-    @action(description="Set up and try", permissions=["view"], url_path="setup")  # type: ignore[untyped-decorator]  # unfold has no types
+    @action(description="Set up and try", permissions=["view"], url_path="setup")
     def open_set_up(self, request: HttpRequest, object_id: int) -> HttpResponse:
         return redirect("admin:accounting_project_set_up", object_id)
 

@@ -18,22 +18,24 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from credit import functions
 from credit.changes import reset
-from credit.experiments import admin as _experiments  # noqa: F401  # registers itself
+from credit.experiments.admin import CreditExperimentAdmin
 from credit.models import (
     App,
     AppVersion,
     Batch,
     Comparison,
+    CreditExperiment,
     CreditSystem,
     HostAppVersion,
     Platform,
+    Preview,
     ProcessorType,
     Result,
     Workunit,
 )
 from credit.models.apps import MAX_GPU_RAM_BYTES
 from credit.pages.setting_texts import APP_LABELS, APP_TEXTS, VERSION_LABELS, VERSION_TEXTS
-from credit.previews import admin as _previews  # noqa: F401  # registers itself
+from credit.previews.admin import PreviewAdmin
 from portal.admin import ReadOnlyAdmin
 from portal.audit import proposals
 from portal.audit.admin import AuditedAdmin, AuditedForm
@@ -302,9 +304,7 @@ class AppVersionAdmin(SettingsAdmin):
 
     actions_detail = ("reset_statistics",)
 
-    @action(  # type: ignore[untyped-decorator]  # of a library without types
-        description="Reset statistics", permissions=["change"], icon="restart_alt"
-    )
+    @action(description="Reset statistics", permissions=["change"], icon="restart_alt")
     def reset_statistics(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """To the step in which it is confirmed."""
         version = get_object_or_404(AppVersion, pk=object_id)
@@ -377,3 +377,7 @@ class ResultAdmin(ReadOnlyAdmin):
 
     def view_on_site(self, obj: Result) -> str:
         return reverse("task", args=[obj.pk])
+
+
+admin.site.register(CreditExperiment, CreditExperimentAdmin)
+admin.site.register(Preview, PreviewAdmin)

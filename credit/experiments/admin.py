@@ -14,7 +14,6 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
-from unfold.admin import ModelAdmin
 
 from credit.experiments import own_results
 from credit.experiments import request as requests
@@ -24,8 +23,7 @@ from credit.models import App, CreditExperiment
 from portal.admin import SecretLookups
 
 
-@admin.register(CreditExperiment)
-class CreditExperimentAdmin(SecretLookups, ModelAdmin):
+class CreditExperimentAdmin(SecretLookups):
     """The credit laboratory. An experiment is asked for once; a change of it is another one."""
 
     list_display = ("title", "owner", "asked_at", "progress_text", "is_shared")

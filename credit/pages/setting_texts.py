@@ -14,7 +14,7 @@ APP_TEXTS: Final = {
         "“As BOINC's own server computes” is for projects that move here and must not see a jump in credit."
     ),
     "host_scale_check": (
-        "Guards against computers that pick the jobs that pay best. A computer's factor cannot exceed 1 while more "
+        "Guards against computers that pick the jobs that pay best. A computer's factor is limited to 1 while more "
         "than one in twenty of its recent jobs ended without a valid result, or while too little is known about it. "
         "Works best with two results of each job, or with single results from reliable computers only."
     ),

@@ -19,7 +19,6 @@ from credit.previews.reads import page_of
 from portal.admin import ReadOnlyAdmin
 
 
-@admin.register(Preview)
 class PreviewAdmin(ReadOnlyAdmin):
     """Previews are asked for where a setting is changed."""
 

@@ -54,7 +54,8 @@ def _changed(preview: Preview) -> Iterator[ChangedSetting]:
 
 def _pairs(model: type[Model], pairs: Mapping[str, Sequence[Any]], of: str) -> Iterator[ChangedSetting]:
     for name, (before, after) in pairs.items():
-        field: Field[Any, Any] = model._meta.get_field(name)  # type: ignore[assignment]  # settings are columns
+        field = model._meta.get_field(name)
+        assert isinstance(field, Field)  # settings are columns
         label = _LABELS.get(name) or str(field.verbose_name)
         yield ChangedSetting(label[:1].upper() + label[1:] + of, _in_words(field, before), _in_words(field, after))
 

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
-from django.db.models import Model
+from django.db.models import Field, Model
 
 from credit.engine.rules import LIMITS
 from credit.models import App, AppVersion
@@ -61,8 +61,9 @@ def _pairs(model: type[Model], known: tuple[str, ...], pairs: Mapping[str, Any])
             raise UnknownSettingError(f"{name} does not change the credit of jobs that were done")
         before, after = pair
         field = model._meta.get_field(name)
+        assert isinstance(field, Field)  # settings are columns
         try:
-            found[name] = [field.to_python(before), field.clean(after, None)]  # type: ignore[union-attr]  # settings are columns
+            found[name] = [field.to_python(before), field.clean(after, None)]
         except ValidationError as error:
             raise UnknownSettingError(f"{name}: {' '.join(error.messages)}") from error
     return found

@@ -40,6 +40,35 @@ def key_elsewhere(site: Site, own_project: str, tmp_path: Path) -> Path:
     return kept
 
 
+def prepare_version(page: Page) -> None:
+    """A version with its file, step by step; not signed."""
+    page.goto("/admin/scheduler/releasedraft/")
+    page.get_by_role("link", name="Prepare a version").click()
+    page.locator("[name=app]").fill("collatz")
+    page.locator("[name=app_name]").fill("Collatz")
+    page.locator("[name=version_num]").fill("101")
+    page.locator("[name=platform]").fill("x86_64-pc-linux-gnu")
+    page.get_by_role("button", name="Next: files").click()
+    page.locator("form[data-upload] [name=file]").set_input_files(EXAMPLE / "collatz.py")
+    page.locator("[name=is_main_program]").check()
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.get_by_text("collatz.py is here.")).to_be_visible()
+    expect(page.get_by_role("row", name="collatz.py").get_by_role("cell").first).to_have_text("main program")
+
+
+def submit_two_jobs(page: Page) -> None:
+    """A batch, looked at before it is submitted. One result is enough."""
+    page.goto("/project/batches/new/")
+    page.get_by_label("Jobs, as comma-separated values").fill(TABLE)
+    page.get_by_label("FLOPs of a job").fill("2e9")
+    page.get_by_label("Output files").fill("out:100000")
+    page.get_by_text("Bounds, replication and priority").click()
+    page.get_by_label("Results that have to agree").fill("1")
+    page.get_by_role("button", name="See what would be made").click()
+    expect(page.get_by_role("row", name="line 3")).to_contain_text("2000000000000 20000")
+    page.get_by_role("button", name="Submit 2 jobs").click()
+
+
 def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
     page: Page,
     site: Site,
@@ -53,19 +82,7 @@ def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
     User.objects.filter(pk=alice.pk).update(is_staff=True, is_superuser=True)
     sign_in(page.context, site, User.objects.get(pk=alice.pk))
 
-    # A version, step by step.
-    page.goto("/admin/scheduler/releasedraft/")
-    page.get_by_role("link", name="Prepare a version").click()
-    page.locator("[name=app]").fill("collatz")
-    page.locator("[name=app_name]").fill("Collatz")
-    page.locator("[name=version_num]").fill("101")
-    page.locator("[name=platform]").fill("x86_64-pc-linux-gnu")
-    page.get_by_role("button", name="Next: files").click()
-    page.locator("form[data-upload] [name=file]").set_input_files(EXAMPLE / "collatz.py")
-    page.locator("[name=is_main_program]").check()
-    page.get_by_role("button", name="Upload", exact=True).click()
-    expect(page.get_by_text("collatz.py is here.")).to_be_visible()
-    expect(page.get_by_role("row", name="collatz.py").get_by_role("cell").first).to_have_text("main program")
+    prepare_version(page)
 
     # Signed where the key is, by who has the file as well.
     with page.expect_download() as download:
@@ -81,16 +98,7 @@ def test_an_operator_releases_an_app_and_fetches_what_a_client_computed(
     expect(page.get_by_role("row", name="Collatz 1.01")).to_contain_text("beta, for Alice")
     assert BetaTest.objects.get().begun_by == alice
 
-    # A batch, looked at before it is submitted. One result is enough.
-    page.goto("/project/batches/new/")
-    page.get_by_label("Jobs, as comma-separated values").fill(TABLE)
-    page.get_by_label("FLOPs of a job").fill("2e9")
-    page.get_by_label("Output files").fill("out:100000")
-    page.get_by_text("Bounds, replication and priority").click()
-    page.get_by_label("Results that have to agree").fill("1")
-    page.get_by_role("button", name="See what would be made").click()
-    expect(page.get_by_role("row", name="line 3")).to_contain_text("2000000000000 20000")
-    page.get_by_role("button", name="Submit 2 jobs").click()
+    submit_two_jobs(page)
     batch = Batch.objects.get()
 
     # The operator's own computer tries the version that is tested.
