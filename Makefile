@@ -7,6 +7,9 @@ PIP := $(PY) -m pip install -qq --no-cache-dir --disable-pip-version-check
 NO_SERVERS := DATABASE_URL=postgresql://nobody@127.0.0.1:1/none BROKER_URL=redis://127.0.0.1:1/0 CACHE_URL=redis://127.0.0.1:1/1
 PRODUCTION := SITE_URL=https://portal.example.org/ SECRET_KEY=lint-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ EMAIL_URL=smtp+tls://mail.example.org:587 BEHIND_PROXY=1 SILENCED_SYSTEM_CHECKS=cobblestone.W011,cobblestone.W013
 
+# Some machines forbid this. The tests start hundreds of processes, and each would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run test lint bench soak faults fuzz lock shell psql clean
 
