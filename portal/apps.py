@@ -1,6 +1,6 @@
 """The site itself: people, their computers, settings."""
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 
 
 class PortalConfig(AppConfig):
@@ -21,8 +21,9 @@ class PortalConfig(AppConfig):
         from portal.requested_work.overview import RequestedWorkMetrics
 
         del celery, checks, heartbeats, login_events
-        # For each app: the last one finds the permissions of all.
-        post_migrate.connect(roles.keep_groups, dispatch_uid="roles")
+        # Each app's signal makes its permissions: after the last one all are there.
+        last = [each for each in apps.get_app_configs() if each.models_module][-1]
+        post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
         metrics.app_collectors.append(RequestedWorkMetrics())
         services.register()
         pre_save.connect(sign, sender=Change)

@@ -254,7 +254,7 @@ AtOnce = Callable[[list[list[tuple[bytes, dt.datetime]]]], list[Reply]]
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_requests_at_once_have_the_outcome_of_some_order(seed: int, alice: User, projects: list[Project]) -> None:
     have_the_outcome_of_some_order(random.Random(seed), alice, projects, _by_threads)
 
