@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -43,6 +44,12 @@ def pytest_configure() -> None:
     # Nothing is collected for tests: look for files when they are asked for.
     settings.WHITENOISE_AUTOREFRESH = True
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]  # Django's stubs leave it out
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the garbage collector, which took a tenth of the time, need not look at it again."""
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 @pytest.fixture(scope="session")
