@@ -8,12 +8,14 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
 from django.db import models
-from django.db.models import CheckConstraint, Q
+from django.db.models import CheckConstraint, Func, Q
+from django.db.models.lookups import Exact
 from django.utils import timezone
 
 from accounting.engine.amounts import Totals
 from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
+from accounting.engine.returns import EARLIER_KEPT
 from accounting.news_models import Announcement as Announcement
 from accounting.news_models import MailCampaign as MailCampaign
 from portal.models import Host, User
@@ -309,8 +311,11 @@ class HostProject(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="host_projects")
     # Totals as a client can claim them go up to 1e21 micro-units, past bigint.
     reported = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
-    high = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
-    # The totals at the reset, as long as those before it may come back (``high``)
+    # The last totals before each reset, which may come back
+    earlier = ArrayField(
+        ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6), size=EARLIER_KEPT, default=list
+    )
+    # The totals at the last reset, while the client is below earlier ones
     restart = ArrayField(models.DecimalField(max_digits=22, decimal_places=0), size=6, null=True)
     handed = ArrayField(models.BigIntegerField(), size=6, null=True)
     credited = ArrayField(models.BigIntegerField(), size=6, default=_zeros)
@@ -334,8 +339,15 @@ class HostProject(models.Model):
             # NULL passes the check of its length.
             CheckConstraint(condition=Q(restart__len=6), name="hostproject_restart_six"),
             CheckConstraint(
-                condition=Q(high__isnull=True, restart__isnull=True) | Q(high__isnull=False, restart__isnull=False),
-                name="hostproject_high_and_restart",
+                condition=Q(
+                    Exact(Func("earlier", 2, function="array_length", output_field=models.IntegerField()), 6),
+                    earlier__len__lte=EARLIER_KEPT,
+                ),
+                name="hostproject_earlier_sixes",
+            ),
+            CheckConstraint(
+                condition=Q(restart__isnull=True) | Q(earlier__len__gt=0),
+                name="hostproject_earlier_and_restart",
             ),
         ]
 

@@ -7,9 +7,10 @@ docs/explanation/accounting.md; the comments below cite them as "accounting rule
 State of a host: when it last reported (our clock), what its own clock said then, and its *level*: five
 allowances (``machine.Allowance``) that fill with time at the machine's full speed, up to 30 days of it.
 
-State of a host at a project: ``reported``, the last totals (R in the rules); ``high``, the totals before a
-reset, as long as they may come back (W), and ``restart``, the totals at that reset or since then (B); ``credited`` (C),
-``pending`` (Q: not covered by the allowance yet) and ``dropped``, whose sum is all the work ever reported;
+State of a host at a project: ``reported``, the last totals (R in the rules); ``earlier``, those from before each
+reset, which may come back (W), and ``restart``, the totals at the last reset or since then, while R is below one of W
+(B); ``credited`` (C), ``pending`` (Q: not covered by the allowance yet) and ``dropped``, whose sum is all the work ever
+reported;
 ``handed``, the totals that we gave a client to start from and have not built upon; ``listed``, whether the last
 request named the project.
 
@@ -34,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from math import isfinite
 from typing import Final
 
@@ -52,6 +54,7 @@ from accounting.engine.machine import (
     most_cpu_credit,
     most_gpu_credit,
 )
+from accounting.engine.returns import Earlier, is_return, not_reached, with_last
 from accounting.engine.sharing import distribute
 from accounting.engine.states import DayFlag, HostState, Intake, Note, NoteKind, ProjectState, Report, Settlement
 
@@ -161,7 +164,7 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
         if report.totals is None:
             rows[project_id] = _without_totals(intake, state, report.fault)
             continue
-        delta, high, restart = _difference(intake, state, report.totals)
+        delta, earlier, restart = _difference(intake, state, report.totals)
         dropped = state.dropped
         if delta != NO_WORK:
             earned = _limited_by_run_time(intake, project_id, delta)
@@ -170,7 +173,7 @@ def _take_reports(intake: Intake, reports: Sequence[Report]) -> None:
             if earned != NO_WORK:
                 intake.deltas[project_id] = earned
         rows[project_id] = ProjectState(
-            project_id, report.totals, high, state.credited, state.pending, dropped, None, True, restart
+            project_id, report.totals, earlier, state.credited, state.pending, dropped, None, True, restart
         )
     for project_id, state in rows.items():
         if project_id in seen:
@@ -195,61 +198,36 @@ def _without_totals(intake: Intake, state: ProjectState, fault: str | None) -> P
 
 
 def _without_known_totals(state: ProjectState) -> ProjectState:
-    return replace(state, reported=None, high=None, restart=None)
+    return replace(state, reported=None, earlier=(), restart=None)
 
 
-def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Totals | None, Totals | None]:
+def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[Totals, Earlier, Totals | None]:
     """What was done since the last totals, and the marks W and B that are left (accounting rules 3 and 4)."""
-    last, high, restart = state.reported, state.high, state.restart
+    last, earlier, restart = state.reported, state.earlier, state.restart
     if last is None or not intake.is_same_client:
-        return totals.minus(_baseline(intake, state, totals)), None, None
+        return totals.minus(_baseline(intake, state, totals)), (), None
     if not state.listed:
         # Attached again: a reset to the base. Its old totals may come back with the folder that it had before.
-        high = last if high is None else high.larger(last)
-        last = restart = _baseline(intake, state, totals)
+        base = _baseline(intake, state, totals)
+        if not_reached(base, [last]):
+            earlier = with_last(earlier, last)
+        last = restart = base
     delta = totals.minus(last)
     if min(delta) < 0:
         _note(intake, state.project_id, DayFlag.RESET, NoteKind.RESET)
-        return NO_WORK, last if high is None else high.larger(last), totals
-    if high is None or restart is None or min(last.minus(high)) >= 0:
-        return delta, None, None
-    if _is_too_much(intake, delta) or _is_return(totals, last, high, restart):
+        return NO_WORK, with_last(earlier, last), totals
+    ahead = not_reached(last, earlier)
+    if not ahead or restart is None:
+        return delta, earlier, None
+    returned_to = ahead
+    if not _is_too_much(intake, delta):
+        returned_to = tuple(each for each in ahead if is_return(totals, last, each, restart))
+    if returned_to:
         _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)
-        delta = totals.minus(high.larger(last)).larger(NO_WORK)
-        restart = totals
-    has_reached = min(totals.minus(high)) >= 0
-    return (delta, None, None) if has_reached else (delta, high, restart)
-
-
-def has_far_to_go(reported: Totals, high: Totals, restart: Totals) -> bool:
-    """Whether a client did less since its reset than it lacks to its old totals (accounting rules, rule 4)."""
-    lacks, done, _ = _way(reported, high, restart, reported)
-    return lacks > done
-
-
-def lacking(reported: Totals, high: Totals) -> Totals:
-    """How far a client is below its old totals."""
-    return high.minus(reported).larger(NO_WORK)
-
-
-def _is_return(totals: Totals, reported: Totals, high: Totals, restart: Totals) -> bool:
-    """Whether this step is longer than all since the reset, and longer than half of the way that was left.
-
-    A client that has less to go than it did since the reset is on its way.
-    """
-    lacks, done, step = _way(reported, high, restart, totals)
-    return lacks > done and step > done and 2 * step > lacks
-
-
-def _way(reported: Totals, high: Totals, restart: Totals, totals: Totals) -> tuple[int, int, int]:
-    """What a client lacks to its old totals, did since its reset, and does now: run time, or jobs if only they fell.
-
-    Where run time fell and was done again, jobs may still be lacking: they may be longer now.
-    """
-    lacks, done, step = lacking(reported, high), reported.minus(restart), totals.minus(reported)
-    if lacks.run_time or lacking(restart, high).run_time:
-        return lacks.run_time, done.run_time, step.run_time
-    return lacks.njobs, done.njobs, step.njobs
+        delta = totals.minus(reduce(Totals.larger, returned_to, last)).larger(NO_WORK)
+        # Those that it has now are not a continuation of the last ones, which may come back in turn.
+        earlier, restart = with_last(earlier, last), totals
+    return delta, earlier, restart if not_reached(totals, earlier) else None
 
 
 def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:

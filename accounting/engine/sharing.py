@@ -147,7 +147,7 @@ def _apply(intake: Intake, ids: list[int], splits: list[_Split]) -> dict[int, To
         intake.rows[project_id] = ProjectState(
             project_id,
             row.reported,
-            row.high,
+            row.earlier,
             row.credited.plus(credited),
             pending,
             row.dropped.plus(dropped) if dropped != NO_WORK else row.dropped,

@@ -67,7 +67,7 @@ class ProjectState:
 
     project_id: int
     reported: Totals | None = None
-    high: Totals | None = None
+    earlier: tuple[Totals, ...] = ()
     credited: Totals = NO_WORK
     pending: Totals = NO_WORK
     dropped: Totals = NO_WORK

@@ -90,7 +90,7 @@ SELECT coalesce(p.host_id, d.host_id), coalesce(p.project_id, d.project_id), p.c
 """
 NEGATIVE_TOTAL: Final = """
 SELECT host_id, project_id FROM accounting_hostproject
- WHERE 0 > ANY (credited) OR 0 > ANY (pending) OR 0 > ANY (dropped) OR 0 > ANY (reported) OR 0 > ANY (high)
+ WHERE 0 > ANY (credited) OR 0 > ANY (pending) OR 0 > ANY (dropped) OR 0 > ANY (reported) OR 0 > ANY (earlier)
 """
 NEGATIVE_ALLOWANCE: Final = "SELECT host_id FROM accounting_hostledger WHERE 0 > ANY (level)"
 DAYS_OF_OTHER_OWNERS: Final = """

@@ -1,5 +1,7 @@
 """Fills and checks the rows that are there for 0010, a batch at a time: it locks no table for long."""
 
+from typing import Any
+
 from django.apps.registry import Apps
 from django.contrib.postgres.operations import ValidateConstraint
 from django.db import migrations, transaction
@@ -10,7 +12,8 @@ BATCH_HOSTS = 2000
 
 def begin_at_zero(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """The totals at resets before this are not known: zero. Locks the rows of a batch of computers at a time."""
-    rows = apps.get_model("accounting", "HostProject").objects.filter(high__isnull=False, restart=None)
+    model: Any = apps.get_model("accounting", "HostProject")
+    rows = model.objects.filter(high__isnull=False, restart=None)
     last: int | None = 0
     while last is not None:
         with transaction.atomic():

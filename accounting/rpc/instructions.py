@@ -22,7 +22,7 @@ from accounting.engine.choice.facts import CPU, Computer, Trouble, Volunteer
 from accounting.engine.choice.rules import choose_shares
 from accounting.engine.choice.troubles import StoredTroubles, current_troubles
 from accounting.engine.host_wishes import NO_WISHES, HostWishes
-from accounting.engine.ledger import has_far_to_go, lacking
+from accounting.engine.returns import shortest_way
 from accounting.engine.states import NoteKind, ProjectState, Settlement
 from accounting.rpc import account_keys, catalogue
 from accounting.rpc.feed_addresses import feed_path
@@ -305,10 +305,7 @@ def _secs_of_reset(account: Account, outcome: Outcome, since_secs: int) -> float
     soonest = inf
     for id_ in outcome.listed:
         row, before = outcome.rows.get(id_), account.projects.get(id_)
-        if row is None or row.reported is None or row.high is None or row.restart is None:
-            continue
-        way_us = lacking(row.reported, row.high).run_time
-        if way_us and has_far_to_go(row.reported, row.high, row.restart):
+        if row is not None and (way_us := shortest_way(row)):
             secs = way_us / (3 * MICRO * max(1, instances))
             is_idle = before is not None and before.reported == row.reported
             soonest = min(soonest, max(secs, 2 * since_secs) if is_idle else secs)

@@ -37,7 +37,7 @@ FORGOTTEN_AFTER: Final = dt.timedelta(days=180)
 
 _NUMBER_KEY: Final = re.compile(r".* (\d{1,18}) (\d{1,18})", re.DOTALL)
 _TOTALS: Final = ("reported", "handed")
-_MARKS: Final = ("high", "restart")
+_NO_TOTALS: Final[dict[str, Any]] = {"reported": None, "handed": None, "restart": None, "earlier": []}
 _WISHES: Final = ("suspended", "told_suspended", "no_new_work", "excluded", "no_rsc", "drop_waiting")
 
 
@@ -286,7 +286,8 @@ def _books(host: Host) -> dict[str, Any]:
         "client_now": ledger.client_now,
         "projects": {
             str(row.project_id): {
-                **{name: _whole(getattr(row, name)) for name in (*_TOTALS, *_MARKS)},
+                **{name: _whole(getattr(row, name)) for name in (*_TOTALS, "restart")},
+                "earlier": [_whole(each) for each in row.earlier],
                 "listed": row.listed,
             }
             for row in HostProject.objects.filter(host=host)
@@ -311,13 +312,11 @@ def _restored(host: Host, client: HostClient) -> Recognised:
     HostLedger.objects.filter(host=host).update(client_now=books["client_now"])
     projects = books["projects"]
     # A project that only the other client reported is new to this one.
-    HostProject.objects.filter(host=host).exclude(project__in=map(int, projects)).update(
-        **dict.fromkeys((*_TOTALS, *_MARKS)), listed=False
-    )
+    HostProject.objects.filter(host=host).exclude(project__in=map(int, projects)).update(**_NO_TOTALS, listed=False)
     HostProject.objects.bulk_create(
         [HostProject(host=host, project_id=int(id_), **totals) for id_, totals in projects.items()],
         update_conflicts=True,
         unique_fields=["host", "project"],
-        update_fields=[*_TOTALS, *_MARKS, "listed"],
+        update_fields=[*_NO_TOTALS, "listed"],
     )
     return Recognised(host, goes_on=True, own_last_at=_time(books["last_at"]))

@@ -199,11 +199,11 @@ def _totals(values: Sequence[int] | None) -> Totals | None:
 
 
 def _take_projects(account: Account, rows: Iterable[Sequence[Any]]) -> None:
-    for id_, reported, high, handed, credited, pending, dropped, listed, *wishes, restart in rows:
+    for id_, reported, earlier, handed, credited, pending, dropped, listed, *wishes, restart in rows:
         account.projects[id_] = ProjectState(
             id_,
             _totals(reported),
-            _totals(high),
+            tuple(map(Totals._make, earlier)),
             Totals._make(credited),
             Totals._make(pending),
             Totals._make(dropped),
@@ -230,12 +230,18 @@ def _take_choices(account: Account, rows: Iterable[Sequence[Any]]) -> None:
 
 
 _SIX: Final = '"{%s,%s,%s,%s,%s,%s}"'
+_SIX_EACH: Final = _SIX.strip('"')
 _NO_WORK: Final = _SIX % NO_WORK
 
 
 def _amounts(values: Iterable[Totals | None]) -> str:
     """An array literal whose elements are array literals of six numbers, or NULL."""
     return "{" + ",".join(["NULL" if v is None else _NO_WORK if v == NO_WORK else _SIX % v for v in values]) + "}"
+
+
+def _lists(values: Iterable[Sequence[Totals]]) -> str:
+    """An array literal whose elements are array literals of arrays of six numbers."""
+    return "{" + ",".join([f'"{{{",".join([_SIX_EACH % totals for totals in each])}}}"' for each in values]) + "}"
 
 
 def _array(values: Sequence[float | None]) -> str:
@@ -399,7 +405,7 @@ def _project_params(several: Sequence[Write]) -> dict[str, str]:
         "p_host_id": _array(hosts),
         "p_id": _array([row.project_id for row in rows]),
         "p_reported": _amounts([row.reported for row in rows]),
-        "p_high": _amounts([row.high for row in rows]),
+        "p_earlier": _lists([row.earlier for row in rows]),
         "p_restart": _amounts([row.restart for row in rows]),
         "p_handed": _amounts([row.handed for row in rows]),
         "p_credited": _amounts([row.credited for row in rows]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache
 from typing import Any
@@ -101,3 +102,15 @@ class SetChecker:
             # Its files are gone, which is not the fault of the results that come now.
             return check_too_late(end - begin)
         return check_late(end - begin, place, equal)
+
+
+def found_wrong(results: Results, begins: Sequence[int], verdicts: Sequence[Verdict | None]) -> list[int]:
+    """The places of results that these verdicts, one for each workunit, find wrong."""
+    valid, invalid = ValidateState.VALID, ValidateState.INVALID
+    return [
+        begin + n
+        for begin, verdict in zip(begins, verdicts, strict=True)
+        if verdict is not None
+        for n, state in enumerate(verdict.states)
+        if state is invalid and results.validate_state[begin + n] != valid
+    ]

@@ -11,7 +11,7 @@ import datetime as dt
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -23,10 +23,9 @@ from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Greatest, Least
 
 from credit.engine.decisions import Decision, count_only_invalid, decide_late, decide_set
-from credit.engine.explanation import Explanation
 from credit.engine.facts import HostVersionFacts, ResultFacts, WorkunitFacts
 from credit.engine.grants import due
-from credit.engine.probation import needs_confirmation
+from credit.engine.probation import count_failing, needs_confirmation
 from credit.engine.quorum import Verdict
 from credit.engine.states import Outcome, ValidateState
 from credit.models import MAX_RESULTS_PER_WORKUNIT, App, AppVersion, Result, VersionAverage, Workunit
@@ -34,7 +33,7 @@ from credit.statistics.facts import app_facts, version_facts
 from credit.statistics.host_records import create_missing, use_medians
 from credit.validator import sql, writes
 from credit.validator.binary import pipelined
-from credit.validator.check_set import SetChecker
+from credit.validator.check_set import SetChecker, found_wrong
 from credit.validator.logged import PassLog
 from credit.validator.reads import (
     Results,
@@ -44,9 +43,11 @@ from credit.validator.reads import (
     lock_records,
     lock_users,
     lock_workunits,
+    read_newer,
     read_results,
     records_of,
     result_facts,
+    with_newer,
 )
 
 log = structlog.get_logger(__name__)
@@ -158,24 +159,6 @@ def _queue_for_retry(workunit_ids: Sequence[int], fault: str, now: dt.datetime) 
     waiting.update(validate_fault=said, validate_after=now + RETRY_DELAY)
 
 
-@dataclass(slots=True)
-class _Changes:
-    """The write for the results of a chunk: their positions among the results of the batch, and columns."""
-
-    places: list[int] = field(default_factory=list)
-    states: list[int] = field(default_factory=list)
-    rules: list[int | None] = field(default_factory=list)
-    credits: list[float | None] = field(default_factory=list)
-    claims: list[Explanation | None] = field(default_factory=list)
-
-    def add(self, place: int, state: int) -> None:
-        self.places.append(place)
-        self.states.append(state)
-        self.rules.append(None)
-        self.credits.append(None)
-        self.claims.append(None)
-
-
 class _Pass:
     """One pass: the data it has read, and its decisions so far."""
 
@@ -190,6 +173,7 @@ class _Pass:
         self.granted: list[int] = []
         self.due: list[float] = []
         self.odd: list[int] = []
+        self.newer: list[int] = []
         self.log = PassLog()
 
     def run(self, limit: int) -> PassReport:
@@ -202,15 +186,23 @@ class _Pass:
         if not len(workunits.id):
             return self.report
         results = read_results(workunits.id)
-        self.lock(results)
-        self.read_app()
+        self.app = App.objects.get(pk=self.app_id)
+        self.app_facts = app_facts(self.app)
         verdicts = self.check_sets(workunits, results)
+        self.lock(results, found_wrong(results, self.begins, verdicts))
+        self.read_versions()
+        if self.app.adaptive_replication:
+            self.look_again(workunits, results, verdicts)
+        self.report.nfaults, self.report.nodd = len(self.faults), len(self.odd)
         self.write(workunits, results, verdicts)
         return self.report
 
-    def lock(self, results: Results) -> None:
+    def lock(self, results: Results, wrong: list[int]) -> None:
         """(host, version) records, users and hosts, each in key order; _MissingError if one is not there."""
         hosts, versions, types, self.places = keys_of(results)
+        if wrong:
+            newer = read_newer(results, wrong)
+            hosts, versions, types, self.newer = with_newer(hosts, versions, types, newer)
         place, self.record_ids, *columns = lock_records(self.app_id, hosts, versions, types)
         self.log.keep_records((hosts, versions, types), place, self.record_ids, columns)
         users = np.unique(results.user_id[results.user_id != 0])
@@ -232,9 +224,7 @@ class _Pass:
             for host, sent_with in zip(results.host_id.tolist(), results.p_fpops.tolist(), strict=True)
         ]
 
-    def read_app(self) -> None:
-        self.app = App.objects.get(pk=self.app_id)
-        self.app_facts = app_facts(self.app)
+    def read_versions(self) -> None:
         self.versions = {v.pk: version_facts(v) for v in AppVersion.objects.filter(app=self.app_id)}
         self.log.keep_versions(self.versions.values())
         if self.app.version_average == VersionAverage.MEDIAN:
@@ -250,9 +240,6 @@ class _Pass:
         self.outliers = sorted(checker.outliers)
         if self.outliers:
             results.is_runtime_outlier = results.is_runtime_outlier | np.isin(results.id, self.outliers)
-        if self.app.adaptive_replication:
-            self.look_again(workunits, results, verdicts)
-        self.report.nfaults, self.report.nodd = len(self.faults), len(self.odd)
         return verdicts
 
     def look_again(self, workunits: Workunits, results: Results, verdicts: list[Verdict | None]) -> None:
@@ -283,6 +270,7 @@ class _Pass:
             cuts = [int(part * len(workunits.id)) for part in CHUNK_BOUNDS]
             for begin, end in pairwise(cuts):
                 self.decide_chunk(send, workunits, results, verdicts, range(begin, end))
+            self.count_for_newer()
             writes.send_records(send, self.record_ids, self.locked)
             granted = np.asarray(self.granted, np.int64)
             due_, sent = np.asarray(self.due), results.sent_at[granted] / 1e6
@@ -298,6 +286,15 @@ class _Pass:
         self.log.write(self.app_id, self.at, least, workunits, results, self.p_fpops, self.places)
         self.write_faults(results, verdicts)
 
+    def count_for_newer(self) -> None:
+        """Wrong results of an older version count for their hosts' records of newer ones, as failed ones do."""
+        if not self.app_facts.rules.counts_every_ending:
+            return
+        for place in self.newer:
+            record = self.records[place]
+            if record is not None:
+                count_failing(record, self.app_facts.rules)
+
     def decide_chunk(
         self,
         send: writes.Send,
@@ -309,7 +306,7 @@ class _Pass:
         """Decides some of the workunits, in order, and sends what becomes of them and of their results."""
         here = slice(self.begins[numbers[0]], self.ends[numbers[-1]]) if numbers else slice(0)
         self.facts += result_facts(results, here, self.places, self.records, self.versions, self.p_fpops)
-        changes = _Changes()
+        changes = writes.Changes()
         ids: list[int] = []
         canonical: list[int | None] = []
         credits: list[float | None] = []
@@ -349,7 +346,7 @@ class _Pass:
         result_ids = [None if place is None else int(results.id[place]) for place in canonical]
         send(sql.UPDATE_WORKUNITS, workunits.id[np.asarray(ids, np.int64)], result_ids, credits, self.now_us)
 
-    def add_set(self, workunit: WorkunitFacts, begin: int, verdict: Verdict, changes: _Changes) -> float | None:
+    def add_set(self, workunit: WorkunitFacts, begin: int, verdict: Verdict, changes: writes.Changes) -> float | None:
         """A first decision; the credit of the workunit, None if there is no canonical result yet."""
         states = verdict.states
         facts = self.facts
@@ -376,7 +373,7 @@ class _Pass:
         verdict: Verdict,
         canonical_credit: float,
         results: Results,
-        changes: _Changes,
+        changes: writes.Changes,
     ) -> None:
         """Results of a decided workunit; by the deployed rules each separately."""
         news = [n for n in range(len(verdict.states)) if results.validate_state[begin + n] != _VALID]
@@ -398,7 +395,7 @@ class _Pass:
                 if verdict.states[n] != _VALID:
                     changes.add(begin + n, verdict.states[n])
 
-    def grant(self, places: Sequence[int], decision: Decision, changes: _Changes) -> None:
+    def grant(self, places: Sequence[int], decision: Decision, changes: writes.Changes) -> None:
         count = len(places)
         changes.places += places
         changes.states += [_VALID] * count

@@ -135,6 +135,29 @@ def keys_of(results: Results) -> tuple[Column, Column, Column, Column]:
     return hosts, versions, types, places
 
 
+def read_newer(results: Results, places: Sequence[int]) -> list[tuple[int, int]]:
+    """(host, version) of each record that a host of these results has of a version newer than the result's."""
+    hosts, versions = results.host_id[places], results.version_id[places]
+    columns = _decoded(sql.READ_NEWER.run(hosts, versions), "int8 int8")
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def with_newer(
+    hosts: Column, versions: Column, types: Column, newer: Sequence[tuple[int, int]]
+) -> tuple[Column, Column, Column, list[int]]:
+    """The keys of ``keys_of`` and, after them, those of ``newer`` that are not among them; and the place of each."""
+    places = {key: place for place, key in enumerate(zip(hosts.tolist(), versions.tolist(), strict=True)) if key[1]}
+    more = [key for key in dict.fromkeys(newer) if key not in places]
+    places |= {key: len(hosts) + n for n, key in enumerate(more)}
+    added = np.array(more, np.int64).reshape(-1, 2)
+    return (
+        np.concatenate((hosts, added[:, 0])),
+        np.concatenate((versions, added[:, 1])),
+        np.concatenate((types, np.ones(len(more), types.dtype))),
+        [places[key] for key in newer],
+    )
+
+
 def records_of(columns: Sequence[Column]) -> list[HostVersionFacts]:
     """The (host, version) records, from the columns of ``lock_records`` after the first two."""
     return [

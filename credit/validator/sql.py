@@ -76,6 +76,16 @@ SELECT array_agg(place), array_agg(id), array_agg(pfc_n), array_agg(coalesce(pfc
          ORDER BY h.id FOR NO KEY UPDATE OF h) locked""",
     "int8[] int8[] int2[] int8",
 )
+# Locks nothing. For each of these results, the records of its host for newer versions of its program.
+READ_NEWER: Final = Statement(
+    """SELECT array_agg(r.host_id), array_agg(r.app_version_id)
+  FROM unnest($1, $2) k(host, version)
+  JOIN credit_appversion o ON o.id = k.version
+  JOIN credit_appversion n ON n.app_id = o.app_id AND n.platform_id = o.platform_id AND n.plan_class = o.plan_class
+   AND n.version_num > o.version_num
+  JOIN credit_hostappversion r ON r.host_id = k.host AND r.app_version_id = n.id""",
+    "int8[] int8[]",
+)
 # Locks volunteers' credit by volunteer.
 LOCK_USERS: Final = Statement(
     """SELECT array_agg(user_id), array_agg(total_credit), array_agg(expavg_credit),

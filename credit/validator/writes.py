@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +27,24 @@ _NO_CLAIM: Final = (None,) * _STORED
 
 _VERSION_TYPES: Final = ("int8", "int8", "float8", "float8", "timestamptz", "float8", "int8")
 _MAX_VERSION_CREDIT: Final = 1e29
+
+
+@dataclass(slots=True)
+class Changes:
+    """The write for the results of a chunk: their positions among the results of the batch, and columns."""
+
+    places: list[int] = field(default_factory=list)
+    states: list[int] = field(default_factory=list)
+    rules: list[int | None] = field(default_factory=list)
+    credits: list[float | None] = field(default_factory=list)
+    claims: list[Explanation | None] = field(default_factory=list)
+
+    def add(self, place: int, state: int) -> None:
+        self.places.append(place)
+        self.states.append(state)
+        self.rules.append(None)
+        self.credits.append(None)
+        self.claims.append(None)
 
 
 def send_results(

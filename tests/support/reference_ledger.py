@@ -32,10 +32,10 @@ def nothing() -> Amounts:
 
 @dataclass
 class Row:
-    """A host at a project, in the letters of the rules: R, W, B, C, Q, and what was dropped."""
+    """A host at a project, in the letters of the rules: R, each W, B, C, Q, and what was dropped."""
 
     R: Amounts | None = None
-    W: Amounts | None = None
+    W: list[Amounts] = field(default_factory=list)
     B: Amounts | None = None
     C: Amounts = field(default_factory=nothing)
     Q: Amounts = field(default_factory=nothing)
@@ -74,6 +74,10 @@ def speeds_of(hardware: Hardware | None) -> Speeds:
         flops,
         max(devices, default=0),
     )
+
+
+def at_least(totals: Amounts, others: Amounts) -> bool:
+    return all(totals[kind] >= others[kind] for kind in KINDS)
 
 
 class ReferenceHost:
@@ -124,7 +128,7 @@ class ReferenceHost:
                 if fault is not None:
                     self.notes.append(("invalid", project, None, 0))
                 if not same:
-                    row.R = row.W = row.B = None
+                    row.R, row.W, row.B = None, [], None
             else:
                 delta = self._delta(project, row, totals, speeds, seconds, honours, same)
                 for kind in KINDS:
@@ -136,7 +140,7 @@ class ReferenceHost:
             if project not in first_of_each:
                 row.listed = False
                 if not same:
-                    row.R = row.W = row.B = None
+                    row.R, row.W, row.B = None, [], None
             elif first_of_each[project][2] is None or not same:
                 # Else the totals were no numbers, and the project is listed if it was before.
                 row.listed = True
@@ -183,41 +187,59 @@ class ReferenceHost:
     ) -> Amounts:
         """Rules 3 and 4: what was done since the base, or since the last totals."""
         before = row.R
-        if before is None or not row.listed or not same:
+        if before is None or not same:
             base = self._base(project, row, totals, honours, same)
-            if before is None or not same:
-                row.W = row.B = None
-                return {kind: totals[kind] - base[kind] for kind in KINDS}
-            marks = row.W or before
-            row.W = {kind: max(marks[kind], before[kind]) for kind in KINDS}
-            row.B = dict(base)
-            if all(base[kind] >= row.W[kind] for kind in KINDS):
-                row.W = row.B = None
-            before = base
-        elif any(totals[kind] < before[kind] for kind in KINDS):
+            row.W, row.B = [], None
+            return {kind: totals[kind] - base[kind] for kind in KINDS}
+        if not row.listed:
+            base = self._base(project, row, totals, honours, same)
+            if not at_least(base, before):
+                self._keep(row, before)
+            row.B = before = dict(base)
+        if not at_least(totals, before):
             self.notes.append(("reset", project, None, 0))
-            marks = row.W or before
-            row.W = {kind: max(marks[kind], before[kind]) for kind in KINDS}
+            self._keep(row, before)
             row.B = dict(totals)
             return nothing()
         delta = {kind: totals[kind] - before[kind] for kind in KINDS}
-        if row.W is not None and row.B is not None:
-            time = seconds + 2 * MINUTE
-            rate = speeds.per_second
-            jobs = delta["njobs_success"] + delta["njobs_error"]
-            is_too_much = (
-                delta["cpu_time"] > rate["cpu_time"] * time * MICRO
-                or delta["gpu_time"] > rate["gpu_time"] * time * MICRO
-                or jobs > rate["jobs"] * time
-            )
-            if is_too_much or self._is_leap(row.B, before, totals, row.W):
-                self.notes.append(("returned", project, None, 0))
-                # Of what is new, only the part above both marks
-                delta = {kind: min(delta[kind], max(0, totals[kind] - row.W[kind])) for kind in KINDS}
-                row.B = dict(totals)
-            if all(totals[kind] >= row.W[kind] for kind in KINDS):
-                row.W = row.B = None
+        rate, time = speeds.per_second, seconds + 2 * MINUTE
+        is_too_much = (
+            delta["cpu_time"] > rate["cpu_time"] * time * MICRO
+            or delta["gpu_time"] > rate["gpu_time"] * time * MICRO
+            or delta["njobs_success"] + delta["njobs_error"] > rate["jobs"] * time
+        )
+        is_back = False
+        for mark in row.W:
+            if row.B is None or at_least(before, mark):
+                continue
+            if is_too_much or self._is_leap(row.B, before, totals, mark):
+                is_back = True
+                # Of what is new, only the part above the mark
+                delta = {kind: min(delta[kind], max(0, totals[kind] - mark[kind])) for kind in KINDS}
+        if is_back:
+            self.notes.append(("returned", project, None, 0))
+            self._keep(row, before)
+            row.B = dict(totals)
+        if all(at_least(totals, mark) for mark in row.W):
+            row.B = None
         return delta
+
+    @staticmethod
+    def _keep(row: Row, totals: Amounts) -> None:
+        """One more W. Of more than sixteen one is forgotten: one in a crowd, from the lowest up, or the lowest."""
+
+        def length(mark: Amounts) -> tuple[int, int]:
+            return mark["cpu_time"] + mark["gpu_time"], mark["njobs_success"] + mark["njobs_error"]
+
+        if any(totals.values()) and totals not in row.W:
+            row.W.append(dict(totals))
+            row.W.sort(key=length)
+        if len(row.W) == 17:
+            forgotten = row.W[0]
+            for lower, mark, higher in reversed(list(zip(row.W, row.W[1:], row.W[2:], strict=False))):
+                if length(higher)[0] <= 2 * length(lower)[0]:
+                    forgotten = mark
+            row.W.remove(forgotten)
 
     def _base(self, project: int, row: Row, totals: Amounts, honours: bool, same: bool) -> Amounts:
         """Rule 3: the totals from which a new attachment counts."""

@@ -61,7 +61,7 @@ def test_what_the_client_reported_last_stays_with_the_record_in_use(alice: User,
     project = make_project()
     credit(old, project, "2026-01-31", (5, 0, 6, 0, 1, 0))
     HostProject.objects.filter(host=old).update(
-        reported=[900] * 6, high=[950] * 6, restart=[0] * 6, handed=[7] * 6, listed=True
+        reported=[900] * 6, earlier=[[950] * 6], restart=[0] * 6, handed=[7] * 6, listed=True
     )
     credit(new, project, "2026-03-01", (2, 0, 3, 0, 1, 0))
     HostProject.objects.filter(host=new).update(reported=[2, 0, 3, 0, 1, 0], pending=[1] * 6, listed=True)
@@ -69,7 +69,7 @@ def test_what_the_client_reported_last_stays_with_the_record_in_use(alice: User,
     merge(alice.pk, old.pk, new.pk)
     row = HostProject.objects.get()
     assert [int(total) for total in row.reported or []] == [2, 0, 3, 0, 1, 0]
-    assert (row.high, row.handed, row.listed) == (None, None, True)
+    assert (row.earlier, row.handed, row.listed) == ([], None, True)
     assert row.credited == [7, 0, 9, 0, 2, 0]
     assert row.pending == [11] * 6
     assert row.dropped == [100] * 6

@@ -33,7 +33,7 @@ def test_wishes_leave_the_ledger_alone(alice: User, three: list[Project]) -> Non
     host = make_host(alice, "pc")
     ledger = {
         "reported": [9] * 6,
-        "high": [8] * 6,
+        "earlier": [[8] * 6],
         "restart": [0] * 6,
         "handed": [7] * 6,
         "credited": [6] * 6,

@@ -102,13 +102,13 @@ def test_a_baseline_is_noted_with_its_credit_unless_it_is_nothing() -> None:
 def test_a_new_attachment_of_the_same_client_keeps_the_mark_of_an_old_reset() -> None:
     books = books_after_ten_hours()
     books.rpc(11 * HOUR, {1: totals()})
-    assert books.row(1).high == totals(cpu_secs=36_000)
+    assert books.row(1).earlier == (totals(cpu_secs=36_000),)
     books.rpc(12 * HOUR)
     assert not books.row(1).listed
     books.rpc(13 * HOUR, {1: totals(cpu_secs=60)})
-    assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=36_000), totals(cpu_secs=60))
+    assert (books.row(1).earlier, books.row(1).restart) == ((totals(cpu_secs=36_000),), totals(cpu_secs=60))
     books.rpc(14 * HOUR, {1: totals(cpu_secs=50)}, same=False)
-    assert (books.row(1).high, books.row(1).restart) == (None, None)
+    assert (books.row(1).earlier, books.row(1).restart) == ((), None)
 
 
 def test_an_offer_hands_out_what_was_credited_until_it_is_built_upon() -> None:
@@ -195,16 +195,16 @@ def test_any_total_that_falls_is_a_reset_that_credits_nothing(index: int) -> Non
     assert settlement.credits == {}
     assert settlement.flags == {1: DayFlag.RESET}
     assert [note.kind.value for note in settlement.notes] == ["reset"]
-    assert books.row(1).high == first
+    assert books.row(1).earlier == (first,)
     assert books.row(1).reported == tuple(second)
 
 
-def test_a_second_reset_keeps_the_highest_of_each_total() -> None:
+def test_a_second_reset_keeps_the_totals_before_each() -> None:
     books = books_after_ten_hours()
     books.rpc(11 * HOUR, {1: totals(done=2)})
     books.rpc(12 * HOUR, {1: totals(cpu_secs=600, done=9)})
     books.rpc(13 * HOUR, {1: totals(cpu_secs=60)})
-    assert books.row(1).high == totals(cpu_secs=36_000, done=9)
+    assert books.row(1).earlier == (totals(cpu_secs=600, done=9), totals(cpu_secs=36_000))
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def plain(state: ProjectState) -> Row:
     """A row as the reference keeps it."""
     return Row(
         as_dict(state.reported),
-        as_dict(state.high),
+        [dict(zip(KINDS, each, strict=True)) for each in state.earlier],
         as_dict(state.restart),
         dict(zip(KINDS, state.credited, strict=True)),
         dict(zip(KINDS, state.pending, strict=True)),
@@ -261,8 +261,8 @@ class Comparison:
             return
         for row in again.changed:
             before = self.rows[row.project_id]
-            kept = (row.reported, row.high, row.restart, row.handed, row.listed, row.dropped)
-            marks = (before.high, before.restart, before.handed)
+            kept = (row.reported, row.earlier, row.restart, row.handed, row.listed, row.dropped)
+            marks = (before.earlier, before.restart, before.handed)
             assert kept == (before.reported, *marks, before.listed, before.dropped)
             for c, q, c0, q0 in zip(row.credited, row.pending, before.credited, before.pending, strict=True):
                 assert c + q == c0 + q0

@@ -5,16 +5,24 @@ One CPU earns 0.01 credits a second. ``LARGE`` has 64: nearly all that a single 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.machine import Machine
+from accounting.engine.returns import EARLIER_KEPT
 from accounting.engine.states import ProjectState
 from tests.support.ledger_books import DAY, HOUR, MICRO, ONE_CPU, Books, totals
 
 LARGE = Machine(64, ONE_CPU.p_fpops)
+
+
+def run_time(secs: int) -> Totals:
+    return totals(cpu_secs=secs)
 
 
 def reports(*secs: int, jobs: bool = False) -> Books:
@@ -26,12 +34,21 @@ def reports(*secs: int, jobs: bool = False) -> Books:
     return books
 
 
+def after_resets(ways: Sequence[int]) -> Books:
+    """The large machine has done each of these run times, and has been reset to nothing after each."""
+    return reports(*(secs for way in ways for secs in (way, 0)))
+
+
+def earlier_secs(books: Books) -> list[int]:
+    return [each.cpu_time // MICRO for each in books.row(1).earlier]
+
+
 def test_an_old_total_that_comes_back_within_the_machines_time_is_booked_once() -> None:
     books = reports(2_000, 10, 2_000)
     # 2,000 s, then a reset, then 2,000 - 2,000 = 0 s. It was 2,000 + 1,990 s.
     assert books.credited == totals(cpu_secs=2_000)
     assert books.kinds_noted() == ["reset", "returned"]
-    assert (books.row(1).high, books.row(1).restart) == (None, None)
+    assert (books.row(1).earlier, books.row(1).restart) == ((totals(cpu_secs=10), totals(cpu_secs=2_000)), None)
 
 
 def test_an_old_total_that_comes_back_higher_counts_above_where_it_was() -> None:
@@ -81,7 +98,7 @@ def test_an_old_total_a_little_below_the_last_one_is_booked_once(short_secs: int
     assert books.credited == totals(cpu_secs=2_000)
     assert books.kinds_noted() == ["reset", "returned"]
     here = totals(cpu_secs=2_000 - short_secs)
-    assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=2_000), here)
+    assert (books.row(1).earlier, books.row(1).restart) == ((totals(cpu_secs=10), totals(cpu_secs=2_000)), here)
     # From here the client works on, and what exceeds the old totals counts.
     books.rpc(4 * HOUR, {1: totals(cpu_secs=3_500)})
     assert books.credited == totals(cpu_secs=3_500)
@@ -121,6 +138,24 @@ def test_what_an_honest_client_loses_that_does_not_report_on_the_way(secs: list[
     assert set(books.kinds_noted()) == {"reset", "returned"}
 
 
+@pytest.mark.parametrize(
+    ("secs", "lost_secs"),
+    [
+        # 400 s are less than half of 1,000 s, then each step is as long as all before, or past half of the way.
+        pytest.param([400, 800, 1_600, 3_200, 6_400, 12_800], 0, id="reports on the way"),
+        # Past half of the way to 1,000 s, not of that to 10,000 s.
+        pytest.param([4_000], 1_000, id="past the shorter ones"),
+        pytest.param([6_000], 6_000, id="past half of the way to the longer ones"),
+    ],
+)
+def test_what_an_honest_client_loses_that_was_reset_twice(secs: list[int], lost_secs: int) -> None:
+    books = reports(10_000, 0, 400, 800, 1_000, 0)
+    before = books.credited
+    for k, run_secs in enumerate(secs, 7):
+        books.rpc(k * HOUR, {1: run_time(run_secs)})
+    assert books.credited.minus(before) == run_time(secs[-1] - lost_secs)
+
+
 def test_jobs_alone_that_come_back_are_booked_once() -> None:
     books = Books(LARGE)
     books.attach(1)
@@ -129,11 +164,62 @@ def test_jobs_alone_that_come_back_are_booked_once() -> None:
     assert books.credited == totals(done=7)
 
 
-def test_totals_from_between_two_resets_count_again_below_half_of_the_way() -> None:
-    # 4,000 s are less than half of the way to 10,000 s, so all of them may be new: 10,000 + 4,000 + 4,000 s.
-    assert reports(10_000, 0, 4_000, 0, 4_000).credited == totals(cpu_secs=18_000)
-    # 5,001 s are more: they count neither time.
-    assert reports(10_000, 0, 5_001, 0, 5_001).credited == totals(cpu_secs=10_000)
+@pytest.mark.parametrize(
+    ("secs", "expected_secs"),
+    [
+        # 4,000 s are less than half of the way to 10,000 s, so all of them may be new, but only once. It was 18,000 s.
+        pytest.param([10_000, 0, 4_000, 0, 4_000], 14_000, id="at once"),
+        pytest.param([10_000, 0, 4_000, 0, 4_500], 14_500, id="and did more work"),
+        pytest.param([10_000, 0, 4_000, 0, 2_001], 14_000, id="nearly"),
+        # 2,000 s are no more than half of the way to 4,000 s.
+        pytest.param([10_000, 0, 4_000, 0, 2_000], 16_000, id="half of the way"),
+        # 5,001 s are more than half of the way to 10,000 s: they count neither time.
+        pytest.param([10_000, 0, 5_001, 0, 5_001], 10_000, id="past half of the way to the oldest"),
+        # 4,000 s were passed on the way to 9,000 s (steps of at most what was done, or half of what was lacking).
+        pytest.param([4_000, 0, 2_000, 4_000, 8_000, 9_000, 0, 4_000], 13_000, id="after it was passed"),
+    ],
+)
+def test_totals_from_between_two_resets_that_come_back_count_once(secs: list[int], expected_secs: int) -> None:
+    assert reports(*secs).credited == totals(cpu_secs=expected_secs)
+
+
+def test_two_copies_that_take_turns_below_half_of_older_totals_are_booked_once() -> None:
+    # 10,000 s, and 4,000 s of the one copy. Each turn counted 4,000 s: 10,000 + 21 x 4,000 = 94,000 s.
+    assert reports(10_000, *(0, 4_000) * 21).credited == totals(cpu_secs=14_000)
+
+
+def test_two_copies_that_take_turns_and_work_are_booked_as_the_higher_one() -> None:
+    # One goes from 4,000 to 9,000 s, the other from 100 to 1,100 s: 20,000 + 4,000 + 5,000 s, and of the other nothing.
+    turns = ((4_000 + 250 * turn, 100 + 50 * turn) for turn in range(21))
+    books = reports(20_000, 0, *(secs for both in turns for secs in both))
+    assert books.credited == totals(cpu_secs=29_000)
+    assert len(books.row(1).earlier) == EARLIER_KEPT
+
+
+def test_totals_from_which_a_client_jumped_to_older_ones_count_once_too() -> None:
+    # 4,000 s, then a copy with 1,500 s, 4,000 s again, one with nothing. Neither is above 4,000 s. It was 5,500 s.
+    assert reports(4_000, 1_500, 4_000, 0, 1_500).credited == totals(cpu_secs=4_000)
+
+
+def test_only_what_exceeds_all_the_totals_that_came_back_counts() -> None:
+    books = reports(20_000, 0, 2_500, 3_000, 0, 1_000, 2_000, 4_500, 5_000, 0, 6_000)
+    # 6,000 s are more than half of the way to 3,000 and to 5,000 s, not to 20,000 s: 1,000 s of them are new. The steps
+    # to 3,000 s and then to 5,000 s are all short enough to be new.
+    assert books.credited == totals(cpu_secs=20_000 + 3_000 + 5_000 + 1_000)
+    assert books.kinds_noted() == ["reset"] * 3 + ["returned"]
+
+
+def test_of_many_earlier_totals_those_between_two_near_ones_are_forgotten_first() -> None:
+    sixteen = [500 * k for k in range(1, 17)]
+    assert earlier_secs(after_resets(sixteen)) == sixteen
+    # One more: 1,500 s are more than twice 500 s, so 1,000 s stay. 2,000 s are twice 1,000 s: 1,500 s are forgotten.
+    assert earlier_secs(after_resets([*sixteen, 9_000])) == [500, 1_000, *sixteen[3:], 9_000]
+
+
+def test_of_many_earlier_totals_that_are_far_apart_the_shortest_is_forgotten() -> None:
+    # Each is three times the one before: none is between two of which one is at most twice the other.
+    seventeen = [3**k for k in range(17)]
+    assert earlier_secs(after_resets(seventeen)) == seventeen[1:]
 
 
 def test_jobs_that_are_longer_than_before_the_reset_are_no_sign_of_old_totals() -> None:
@@ -149,7 +235,7 @@ def test_jobs_that_are_longer_than_before_the_reset_are_no_sign_of_old_totals() 
 
 def test_the_way_begins_at_the_newest_reset() -> None:
     books = reports(2_000, 0, 900, 100)
-    assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=2_000), totals(cpu_secs=100))
+    assert (books.row(1).earlier, books.row(1).restart) == ((run_time(900), run_time(2_000)), run_time(100))
     books.rpc(5 * HOUR, {1: totals(cpu_secs=2_000)})
     assert books.credited == totals(cpu_secs=2_900)
 
@@ -204,7 +290,7 @@ def test_a_client_that_is_attached_again_and_starts_from_zero_loses_nothing() ->
 def test_a_client_that_goes_on_from_what_was_handed_back_has_no_old_totals() -> None:
     books = without_the_project(2_500, honours=True)
     assert books.credited == totals(cpu_secs=2_500)
-    assert (books.row(1).high, books.row(1).restart, books.notes) == (None, None, [])
+    assert (books.row(1).earlier, books.row(1).restart, books.notes) == ((), None, [])
 
 
 # A client that logs in again, and another one (rules 2 and 3)
@@ -253,6 +339,7 @@ def test_lower_totals_of_a_new_login_are_a_reset_whose_old_totals_count_once() -
 # Whatever the numbers are
 
 work = st.integers(1, 3_000)
+older_totals = st.lists(work, min_size=1, max_size=6)
 # Whether a client is without the project for a while and is then attached again, or is reset
 attached_again = st.booleans()
 
@@ -262,12 +349,13 @@ def run(amounts: int) -> Totals:
     return totals(cpu_secs=amounts, done=amounts // 50)
 
 
-def from_zero(old_secs: int, is_again: bool) -> Books:
-    """The large machine has done so much, and starts from zero: after a reset, or attached again."""
+def from_zero(older: Sequence[int], is_again: bool) -> Books:
+    """The large machine has done so much between resets, and starts from zero: after a reset, or attached again."""
     books = Books(LARGE)
     books.attach(1)
-    books.rpc(HOUR, {1: run(old_secs)})
-    books.rpc(2 * HOUR, {} if is_again else {1: NO_WORK}, offers=[1])
+    for k, old_secs in enumerate(older):
+        books.rpc((2 * k + 1) * HOUR, {1: run(old_secs)})
+        books.rpc((2 * k + 2) * HOUR, {} if is_again else {1: NO_WORK}, offers=[1])
     return books
 
 
@@ -280,11 +368,32 @@ def test_a_single_return_never_counts_anything_twice(old_secs: int, restart_secs
 
 
 @settings(deadline=None)
+@given(secs=st.lists(work, min_size=2, max_size=EARLIER_KEPT), data=st.data())
+def test_totals_from_before_any_reset_count_nothing_when_they_come_back(secs: list[int], data: st.DataObject) -> None:
+    fell = [before for before, after in itertools.pairwise([*secs, 0]) if after < before]
+    books = reports(*secs, 0)
+    before = books.credited
+    books.rpc(50 * HOUR, {1: run_time(data.draw(st.sampled_from(fell)))})
+    assert books.credited == before
+
+
+@settings(deadline=None)
+@given(ways=st.lists(st.integers(0, 44).map(lambda k: int(1.3**k)), min_size=17, max_size=60), data=st.data())
+def test_of_totals_that_were_forgotten_less_than_a_256th_of_the_longest_counts_again(
+    ways: list[int], data: st.DataObject
+) -> None:
+    books = after_resets(ways)
+    before = books.credited
+    books.rpc(150 * HOUR, {1: run_time(data.draw(st.sampled_from(ways)))})
+    assert 256 * books.credited.minus(before).cpu_time < max(ways) * MICRO or books.credited == before
+
+
+@settings(deadline=None)
 @given(old_secs=work, more_secs=st.integers(0, 3_000), has_reported=st.booleans())
 def test_a_folder_that_comes_back_after_one_without_the_project_never_counts_twice(
     old_secs: int, more_secs: int, has_reported: bool
 ) -> None:
-    books = from_zero(old_secs, is_again=True)
+    books = from_zero([old_secs], is_again=True)
     if has_reported:
         books.rpc(3 * HOUR, {1: NO_WORK})
     books.rpc(4 * HOUR, {1: run(old_secs + more_secs)})
@@ -292,48 +401,53 @@ def test_a_folder_that_comes_back_after_one_without_the_project_never_counts_twi
 
 
 @settings(deadline=None)
-@given(old_secs=work, done_secs=st.integers(0, 3_000), back_secs=work, is_again=attached_again)
+@given(older=older_totals, done_secs=st.integers(0, 3_000), back_secs=work, is_again=attached_again)
 def test_a_return_counts_twice_at_most_what_was_done_since_or_half_of_what_was_lacking(
-    old_secs: int, done_secs: int, back_secs: int, is_again: bool
+    older: list[int], done_secs: int, back_secs: int, is_again: bool
 ) -> None:
-    done_secs = min(done_secs, old_secs - 1)
-    books = from_zero(old_secs, is_again)
-    books.rpc(3 * HOUR, {1: totals(cpu_secs=done_secs)})
-    books.rpc(4 * HOUR, {1: totals(cpu_secs=done_secs + back_secs)})
-    # What a client can have done that started from zero, did this, and then got its old folder back
-    really = old_secs + done_secs + max(0, done_secs + back_secs - old_secs)
-    twice = max(done_secs, (old_secs - done_secs) // 2)
-    assert books.credited.cpu_time <= (really + twice) * MICRO
+    books = from_zero(older, is_again)
+    before = books.credited
+    books.rpc(30 * HOUR, {1: totals(cpu_secs=done_secs)})
+    books.rpc(31 * HOUR, {1: totals(cpu_secs=done_secs + back_secs)})
+    counted = books.credited.minus(before).cpu_time
+    for old_secs in older:
+        # What a client can have done that started from zero, did this, and then got this old folder back
+        really = done_secs + max(0, done_secs + back_secs - old_secs)
+        twice = max(done_secs, (old_secs - done_secs) // 2)
+        assert counted <= (really + twice) * MICRO
 
 
 @settings(deadline=None)
-@given(old_secs=work, steps=st.lists(work, min_size=2, max_size=12), is_again=attached_again)
+@given(older=older_totals, steps=st.lists(work, min_size=2, max_size=12), is_again=attached_again)
 def test_steps_of_at_most_half_of_the_way_or_the_work_since_the_reset_lose_nothing(
-    old_secs: int, steps: list[int], is_again: bool
+    older: list[int], steps: list[int], is_again: bool
 ) -> None:
-    books = from_zero(old_secs, is_again)
+    books = from_zero(older, is_again)
+    before, noted = books.credited, len(books.notes)
     done = 0
-    for k, step in enumerate(steps, 3):
-        done += min(step, max(done, (old_secs - done) // 2))
+    for k, step in enumerate(steps, 30):
+        # Of all earlier totals that are farther than the client came
+        ways = [old_secs - done for old_secs in older if old_secs - done > done]
+        done += min(step, max(done, min(ways) // 2)) if ways else step
         books.rpc(k * HOUR, {1: run(done)})
-    expected = run(old_secs).plus(run(done))
-    assert books.credited == expected
-    assert books.kinds_noted() == ([] if is_again else ["reset"])
+    assert books.credited == before.plus(run(done))
+    assert len(books.notes) == noted
 
 
 @settings(deadline=None)
-@given(old_secs=work, steps=st.lists(st.integers(0, 3_000), min_size=1, max_size=12), is_again=attached_again)
+@given(older=older_totals, steps=st.lists(st.integers(0, 3_000), min_size=1, max_size=12), is_again=attached_again)
 def test_whatever_comes_after_a_reset_at_most_the_old_totals_are_lost(
-    old_secs: int, steps: list[int], is_again: bool
+    older: list[int], steps: list[int], is_again: bool
 ) -> None:
-    books = from_zero(old_secs, is_again)
+    books = from_zero(older, is_again)
+    before = books.credited
     done = 0
-    for k, step in enumerate(steps, 3):
+    for k, step in enumerate(steps, 30):
         done += step
         books.rpc(k * HOUR, {1: run(done)})
-    lost = run(old_secs).plus(run(done)).minus(books.credited)
-    assert 0 <= lost.cpu_time <= old_secs * MICRO
-    assert 0 <= lost.njobs <= run(old_secs).njobs
+    lost = before.plus(run(done)).minus(books.credited)
+    assert 0 <= lost.cpu_time <= max(older) * MICRO
+    assert 0 <= lost.njobs <= run(max(older)).njobs
 
 
 def test_a_row_from_before_the_place_of_the_reset_was_kept_counts_from_zero() -> None:
@@ -341,7 +455,7 @@ def test_a_row_from_before_the_place_of_the_reset_was_kept_counts_from_zero() ->
     books.attach(1)
     books.rpc(HOUR, {1: totals(cpu_secs=2_000)})
     books.rows[1] = ProjectState(
-        1, totals(cpu_secs=1_200), totals(cpu_secs=2_000), books.row(1).credited, listed=True, restart=NO_WORK
+        1, totals(cpu_secs=1_200), (totals(cpu_secs=2_000),), books.row(1).credited, listed=True, restart=NO_WORK
     )
     books.rpc(2 * HOUR, {1: totals(cpu_secs=2_100)})
     # It lacks 800 s and did 1,200 s: 900 s are new.

@@ -106,14 +106,14 @@ def test_a_reset_in_the_middle_costs_nothing_but_what_came_with_it() -> None:
     books.rpc(10 * HOUR, {1: totals(cpu_secs=36_000, done=5)})
     books.rpc(20 * HOUR, {1: totals(cpu_secs=72_000, done=10)})
     books.rpc(30 * HOUR, {1: totals(cpu_secs=1_200)})
-    assert books.row(1).high == totals(cpu_secs=72_000, done=10)
+    assert books.row(1).earlier == (totals(cpu_secs=72_000, done=10),)
     # Asked to come back sooner, it reports after 5 h: 18,000 s are less than half of the 70,800 s that it lacks.
     books.rpc(35 * HOUR, {1: totals(cpu_secs=19_200, done=2)})
     books.rpc(40 * HOUR, {1: totals(cpu_secs=37_200, done=5)})
     books.rpc(50 * HOUR, {1: totals(cpu_secs=73_200, done=10)})
     # 72,000 before, nothing at the reset, 18,000 twice and 36,000 after
     assert books.credited == totals(cpu_secs=144_000, done=20)
-    assert books.row(1).high is None
+    assert books.row(1).restart is None
     assert books.kinds_noted() == ["reset"]
 
 
@@ -138,10 +138,11 @@ def test_old_totals_of_a_backup_that_come_back_count_nothing() -> None:
     books.rpc(22 * HOUR, {1: totals(cpu_secs=70_000)})
     assert books.credited == totals(cpu_secs=72_000)
     # The mark stays until it is reached: of the next 3,600 s, those above it count.
-    assert (books.row(1).high, books.row(1).restart) == (totals(cpu_secs=72_000), totals(cpu_secs=70_000))
+    assert books.row(1).earlier == (totals(cpu_secs=600), totals(cpu_secs=72_000))
+    assert books.row(1).restart == totals(cpu_secs=70_000)
     books.rpc(23 * HOUR, {1: totals(cpu_secs=73_600)})
     assert books.credited == totals(cpu_secs=73_600)
-    assert books.row(1).high is None
+    assert books.row(1).restart is None
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def plain(row: HostProject) -> Row:
 
     return Row(
         amounts(row.reported) if row.reported is not None else None,
-        amounts(row.high) if row.high is not None else None,
+        [amounts(each) for each in row.earlier],
         amounts(row.restart) if row.restart is not None else None,
         amounts(row.credited),
         amounts(row.pending),

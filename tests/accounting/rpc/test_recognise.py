@@ -23,6 +23,7 @@ from tests.support.am_rpc import (
     credited,
     hours_credited,
     kinds_noted,
+    row_of,
 )
 
 
@@ -407,6 +408,33 @@ def test_old_totals_are_judged_by_the_time_since_the_clients_own_last_report(
     # 16 h in the 4 h since its own last report, though the record's was a minute ago. None of them are old ones.
     assert hours_credited(one.computer, alpha) == 56
     assert kinds_noted(one.computer) == ["reset"]
+
+
+def test_each_client_goes_on_with_its_own_totals_from_before_a_reset(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+
+    def hours_before_resets(each: Machine) -> list[int]:
+        return [int(totals[2]) // (3600 * MICRO) for totals in row_of(each.computer, alpha).earlier]
+
+    def is_reset(each: Machine, now: dt.datetime) -> None:
+        each.computer.projects[alpha.master_url].totals = [0] * 6
+        each.report(now)
+
+    one = machine(alice, ONE)
+    one.report(START)
+    one.did(alpha, 8, 8)
+    one.report(START + 4 * HOUR)
+    is_reset(one, START + 5 * HOUR)
+    clone = clone_of(one, OTHER)
+    clone.did(alpha, 3, 3)
+    clone.report(START + 6 * HOUR)
+    is_reset(clone, START + 7 * HOUR)
+    assert hours_before_resets(one) == [3, 8]
+    one.report(START + 8 * HOUR)
+    assert hours_before_resets(one) == [8]
+    # Which of them are its own nobody knows.
+    clone.report(START + 9 * HOUR)
+    assert hours_before_resets(clone) == []
 
 
 def test_a_computer_remembers_a_few_ids_only(alice: User, projects: list[Project]) -> None:

@@ -333,6 +333,32 @@ def test_an_old_total_that_comes_back_is_credited_once(alice: User, projects: li
     assert kinds_noted(computer) == ["reset", "returned"]
 
 
+def test_two_copies_that_take_turns_below_older_totals_are_credited_once(alice: User, projects: list[Project]) -> None:
+    alpha = projects[0]
+    computer = attach(alice, ncpus=64)
+    for secs in (10_000, *(0, 4_000) * 3, 1_500, 4_000, 0, 1_500):
+        hours_pass(computer, 1)
+        computer.projects[alpha.master_url].totals = [0, 0, secs * MICRO, 0, 0, 0]
+        sync(computer)
+    # 10,000 s, and 4,000 s of the one copy. Another one has 1,500 s. It was 26,000 s.
+    assert credited(computer, alpha)[2] == 14_000 * MICRO
+    (row,) = HostProject.objects.filter(project=alpha)
+    assert [int(totals[2]) // MICRO for totals in row.earlier] == [1_500, 4_000, 10_000]
+
+
+def test_a_client_that_was_reset_is_asked_back_by_the_nearest_of_its_older_totals(
+    alice: User, projects: list[Project]
+) -> None:
+    alpha = projects[0]
+    computer = attach(alice)
+    for secs in (36_000, 0, 9_000, 0):
+        hours_pass(computer, 3)
+        computer.projects[alpha.master_url].totals = [0, 0, secs * MICRO, 0, 0, 0]
+        reply = sync(computer)
+    # Four processors do a third of 9,000 s in 750 s, and one of 36,000 s in 3,000 s.
+    assert reply.repeat_secs == 750
+
+
 def test_a_client_that_was_reset_and_does_nothing_is_asked_less_and_less(alice: User, projects: list[Project]) -> None:
     alpha = projects[0]
     computer = make_computer(alice)

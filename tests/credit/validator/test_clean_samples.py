@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from credit.engine.rules import RuleSet
 from credit.models import App, AppVersion, HostAppVersion, Outcome, ServerState, ValidateState
 from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_engine_facts import about
-from tests.support.credit_factories import make_result, make_workunit
+from tests.support.credit_factories import make_result, make_version, make_workunit
 from tests.support.validator_runs import LATER, WRONG, differences, done, record, report, validate
 
 pytestmark = pytest.mark.django_db
@@ -124,3 +125,55 @@ def test_a_wrong_result_begins_a_spell_and_never_shortens_one(app: App, version:
         expected = max(row_end for row_end in (ends[hosts.index(host)], LATER + 7 * DAY) if row_end is not None)
         assert (row.scale_probation, row.host_scale_at, row.failing_share) == (True, expected, about(0.01))
         HostAppVersion.objects.filter(host=host).update(scale_probation=False, host_scale_at=ends[hosts.index(host)])
+
+
+def shares(version: AppVersion) -> list[float]:
+    rows = HostAppVersion.objects.filter(app_version=version).order_by("host_id")
+    return list(rows.values_list("failing_share", flat=True))
+
+
+@pytest.mark.parametrize("has_both", [False, True])
+def test_wrong_results_of_the_version_before_count_for_the_new_ones_share(
+    app: App, version: AppVersion, hosts: list[Host], has_both: bool
+) -> None:
+    """Otherwise who holds long jobs back until the next release would hand in wrong outputs for them."""
+    newer, other = make_version(app, 101), make_version(app, 102, plan_class="mt")
+    for host in hosts[:3]:
+        for each in (newer, other):
+            record(host, each, failing_share=0.5, **PROVEN)
+    workunits = [done(app, version, *hosts[:2]) for _ in range(2)]
+    for workunit in workunits:
+        report(workunit, version, hosts[2], output_digest=WRONG)
+    if has_both:
+        done(app, newer, *hosts[1:3])
+    validate(app, LATER)
+    # Two more failures of the third computer: 1 − 0.5 × 0.99²; a valid result before them: 0.5 × 0.99.
+    kept = 0.5 * 0.99 if has_both else 0.5
+    assert shares(newer) == pytest.approx([0.5, kept, 1 - (1 - kept) * 0.99**2])
+    assert shares(version) == pytest.approx([0, 0, 1 - 0.99**2])
+    assert shares(other) == [0.5] * 3
+    row = HostAppVersion.objects.get(host=hosts[2], app_version=newer)
+    assert (row.scale_probation, row.consecutive_valid) == (False, 51 if has_both else 50)
+    assert differences() == []
+
+
+def test_wrong_results_found_late_count_for_the_new_versions_share_too(
+    app: App, version: AppVersion, hosts: list[Host]
+) -> None:
+    workunit = done(app, version, *hosts[:2])
+    validate(app, LATER)
+    newer = make_version(app, 101)
+    record(hosts[2], newer)
+    report(workunit, version, hosts[2], output_digest=WRONG)
+    type(workunit).objects.update(need_validate=True)
+    validate(app, LATER)
+    assert shares(newer) == pytest.approx([0.01])
+
+
+def test_to_the_letter_wrong_results_count_for_no_share(app: App, version: AppVersion, hosts: list[Host]) -> None:
+    App.objects.update(rule_set=RuleSet.LETTER)
+    newer = make_version(app, 101)
+    record(hosts[2], newer)
+    report(done(app, version, *hosts[:2]), version, hosts[2], output_digest=WRONG)
+    validate(app, LATER)
+    assert shares(newer) == [0]

@@ -1,0 +1,72 @@
+"""Old totals that come back: which earlier ones are kept, and when a client is back at them (accounting rules, rule 4).
+
+Earlier totals (W in the rules) are those from which a client fell, or from which it jumped back to older ones. New work
+comes in reports along the way from the last reset (B), old totals come in one step. Pure: no clock, no Django.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from accounting.engine.amounts import NO_WORK, Totals
+from accounting.engine.states import ProjectState
+
+EARLIER_KEPT: Final = 16
+
+Earlier = tuple[Totals, ...]
+
+
+def lacking(reported: Totals, earlier: Totals) -> Totals:
+    """How far a client is below earlier totals."""
+    return earlier.minus(reported).larger(NO_WORK)
+
+
+def not_reached(reported: Totals, earlier: Iterable[Totals]) -> Earlier:
+    """Those that a client is below, in one kind of amount at least."""
+    return tuple(each for each in earlier if min(reported.minus(each)) < 0)
+
+
+def with_last(earlier: Earlier, last: Totals) -> Earlier:
+    """These and the last totals, the shortest first.
+
+    Of too many, one is forgotten whose next longer one is at most twice as long as its next shorter one: a client that
+    starts from zero and comes back to it is past half of the way to the longer one. If there is none, each is over
+    twice as long as the second before it, so the shortest is less than 1/256 of the longest, and is forgotten.
+    """
+    if last == NO_WORK or last in earlier:
+        return earlier
+    ordered = sorted((*earlier, last), key=lambda each: (each.run_time, each.njobs))
+    if len(ordered) > EARLIER_KEPT:
+        near = (k for k in range(1, EARLIER_KEPT) if ordered[k + 1].run_time <= 2 * ordered[k - 1].run_time)
+        del ordered[next(near, 0)]
+    return tuple(ordered)
+
+
+def is_return(totals: Totals, reported: Totals, earlier: Totals, restart: Totals) -> bool:
+    """Whether this step is longer than all since the reset, and longer than half of the way that was left.
+
+    A client that has less to go than it did since the reset is on its way.
+    """
+    lacks, done, step = _way(reported, earlier, restart, totals)
+    return lacks > done and step > done and 2 * step > lacks
+
+
+def shortest_way(row: ProjectState) -> int:
+    """The least run time that a client lacks to earlier totals, of those to which it did less since its reset; or 0."""
+    if row.reported is None or row.restart is None:
+        return 0
+    done = row.reported.minus(row.restart).run_time
+    ways = (lacking(row.reported, each).run_time for each in row.earlier)
+    return min((way for way in ways if way > done), default=0)
+
+
+def _way(reported: Totals, earlier: Totals, restart: Totals, totals: Totals) -> tuple[int, int, int]:
+    """What a client lacks to earlier totals, did since its reset, and does now: run time, or jobs if only they fell.
+
+    Where run time fell and was done again, jobs may still be lacking: they may be longer now.
+    """
+    lacks, done, step = lacking(reported, earlier), reported.minus(restart), totals.minus(reported)
+    if lacks.run_time or lacking(restart, earlier).run_time:
+        return lacks.run_time, done.run_time, step.run_time
+    return lacks.njobs, done.njobs, step.njobs
