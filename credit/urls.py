@@ -3,6 +3,7 @@
 from django.urls import path
 
 from credit.experiments import views as laboratory
+from credit.export import views as export
 from credit.pages import views
 
 urlpatterns = [
@@ -11,6 +12,9 @@ urlpatterns = [
     path("workunits/<int:pk>/", views.workunit, name="workunit"),
     path("apps/", views.apps, name="apps"),
     path("apps/<str:name>/", views.app, name="app"),
+    path("project/stats/", export.about, name="statistics"),
+    path("project/stats/<str:name>", export.file, name="statistics_file"),
+    path("project/statistics/", export.choose, name="statistics_consent"),
     path("laboratory/", laboratory.overview, name="credit_laboratory"),
     path("laboratory/new/", laboratory.new, name="credit_experiment_new"),
     path("laboratory/<int:pk>/", laboratory.experiment, name="credit_experiment"),

@@ -254,6 +254,11 @@ CREDIT: Final = [
     Line("workunits/<int:pk>/", 200, 404, 200, LOGIN, "workunits/{workunit}/"),
     own("apps/"),
     own("apps/<str:name>/", "apps/alpine/"),
+    public("project/stats/"),
+    # Not there until the first export: tests/credit/export.
+    public("project/stats/<str:name>", "project/stats/user.gz", answer=404),
+    own("project/statistics/"),
+    act("project/statistics/", data={"exports_statistics": "on"}),
     # Not there until the operator opens it: tests/credit/experiments.
     public("laboratory/", answer=404),
     public("laboratory/new/", answer=404),
