@@ -22,6 +22,7 @@ class CreditConfig(AppConfig):
         from credit.previews import worker
         from credit.previews.request import KIND
         from credit.statistics import host_merge
+        from credit.teams import membership
         from credit.validator.metrics import Passes
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
@@ -34,6 +35,7 @@ class CreditConfig(AppConfig):
         merge_hooks.append(consent.follow_merge)
         merge_hooks.append(host_merge.merge_host)
         erasure_hooks.append(consent.leave)
+        erasure_hooks.append(membership.forget)
         if "project" in settings.ROOMS:
             for figures in (jobs, credit_figures, public, export_figures):
                 figures.register()

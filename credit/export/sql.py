@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from credit.teams.sql import RECENT
+from credit.teams.sql import SUMS as SUMS_OF_TEAMS
+
 LOCK: Final = "SELECT pg_try_advisory_lock(hashtext('credit.export'))"
 # A long COPY is no statement that hangs. Records in the order of their numbers: by the primary keys, so without a sort.
 SESSION: Final = "SET statement_timeout = 0; SET jit = off; SET timezone = UTC"
 
-# As credit.engine.recent_credit.decayed: a test compares the two. Beyond e^-700 exp() would raise an error.
-_RECENT: Final = """({credit}.expavg_credit * exp(greatest(-700, -ln(2) * greatest(0, extract(epoch FROM
-    now() - coalesce({credit}.expavg_at, now())))::float8 / 604800)))"""
 _NOW: Final = "extract(epoch FROM now())"
 _PUBLISHED: Final = "e.exports_statistics AND u.deletion_asked_at IS NULL"
 USER_CPID: Final = "md5(u.cross_project_id || u.email)"
@@ -21,7 +21,7 @@ USER_CPID: Final = "md5(u.cross_project_id || u.email)"
 HOST_CPID: Final = "md5(coalesce(nullif(h.host_cpid, ''), h.token) || u.email)"
 
 USERS: Final = f"""COPY (
-SELECT u.id, u.name, extract(epoch FROM u.created_at)::bigint, c.total_credit, {_RECENT.format(credit="c")}, {_NOW},
+SELECT u.id, u.name, extract(epoch FROM u.created_at)::bigint, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
        {USER_CPID}, m.team_id
   FROM credit_usercredit c
   JOIN portal_user u ON u.id = c.user_id
@@ -31,22 +31,13 @@ SELECT u.id, u.name, extract(epoch FROM u.created_at)::bigint, c.total_credit, {
  ORDER BY c.user_id
 ) TO STDOUT"""
 
-TEAM_SUMS: Final = f"""
-SELECT t.id AS team_id, count(m.user_id) AS nmembers,
-       t.former_credit + coalesce(sum(greatest(c.total_credit - m.credit_before, 0)), 0) AS total_credit,
-       coalesce(sum({_RECENT.format(credit="c")}), 0) AS expavg_credit
-  FROM credit_team t
-  LEFT JOIN credit_membership m ON m.team_id = t.id
-  LEFT JOIN credit_usercredit c ON c.user_id = m.user_id
- GROUP BY t.id"""
-
 # Of the founder only what they publish. The team's credit is that of all its members.
 TEAMS: Final = f"""COPY (
 SELECT t.id, t.type, t.name, CASE WHEN {_PUBLISHED} THEN u.id END, s.total_credit, s.expavg_credit, {_NOW},
        CASE WHEN {_PUBLISHED} THEN coalesce(nullif(u.name, ''), 'Anonymous') END,
        extract(epoch FROM t.created_at)::bigint, t.url, t.description, coalesce(nullif(t.country, ''), 'None')
   FROM credit_team t
-  JOIN ({TEAM_SUMS}) s ON s.team_id = t.id
+  JOIN ({SUMS_OF_TEAMS}) s ON s.team_id = t.id
   LEFT JOIN portal_user u ON u.id = t.founder_id
   LEFT JOIN credit_exportconsent e ON e.user_id = t.founder_id
  WHERE s.total_credit > 0
@@ -55,7 +46,7 @@ SELECT t.id, t.type, t.name, CASE WHEN {_PUBLISHED} THEN u.id END, s.total_credi
 
 # Free disk and speeds of transfers are not kept here, and credit by processor time is BOINC's of old: 0.
 HOSTS: Final = f"""COPY (
-SELECT h.id, h.owner_id, c.total_credit, {_RECENT.format(credit="c")}, {_NOW},
+SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
        h.p_vendor, h.p_model, h.os_name, h.os_version,
        json_build_object('boinc_version', h.client_version, 'vbox_version', h.virtualbox_version, 'coprocs', h.coprocs),
        extract(epoch FROM h.created_at)::bigint, extract(epoch FROM h.last_contact_at)::bigint,

@@ -133,7 +133,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="team",
-            constraint=models.UniqueConstraint(django.db.models.functions.text.Lower("name"), name="team_name_once"),
+            constraint=models.UniqueConstraint(
+                django.db.models.functions.text.Lower("name"),
+                name="team_name_once",
+                violation_error_message="There is a team of this name already. Choose another name, or join that team.",
+            ),
         ),
         migrations.AddConstraint(
             model_name="team",

@@ -13,6 +13,7 @@ from credit.models.common import MAX_STATISTIC, within
 from portal.models import User
 
 MAX_TEAM_NAME_CHARS: Final = 80
+NAME_TAKEN: Final = "There is a team of this name already. Choose another name, or join that team."
 
 
 class TeamType(models.IntegerChoices):
@@ -43,7 +44,7 @@ class Team(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(Lower("name"), name="team_name_once"),
+            models.UniqueConstraint(Lower("name"), name="team_name_once", violation_error_message=NAME_TAKEN),
             CheckConstraint(condition=~Q(name=""), name="team_has_name"),
             within("team", "former_credit", 0, MAX_STATISTIC),
             CheckConstraint(condition=Q(type__in=TeamType.values), name="team_type_known"),

@@ -259,6 +259,11 @@ CREDIT: Final = [
     public("project/stats/<str:name>", "project/stats/user.gz", answer=404),
     own("project/statistics/"),
     act("project/statistics/", data={"exports_statistics": "on"}),
+    own("project/teams/"),
+    own("project/teams/new/"),
+    act("project/teams/new/", answer=200),
+    own("project/teams/<int:pk>/", "project/teams/1/", answer=404),
+    act("project/teams/<int:pk>/change/", "project/teams/1/change/", data={"leave": ""}, answer=404),
     # Not there until the operator opens it: tests/credit/experiments.
     public("laboratory/", answer=404),
     public("laboratory/new/", answer=404),
