@@ -87,6 +87,24 @@ def admit_api(user_id: int) -> None:
     _take(RateLimitItemPerSecond(settings.API_REQUESTS_PER_MINUTE, 60), "api", str(user_id))
 
 
+def admit_web_rpc(address: str) -> None:
+    """Count a web RPC of the project from this address; raises Throttled."""
+    _take(RateLimitItemPerSecond(settings.WEB_RPCS_PER_MINUTE, 60), "web-rpc", network_of(address))
+
+
+def admit_key(address: str) -> None:
+    """Let a client key from this address be looked up; raises Throttled after too many wrong ones."""
+    _refuse_if_spent(_failures(), "address", network_of(address))
+
+
+def count_wrong_key(address: str) -> None:
+    """Remember a wrong key or token against the address, as a wrong password."""
+    try:
+        _limiter().hit(_failures(), "address", _digest(network_of(address)))
+    except RedisError as error:
+        _log_unlimited(error)
+
+
 @contextmanager
 def hash_slot() -> Iterator[None]:
     """Hold one of the few slots for slow hashes; raises NoHashSlot when none comes free in time."""

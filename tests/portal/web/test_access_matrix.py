@@ -158,6 +158,7 @@ ACCOUNT_MANAGER: Final = [
     public("lookup_account.php"),
     public("create_account.php"),
     public("notices.rss"),
+    public("notices.php"),
     # By its mark alone, which only the computer's client is given
     public("notices/<int:pk>-<slug:mark>.rss", "{feed}"),
     public("notices/<int:pk>-<slug:mark>.rss", "notices/{host}-0.rss", answer=404),
@@ -254,6 +255,8 @@ CREDIT: Final = [
     Line("workunits/<int:pk>/", 200, 404, 200, LOGIN, "workunits/{workunit}/"),
     own("apps/"),
     own("apps/<str:name>/", "apps/alpine/"),
+    own("project/first-start/"),
+    act("project/first-start/", answer=200),
     public("project/stats/"),
     # Not there until the first export: tests/credit/export.
     public("project/stats/<str:name>", "project/stats/user.gz", answer=404),
