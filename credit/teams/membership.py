@@ -14,6 +14,7 @@ from credit.models import Membership, Team, UserCredit
 from credit.models.teams import NAME_TAKEN
 from credit.teams import sql
 from portal.models import User
+from portal.people import throttle
 
 
 class TeamRefused(ValueError):
@@ -23,12 +24,15 @@ class TeamRefused(ValueError):
 def found(user: User, team: Team) -> Team:
     """Keep a new team, whose fields were checked; the volunteer is founder and first member. Raises TeamRefused."""
     try:
+        throttle.admit_new_team(user.pk)
         with transaction.atomic():
             _lock(user)
             _leave(user.pk)
             team.founder = user
             team.save()
             _enter(user, team)
+    except throttle.Throttled as error:
+        raise TeamRefused("You founded several teams today. Found another one tomorrow.") from error
     except IntegrityError as error:
         raise TeamRefused(NAME_TAKEN) from error
     return team

@@ -30,6 +30,7 @@ log = structlog.get_logger("throttle")
 
 CHECKS_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
+NEW_TEAMS_PER_DAY: Final = 5
 # Slow hashes that may be computed at once in this process, and how long a login waits for a slot. So logins cannot
 # take all threads.
 CONCURRENT_CHECKS: Final = 2
@@ -90,6 +91,11 @@ def admit_api(user_id: int) -> None:
 def admit_web_rpc(address: str) -> None:
     """Count a web RPC of the project from this address; raises Throttled."""
     _take(RateLimitItemPerSecond(settings.WEB_RPCS_PER_MINUTE, 60), "web-rpc", network_of(address))
+
+
+def admit_new_team(user_id: int) -> None:
+    """Count a team that this user founds; raises Throttled."""
+    _take(RateLimitItemPerSecond(NEW_TEAMS_PER_DAY, 86_400), "new-teams", str(user_id))
 
 
 def admit_key(address: str) -> None:

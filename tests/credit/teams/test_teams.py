@@ -12,6 +12,7 @@ from credit.teams import reads
 from credit.teams.membership import TeamRefused, found, hand_on, join, leave
 from portal.models import User
 from portal.people.deletion import GRACE
+from portal.people.throttle import NEW_TEAMS_PER_DAY
 
 
 @pytest.fixture
@@ -65,6 +66,13 @@ def test_a_name_is_one_teams_whatever_its_case(peaks: Team, bob: User) -> None:
     with pytest.raises(TeamRefused, match="already"):
         found(bob, Team(name="pEaks"))
     assert reads.team_of(bob) is None
+
+
+def test_nobody_founds_teams_without_end(bob: User) -> None:
+    for number in range(NEW_TEAMS_PER_DAY):
+        found(bob, Team(name=f"Team {number}"))
+    with pytest.raises(TeamRefused, match="tomorrow"):
+        found(bob, Team(name="One more"))
 
 
 def test_a_founder_hands_on_to_a_member_only(peaks: Team, alice: User, bob: User) -> None:

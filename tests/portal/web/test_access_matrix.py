@@ -218,6 +218,21 @@ PROJECT: Final = [
     public("project/download/<str:name>", "project/download/none", answer=404),
     public("project/lookup_account.php"),
     public("project/create_account.php"),
+    # By account keys, whoever is signed in; or of what is published. What they answer: tests/scheduler/web_rpcs.
+    *(
+        public(f"project/{name}.php")
+        for name in (
+            "am_get_info",
+            "am_set_info",
+            "am_set_host_info",
+            "show_user",
+            "show_host_detail",
+            "apps",
+            "app_versions",
+            "team_lookup",
+            "login_token_lookup",
+        )
+    ),
     public("project/server_status.php", "project/server_status.php?xml=1"),
 ]
 # Alice and Bob may both submit jobs; operators see everybody's.
