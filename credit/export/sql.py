@@ -21,8 +21,8 @@ USER_CPID: Final = "md5(u.cross_project_id || u.email)"
 HOST_CPID: Final = "md5(coalesce(nullif(h.host_cpid, ''), h.token) || u.email)"
 
 USERS: Final = f"""COPY (
-SELECT u.id, u.name, extract(epoch FROM u.created_at)::bigint, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
-       {USER_CPID}, m.team_id
+SELECT u.id, u.name, floor(extract(epoch FROM u.created_at))::bigint,
+       c.total_credit, {RECENT.format(credit="c")}, {_NOW}, {USER_CPID}, m.team_id
   FROM credit_usercredit c
   JOIN portal_user u ON u.id = c.user_id
   JOIN credit_exportconsent e ON e.user_id = c.user_id
@@ -35,7 +35,7 @@ SELECT u.id, u.name, extract(epoch FROM u.created_at)::bigint, c.total_credit, {
 TEAMS: Final = f"""COPY (
 SELECT t.id, t.type, t.name, CASE WHEN {_PUBLISHED} THEN u.id END, s.total_credit, s.expavg_credit, {_NOW},
        CASE WHEN {_PUBLISHED} THEN coalesce(nullif(u.name, ''), 'Anonymous') END,
-       extract(epoch FROM t.created_at)::bigint, t.url, t.description, coalesce(nullif(t.country, ''), 'None')
+       floor(extract(epoch FROM t.created_at))::bigint, t.url, t.description, coalesce(nullif(t.country, ''), 'None')
   FROM credit_team t
   JOIN ({SUMS_OF_TEAMS}) s ON s.team_id = t.id
   LEFT JOIN portal_user u ON u.id = t.founder_id
@@ -49,7 +49,7 @@ HOSTS: Final = f"""COPY (
 SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
        h.p_vendor, h.p_model, h.os_name, h.os_version,
        json_build_object('boinc_version', h.client_version, 'vbox_version', h.virtualbox_version, 'coprocs', h.coprocs),
-       extract(epoch FROM h.created_at)::bigint, extract(epoch FROM h.last_contact_at)::bigint,
+       floor(extract(epoch FROM h.created_at))::bigint, floor(extract(epoch FROM h.last_contact_at))::bigint,
        coalesce(h.timezone_secs, 0), h.ncpus, coalesce(h.p_fpops, 0), coalesce(h.p_iops, 0), coalesce(h.p_membw, 0),
        coalesce(h.m_nbytes, 0), coalesce(h.m_cache, 0), coalesce(h.m_swap, 0), coalesce(h.d_total, 0), 0,
        0, 0, coalesce(v.turnaround, 0), 0, {HOST_CPID}

@@ -20,9 +20,11 @@ from accounting.computers.merge import merge
 from credit.benchmarks.export import fill
 from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
-from credit.export import consent, files, run, sql
+from credit.export import consent, figures, files, run, sql
 from credit.models import ExportConsent, GoneUser, HostCredit, Membership, StatisticsExport, Team, UserCredit
+from credit.tasks import export_statistics
 from portal.clients.factory import psycopg_params
+from portal.dashboard.rules import Course
 from portal.models import Host, User
 from portal.people.deletion import GRACE
 from tests.support import statistics_reader
@@ -285,6 +287,35 @@ def test_what_a_killed_worker_left_is_cleared_away(credited: User, tmp_path: Pat
     # The published set, the one before, and the link
     assert len(list((tmp_path / "statistics").iterdir())) == 3
     assert StatisticsExport.objects.last().failure == "The worker was ended."  # type: ignore[union-attr]
+
+
+def test_operators_see_how_far_it_is(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    tell = run._tell
+
+    def told(made: StatisticsExport, nrecords: int) -> None:
+        tell(made, nrecords)
+        seen.append(StatisticsExport.objects.get(finished_at=None).nrecords)
+
+    monkeypatch.setattr(run, "_PROGRESS_ROWS", 1)
+    monkeypatch.setattr(run, "_tell", told)
+    export_statistics()
+    # A volunteer, and the end of volunteers and of teams; a computer, and the ends of computers and of those deleted.
+    assert seen == [1, 1, 1, 2, 2, 2, 2]
+    last = StatisticsExport.objects.get()
+    assert (last.nusers, last.nteams, last.nhosts, last.failure) == (1, 0, 1, "") and last.nbytes > 500
+
+
+def test_the_dashboard_says_that_the_export_is_old(credited: User) -> None:
+    assert list(figures.take(timezone.now())) == []
+    run.export()
+    later = timezone.now() + dt.timedelta(days=3)
+    age, volunteers = figures.take(later)
+    assert age.value == pytest.approx(3 * 86_400, abs=60) and volunteers.value == 1
+    figure = next(each for each in figures.FIGURES if each.name == age.name)
+    assert figure.trouble is not None
+    assert "two days old" in figure.trouble(Course(latest={"": age.value}))
+    assert figure.trouble(Course(latest={"": 86_400})) == ""
 
 
 def test_only_one_export_runs_at_a_time(credited: User) -> None:
