@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from credit import functions
 from credit.changes import reset
 from credit.experiments.admin import CreditExperimentAdmin
+from credit.export.admin import StatisticsExportAdmin
 from credit.models import (
     App,
     AppVersion,
@@ -31,6 +32,7 @@ from credit.models import (
     Preview,
     ProcessorType,
     Result,
+    StatisticsExport,
     Workunit,
 )
 from credit.models.apps import MAX_GPU_RAM_BYTES
@@ -381,3 +383,4 @@ class ResultAdmin(ReadOnlyAdmin):
 
 admin.site.register(CreditExperiment, CreditExperimentAdmin)
 admin.site.register(Preview, PreviewAdmin)
+admin.site.register(StatisticsExport, StatisticsExportAdmin)

@@ -13,6 +13,8 @@ class CreditConfig(AppConfig):
         from credit import changes
         from credit.experiments import worker as experiments
         from credit.experiments.request import KIND as EXPERIMENT
+        from credit.export import consent
+        from credit.export import figures as export_figures
         from credit.figures import credit as credit_figures
         from credit.figures import jobs, public
         from credit.models import App, AppVersion, Platform
@@ -20,16 +22,22 @@ class CreditConfig(AppConfig):
         from credit.previews import worker
         from credit.previews.request import KIND
         from credit.statistics import host_merge
+        from credit.teams import membership
         from credit.validator.metrics import Passes
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.ops.metrics import app_collectors
+        from portal.people.deletion import erasure_hooks
         from portal.requested_work.queue import kinds
 
         app_collectors.append(Passes())
+        # Whether the older record was published is seen by its credit, which the merge takes away.
+        merge_hooks.append(consent.follow_merge)
         merge_hooks.append(host_merge.merge_host)
+        erasure_hooks.append(consent.leave)
+        erasure_hooks.append(membership.forget)
         if "project" in settings.ROOMS:
-            for figures in (jobs, credit_figures, public):
+            for figures in (jobs, credit_figures, public, export_figures):
                 figures.register()
         kinds[KIND] = worker.carry_out
         audit(App, labels=APP_LABELS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Final
 
 import structlog
 from celery import shared_task
@@ -10,12 +11,16 @@ from django.conf import settings
 from django.utils import timezone
 
 from credit.changes import effects
+from credit.export import run as export
 from credit.figures import outcomes
 from credit.models import App
 from credit.statistics import feeder, thinning
 from credit.validator import worker
 
 log = structlog.get_logger(__name__)
+
+EXPORT_SECS: Final = 6 * 3600
+"""Far more than an export of millions takes."""
 
 
 @shared_task
@@ -47,6 +52,12 @@ def thin_snapshots() -> None:
     now = timezone.now()
     log.info("snapshots.thinned", deleted=thinning.thin_snapshots(now))
     outcomes.join_hours(now)
+
+
+@shared_task(time_limit=EXPORT_SECS)
+def export_statistics() -> None:
+    """Once a day, for sites that add up credit over projects. One beside another ends at once."""
+    export.export()
 
 
 @shared_task

@@ -3,7 +3,9 @@
 from django.urls import path
 
 from credit.experiments import views as laboratory
+from credit.export import views as export
 from credit.pages import views
+from credit.teams import views as teams
 
 urlpatterns = [
     path("tasks/", views.tasks, name="tasks"),
@@ -11,6 +13,13 @@ urlpatterns = [
     path("workunits/<int:pk>/", views.workunit, name="workunit"),
     path("apps/", views.apps, name="apps"),
     path("apps/<str:name>/", views.app, name="app"),
+    path("project/stats/", export.about, name="statistics"),
+    path("project/stats/<str:name>", export.file, name="statistics_file"),
+    path("project/statistics/", export.choose, name="statistics_consent"),
+    path("project/teams/", teams.teams, name="teams"),
+    path("project/teams/new/", teams.new, name="new_team"),
+    path("project/teams/<int:pk>/", teams.team, name="team"),
+    path("project/teams/<int:pk>/change/", teams.change, name="change_team"),
     path("laboratory/", laboratory.overview, name="credit_laboratory"),
     path("laboratory/new/", laboratory.new, name="credit_experiment_new"),
     path("laboratory/<int:pk>/", laboratory.experiment, name="credit_experiment"),

@@ -107,6 +107,13 @@ PREVIEW_WORKUNITS = env.integer("PREVIEW_WORKUNITS", 20_000, low=100, high=1_000
 CREDIT_LABORATORY_PUBLIC = env.switch("CREDIT_LABORATORY_PUBLIC", False)
 CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=1, high=800)
 
+# The daily export of the project's statistics: a folder that all web servers share, and how often it is made.
+STATISTICS_DIR = Path(env.text("STATISTICS_DIR", str(VAR_DIR / "statistics")))
+STATISTICS_EXPORT_EVERY_SECS = env.integer("STATISTICS_EXPORT_EVERY_SECS", 86_400, low=600, high=7 * 86_400)
+
+# Requests to the project's web RPCs, per address.
+WEB_RPCS_PER_MINUTE = env.integer("WEB_RPCS_PER_MINUTE", 300, low=1, high=1_000_000)
+
 # Python functions that apps may name, by their dotted names: in the admin one chooses among them.
 APP_FUNCTIONS = env.words("APP_FUNCTIONS", [])
 
@@ -232,6 +239,7 @@ if "project" in ROOMS:
         "start-validators": {"task": "credit.tasks.start_validators", "schedule": VALIDATOR_EVERY_SECS},
         "feed": {"task": "credit.tasks.feed", "schedule": 600},
         "thin-snapshots": {"task": "credit.tasks.thin_snapshots", "schedule": 24 * 3600},
+        "export-statistics": {"task": "credit.tasks.export_statistics", "schedule": STATISTICS_EXPORT_EVERY_SECS},
         "measure-changes": {"task": "credit.tasks.measure_changes", "schedule": 24 * 3600},
         "transition": {"task": "scheduler.tasks.transition", "schedule": TRANSITIONER_EVERY_SECS},
         "finish": {"task": "scheduler.tasks.finish", "schedule": 3 * TRANSITIONER_EVERY_SECS},
@@ -348,6 +356,20 @@ if "project" in ROOMS:
         ClientPath("/project/get_project_config.php", "scheduler.rpc.api.project_config", "project_config"),
         ClientPath("/project/lookup_account.php", "portal.clients.web_rpc.look_up_account", "error"),
         ClientPath("/project/create_account.php", "portal.clients.web_rpc.create_account", "error"),
+        *(
+            ClientPath(f"/project/{name}.php", f"scheduler.web_rpcs.api.{name}", "error")
+            for name in (
+                "am_get_info",
+                "am_set_info",
+                "am_set_host_info",
+                "show_user",
+                "show_host_detail",
+                "apps",
+                "app_versions",
+                "team_lookup",
+                "login_token_lookup",
+            )
+        ),
     )
 # The time limits of a client's body, beyond the time that its length needs, and of its answer.
 CLIENT_BODY_SECS = env.integer("CLIENT_BODY_SECS", 20, low=1, high=600)

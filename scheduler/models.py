@@ -376,6 +376,17 @@ class RetryEntry(models.Model):
         return f"{self.workunit}: {self.get_step_display()}"
 
 
+class LoginToken(models.Model):
+    """A token by which a freshly installed client logs in, once; only its hash is kept."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="login_token")
+    token_hash = models.BinaryField(max_length=32, editable=False)
+    made_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"login token of {self.user}"
+
+
 class UserPreferences(models.Model):
     """A volunteer's global preferences as the newest that one of their clients sent, handed on to the others."""
 

@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection, transaction
 from accounting.account_data import sql
 from accounting.models import Day, HostLedger
 from portal.models import Host, User
-from portal.people.deletion import due_for_erasure, end_sessions, forget_in_log
+from portal.people.deletion import due_for_erasure, end_sessions, erasure_hooks, forget_in_log
 
 log = structlog.get_logger("erasure")
 
@@ -48,6 +48,8 @@ def _erase(user_id: int, now: dt.datetime) -> bool:
         list(HostLedger.objects.select_for_update().filter(host__in=hosts).order_by("pk").values_list("pk"))
         list(hosts.select_for_update(no_key=True).order_by("pk").values_list("pk"))
         end_sessions(user)
+        for prepare in erasure_hooks:
+            prepare(user_id, now)
         with connection.cursor() as cursor:
             cursor.execute(sql.KEEP_SUMS, [user_id])
         Day.objects.filter(user=user).delete()

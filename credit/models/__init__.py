@@ -10,12 +10,14 @@ from credit.engine.states import AssimilateState, FileDeleteState, Outcome, Serv
 from credit.models.apps import PROCESSOR_TYPES, App, AppVersion, Comparison, Platform, VersionAverage
 from credit.models.changes import CreditChange, HostRecordSnapshot, StatisticsSnapshot
 from credit.models.common import SAFE_NAME
+from credit.models.export import ExportConsent, GoneHost, GoneUser, StatisticsExport
 from credit.models.grants import HostCredit, UserCredit
 from credit.models.host_records import HostAppVersion
 from credit.models.laboratory import CreditExperiment
 from credit.models.outcomes import ResultHour, ResultHourMark
 from credit.models.previews import LoggedPass, Preview
 from credit.models.statistics import AppSnapshot, AppVersionSnapshot
+from credit.models.teams import Membership, Team, TeamType
 from credit.models.work import (
     MAX_FLOPS_COUNT,
     MAX_RESULTS_PER_WORKUNIT,
@@ -43,11 +45,15 @@ __all__ = [
     "CreditChange",
     "CreditExperiment",
     "CreditSystem",
+    "ExportConsent",
     "FileDeleteState",
+    "GoneHost",
+    "GoneUser",
     "HostAppVersion",
     "HostCredit",
     "HostRecordSnapshot",
     "LoggedPass",
+    "Membership",
     "Outcome",
     "Platform",
     "Preview",
@@ -59,7 +65,10 @@ __all__ = [
     "ResultPart",
     "RuleSet",
     "ServerState",
+    "StatisticsExport",
     "StatisticsSnapshot",
+    "Team",
+    "TeamType",
     "UserCredit",
     "ValidateState",
     "VersionAverage",

@@ -50,7 +50,7 @@ def site_config() -> dict[str, str | int | bool | None]:
 
 def look_up_account(request: ClientRequest) -> Steps[ClientReply]:
     """Returns a fresh client key for an account and its password; without a password, whether the account exists."""
-    given = _parameters(request)
+    given = parameters(request)
     email = _email(given)
     if "passwd_hash" not in given:
         yield from in_thread(accounts.account_exists, email, address=request.address)
@@ -64,7 +64,7 @@ def _log_in(email: str, password_hash: str, request: ClientRequest) -> ClientRep
 
 def create_account(request: ClientRequest) -> Steps[ClientReply]:
     """Opens an account and returns its first client key; the same request again returns another key."""
-    given = _parameters(request)
+    given = parameters(request)
     return (yield from in_thread(_open_account, _email(given), given, request))
 
 
@@ -88,10 +88,14 @@ def _key_for(user: User, request: ClientRequest) -> ClientReply:
     return xml_reply(document("account_out", {"authenticator": key}))
 
 
-def _parameters(request: ClientRequest) -> dict[str, str]:
-    """The query's parameters, each of limited length; raises ProtocolError."""
+def parameters(request: ClientRequest) -> dict[str, str]:
+    """The parameters of the query or, of a form that was sent, of its body, each of limited length.
+
+    Raises ProtocolError.
+    """
     try:
-        given = QueryDict(request.query)
+        given = QueryDict(request.query, mutable=True)
+        given.update(QueryDict(request.body))
     except TooManyFieldsSent as error:
         limit = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         raise ProtocolError("request", f"more than {limit} parameters", boinc_errors.ERR_GENERIC) from error

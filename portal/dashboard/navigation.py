@@ -46,6 +46,7 @@ _MODELS: Final = {
         "credit.hostappversion",
         "credit.preview",
         "credit.creditexperiment",
+        "credit.statisticsexport",
         "scheduler.releasedraft",
         "scheduler.keychange",
     ),

@@ -103,7 +103,7 @@ def create_account(email: str, password_hash: str, name: str, *, address: str, a
     email, name = email.strip().lower(), name.strip()
     _check_email(email)
     # Before looking for the account: requests that cannot open one must not reveal without limit whether it exists.
-    _check_name(name)
+    check_name(name)
     if settings.TERMS_OF_USE and not accepts_terms:
         raise ClientAuthError(
             boinc_errors.ERR_CONSENT_REQUIRED,
@@ -334,7 +334,8 @@ def _check_email(email: str) -> None:
         )
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raise ClientAuthError if this can be nobody's display name."""
     if not name or len(name) > MAX_NAME_CHARS or _CONTROL.search(name):
         raise ClientAuthError(
             boinc_errors.ERR_BAD_USER_NAME,

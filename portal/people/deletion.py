@@ -6,6 +6,7 @@ accounting/account_data/erasure.py then erases it.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from typing import Final
 
 from allauth.usersessions.models import UserSession
@@ -17,6 +18,9 @@ from django.utils import timezone
 from portal.models import User
 
 GRACE: Final = dt.timedelta(days=14)
+erasure_hooks: list[Callable[[int, dt.datetime], None]] = []
+"""Called with an account's number and the time, in the transaction that erases it and before anything of it is gone.
+Apps append theirs in `ready()`."""
 
 
 class OperatorCannotLeave(Exception):

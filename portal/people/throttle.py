@@ -30,6 +30,7 @@ log = structlog.get_logger("throttle")
 
 CHECKS_WINDOW_SECS: Final = 60
 NEW_ACCOUNTS_PER_HOUR: Final = 20
+NEW_TEAMS_PER_DAY: Final = 5
 # Slow hashes that may be computed at once in this process, and how long a login waits for a slot. So logins cannot
 # take all threads.
 CONCURRENT_CHECKS: Final = 2
@@ -85,6 +86,29 @@ def admit_new_account(address: str) -> None:
 def admit_api(user_id: int) -> None:
     """Count a request of this user to the REST API; raises Throttled."""
     _take(RateLimitItemPerSecond(settings.API_REQUESTS_PER_MINUTE, 60), "api", str(user_id))
+
+
+def admit_web_rpc(address: str) -> None:
+    """Count a web RPC of the project from this address; raises Throttled."""
+    _take(RateLimitItemPerSecond(settings.WEB_RPCS_PER_MINUTE, 60), "web-rpc", network_of(address))
+
+
+def admit_new_team(user_id: int) -> None:
+    """Count a team that this user founds; raises Throttled."""
+    _take(RateLimitItemPerSecond(NEW_TEAMS_PER_DAY, 86_400), "new-teams", str(user_id))
+
+
+def admit_key(address: str) -> None:
+    """Let a client key from this address be looked up; raises Throttled after too many wrong ones."""
+    _refuse_if_spent(_failures(), "address", network_of(address))
+
+
+def count_wrong_key(address: str) -> None:
+    """Remember a wrong key or token against the address, as a wrong password."""
+    try:
+        _limiter().hit(_failures(), "address", _digest(network_of(address)))
+    except RedisError as error:
+        _log_unlimited(error)
 
 
 @contextmanager

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+import psycopg
 from django.conf import settings
+from django.db import DatabaseError
 from django.utils import timezone
 
 from portal.clients.messages import ClientReply, ClientRequest, document, xml_reply
 from portal.clients.wants import LONG_NBYTES, Steps, in_thread, parsed
 from portal.clients.web_rpc import site_config
 from portal.people.accounts import ClientAuthError
+from portal.wire.boinc_errors import ERR_PROJECT_DOWN
 from portal.wire.scanner import ProtocolError
 from scheduler.engine.facts import Version
 from scheduler.programs import catalogue
@@ -49,14 +52,21 @@ def _answer(request: ClientRequest) -> Steps[ClientReply]:
 
 
 def project_config(_request: ClientRequest) -> Steps[ClientReply]:
-    """Answers the BOINC Manager's question when somebody chooses this project."""
-    known = yield from catalogue.fresh()
+    """Answers the BOINC Manager's question when somebody chooses this project; without a database, too."""
+    versions: Iterable[Version] = ()
+    error_num = None
+    try:
+        versions = (yield from catalogue.fresh()).versions.values()
+    except (DatabaseError, psycopg.Error):
+        # The Manager is told what this project is, and that it is down, while the database is.
+        error_num = ERR_PROJECT_DOWN
     elements = site_config() | {
+        "error_num": error_num,
         "master_url": settings.PROJECT_URL,
         "web_rpc_url_base": settings.PROJECT_URL,
         "account_manager": False,
     }
-    platforms = _platforms(known.versions.values())
+    platforms = _platforms(versions)
     return xml_reply(document("project_config", elements).replace("</project_config>", platforms + "</project_config>"))
 
 

@@ -10,6 +10,7 @@ import select
 import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -19,7 +20,9 @@ from typing import Final
 
 import pytest
 from django.conf import settings
+from pytest_django import Settings
 
+from credit.export.run import export
 from portal.clients.messages import refusal
 from portal.models import Host
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN, ERR_XML_PARSE
@@ -173,6 +176,29 @@ def test_a_file_is_sent_by_nginx(deployment: Deployment) -> None:
         content[1_000_000:],
     )
     assert ask(deployment, "/stored/a%20program")[0] == 404
+
+
+def test_the_statistics_are_sent_by_nginx_as_by_the_site(deployment: Deployment, settings: Settings) -> None:
+    path = "/project/stats/user.gz"
+    assert ask(deployment, path)[0] == 404
+    settings.STATISTICS_DIR = deployment.statistics_dir
+    export()
+    heads = {}
+    for server in (deployment.url, deployment.web.url):
+        # The site alone knows the name that it is asked by.
+        asked = urllib.request.Request(f"{server.rstrip('/')}{path}", method="HEAD")
+        asked.add_header("Accept-Encoding", "gzip")
+        asked.add_header("Host", deployment.url.split("/")[2])
+        with urllib.request.urlopen(asked, timeout=20) as reply:
+            names = ("ETag", "Content-Length", "Last-Modified", "Content-Type", "Cache-Control", "Content-Encoding")
+            heads[server] = {name: reply.headers[name] for name in names}
+    by_nginx, by_site = heads.values()
+    assert by_nginx == by_site and by_nginx["ETag"].startswith('"') and by_nginx["Content-Encoding"] is None
+    content = ask(deployment, path)[1]
+    assert len(content) == int(by_nginx["Content-Length"])
+    assert ask(deployment, path, headers={"If-None-Match": by_nginx["ETag"]})[0] == 304
+    assert ask(deployment, path, headers={"Range": "bytes=10-"}) == (206, content[10:])
+    assert b"<update_time>" in ask(deployment, "/project/stats/tables.xml")[1]
 
 
 @pytest.mark.parametrize(("nbytes", "is_asked"), [(MIB + 1, True), (3 * MIB, False)])

@@ -72,11 +72,13 @@ class Deployment:
         self.url = f"http://127.0.0.1:{ports['nginx']}/"
         self.address = ("127.0.0.1", ports["nginx"])
         self.files_dir = folder / "files"
+        self.statistics_dir = folder / "statistics"
         defaults = {
             "SITE_URL": self.url,
             "BEHIND_PROXY": "1",
             "DOWNLOAD_ACCEL_PREFIX": "/stored/",
             "FILES_DIR": str(self.files_dir),
+            "STATISTICS_DIR": str(self.statistics_dir),
             "UPLOADS_DIR": str(folder / "uploads"),
             "GRANIAN_WORKERS": "1",
             "GRANIAN_BLOCKING_THREADS": "8",
@@ -121,6 +123,7 @@ class Deployment:
             "127.0.0.1:8001": f"127.0.0.1:{ports['cobblestone-clients']}",
             "/var/log/nginx/cobblestone.log": str(folder / "nginx.log"),
             "/var/lib/cobblestone/files/": f"{self.files_dir}/",
+            "/var/lib/cobblestone/statistics/": f"{self.statistics_dir}/",
             **times,
         }
         for old, new in replaced.items():

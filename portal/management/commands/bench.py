@@ -25,8 +25,8 @@ BENCHMARKS: Final = {
     "scheduler_rpc": "scheduler.benchmarks.scheduler_rpc",
     "emulator": "emulator.benchmarks.speed",
 }
-# Only by its name: it takes long.
-SOAK: Final = {"soak": "accounting.benchmarks.soak"}
+# Only by their names: they take long.
+SOAK: Final = {"soak": "accounting.benchmarks.soak", "export": "credit.benchmarks.export"}
 
 
 class Command(BaseCommand):

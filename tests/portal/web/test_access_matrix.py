@@ -158,6 +158,7 @@ ACCOUNT_MANAGER: Final = [
     public("lookup_account.php"),
     public("create_account.php"),
     public("notices.rss"),
+    public("notices.php"),
     # By its mark alone, which only the computer's client is given
     public("notices/<int:pk>-<slug:mark>.rss", "{feed}"),
     public("notices/<int:pk>-<slug:mark>.rss", "notices/{host}-0.rss", answer=404),
@@ -217,6 +218,21 @@ PROJECT: Final = [
     public("project/download/<str:name>", "project/download/none", answer=404),
     public("project/lookup_account.php"),
     public("project/create_account.php"),
+    # By account keys, whoever is signed in; or of what is published. What they answer: tests/scheduler/web_rpcs.
+    *(
+        public(f"project/{name}.php")
+        for name in (
+            "am_get_info",
+            "am_set_info",
+            "am_set_host_info",
+            "show_user",
+            "show_host_detail",
+            "apps",
+            "app_versions",
+            "team_lookup",
+            "login_token_lookup",
+        )
+    ),
     public("project/server_status.php", "project/server_status.php?xml=1"),
 ]
 # Alice and Bob may both submit jobs; operators see everybody's.
@@ -254,6 +270,18 @@ CREDIT: Final = [
     Line("workunits/<int:pk>/", 200, 404, 200, LOGIN, "workunits/{workunit}/"),
     own("apps/"),
     own("apps/<str:name>/", "apps/alpine/"),
+    own("project/first-start/"),
+    act("project/first-start/", answer=200),
+    public("project/stats/"),
+    # Not there until the first export: tests/credit/export.
+    public("project/stats/<str:name>", "project/stats/user.gz", answer=404),
+    own("project/statistics/"),
+    act("project/statistics/", data={"exports_statistics": "on"}),
+    own("project/teams/"),
+    own("project/teams/new/"),
+    act("project/teams/new/", answer=200),
+    own("project/teams/<int:pk>/", "project/teams/1/", answer=404),
+    act("project/teams/<int:pk>/change/", "project/teams/1/change/", data={"leave": ""}, answer=404),
     # Not there until the operator opens it: tests/credit/experiments.
     public("laboratory/", answer=404),
     public("laboratory/new/", answer=404),

@@ -34,7 +34,7 @@ from accounting.models import (
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
-from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview
+from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
 from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
 from portal.people.roles import ROLES
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
@@ -90,6 +90,7 @@ MODELS: Final = {
     "credit.batch": May(view="P"),
     "credit.creditexperiment": May(view="P", add="P", change="P", delete="P"),
     "credit.preview": May(view="P"),
+    "credit.statisticsexport": May(view="PR"),
     "credit.workunit": May(view="PR"),
     "credit.result": May(view="P"),
     "scheduler.planclass": May(view="PR", add="P", change="P", delete="P"),
@@ -267,6 +268,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "credit.preview": Preview.objects.create(
             app=app, asked_by=alice, asked_at=now, changes={"app": {}, "versions": {}, "reset": []}
         ),
+        "credit.statisticsexport": StatisticsExport.objects.create(started_at=now),
         "credit.workunit": workunit,
         "credit.result": result,
         "scheduler.planclass": PlanClass.objects.create(name="mt"),

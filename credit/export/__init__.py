@@ -1,0 +1,1 @@
+"""The daily export of the project's statistics, for sites that add up credit over projects."""

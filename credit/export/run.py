@@ -1,0 +1,122 @@
+"""Make an export: everything from one snapshot of the database, row by row, into files that are swapped in whole.
+
+The snapshot is a connection of its own, which only reads. How far the export is stands in its row meanwhile.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import structlog
+from django.utils import timezone
+from psycopg import Connection, IsolationLevel
+
+from credit.export import files, sql, writers
+from credit.export.writers import Kind, Sums
+from credit.models import GoneHost, GoneUser, StatisticsExport
+from portal.clients.factory import psycopg_params
+
+log = structlog.get_logger("export")
+
+GONE_KEPT: Final = dt.timedelta(days=60)
+EXPORTS_KEPT: Final = dt.timedelta(days=60)
+_PROGRESS_ROWS: Final = 50_000
+_STATEMENTS: Final = {
+    writers.USERS: sql.USERS,
+    writers.TEAMS: sql.TEAMS,
+    writers.HOSTS: sql.HOSTS,
+    writers.GONE_USERS: sql.GONE_USERS,
+    writers.GONE_HOSTS: sql.GONE_HOSTS,
+}
+
+
+def export() -> StatisticsExport | None:
+    """Export everything, and publish it; None if another export is running. Raises what went wrong, and notes it.
+
+    Safe to repeat and to interrupt: what is published changes in one step, when all files are there.
+    """
+    with psycopg.connect(**psycopg_params(), autocommit=True) as snapshot:
+        # Let go of when the connection ends, however it ends.
+        if not _first(snapshot, sql.LOCK)[0]:
+            return None
+        snapshot.execute(sql.SESSION)
+        made = _begin(timezone.now())
+        try:
+            _write(snapshot, made)
+        except Exception as error:
+            # Of whatever kind: operators see on the page why there is no new export; the task fails as well.
+            made.failure = f"{type(error).__name__}: {error}"[:200]
+            raise
+        finally:
+            made.finished_at = timezone.now()
+            made.save()
+    log.info("statistics exported", volunteers=made.nusers, computers=made.nhosts, nbytes=made.nbytes)
+    return made
+
+
+def _begin(now: dt.datetime) -> StatisticsExport:
+    """The row of a new export. One that is still there as unfinished had a worker that was killed."""
+    lost = StatisticsExport.objects.filter(finished_at=None)
+    lost.update(finished_at=now, failure="The worker was ended.")
+    StatisticsExport.objects.filter(started_at__lt=now - EXPORTS_KEPT).delete()
+    for model in (GoneUser, GoneHost):
+        model.objects.filter(gone_at__lt=now - GONE_KEPT).delete()
+    return StatisticsExport.objects.create(started_at=now)
+
+
+def _write(snapshot: Connection[Any], made: StatisticsExport) -> None:
+    snapshot.isolation_level = IsolationLevel.REPEATABLE_READ
+    snapshot.read_only = True
+    with snapshot.transaction():
+        taken_at, nusers, nhosts, total = _first(snapshot, sql.SUMS)
+        with files.new_set(dt.datetime.fromtimestamp(taken_at, dt.UTC)) as folder:
+            counts = {kind: _write_kind(snapshot, kind, folder, made) for kind in writers.KINDS}
+            sums = Sums(
+                update_time=int(taken_at),
+                nusers=nusers,
+                nteams=counts[writers.TEAMS],
+                nhosts=nhosts,
+                nusers_deleted=counts[writers.GONE_USERS],
+                nhosts_deleted=counts[writers.GONE_HOSTS],
+                total_credit=total,
+            )
+            content = writers.tables(sums, [name for (name,) in snapshot.execute(sql.APPS)])
+            made.nbytes += files.write(folder / writers.TABLES, [content], is_compressed=False)
+    made.nusers, made.nteams, made.nhosts = (counts[kind] for kind in (writers.USERS, writers.TEAMS, writers.HOSTS))
+
+
+def _write_kind(snapshot: Connection[Any], kind: Kind, folder: Path, made: StatisticsExport) -> int:
+    """Write one of the compressed files; how many records it has."""
+    before = made.nrecords
+    with snapshot.cursor() as cursor, cursor.copy(_STATEMENTS[kind]) as rows:
+        parts = _records(kind, (bytes(row) for row in rows), lambda count: _tell(made, before + count))
+        made.nbytes += files.write(folder / kind.name, parts, is_compressed=True)
+    return made.nrecords - before
+
+
+def _records(kind: Kind, rows: Iterator[bytes], tell: Callable[[int], None]) -> Iterator[bytes]:
+    record = kind.record
+    count = 0
+    yield kind.begin
+    for row in rows:
+        yield record(row[:-1])  # without its line feed
+        count += 1
+        if not count % _PROGRESS_ROWS:
+            tell(count)
+    yield kind.end
+    tell(count)
+
+
+def _tell(made: StatisticsExport, nrecords: int) -> None:
+    made.nrecords = nrecords
+    StatisticsExport.objects.filter(pk=made.pk).update(nrecords=nrecords)
+
+
+def _first(snapshot: Connection[Any], statement: Any) -> tuple[Any, ...]:
+    row = snapshot.execute(statement).fetchone()
+    assert row is not None  # each of these statements has one
+    return tuple(row)

@@ -1,0 +1,98 @@
+"""SQL of the export. All reads are of one snapshot; nothing is locked. now() is the time of the snapshot.
+
+COPY hands rows on as they are found, as text, so neither side holds more than a few of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from credit.teams.sql import RECENT
+from credit.teams.sql import SUMS as SUMS_OF_TEAMS
+
+LOCK: Final = "SELECT pg_try_advisory_lock(hashtext('credit.export'))"
+# A long COPY is no statement that hangs. Records in the order of their numbers: by the primary keys, so without a sort.
+SESSION: Final = "SET statement_timeout = 0; SET jit = off; SET timezone = UTC"
+
+_NOW: Final = "extract(epoch FROM now())"
+_PUBLISHED: Final = "e.exports_statistics AND u.deletion_asked_at IS NULL"
+USER_CPID: Final = "md5(u.cross_project_id || u.email)"
+# An empty id would leave a digest of the address alone.
+HOST_CPID: Final = "md5(coalesce(nullif(h.host_cpid, ''), h.token) || u.email)"
+
+USERS: Final = f"""COPY (
+SELECT u.id, u.name, floor(extract(epoch FROM u.created_at))::bigint,
+       c.total_credit, {RECENT.format(credit="c")}, {_NOW}, {USER_CPID}, m.team_id
+  FROM credit_usercredit c
+  JOIN portal_user u ON u.id = c.user_id
+  JOIN credit_exportconsent e ON e.user_id = c.user_id
+  LEFT JOIN credit_membership m ON m.user_id = c.user_id
+ WHERE c.total_credit > 0 AND {_PUBLISHED}
+ ORDER BY c.user_id
+) TO STDOUT"""
+
+# Of the founder only what they publish. The team's credit is that of all its members.
+TEAMS: Final = f"""COPY (
+SELECT t.id, t.type, t.name, CASE WHEN {_PUBLISHED} THEN u.id END, s.total_credit, s.expavg_credit, {_NOW},
+       CASE WHEN {_PUBLISHED} THEN coalesce(nullif(u.name, ''), 'Anonymous') END,
+       floor(extract(epoch FROM t.created_at))::bigint, t.url, t.description, coalesce(nullif(t.country, ''), 'None')
+  FROM credit_team t
+  JOIN ({SUMS_OF_TEAMS}) s ON s.team_id = t.id
+  LEFT JOIN portal_user u ON u.id = t.founder_id
+  LEFT JOIN credit_exportconsent e ON e.user_id = t.founder_id
+ WHERE s.total_credit > 0
+ ORDER BY t.id
+) TO STDOUT"""
+
+# Free disk and speeds of transfers are not kept here, and credit by processor time is BOINC's of old: 0.
+HOSTS: Final = f"""COPY (
+SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
+       h.p_vendor, h.p_model, h.os_name, h.os_version,
+       json_build_object('boinc_version', h.client_version, 'vbox_version', h.virtualbox_version, 'coprocs', h.coprocs),
+       floor(extract(epoch FROM h.created_at))::bigint, floor(extract(epoch FROM h.last_contact_at))::bigint,
+       coalesce(h.timezone_secs, 0), h.ncpus, coalesce(h.p_fpops, 0), coalesce(h.p_iops, 0), coalesce(h.p_membw, 0),
+       coalesce(h.m_nbytes, 0), coalesce(h.m_cache, 0), coalesce(h.m_swap, 0), coalesce(h.d_total, 0), 0,
+       0, 0, coalesce(v.turnaround, 0), 0, {HOST_CPID}
+  FROM credit_hostcredit c
+  JOIN portal_host h ON h.id = c.host_id
+  JOIN portal_user u ON u.id = h.owner_id
+  JOIN credit_exportconsent e ON e.user_id = h.owner_id
+  LEFT JOIN (SELECT host_id, sum(turnaround_n * turnaround_avg) / sum(turnaround_n) AS turnaround
+               FROM credit_hostappversion WHERE turnaround_n > 0 GROUP BY host_id) v ON v.host_id = h.id
+ WHERE c.total_credit > 0 AND e.shows_hosts AND {_PUBLISHED} AND h.merged_into_id IS NULL
+ ORDER BY c.host_id
+) TO STDOUT"""
+
+GONE_USERS: Final = """COPY (
+SELECT user_id, cpid FROM credit_goneuser WHERE gone_at > now() - interval '60 days' ORDER BY user_id
+) TO STDOUT"""
+GONE_HOSTS: Final = GONE_USERS.replace("user", "host")
+
+# Of the whole project, also of those who are not published: nothing of it is about one person.
+SUMS: Final = """
+SELECT extract(epoch FROM now())::float8,
+       (SELECT count(*) FROM credit_usercredit WHERE total_credit > 0),
+       (SELECT count(*) FROM credit_hostcredit WHERE total_credit > 0),
+       (SELECT coalesce(sum(total_credit), 0) FROM credit_usercredit)"""
+
+APPS: Final = "SELECT user_friendly_name FROM credit_app WHERE NOT is_deprecated ORDER BY id"
+
+_AGAIN: Final = """ON CONFLICT ({key}) DO UPDATE SET cpid = excluded.cpid, gone_at = excluded.gone_at"""
+
+# A volunteer who was published: into the list of those who are gone. Locks the row that it writes there.
+USER_GONE: Final = f"""
+INSERT INTO credit_goneuser (user_id, cpid, gone_at)
+SELECT u.id, {USER_CPID}, %(now)s FROM portal_user u
+  JOIN credit_exportconsent e ON e.user_id = u.id JOIN credit_usercredit c ON c.user_id = u.id
+ WHERE u.id = %(user)s AND e.exports_statistics AND c.total_credit > 0
+{_AGAIN.format(key="user_id")}"""
+
+# The same for computers: of a volunteer, or, where ``host`` is no NULL, one of them.
+HOSTS_GONE: Final = f"""
+INSERT INTO credit_gonehost (host_id, cpid, gone_at)
+SELECT h.id, {HOST_CPID}, %(now)s FROM portal_host h
+  JOIN portal_user u ON u.id = h.owner_id
+  JOIN credit_exportconsent e ON e.user_id = u.id JOIN credit_hostcredit c ON c.host_id = h.id
+ WHERE (h.owner_id = %(user)s OR h.id = %(host)s) AND e.exports_statistics AND e.shows_hosts AND c.total_credit > 0
+ ORDER BY h.id
+{_AGAIN.format(key="host_id")}"""

@@ -1,0 +1,69 @@
+"""The published files, what they are, and the page where volunteers choose whether they are in them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.cache import get_conditional_response
+from django.utils.http import http_date
+from django.views.decorators.http import require_http_methods, require_safe
+
+from credit.export import consent, files, writers
+from credit.models import StatisticsExport
+from portal.people.access import signed_in
+
+_TYPES: Final = {".gz": "application/gzip", ".xml": "text/xml"}
+CACHED_SECS: Final = 600
+
+
+@require_safe
+def about(request: HttpRequest) -> HttpResponse:
+    """What is published, and when it was made."""
+    made = StatisticsExport.objects.filter(finished_at__isnull=False, failure="").first()
+    return render(request, "credit/export/about.html", {"made": made, "names": writers.NAMES})
+
+
+@require_safe
+def file(request: HttpRequest, name: str) -> HttpResponseBase:
+    """A file of the published set, with a strong ETag; nothing of it is compressed on the way.
+
+    In production nginx sends it, and ranges of it (deploy/nginx.conf).
+    """
+    found = files.open_published(name) if name in writers.NAMES else None
+    if found is None:
+        raise Http404("no such file")
+    content_type = _TYPES[name[name.rindex(".") :]]
+    headers = {
+        "Content-Length": str(found.nbytes),
+        "Last-Modified": http_date(found.modified_at),
+        "ETag": found.etag,
+        "Cache-Control": f"public, max-age={CACHED_SECS}, no-transform",
+    }
+    head = HttpResponse(content_type=content_type, headers=headers)
+    answer = get_conditional_response(request, found.etag, found.modified_at, head)
+    if answer is not head or request.method == "HEAD":
+        found.content.close()
+        return answer or head
+    return FileResponse(found.content, content_type=content_type, headers=headers)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def choose(request: HttpRequest) -> HttpResponse:
+    """May other sites know what you did?"""
+    user = signed_in(request)
+    if request.method == "POST":
+        consent.save(
+            user,
+            exports_statistics="exports_statistics" in request.POST,
+            shows_hosts="shows_hosts" in request.POST,
+            now=timezone.now(),
+        )
+        messages.success(request, "Saved. It holds from the next export on.")
+        return redirect("statistics_consent")
+    return render(request, "credit/export/consent.html", {"choice": consent.read(user)})

@@ -1,0 +1,63 @@
+"""What of the project's statistics is published: consents, what is gone again, exports that were made."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+from portal.models import User
+
+
+class ExportConsent(models.Model):
+    """What a volunteer lets other sites know of them. Without a row: nothing."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="export_consent")
+    exports_statistics = models.BooleanField("name and credit are published", default=False)
+    shows_hosts = models.BooleanField("computers are published", default=False)
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class GoneUser(models.Model):
+    """Somebody who was published and no longer is, by number and published id only, so that readers drop them."""
+
+    user_id = models.BigIntegerField(primary_key=True)
+    cpid = models.CharField("published cross-project id", max_length=32)
+    gone_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"volunteer {self.user_id}"
+
+
+class GoneHost(models.Model):
+    """The same for a computer."""
+
+    host_id = models.BigIntegerField(primary_key=True)
+    cpid = models.CharField("published cross-project id", max_length=32)
+    gone_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"computer {self.host_id}"
+
+
+class StatisticsExport(models.Model):
+    """An export of the statistics: how far it is, or how it ended."""
+
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    nrecords = models.BigIntegerField("records written", default=0)
+    nusers = models.BigIntegerField("volunteers", default=0)
+    nteams = models.BigIntegerField("teams", default=0)
+    nhosts = models.BigIntegerField("computers", default=0)
+    nbytes = models.BigIntegerField("bytes of all files", default=0)
+    failure = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        default_permissions = ("view",)
+        verbose_name = "statistics export"
+
+    def __str__(self) -> str:
+        return f"export of {self.started_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,69 @@
+"""Teams of volunteers. What a team has is the sum of what its members were granted while they were in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import models
+from django.db.models import CheckConstraint, Q
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+from credit.models.common import MAX_STATISTIC, within
+from portal.models import User
+
+MAX_TEAM_NAME_CHARS: Final = 80
+NAME_TAKEN: Final = "There is a team of this name already. Choose another name, or join that team."
+
+
+class TeamType(models.IntegerChoices):
+    """BOINC's numbers."""
+
+    NONE = 0, "none"
+    UNKNOWN = 1, "other"
+    COMPANY = 2, "company"
+    PRIMARY = 3, "primary school"
+    SECONDARY = 4, "secondary school"
+    JUNIOR_COLLEGE = 5, "junior college"
+    UNIVERSITY = 6, "university or department"
+    GOVERNMENT = 7, "government agency"
+
+
+class Team(models.Model):
+    """A team. ``former_credit``: of members who left, granted while they were in it."""
+
+    name = models.CharField(max_length=MAX_TEAM_NAME_CHARS)
+    type = models.PositiveSmallIntegerField(choices=TeamType, default=TeamType.UNKNOWN)
+    url = models.URLField("web address", blank=True, max_length=200)
+    description = models.TextField(blank=True, max_length=2000)
+    country = models.CharField(blank=True, max_length=60)
+    # NULL: nobody; the next who joins becomes it
+    founder = models.ForeignKey(User, models.SET_NULL, null=True, related_name="founded_teams")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    former_credit = models.FloatField(default=0, editable=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(Lower("name"), name="team_name_once", violation_error_message=NAME_TAKEN),
+            CheckConstraint(condition=~Q(name=""), name="team_has_name"),
+            within("team", "former_credit", 0, MAX_STATISTIC),
+            CheckConstraint(condition=Q(type__in=TeamType.values), name="team_type_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """Who is in which team: in one at most. Credit granted before does not count for it."""
+
+    user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="membership")
+    team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
+    joined_at = models.DateTimeField(default=timezone.now)
+    credit_before = models.FloatField("credit when they joined", default=0)
+
+    class Meta:
+        constraints = [within("membership", "credit_before", 0, MAX_STATISTIC)]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.team}"

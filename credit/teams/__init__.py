@@ -1,0 +1,1 @@
+"""Teams of volunteers: only who wants to is in one, and only in the project's own pages."""

@@ -1,0 +1,20 @@
+"""Checks what a founder enters."""
+
+from __future__ import annotations
+
+from django import forms
+
+from credit.models import Team
+
+
+class TeamForm(forms.ModelForm):  # type: ignore[type-arg]  # takes no type argument at run time
+    """A new team."""
+
+    url = forms.URLField(label="Web address", required=False, max_length=200, assume_scheme="https")
+
+    class Meta:
+        model = Team
+        fields = ("name", "type", "url", "country", "description")
+
+    def clean_name(self) -> str:
+        return " ".join(str(self.cleaned_data["name"]).split())

@@ -1,0 +1,92 @@
+"""Found a team, join one, leave it, hand it on.
+
+A volunteer is in one team at most. Each function is one transaction; it locks the volunteer's row, then the membership,
+then the team. So two requests of one volunteer come one after the other.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from django.db import IntegrityError, connection, transaction
+
+from credit.models import Membership, Team, UserCredit
+from credit.models.teams import NAME_TAKEN
+from credit.teams import sql
+from portal.models import User
+from portal.people import throttle
+
+
+class TeamRefused(ValueError):
+    """It cannot be done; the text tells the volunteer why."""
+
+
+def found(user: User, team: Team) -> Team:
+    """Keep a new team, whose fields were checked; the volunteer is founder and first member. Raises TeamRefused."""
+    try:
+        throttle.admit_new_team(user.pk)
+        with transaction.atomic():
+            _lock(user)
+            _leave(user.pk)
+            team.founder = user
+            team.save()
+            _enter(user, team)
+    except throttle.Throttled as error:
+        raise TeamRefused("You founded several teams today. Found another one tomorrow.") from error
+    except IntegrityError as error:
+        raise TeamRefused(NAME_TAKEN) from error
+    return team
+
+
+def join(user: User, team_id: int) -> Team:
+    """Put the volunteer into this team, and out of another. Nothing changes if they are in it. Raises TeamRefused."""
+    with transaction.atomic():
+        _lock(user)
+        team = Team.objects.filter(pk=team_id).first()
+        if team is None:
+            raise TeamRefused("There is no such team.")
+        if not Membership.objects.filter(user=user, team=team).exists():
+            _leave(user.pk)
+            _enter(user, team)
+            Team.objects.filter(pk=team.pk, founder=None).update(founder=user)
+    return team
+
+
+def leave(user: User) -> None:
+    """Take the volunteer out of their team, which keeps its credit. A founder who leaves hands nothing on."""
+    with transaction.atomic():
+        _lock(user)
+        _leave(user.pk)
+
+
+def hand_on(user: User, member_id: int) -> Team:
+    """Make another member the founder of the volunteer's own team. Raises TeamRefused."""
+    with transaction.atomic():
+        _lock(user)
+        team = Team.objects.select_for_update(no_key=True).filter(founder=user, memberships__user=member_id).first()
+        if team is None:
+            raise TeamRefused("You are not the founder of a team that they are in.")
+        team.founder_id = member_id
+        team.save(update_fields=["founder"])
+    return team
+
+
+def forget(user_id: int, _now: dt.datetime) -> None:
+    """An account is erased: the team keeps its credit (`portal.people.deletion.erasure_hooks`)."""
+    _leave(user_id)
+
+
+def _lock(user: User) -> None:
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+
+
+def _enter(user: User, team: Team) -> None:
+    before = UserCredit.objects.filter(user=user).values_list("total_credit", flat=True).first() or 0.0
+    Membership.objects.create(user=user, team=team, credit_before=before)
+
+
+def _leave(user_id: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.LEAVE, {"user": user_id})
+    # A team that its founder left has none, until somebody joins.
+    Team.objects.filter(founder=user_id).exclude(memberships__user=user_id).update(founder=None)

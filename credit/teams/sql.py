@@ -1,0 +1,33 @@
+"""SQL of teams' sums. now() is the time of the transaction."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# The recent average of {credit} as of now, as credit.engine.recent_credit.decayed has it: a test of the export compares
+# the two. Beyond e^-700 exp() would raise an error.
+RECENT: Final = """({credit}.expavg_credit * exp(greatest(-700, -ln(2) * greatest(0, extract(epoch FROM
+    now() - coalesce({credit}.expavg_at, now())))::float8 / 604800)))"""
+
+# What a team has: of its members since they joined, and of those who left while they were in it.
+SUMS: Final = f"""
+SELECT t.id AS team_id, count(m.user_id) AS nmembers,
+       t.former_credit + coalesce(sum(greatest(c.total_credit - m.credit_before, 0)), 0) AS total_credit,
+       coalesce(sum({RECENT.format(credit="c")}), 0) AS expavg_credit
+  FROM credit_team t
+  LEFT JOIN credit_membership m ON m.team_id = t.id
+  LEFT JOIN credit_usercredit c ON c.user_id = m.user_id
+ GROUP BY t.id"""
+
+OF_TEAMS: Final = f"SELECT * FROM ({SUMS}) s WHERE team_id = ANY(%(teams)s)"
+
+# Locks the membership, then the team. The credit of who leaves stays with the team.
+LEAVE: Final = """
+WITH gone AS (
+    DELETE FROM credit_membership m WHERE m.user_id = %(user)s RETURNING m.team_id, m.credit_before
+)
+UPDATE credit_team t
+   SET former_credit = former_credit + greatest(0, coalesce(
+           (SELECT total_credit FROM credit_usercredit WHERE user_id = %(user)s), 0) - gone.credit_before)
+  FROM gone WHERE t.id = gone.team_id
+RETURNING t.id"""

@@ -1,0 +1,59 @@
+"""A web RPC's parameters, and whose account key it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from portal.models import ClientKey, User
+from portal.people import throttle
+from portal.people.accounts import ClientAuthError, refuse_key_if_blocked
+from portal.wire import credentials
+from portal.wire.boinc_errors import ERR_ACCOUNT_NOT_FOUND, ERR_BAD_AUTHENTICATOR, ERR_GENERIC
+
+_MAX_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The parameters by name, and the address that they came from."""
+
+    given: Mapping[str, str]
+    address: str
+
+    def number(self, name: str) -> int:
+        """A number of something; 0 if there is none."""
+        text = self.given.get(name, "").strip()
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The account of a strong key."""
+
+    user: User
+    key_hash: bytes
+
+
+class NotFound(ClientAuthError):
+    """There is no such thing, or nobody but its owner may see it: the same answer for both."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(ERR_ACCOUNT_NOT_FOUND, f"There is no {what} of this number that is public.")
+
+
+def owner(asked: Asked, name: str) -> Owner:
+    """The account of the strong key in this parameter. Raises ClientAuthError, and counts wrong keys by address."""
+    key = asked.given.get(name, "").strip()
+    try:
+        throttle.admit_key(asked.address)
+    except throttle.Throttled as error:
+        message = f"There were too many wrong keys from your address. Try again after {error.until:%H:%M:%S} UTC."
+        raise ClientAuthError(ERR_GENERIC, message) from error
+    hash_of_key = credentials.key_hash(key)
+    found = ClientKey.objects.select_related("user").filter(key_hash=hash_of_key, revoked_at=None).first()
+    if found is None or not found.user.is_active:
+        refuse_key_if_blocked(hash_of_key)
+        throttle.count_wrong_key(asked.address)
+        raise ClientAuthError(ERR_BAD_AUTHENTICATOR, "The account key is missing or not valid, or it is a weak one.")
+    return Owner(found.user, hash_of_key)

@@ -1,0 +1,374 @@
+"""The statistics export: what is in it, in the form that the strictest reader takes, and what is not."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import tracemalloc
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounting.account_data.erasure import erase_due
+from accounting.computers.merge import merge
+from credit.benchmarks.export import fill
+from credit.engine.recent_credit import decayed
+from credit.engine.rules import Rules
+from credit.export import consent, figures, files, run, sql
+from credit.models import ExportConsent, GoneUser, HostCredit, Membership, StatisticsExport, Team, UserCredit
+from credit.tasks import export_statistics
+from portal.clients.factory import psycopg_params
+from portal.dashboard.rules import Course
+from portal.models import Host, User
+from portal.people.deletion import GRACE
+from tests.support import statistics_reader
+from tests.support.credit_factories import make_app
+from tests.support.statistics_reader import Answer, misc
+
+# The snapshot is a connection of its own: it sees only what was committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(settings: Settings, tmp_path: Path) -> None:
+    settings.STATISTICS_DIR = tmp_path / "statistics"
+
+
+def ask(method: str, name: str) -> Answer:
+    reply = Client().generic(method, f"/project/stats/{name}")
+    body = b"".join(reply.streaming_content) if reply.streaming else reply.content  # type: ignore[attr-defined]
+    return Answer(reply.status_code, reply.headers, body)
+
+
+def users() -> list[dict[str, str]]:
+    return statistics_reader.read(ask, "user.gz", "users", "user")
+
+
+def hosts() -> list[dict[str, str]]:
+    return statistics_reader.read(ask, "host.gz", "hosts", "host")
+
+
+def agree(user: User, *, hosts: bool = True) -> None:
+    consent.save(user, exports_statistics=True, shows_hosts=hosts, now=timezone.now())
+
+
+def md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+@pytest.fixture
+def credited(alice: User, studio: Host) -> User:
+    """Alice agreed, and she and her computer were granted something a week ago."""
+    week_ago = timezone.now() - dt.timedelta(days=7)
+    UserCredit.objects.create(user=alice, total_credit=1234.5678901234567, expavg_credit=80, expavg_at=week_ago)
+    HostCredit.objects.create(host=studio, total_credit=1e17, expavg_credit=1e-7, expavg_at=timezone.now())
+    agree(alice)
+    return alice
+
+
+def test_a_strict_reader_reads_a_volunteer(credited: User) -> None:
+    run.export()
+    (alice,) = users()
+    assert alice["id"] == str(credited.pk) and alice["name"] == "Alice"
+    assert float(alice["total_credit"]) == 1234.5678901234567
+    assert alice["cpid"] == md5(f"{credited.cross_project_id}alice@example.org")
+    assert int(alice["create_time"]) == int(credited.created_at.timestamp())
+
+
+def test_the_recent_average_is_as_of_the_export(credited: User) -> None:
+    """Half of 80 after the half-life of a week, by the engine's rule."""
+    run.export()
+    (alice,) = users()
+    kept = UserCredit.objects.get(user=credited)
+    assert kept.expavg_at is not None
+    now = float(alice["expavg_time"])
+    expected = decayed(80, kept.expavg_at.timestamp(), now, Rules.published())
+    assert float(alice["expavg_credit"]) == pytest.approx(expected, rel=1e-9) == pytest.approx(40, rel=1e-3)
+    assert int(ET.fromstring(statistics_reader.fetch(ask, "tables.xml")).findtext("update_time", "")) == int(now)
+
+
+def test_a_strict_reader_reads_a_computer(credited: User, studio: Host) -> None:
+    Host.objects.filter(pk=studio.pk).update(
+        p_vendor="Genuine<Intel>", p_model="i7 & more\n</host>", m_nbytes=2**40, client_version="8.2.1",
+        coprocs=[{"name": "]]>\\ \t<x>"}],
+    )  # fmt: skip
+    run.export()
+    (host,) = hosts()
+    assert host["userid"] == str(credited.pk) and host["m_nbytes"] == str(2**40) and host["ncpus"] == "4"
+    assert host["p_vendor"] == "Genuine&lt;Intel&gt;" and host["p_model"] == "i7 &amp; more &lt;/host&gt;"
+    # Without an exponent, as BOINC writes numbers, and exact
+    assert host["total_credit"] == "100000000000000000" and host["expavg_credit"].startswith("0.0000000")
+    assert host["p_fpops"] == "4000000000" and host["p_membw"] == "0"
+    assert misc(host) == {"boinc_version": "8.2.1", "vbox_version": "", "coprocs": [{"name": "]]>\\ \t<x>"}]}
+    assert host["host_cpid"] == md5("a" * 32 + "alice@example.org")
+
+
+def test_names_come_back_as_they_are(credited: User) -> None:
+    name = "Zoë \\N \\t 名前 <b>&amp;</b> \x01\x0b\ufffe tab\tfeed\n<user>"
+    User.objects.filter(pk=credited.pk).update(name=name)
+    run.export()
+    tree = ET.fromstring(statistics_reader.fetch(ask, "user.gz"))
+    # Control characters cannot stand in XML, and line feeds and tabs are blanks.
+    assert tree.findtext("user/name") == "Zoë \\N \\t 名前 <b>&amp;</b>   tab feed <user>"
+    assert len(users()) == 1
+
+
+def test_no_address_is_published_for_a_volunteer_without_a_name(credited: User, studio: Host) -> None:
+    User.objects.filter(pk=credited.pk).update(name="")
+    Host.objects.filter(pk=studio.pk).update(host_cpid="")
+    run.export()
+    assert users()[0]["name"] == "Anonymous"
+    assert hosts()[0]["host_cpid"] != md5("alice@example.org")
+
+
+def test_who_did_not_agree_is_not_in_it(credited: User, bob: User) -> None:
+    UserCredit.objects.create(user=bob, total_credit=5)
+    HostCredit.objects.create(host=Host.objects.create(owner=bob), total_credit=5)
+    run.export()
+    assert [user["id"] for user in users()] == [str(credited.pk)] and len(hosts()) == 1
+    tables = ET.fromstring(statistics_reader.fetch(ask, "tables.xml"))
+    # Sums of the whole project, as BOINC's: 1234.57 and 5.
+    assert tables.findtext("nusers_total") == "2" and tables.findtext("nhosts_total") == "2"
+    assert float(tables.findtext("total_credit", "")) == pytest.approx(1239.5678901234567)
+
+
+def test_hidden_computers_are_left_out_whole(credited: User) -> None:
+    agree(credited, hosts=False)
+    run.export()
+    assert len(users()) == 1 and hosts() == []
+
+
+def test_who_asked_to_be_deleted_is_left_out_at_once(credited: User) -> None:
+    User.objects.filter(pk=credited.pk).update(deletion_asked_at=timezone.now())
+    run.export()
+    assert users() == [] and hosts() == []
+
+
+def gone() -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    return (
+        statistics_reader.read(ask, "user_deleted.gz", "users_deleted", "user"),
+        statistics_reader.read(ask, "host_deleted.gz", "hosts_deleted", "host"),
+    )
+
+
+def test_an_erased_account_is_listed_as_deleted(credited: User, studio: Host) -> None:
+    cpid = md5(f"{credited.cross_project_id}alice@example.org")
+    User.objects.filter(pk=credited.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    assert erase_due(timezone.now()) == 1
+    run.export()
+    assert gone() == (
+        [{"id": str(credited.pk), "cpid": cpid}],
+        [{"id": str(studio.pk), "host_cpid": md5("a" * 32 + "alice@example.org")}],
+    )
+
+
+def test_who_never_agreed_is_not_listed_as_deleted(alice: User) -> None:
+    UserCredit.objects.create(user=alice, total_credit=5)
+    User.objects.filter(pk=alice.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    erase_due(timezone.now())
+    run.export()
+    assert gone() == ([], [])
+
+
+def test_a_consent_that_is_taken_back_lists_the_ids_as_deleted(credited: User, studio: Host) -> None:
+    agree(credited, hosts=False)
+    run.export()
+    assert [len(each) for each in gone()] == [0, 1]
+    consent.save(credited, exports_statistics=False, shows_hosts=False, now=timezone.now())
+    run.export()
+    assert [len(each) for each in gone()] == [1, 1]
+    agree(credited)
+    run.export()
+    assert gone() == ([], []) and len(users()) == len(hosts()) == 1
+
+
+def test_a_merged_computer_is_listed_as_deleted(credited: User, studio: Host) -> None:
+    long_ago = timezone.now() - dt.timedelta(days=30)
+    about = {"os_name": "Linux", "p_vendor": "Intel", "p_model": "i7", "domain_name": "studio"}
+    Host.objects.filter(pk=studio.pk).update(created_at=long_ago, last_contact_at=long_ago, **about)
+    newer = Host.objects.create(owner=credited, host_cpid="b" * 32, **about)
+    HostCredit.objects.create(host=newer, total_credit=1)
+    merge(credited.pk, studio.pk, newer.pk)
+    run.export()
+    assert [host["id"] for host in hosts()] == [str(newer.pk)]
+    assert [host["id"] for host in gone()[1]] == [str(studio.pk)]
+
+
+def test_ids_are_listed_for_sixty_days(alice: User) -> None:
+    now = timezone.now()
+    GoneUser.objects.create(user_id=1, cpid="a" * 32, gone_at=now - dt.timedelta(days=59))
+    GoneUser.objects.create(user_id=2, cpid="b" * 32, gone_at=now - dt.timedelta(days=61))
+    run.export()
+    assert [user["id"] for user in gone()[0]] == ["1"] and GoneUser.objects.count() == 1
+
+
+def test_a_team_has_its_members_credit_since_they_joined(credited: User, bob: User) -> None:
+    UserCredit.objects.create(user=bob, total_credit=50)
+    team = Team.objects.create(name="Peaks & <valleys>", founder=credited, former_credit=7, url="https://example.org/")
+    Membership.objects.create(user=credited, team=team, credit_before=234.5678901234567)
+    Membership.objects.create(user=bob, team=team, credit_before=20)
+    Team.objects.create(name="Idle")
+    run.export()
+    (found,) = statistics_reader.read(ask, "team.gz", "teams", "team")
+    # 7 of former members, 1234.57 - 234.57 and 50 - 20
+    assert float(found["total_credit"]) == pytest.approx(1037)
+    assert found["name"] == "Peaks &amp; &lt;valleys&gt;" and found["founder_name"] == "Alice"
+    assert found["userid"] == str(credited.pk) == users()[0]["id"] and users()[0]["teamid"] == str(team.pk)
+    ExportConsent.objects.all().delete()
+    run.export()
+    (found,) = statistics_reader.read(ask, "team.gz", "teams", "team")
+    assert "userid" not in found and "founder_name" not in found
+
+
+def test_the_files_are_of_one_snapshot(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credit that is granted while volunteers are written is in no file of this export."""
+    before = run._write_kind
+
+    def slowly(*args: object) -> int:
+        count = before(*args)  # type: ignore[arg-type]
+        HostCredit.objects.update(total_credit=1)
+        return count
+
+    monkeypatch.setattr(run, "_write_kind", slowly)
+    run.export()
+    assert hosts()[0]["total_credit"] == "100000000000000000"
+
+
+def test_reading_again_is_answered_with_not_modified(credited: User) -> None:
+    run.export()
+    etag = ask("HEAD", "user.gz").headers["ETag"]
+    again = Client().get("/project/stats/user.gz", headers={"If-None-Match": etag})
+    assert again.status_code == 304 and again.headers["ETag"] == etag
+    run.export()
+    assert ask("HEAD", "user.gz").headers["ETag"] != etag
+    changed = Client().get("/project/stats/user.gz", headers={"If-None-Match": etag})
+    assert changed.status_code == 200 and b"".join(changed)
+
+
+def test_a_reader_gets_to_the_end_of_the_file_that_it_began(credited: User) -> None:
+    run.export()
+    opened = files.open_published("user.gz")
+    assert opened is not None
+    UserCredit.objects.update(total_credit=2)
+    run.export()
+    with opened.content:
+        content = opened.content.read()
+    assert len(content) == opened.nbytes and content != ask("GET", "user.gz").body
+
+
+def test_a_failed_export_leaves_the_one_before(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.export()
+    before = ask("GET", "user.gz")
+
+    def full(*_: object) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("credit.export.writers.tables", full)
+    with pytest.raises(OSError, match="No space"):
+        run.export()
+    assert ask("GET", "user.gz").body == before.body
+    last = StatisticsExport.objects.first()
+    assert last is not None and "No space left" in last.failure and last.finished_at is not None
+
+
+def test_what_a_killed_worker_left_is_cleared_away(credited: User, tmp_path: Path) -> None:
+    left = tmp_path / "statistics" / ".unfinished-1"
+    left.mkdir(parents=True)
+    (left / "user.gz").write_bytes(b"half")
+    StatisticsExport.objects.create(started_at=timezone.now())
+    for _ in range(3):
+        run.export()
+    # The published set, the one before, and the link
+    assert len(list((tmp_path / "statistics").iterdir())) == 3
+    assert StatisticsExport.objects.last().failure == "The worker was ended."  # type: ignore[union-attr]
+
+
+def test_operators_see_how_far_it_is(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    tell = run._tell
+
+    def told(made: StatisticsExport, nrecords: int) -> None:
+        tell(made, nrecords)
+        seen.append(StatisticsExport.objects.get(finished_at=None).nrecords)
+
+    monkeypatch.setattr(run, "_PROGRESS_ROWS", 1)
+    monkeypatch.setattr(run, "_tell", told)
+    export_statistics()
+    # A volunteer, and the end of volunteers and of teams; a computer, and the ends of computers and of those deleted.
+    assert seen == [1, 1, 1, 2, 2, 2, 2]
+    last = StatisticsExport.objects.get()
+    assert (last.nusers, last.nteams, last.nhosts, last.failure) == (1, 0, 1, "") and last.nbytes > 500
+
+
+def test_the_dashboard_says_that_the_export_is_old(credited: User) -> None:
+    assert list(figures.take(timezone.now())) == []
+    run.export()
+    later = timezone.now() + dt.timedelta(days=3)
+    age, volunteers = figures.take(later)
+    assert age.value == pytest.approx(3 * 86_400, abs=60) and volunteers.value == 1
+    figure = next(each for each in figures.FIGURES if each.name == age.name)
+    assert figure.trouble is not None
+    assert "two days old" in figure.trouble(Course(latest={"": age.value}))
+    assert figure.trouble(Course(latest={"": 86_400})) == ""
+
+
+def test_only_one_export_runs_at_a_time(credited: User) -> None:
+    with psycopg.connect(**psycopg_params(), autocommit=True) as other:
+        other.execute(sql.LOCK)
+        assert run.export() is None
+        with pytest.raises(CommandError, match="running"):
+            call_command("export_statistics")
+    call_command("export_statistics")
+    assert StatisticsExport.objects.count() == 1
+
+
+def test_nothing_but_the_files_is_published(credited: User) -> None:
+    run.export()
+    for name in ("tables.xml.gz", "..%2Fcurrent", "current", ".", "password.gz"):
+        assert ask("GET", name).status == 404, name
+
+
+def test_the_reader_finds_what_readers_choke_on() -> None:
+    """The reader of these tests is strict: a tag that is not at column 0, or two elements of a name, are refused."""
+    head = b'<?xml version="1.0" encoding="utf-8"?>\n<users>\n'
+    for body in (b" <user>\n </user>\n", b"<user>\n <id>1</id>\n <id>2</id>\n</user>\n", b"<user> \n</user>\n"):
+        with pytest.raises(statistics_reader.Unreadable):
+            list(statistics_reader.records(head + body + b"</users>\n", "users", "user"))
+
+
+def test_apps_are_named_as_people_know_them(credited: User) -> None:
+    make_app("alpine", user_friendly_name="Alpine & <valleys>")
+    make_app("old", is_deprecated=True)
+    run.export()
+    tree = ET.fromstring(statistics_reader.fetch(ask, "tables.xml"))
+    assert [app.text for app in tree.findall("applications/application/name")] == ["Alpine & <valleys>"]
+
+
+def test_memory_does_not_grow_with_the_number_of_records() -> None:
+    """A hundredth of a large project: 10,000 volunteers with 20,000 computers, 20 MB of records unpacked."""
+    fill(10_000)
+    tracemalloc.start()
+    try:
+        run.export()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    content = statistics_reader.fetch(ask, "host.gz")
+    assert len(content) > 15e6 and most < 6e6
+    found = list(statistics_reader.records(content, "hosts", "host"))
+    assert len(found) == 20_000 and len(users()) == 10_000
+    kept = dict(HostCredit.objects.values_list("pk", "total_credit"))
+    assert {int(host["id"]): float(host["total_credit"]) for host in found} == kept
+
+
+def test_a_volunteer_agrees_on_a_page(signed_in: Client, alice: User) -> None:
+    assert "Publish my computers" in signed_in.get("/project/statistics/").content.decode()
+    signed_in.post("/project/statistics/", {"exports_statistics": "on"})
+    choice = ExportConsent.objects.get(user=alice)
+    assert choice.exports_statistics and not choice.shows_hosts

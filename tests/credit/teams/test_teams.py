@@ -1,0 +1,119 @@
+"""Teams: who is in one, whose it is, what it was granted."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounting.account_data.erasure import erase_due
+from credit.models import Membership, Team, UserCredit
+from credit.teams import reads
+from credit.teams.membership import TeamRefused, found, hand_on, join, leave
+from portal.models import User
+from portal.people.deletion import GRACE
+from portal.people.throttle import NEW_TEAMS_PER_DAY
+
+
+@pytest.fixture
+def peaks(alice: User) -> Team:
+    """Alice's team, which she founded when she had 100 credits."""
+    UserCredit.objects.create(user=alice, total_credit=100)
+    return found(alice, Team(name="Peaks"))
+
+
+def total(team: Team) -> float:
+    return reads.sums([team])[team.pk].total_credit
+
+
+def grant(user: User, credit: float) -> None:
+    UserCredit.objects.update_or_create(user=user, defaults={"total_credit": credit})
+
+
+def test_credit_counts_from_joining_on(peaks: Team, alice: User, bob: User) -> None:
+    grant(alice, 130)
+    grant(bob, 1000)
+    join(bob, peaks.pk)
+    grant(bob, 1005)
+    assert total(peaks) == 30 + 5
+
+
+def test_a_team_keeps_the_credit_of_who_leaves(peaks: Team, alice: User) -> None:
+    grant(alice, 130)
+    leave(alice)
+    grant(alice, 200)
+    assert total(peaks) == 30 and reads.team_of(alice) is None
+    join(alice, peaks.pk)
+    grant(alice, 201)
+    assert total(peaks) == 31
+
+
+def test_who_joins_another_team_leaves_the_first(peaks: Team, alice: User, bob: User) -> None:
+    valleys = found(bob, Team(name="Valleys"))
+    grant(alice, 130)
+    join(alice, valleys.pk)
+    assert total(peaks) == 30 and total(valleys) == 0
+    assert reads.team_of(alice) == valleys and Membership.objects.count() == 2
+
+
+def test_joining_again_changes_nothing(peaks: Team, alice: User) -> None:
+    grant(alice, 130)
+    join(alice, peaks.pk)
+    assert Membership.objects.get(user=alice).credit_before == 100 and total(peaks) == 30
+
+
+def test_a_name_is_one_teams_whatever_its_case(peaks: Team, bob: User) -> None:
+    with pytest.raises(TeamRefused, match="already"):
+        found(bob, Team(name="pEaks"))
+    assert reads.team_of(bob) is None
+
+
+def test_nobody_founds_teams_without_end(bob: User) -> None:
+    for number in range(NEW_TEAMS_PER_DAY):
+        found(bob, Team(name=f"Team {number}"))
+    with pytest.raises(TeamRefused, match="tomorrow"):
+        found(bob, Team(name="One more"))
+
+
+def test_a_founder_hands_on_to_a_member_only(peaks: Team, alice: User, bob: User) -> None:
+    with pytest.raises(TeamRefused):
+        hand_on(alice, bob.pk)
+    join(bob, peaks.pk)
+    with pytest.raises(TeamRefused):
+        hand_on(bob, bob.pk)
+    assert hand_on(alice, bob.pk).founder == bob
+
+
+def test_who_joins_a_team_without_founder_becomes_it(peaks: Team, alice: User, bob: User) -> None:
+    leave(alice)
+    assert Team.objects.get().founder is None
+    join(bob, peaks.pk)
+    assert Team.objects.get().founder == bob
+
+
+def test_a_team_keeps_the_credit_of_an_erased_account(peaks: Team, alice: User) -> None:
+    grant(alice, 130)
+    User.objects.filter(pk=alice.pk).update(deletion_asked_at=timezone.now() - GRACE)
+    erase_due(timezone.now())
+    assert not User.objects.filter(pk=alice.pk).exists()
+    assert total(peaks) == 30 and Team.objects.get().founder is None
+
+
+def test_a_volunteer_founds_finds_and_leaves_a_team_on_the_pages(signed_in: Client, alice: User) -> None:
+    assert "You are in no team" in signed_in.get("/project/teams/").content.decode()
+    signed_in.post("/project/teams/new/", {"name": "  Peaks  <b> ", "type": "6"})
+    team = Team.objects.get(founder=alice)
+    assert team.name == "Peaks <b>"
+    page = signed_in.get(f"/project/teams/{team.pk}/").content.decode()
+    assert "Leave this team" in page and "Peaks &lt;b&gt;" in page
+    taken = signed_in.post("/project/teams/new/", {"name": "PEAKS <b>", "type": "6"}).content.decode()
+    assert "team of this name already" in taken
+    signed_in.post(f"/project/teams/{team.pk}/change/", {"leave": ""})
+    assert reads.team_of(alice) is None
+    assert "No team found" in signed_in.get("/project/teams/?q=valley").content.decode()
+
+
+def test_nobody_takes_a_team_by_the_form(peaks: Team, client: Client, bob: User) -> None:
+    client.force_login(bob)
+    client.post(f"/project/teams/{peaks.pk}/change/", {"hand_on": str(bob.pk)})
+    assert Team.objects.get().founder_id != bob.pk
