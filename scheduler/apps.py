@@ -11,6 +11,7 @@ class SchedulerConfig(AppConfig):
         from django.conf import settings
 
         from credit import functions
+        from credit.pages.app_reads import tested_versions
         from credit.statistics.check import archives
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
@@ -22,6 +23,8 @@ class SchedulerConfig(AppConfig):
         from scheduler.lifecycle.host_programs import programs_run, programs_section
         from scheduler.lifecycle.metrics import Background
         from scheduler.models import PlanClass
+        from scheduler.releases import rollout
+        from scheduler.releases import steps as release_steps
 
         archives.append(archived_credit)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
@@ -31,4 +34,6 @@ class SchedulerConfig(AppConfig):
         app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
+        tested_versions.append(rollout.tested_ids)
         audit(PlanClass)
+        release_steps.register()

@@ -56,13 +56,14 @@ def project_config(_request: ClientRequest) -> Steps[ClientReply]:
         "web_rpc_url_base": settings.PROJECT_URL,
         "account_manager": False,
     }
-    platforms = _platforms(known.versions.values())
+    sent = [version for versions in map(known.versions_by_app.get, known.apps) for version in versions or ()]
+    platforms = _platforms(sent)
     return xml_reply(document("project_config", elements).replace("</project_config>", platforms + "</project_config>"))
 
 
 def _platforms(versions: Iterable[Version]) -> str:
-    """One entry for each platform and plan class that there is a program for."""
-    rows = sorted({(v.platform, v.plan_class) for v in versions})
+    """One entry for each platform and plan class of which all computers get a program: not for those in test alone."""
+    rows = sorted({(v.platform, v.plan_class) for v in versions if not v.is_deprecated and v.testers is None})
     lines = [
         f"<platform><platform_name>{platform}</platform_name>"
         f"{f'<plan_class>{plan_class}</plan_class>' if plan_class else ''}</platform>\n"
