@@ -72,7 +72,7 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
         if action == ROLL_BACK:
             rollout.roll_back(version)
         else:
-            user = User.objects.get(pk=proposal.subject)
+            user = User.objects.get(pk=proposal.subject or 0)
             with_volunteers = action == WITH_VOLUNTEERS
             rollout.act(version, ACTIONS[action], user, timezone.now(), with_volunteers=with_volunteers)
     except NotPossible as error:
@@ -87,11 +87,14 @@ def _operation(action: str) -> Operation:
     def shown(version: Any, proposal: Proposal) -> list[Line]:
         return lines(AppVersion, proposal.changes)
 
+    def lock(proposal: Proposal) -> None:
+        rollout.lock(AppVersion.objects.get(pk=proposal.pk))
+
     return Operation(
         title=title,
         lines=shown,
         notes=_notes,
-        lock=lambda proposal: rollout.lock(AppVersion.objects.get(pk=proposal.pk)),
+        lock=lock,
         carry_out=_carry_out,
         permission=RELEASE,
     )
