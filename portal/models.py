@@ -407,6 +407,31 @@ class RequestedWork(models.Model):
         return f"{self.kind} {self.subject}"
 
 
+class MaintenanceRun(models.Model):
+    """A run of a check, or of other upkeep, that an operator started in the browser (portal/maintenance)."""
+
+    job = models.CharField(max_length=40)
+    asked_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
+    asked_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    # What it found, a sentence each; of many the first, and how many there were.
+    lines = models.JSONField(default=list)
+    nlines = models.PositiveIntegerField("lines", default=0)
+    failure = models.TextField(blank=True)
+
+    class Meta:
+        default_permissions = ("view", "add")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["job"], condition=models.Q(finished_at=None), name="maintenancerun_one_at_a_time"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job} at {self.asked_at:%Y-%m-%d %H:%M}"
+
+
 class OperatingFigure(models.Model):
     """A figure of how the site runs, as it was at a time (portal/dashboard); ``label`` tells series of a name apart.
 
