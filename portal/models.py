@@ -321,6 +321,9 @@ class SentMail(models.Model):
     kind = models.CharField(max_length=16)
     key = models.CharField(max_length=100)
     sent_at = models.DateTimeField(default=timezone.now)
+    # The recipient's mail server asked to try again later: not sent yet, and when to; how often that happened.
+    retry_at = models.DateTimeField(null=True, blank=True)
+    nrefused = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "kind", "key"], name="sentmail_once")]
