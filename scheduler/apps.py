@@ -17,6 +17,7 @@ class SchedulerConfig(AppConfig):
         from portal.computers.host_changes import merge_hooks
         from portal.computers.host_programs import program_readers
         from portal.computers.host_sections import host_sections
+        from portal.dashboard.navigation import Page, pages
         from portal.maintenance import jobs
         from portal.ops.metrics import app_collectors
         from scheduler.files.check import FILES
@@ -37,6 +38,7 @@ class SchedulerConfig(AppConfig):
         app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
+            pages.append(Page("Apps and credit", "New code-signing key", "admin:new_key", "scheduler.add_keychange"))
             jobs.add(FILES)
             jobs.add(BATCH_NUMBERS)
         tested_versions.append(rollout.tested_ids)

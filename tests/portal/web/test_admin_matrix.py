@@ -200,6 +200,9 @@ PAGES: Final = [
         post="P",
         path="admin/scheduler/releasedraft/{releasedraft}/files/1/remove/",
     ),
+    # For superusers alone
+    Page("admin/scheduler/keychange/new-key/"),
+    Page("admin/scheduler/keychange/new-key/list.txt"),
     Page(
         "admin/scheduler/releasedraft/versions/<int:pk>/<str:action>/",
         post="P",
