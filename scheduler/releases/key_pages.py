@@ -1,7 +1,7 @@
 """The admin's pages of the code-signing key: past changes, and the steps of a change that need no private key.
 
-Keys are made and used where the private key is, by the command change_code_signing_key. Here its list is downloaded, and
-what it signed is uploaded.
+Keys are made and used where the private key is, by the command change_code_signing_key. Here its list is downloaded,
+and what it signed is uploaded.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SignedForm(forms.Form):
             raise forms.ValidationError(f"This cannot be used: {error}") from error
 
 
-def read_archive(file: UploadedFile) -> Succession:
+def read_archive(file: UploadedFile[bytes]) -> Succession:
     """What `key_change.write` wrote, in a ZIP archive, whatever the folder is called. Raises what zipfile raises."""
     if (file.size or 0) > MAX_ARCHIVE_NBYTES:
         raise KeyChangeError(f"it has more than {MAX_ARCHIVE_NBYTES} bytes.")
