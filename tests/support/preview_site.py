@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -31,10 +32,15 @@ class Site:
     app: App
     project: SimulatedProject
 
-    def work(self) -> list[float]:
-        """The credit of each result that is found valid in the next six steps, in the order of their numbers."""
+    def work(self, midway: Callable[[], object] = lambda: None) -> list[float]:
+        """The credit of each result that is found valid in the next six steps, in the order of their numbers.
+
+        ``midway`` is called after three of them, at NOON + 3 hours.
+        """
         self.project.rng = Random(7)
         for step in range(6):
+            if step == 3:
+                midway()
             self.step(NOON + step * HOUR, 30)
         rows = Result.objects.filter(app=self.app, granted_at__gte=NOON).order_by("pk")
         return [credit or 0.0 for credit in rows.values_list("granted_credit", flat=True)]

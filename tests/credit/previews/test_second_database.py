@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 
 from credit.changes import reset
-from credit.models import App, AppVersion, Preview, RuleSet
+from credit.models import App, AppVersion, Preview, RuleSet, StatisticsSnapshot
 from credit.previews.request import ask
 from credit.previews.worker import carry_out as make_preview
 from portal.audit.carry_out import carry_out
@@ -69,3 +70,33 @@ def test_the_totals_of_a_preview_are_those_of_a_second_database_under_the_new_se
     finally:
         drop_database(SECOND)
         drop_database(START)
+
+
+def reset_at(version: AppVersion, boss: User, at: dt.datetime) -> int:
+    """Reset its statistics then; the number of those that are kept."""
+    carry_out(reset.proposal(version), boss, "a test")
+    StatisticsSnapshot.objects.update(taken_at=at)
+    return StatisticsSnapshot.objects.get().pk
+
+
+@pytest.mark.parametrize("when", ["before the jobs that are replayed", "in their midst"])
+def test_the_preview_of_an_undone_reset_is_what_is_granted_without_the_reset(when: str) -> None:
+    site = make_site()
+    boss = User.objects.create_superuser("boss@example.org", "a long password")
+    gpu = AppVersion.objects.filter(app=site.app, plan_class="cuda").order_by("pk")[0]
+    copy_database(SECOND)
+    try:
+        if when == "in their midst":
+            # After the feeder's run of the third step
+            granted = sum(site.work(lambda: reset_at(gpu, boss, NOON + dt.timedelta(hours=3, minutes=10))))
+        else:
+            reset_at(gpu, boss, NOON)
+            granted = sum(site.work())
+        found = totals(site, boss, {"restore": [StatisticsSnapshot.objects.get().pk]})
+        with in_database(SECOND):
+            without = sum(site.work())
+    finally:
+        drop_database(SECOND)
+    assert same(found["before"], granted)
+    assert same(found["after"], without)
+    assert not same(granted, without)
