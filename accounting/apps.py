@@ -13,14 +13,17 @@ class AccountingConfig(AppConfig):
         from accounting import figures
         from accounting.account_data import copies
         from accounting.computers.support_problems import read_problems
+        from accounting.ledger.check import LEDGER
         from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion
         from portal.audit.register import audit
+        from portal.maintenance import jobs
         from portal.people.support import data_copiers, problem_readers
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy
         if "account_manager" in settings.ROOMS:
             figures.register()
+            jobs.add(LEDGER)
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])

@@ -29,6 +29,7 @@ from portal.audit import proposals, step_view, undo
 from portal.audit.steps import sections
 from portal.audit.values import lines_of
 from portal.dashboard import views as dashboard_views
+from portal.maintenance.admin import MaintenanceRunAdmin
 from portal.models import (
     Account,
     AccountBlock,
@@ -36,6 +37,7 @@ from portal.models import (
     Change,
     ClientKey,
     Host,
+    MaintenanceRun,
     OperatingFigure,
     RequestedWork,
     User,
@@ -345,6 +347,7 @@ class OperatingFigureAdmin(ReadOnlyAdmin):
 
 
 admin.site.register(Account, AccountAdmin)
+admin.site.register(MaintenanceRun, MaintenanceRunAdmin)
 
 
 class SettingKindFilter(admin.SimpleListFilter):

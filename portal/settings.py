@@ -212,7 +212,10 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 # Work that volunteers ask for has workers of its own: no other task waits for it.
-CELERY_TASK_ROUTES = {"portal.tasks.carry_out_requested": {"queue": "requested"}}
+CELERY_TASK_ROUTES = {
+    "portal.tasks.carry_out_requested": {"queue": "requested"},
+    "portal.tasks.carry_out_maintenance": {"queue": "requested"},
+}
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},

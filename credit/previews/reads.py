@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db.models import Field, Model
 
-from credit.models import App, AppVersion, Preview, Result
+from credit.models import App, AppVersion, Preview, Result, StatisticsSnapshot
 from credit.previews.request import KIND
 from portal.models import Host
 from portal.requested_work import queue
@@ -50,6 +50,9 @@ def _changed(preview: Preview) -> Iterator[ChangedSetting]:
         yield from _pairs(AppVersion, pairs, f" of {names.get(pk, pk)}")
     for pk in preview.changes["reset"]:
         yield ChangedSetting(f"Statistics of {names.get(str(pk), pk)}", "as they are", "begin anew")
+    for kept in StatisticsSnapshot.objects.filter(pk__in=preview.changes.get("restore", ())):
+        version = names.get(str(kept.app_version_id), "")
+        yield ChangedSetting(f"Statistics of {version}", "as they are", f"as before {kept.taken_at:%Y-%m-%d %H:%M} UTC")
 
 
 def _pairs(model: type[Model], pairs: Mapping[str, Sequence[Any]], of: str) -> Iterator[ChangedSetting]:

@@ -48,6 +48,7 @@ ROLES: Final = (
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble"),
             *_each("portal", "view", "change host operatingfigure requestedwork"),
+            *_each("portal", "view add", "maintenancerun"),
         ),
     ),
     Role(
@@ -66,6 +67,7 @@ ROLES: Final = (
             *_each("scheduler", "view", "keychange trickle"),
             *_each("scheduler", "release", "appversion"),
             *_each("portal", "view", "change operatingfigure"),
+            *_each("portal", "view add", "maintenancerun"),
         ),
     ),
     Role(

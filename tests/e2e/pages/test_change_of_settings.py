@@ -97,12 +97,18 @@ def gpu_version(app: App) -> AppVersion:
     return gpu
 
 
+@pytest.mark.parametrize("begins", ["at the version", "at all versions"])
 def test_an_operator_withdraws_a_gpu_version_and_is_warned_by_the_preview(
-    operator: Page, app: App, gpu_version: AppVersion
+    operator: Page, app: App, gpu_version: AppVersion, begins: str
 ) -> None:
-    operator.goto(f"/admin/credit/appversion/{gpu_version.pk}/change/")
-    operator.get_by_label("Withdrawn").check()
-    press_save_of_form(operator)
+    if begins == "at the version":
+        operator.goto(f"/admin/credit/appversion/{gpu_version.pk}/change/")
+        operator.get_by_label("Withdrawn").check()
+        press_save_of_form(operator)
+    else:
+        operator.goto("/admin/scheduler/releasedraft/")
+        operator.get_by_role("row", name="cuda").get_by_role("button", name="Withdraw").click()
+        expect(operator.get_by_role("heading", name=re.compile("^Withdraw "))).to_be_visible()
     preview(operator)
     expect(operator.get_by_text("Equal jobs would not bring equal credit").first).to_be_visible()
     expect(operator.get_by_text("Of the last 160 granted workunits")).to_be_visible()

@@ -35,7 +35,17 @@ from accounting.models import (
 )
 from credit.laboratory.experiment import Experiment, Variant
 from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
-from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
+from portal.models import (
+    Account,
+    ApiToken,
+    Change,
+    ClientKey,
+    Host,
+    MaintenanceRun,
+    OperatingFigure,
+    RequestedWork,
+    User,
+)
 from portal.people.roles import ROLES
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
 from scheduler.programs import code_signing
@@ -73,6 +83,7 @@ MODELS: Final = {
     "portal.requestedwork": May(view="M"),
     "portal.operatingfigure": May(view="MPR"),
     "portal.change": May(view="MPR"),
+    "portal.maintenancerun": May(view="MP", add="MP"),
     "accounting.project": May(view="MR", add="M", change="M"),
     "accounting.userproject": May(),
     "accounting.accountsettings": May(),
@@ -140,6 +151,7 @@ PAGES: Final = [
         get="MPR",
         path="admin/portal/operatingfigure/history/am.rpcs/",
     ),
+    Page("admin/portal/maintenancerun/start/<slug:name>/", post="MP", path="admin/portal/maintenancerun/start/check/"),
     # Without a proposal in one's session it leads back to the first page.
     Page("admin/portal/change/step/<str:key>/", get=STAFF, post=STAFF, path="admin/portal/change/step/none/"),
     Page("admin/portal/change/<int:pk>/undo/", post="M", path="admin/portal/change/{change}/undo/"),
@@ -189,6 +201,9 @@ PAGES: Final = [
         post="P",
         path="admin/scheduler/releasedraft/{releasedraft}/files/1/remove/",
     ),
+    # For superusers alone
+    Page("admin/scheduler/keychange/new-key/"),
+    Page("admin/scheduler/keychange/new-key/list.txt"),
     Page(
         "admin/scheduler/releasedraft/versions/<int:pk>/<str:action>/",
         post="P",
@@ -244,6 +259,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "accounting.project": project,
         "portal.operatingfigure": OperatingFigure.objects.create(name="am.rpcs", taken_at=now, value=1),
         "portal.change": Change.objects.get(object_pk=str(project.pk), content_type__model="project"),
+        "portal.maintenancerun": MaintenanceRun.objects.create(job="check", asked_by=alice, finished_at=now),
         "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
         "accounting.accountsettings": AccountSettings.objects.create(user=alice),
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),
