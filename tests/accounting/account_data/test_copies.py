@@ -90,6 +90,7 @@ def test_no_table_about_a_volunteer_is_forgotten(alice: User, worked: list[str])
         "AccountBlock",  # operators' reasons; whoever is blocked gets no copy
         "Change",  # what operators changed
         "LogEntry",  # what operators did
+        "SupportAction",  # the same
         "User_groups",  # rights of operators
         "User_user_permissions",
     }

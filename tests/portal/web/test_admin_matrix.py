@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE
+from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Model
 from django.http import HttpResponseBase
@@ -35,7 +37,17 @@ from accounting.models import (
 )
 from credit.laboratory.experiment import Experiment, Variant
 from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview
-from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
+from portal.models import (
+    Account,
+    ApiToken,
+    Change,
+    ClientKey,
+    Host,
+    OperatingFigure,
+    RequestedWork,
+    SupportAction,
+    User,
+)
 from portal.people.roles import ROLES
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
 from scheduler.programs import code_signing
@@ -67,6 +79,7 @@ class May:
 MODELS: Final = {
     "portal.user": May(actions={"allow_rights": ""}),
     "portal.account": May(view="S"),
+    "portal.supportaction": May(view="S"),
     "portal.host": May(view="M"),
     "portal.clientkey": May(actions={"revoke": ""}),
     "portal.apitoken": May(actions={"revoke": ""}),
@@ -236,6 +249,14 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
     return {
         "portal.user": alice,
         "portal.account": Account.objects.get(pk=alice.pk),
+        "portal.supportaction": SupportAction.objects.create(
+            user=alice,
+            content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
+            object_id=str(alice.pk),
+            object_repr=alice.email,
+            action_flag=CHANGE,
+            change_message="Looked at the account: their mail",
+        ),
         "portal.host": host,
         "portal.clientkey": ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32),
         "portal.apitoken": ApiToken.objects.create(user=alice, name="t", scopes=["read:hosts"], token_hash=b"t" * 32),
