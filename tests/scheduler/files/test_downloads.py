@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import close_old_connections, connection
+from django.db import close_old_connections
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -19,6 +19,7 @@ from scheduler.files import storage
 from scheduler.files.addresses import download_url
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import StoredFile
+from tests.support.lock_waits import nwaiting_for_locks
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db
@@ -168,7 +169,7 @@ def test_of_two_that_store_one_new_name_at_once_the_second_changes_nothing(monke
         monkeypatch.setattr(storage, "keep", keep)
         path = keep(*what)
         second.start()
-        wait_until(lambda: not second.is_alive() or someone_waits_for_a_row(), "the second, or that it waits", 30)
+        wait_until(lambda: not second.is_alive() or bool(nwaiting_for_locks()), "the second, or that it waits", 30)
         return path
 
     monkeypatch.setattr(storage, "keep", keep_first)
@@ -177,11 +178,3 @@ def test_of_two_that_store_one_new_name_at_once_the_second_changes_nothing(monke
     assert len(refused) == 1 and "stored before" in refused[0]
     assert StoredFile.objects.get() == stored
     assert Path(default_storage.path(stored.path)).read_bytes() == CONTENT
-
-
-def someone_waits_for_a_row() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        return bool(cursor.fetchone()[0])
