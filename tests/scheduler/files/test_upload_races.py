@@ -192,7 +192,7 @@ def test_where_locks_on_files_are_of_no_use_the_row_keeps_an_upload_whole(
     """As on some network file systems."""
     make_task("t", studio)
     body = upload_body("t_0", CONTENT)
-    monkeypatch.setattr(files_receive.fcntl, "flock", lambda *_: None)
+    monkeypatch.setattr("fcntl.flock", lambda *_: None)
     keep = storage.keep
     told: list[str] = []
 
