@@ -13,6 +13,7 @@ class AccountingConfig(AppConfig):
         from accounting import figures
         from accounting.account_data import copies
         from accounting.computers.support_problems import read_problems
+        from accounting.exchange import exports
         from accounting.ledger.check import LEDGER
         from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion
         from portal.audit.register import audit
@@ -21,6 +22,7 @@ class AccountingConfig(AppConfig):
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy
+        kinds[exports.KIND] = exports.make
         if "account_manager" in settings.ROOMS:
             figures.register()
             jobs.add(LEDGER)

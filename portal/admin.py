@@ -40,10 +40,11 @@ from portal.models import (
     MaintenanceRun,
     OperatingFigure,
     RequestedWork,
+    SupportAction,
     User,
 )
 from portal.people.accounts import revoke_client_key
-from portal.people.admin_pages import AccountAdmin
+from portal.people.admin_pages import AccountAdmin, SupportActionAdmin
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
 from portal.people.roles import ROLES
@@ -348,6 +349,7 @@ class OperatingFigureAdmin(ReadOnlyAdmin):
 
 admin.site.register(Account, AccountAdmin)
 admin.site.register(MaintenanceRun, MaintenanceRunAdmin)
+admin.site.register(SupportAction, SupportActionAdmin)
 
 
 class SettingKindFilter(admin.SimpleListFilter):

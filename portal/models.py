@@ -6,6 +6,7 @@ import secrets
 from typing import Any, ClassVar, Final
 
 from auditlog.models import AbstractLogEntry
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
@@ -127,6 +128,17 @@ class Account(User):
             ("copy_data_account", "Can have a copy of somebody's data made for them"),
             ("erase_account", "Can have an account deleted at its owner's request"),
         ]
+
+
+class SupportAction(LogEntry):
+    """A search, a look or a help of support, in the log of the admin; a name for its permission and page there."""
+
+    class Meta:
+        proxy = True
+        ordering = ["-action_time", "-id"]
+        default_permissions = ("view",)
+        verbose_name = "action of support"
+        verbose_name_plural = "actions of support"
 
 
 class AccountBlock(models.Model):

@@ -129,9 +129,11 @@ EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
 EMULATOR_RUN_SECS_MAX = env.integer("EMULATOR_RUN_SECS_MAX", 300, low=1, high=800)
 EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=256 * 1024**2, high=64 * 1024**3)
 
-# --- work that volunteers ask for: runs of the emulator, copies of their data -------------------------
+# --- work that volunteers ask for: runs of the emulator, copies of their data, long histories ----------
 # How much of it a volunteer may have running at once, over all workers.
 REQUESTED_WORK_PER_PERSON = env.integer("REQUESTED_WORK_PER_PERSON", 2, low=1, high=1000)
+# Files with more rows of a history are made by workers.
+HISTORY_DOWNLOAD_ROWS = env.integer("HISTORY_DOWNLOAD_ROWS", 20_000, low=0, high=10_000_000)
 
 
 # --- secrets: given, or made once under var/ ------------------------------------------------------

@@ -65,6 +65,7 @@ _MODELS: Final = {
     ),
     "People and computers": (
         "portal.account",
+        "portal.supportaction",
         "portal.user",
         "portal.host",
         "portal.clientkey",

@@ -79,7 +79,7 @@ ROLES: Final = (
     Role(
         "Support",
         "Helps people with their accounts, without their history, tasks and choices.",
-        _each("portal", "view remove_factors block copy_data erase", "account"),
+        (*_each("portal", "view remove_factors block copy_data erase", "account"), "portal.view_supportaction"),
     ),
     Role("Read only", "Settings and figures of the site; nothing about one person or computer.", _FIGURES),
 )

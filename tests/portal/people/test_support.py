@@ -13,13 +13,14 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
+from structlog.testing import capture_logs
 
 from accounting.models import DataCopy, Note, Project
 from portal.models import AccountBlock, ClientKey, Host, User
 from portal.people.accounts import issue_client_key
 from portal.people.api_tokens import find_valid_token, issue_token
 from tests.support.page_text import text_of
-from tests.support.roles import make_person
+from tests.support.roles import give_role, make_person
 from tests.support.sessions import sign_in_lately
 
 LIST = "/admin/portal/account/"
@@ -78,6 +79,57 @@ class TestSearch:
         for condition in ("password__startswith", "client_password__startswith", "hosts__domain_name"):
             answer = desk.get(LIST, {"q": "alice@", condition: "x"})
             assert answer.status_code in (302, 400), condition
+
+
+class TestSearchesAreNoted:
+    @pytest.mark.parametrize(
+        ("term", "kind"),
+        [
+            ("alice@example.org", "an e-mail address"),
+            ("attic-pc", "a name, or the beginning of an address or a key"),
+            ("d" * 32, "a host id or CPID"),
+            ("4711", "a number"),
+            ("cobble_abcdef", "an API token"),
+        ],
+    )
+    def test_who_searched_for_what_kind_of_thing_and_not_for_which(
+        self, desk: Client, supporter: User, alice: User, term: str, kind: str
+    ) -> None:
+        found(desk, term)
+        (row,) = LogEntry.objects.all()
+        nfound = int(term == alice.email)
+        assert (row.user, row.change_message) == (supporter, f"Searched for {kind}. Accounts found: {nfound}.")
+        assert row.object_id is None and term not in row.object_repr
+
+    def test_it_is_a_line_of_the_log(self, desk: Client, supporter: User, alice: User) -> None:
+        with capture_logs() as lines:
+            found(desk, "alice@example.org")
+        (line,) = [line for line in lines if line.get("kind") == "support_searched"]
+        assert (line["event"], line["user"], line["address"]) == ("security_event", supporter.pk, "127.0.0.1")
+        assert "alice" not in str(line)
+
+    def test_a_list_without_a_search_is_none(self, desk: Client) -> None:
+        found(desk, "")
+        assert not LogEntry.objects.exists()
+
+    def test_operators_read_who_searched_looked_and_helped(self, desk: Client, supporter: User, alice: User) -> None:
+        found(desk, "alice@")
+        look(desk, alice, "Ticket 7")
+        help_with(desk, alice, "block", "Ticket 8")
+        colleague = User.objects.create_user("colleague@example.org", "a secret")
+        give_role(colleague, "Support")
+        other = Client()
+        sign_in_lately(other, colleague)
+        rows = text_of(other.get("/admin/portal/supportaction/"))
+        for shown in (
+            f"number {supporter.pk}",
+            "Searched for an e-mail address",
+            "Ticket 7",
+            "Block the account: Ticket 8",
+        ):
+            assert shown in rows, shown
+        # By its number only: who reads this has not looked at the account.
+        assert alice.email not in rows and str(alice.pk) in rows
 
 
 class TestALook:

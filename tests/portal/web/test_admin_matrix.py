@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE
+from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Model
 from django.http import HttpResponseBase
@@ -44,6 +46,7 @@ from portal.models import (
     MaintenanceRun,
     OperatingFigure,
     RequestedWork,
+    SupportAction,
     User,
 )
 from portal.people.roles import ROLES
@@ -77,6 +80,7 @@ class May:
 MODELS: Final = {
     "portal.user": May(actions={"allow_rights": ""}),
     "portal.account": May(view="S"),
+    "portal.supportaction": May(view="S"),
     "portal.host": May(view="M"),
     "portal.clientkey": May(actions={"revoke": ""}),
     "portal.apitoken": May(actions={"revoke": ""}),
@@ -252,6 +256,14 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
     return {
         "portal.user": alice,
         "portal.account": Account.objects.get(pk=alice.pk),
+        "portal.supportaction": SupportAction.objects.create(
+            user=alice,
+            content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
+            object_id=str(alice.pk),
+            object_repr=alice.email,
+            action_flag=CHANGE,
+            change_message="Looked at the account: their mail",
+        ),
         "portal.host": host,
         "portal.clientkey": ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32),
         "portal.apitoken": ApiToken.objects.create(user=alice, name="t", scopes=["read:hosts"], token_hash=b"t" * 32),
