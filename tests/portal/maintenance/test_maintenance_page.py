@@ -13,6 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from kombu.exceptions import OperationalError
+from pytest_django import Settings
 
 from credit.models import UserCredit
 from portal.celery import app
@@ -52,6 +53,18 @@ def test_each_check_can_be_started_and_says_that_it_has_run(browser: Client, mes
     run = MaintenanceRun.objects.get()
     assert (run.job, run.failure, run.asked_by and run.asked_by.name) == (name, "", "Operator")
     assert run.finished_at is not None
+
+
+def test_what_the_operator_has_silenced_is_no_difference(
+    browser: Client, messages: list[int], settings: Settings
+) -> None:
+    settings.SECURE_HSTS_SECONDS = 0
+    assert "security.W004" in start(browser, "check", messages)
+    settings.SILENCED_SYSTEM_CHECKS = ["security.W004"]
+    start(browser, "check", messages)
+    run = MaintenanceRun.objects.latest("pk")
+    assert run.nlines == len(run.lines)
+    assert not [line for line in run.lines if "security.W004" in line]
 
 
 def test_what_a_check_finds_is_on_the_page_and_on_the_dashboard(
