@@ -14,13 +14,13 @@ from credit.laboratory.experiment import (
     MAX_SEEDS,
     MAX_VARIANTS,
     MIN_JOBS,
-    PARAMETERS,
     USUAL_JOBS,
     Experiment,
     ExperimentError,
     Variant,
 )
 from credit.laboratory.goals import SINGLE, WAYS
+from credit.laboratory.parameters import PARAMETERS
 
 RULE_SETS: Final = {
     RuleSet.PUBLISHED: "published: the credit document, with its holes closed",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from credit.experiments.request import KIND, share_url
-from credit.laboratory.experiment import PARAMETERS, Experiment
+from credit.laboratory.experiment import Experiment
+from credit.laboratory.parameters import PARAMETERS
 from credit.models import CreditExperiment
 from portal.requested_work import queue
 from portal.templatetags.display import significant
@@ -40,6 +41,8 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
     standing = None
     if kept.finished_at is None:
         standing = queue.standings(KIND, [kept.pk], now).get(kept.pk)
+        if standing is None:
+            kept.refresh_from_db()  # it may have been finished meanwhile
     experiment = Experiment.from_json(kept.settings)
     results: list[Mapping[str, Any]] = kept.results or []
     names = dict.fromkeys(goal["name"] for found in results for goal in found["goals"])
