@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 
 from credit.experiments import own_results
 from credit.experiments import request as requests
+from credit.experiments.charts import version_chart
 from credit.experiments.reads import download, page_of
 from credit.experiments.views import ask, experiment_form
 from credit.models import App, CreditExperiment
@@ -137,24 +138,10 @@ class CreditExperimentAdmin(SecretLookups):
             last=last,
             numbers=own_results.NUMBERS,
             measured=measured,
-            chart=None if measured is None else _version_chart(measured),
+            chart=None if measured is None else version_chart(measured.versions),
         )
 
     def _page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
         base = {**self.admin_site.each_context(request), "opts": self.opts, "title": title}
         status = 422 if "form" in context and context["form"].is_bound else 200
         return TemplateResponse(request, f"credit/laboratory/{template}", {**base, **context}, status=status)
-
-
-def _version_chart(measured: own_results.Measured) -> list[dict[str, Any]]:
-    means = [row.mean for row in measured.versions]
-    chart = {
-        "id": "versions",
-        "name": "Mean grant of each version",
-        "unit": "times the credit of the estimate",
-        "labels": [row.name for row in measured.versions],
-        "means": means,
-        "worst": means,
-        "bounds": [None] * len(means),
-    }
-    return [chart]

@@ -258,8 +258,7 @@ def _figures(
     setup: Setup, outcomes: Sequence[Outcome], outcomes_elsewhere: Sequence[Outcome]
 ) -> Iterator[tuple[str, float, float | None]]:
     """Each goal's name, value and bound; those that too few results tell of are left out."""
-    # Of equal jobs: those that took more than estimated should bring more.
-    honest = [replace(each, granted=each.granted / each.work) for each in outcomes if each.cheat is Cheat.NONE]
+    honest = [each for each in outcomes if each.cheat is Cheat.NONE]
     versions = Counter(each.kind_index for each in honest if each.kind_index is not None)
     if sum(number >= LEAST_RESULTS for number in versions.values()) > 1:
         yield "device neutrality: versions' mean grants apart", device_neutrality(honest, LEAST_RESULTS), 0.03

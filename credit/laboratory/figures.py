@@ -13,11 +13,18 @@ from credit.laboratory.trial import Outcome
 
 
 def _means(outcomes: Iterable[Outcome], key: Callable[[Outcome], Hashable], least: int) -> list[float]:
-    """The mean grant of each group that has at least this many outcomes."""
-    groups: dict[Hashable, list[float]] = defaultdict(list)
+    """The mean grant of each group that has at least this many outcomes, for as much work as is estimated.
+
+    By chance a group's jobs are longer or shorter than others' of the same estimate.
+    """
+    groups: dict[Hashable, list[tuple[float, float]]] = defaultdict(list)
     for outcome in outcomes:
-        groups[key(outcome)].append(outcome.granted)
-    return [fmean(values) for values in groups.values() if len(values) >= least]
+        groups[key(outcome)].append((outcome.granted, outcome.work))
+    return [
+        sum(granted for granted, _ in rows) / sum(work for _, work in rows)
+        for rows in groups.values()
+        if len(rows) >= least
+    ]
 
 
 def _over(difference: float, mean: float) -> float:
@@ -52,9 +59,14 @@ def wingman_variance(outcomes: Sequence[Outcome]) -> float:
 
 
 def drift(outcomes: Sequence[Outcome], per_jobs: int = 1000) -> float:
-    """How much the mean grant changes in ``per_jobs`` jobs, by a straight line through all: |slope| × jobs / mean."""
+    """How much the mean grant changes in ``per_jobs`` jobs, by a straight line through all: |slope| × jobs / mean.
+
+    What jobs are longer or shorter than others of the same estimate is taken from their grants, at the mean rate.
+    """
     xs = [float(outcome.number) for outcome in outcomes]
-    ys = [outcome.granted for outcome in outcomes]
+    usual = fmean(outcome.work for outcome in outcomes)
+    rate = fmean(outcome.granted for outcome in outcomes) / usual
+    ys = [outcome.granted - rate * (outcome.work - usual) for outcome in outcomes]
     x_mean, y_mean = fmean(xs), fmean(ys)
     slope = sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True)) / sum((x - x_mean) ** 2 for x in xs)
     return _over(abs(slope) * per_jobs, y_mean)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +11,12 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from credit.experiments import request as requests
+from credit.experiments import worker
+from credit.experiments.charts import goal_charts
 from credit.experiments.own_results import measure_app
 from credit.experiments.request import ExperimentRefusedError, ask
 from credit.laboratory.experiment import Experiment, Variant
@@ -90,10 +95,24 @@ def test_the_page_has_each_chart_and_the_same_numbers_as_a_table(staff: Client, 
     kept = done(bob)
     page = staff.get(reverse("admin:credit_creditexperiment_change", args=[kept.pk]))
     charts, rows = page.context["charts"], page.context["rows"]
-    assert [chart["name"] for chart in charts] == [row.name for row in rows]
-    assert all(len(chart["means"]) == len(chart["labels"]) == 2 for chart in charts)
+    assert sum(len(chart["labels"]) for chart in charts) == len(rows)
+    assert [chart["title"].split(":")[0] for chart in charts] == [
+        "Device neutrality", "Limited project neutrality", "Cheat resistance",
+    ]  # fmt: skip
+    text = text_of(page)
     for chart in charts:
         assert f'<canvas id="{chart["id"]}"' in page.content.decode()
+        assert chart["title"] in text
+        assert [series["name"] for series in chart["series"]] == [
+            "published, single results",
+            "deployed, single results",
+        ]
+        assert all(len(series["values"]) == len(chart["labels"]) for series in chart["series"])
+    # In percent; of the document's bound for versions' mean grants, 0.03
+    assert kept.results is not None
+    first = kept.results[0]["goals"][0]
+    assert charts[0]["series"][0]["values"][0] == pytest.approx(100 * first["measured"])
+    assert charts[0]["bounds"][0] == 3
 
 
 @pytest.mark.parametrize("codename", ["add_creditexperiment", "view_creditexperiment", "view_app"])
@@ -269,8 +288,8 @@ def test_results_of_computers_that_are_gone_are_no_computer_of_their_own() -> No
     app = App.objects.get()
     name = "equal jobs on different hosts: mean deviation"
     before = {goal.name: goal.measured for goal in measure_app(app, 600).goals}[name]
-    gone = Result.objects.values_list("host_id", flat=True).first()
-    Result.objects.filter(host_id=gone).update(host=None, granted_credit=1e6)
+    gone = Result.objects.latest("pk")
+    Result.objects.filter(host=gone.host).update(host=None, granted_credit=1e6)
     after = {goal.name: goal.measured for goal in measure_app(app, 600).goals}[name]
     # The others' grants are as near to each other as before.
     assert after < before + 0.05
@@ -306,6 +325,7 @@ HOSTILE: dict[str, tuple[str, ...]] = {
     "cheat_pick": ("nan", "inf", "-inf", "-0.1", "0.51", "1e400", "0x1"),
     "cpu_gflops": ("nan", "0", "1001"),
     "limit_host_avg_weight": ("nan", "0", "2"),
+    "limit_min_host_samples": ("nan", "0", "2.5", "10001"),
     "title": ("", " ", "\0", "a" * 101),
     "rule_sets": ("", "none", "published' --"),
     "replications": ("", "three replicas"),
@@ -359,6 +379,51 @@ def test_one_that_failed_each_time_is_finished_and_says_so(
     # It does not count among those that are not finished.
     for _ in range(requests.MAX_UNFINISHED):
         asked(alice)
+
+
+def test_one_that_is_deleted_while_it_runs_is_stopped(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(alice, "Long", Experiment([Variant()], {}, 200_000, 10), is_operator=True)
+    started: list[subprocess.Popen[str]] = []
+    popen, store = subprocess.Popen, worker._store
+
+    def begin(*said: Any, **options: Any) -> Any:
+        started.append(popen(*said, **options))
+        return started[0]
+
+    def delete_and_store(experiment_id: int, **columns: Any) -> None:
+        if columns["progress"] > 0:
+            requests.delete(CreditExperiment.objects.get(pk=experiment_id))
+        store(experiment_id, **columns)
+
+    monkeypatch.setattr(worker.subprocess, "Popen", begin)
+    monkeypatch.setattr(worker, "_store", delete_and_store)
+    assert queue.carry_out_next()
+    # SIGKILL
+    assert started[0].returncode == -9
+    assert not CreditExperiment.objects.exists()
+
+
+def test_one_whose_worker_was_lost_begins_again(alice: User) -> None:
+    kept = asked(alice)
+    CreditExperiment.objects.filter(pk=kept.pk).update(progress=0.5)
+    RequestedWork.objects.update(started_at=timezone.now() - queue.LOST_AFTER * 2, ntries=1)
+    queue.look_after(timezone.now())
+    assert queue.carry_out_next()
+    kept.refresh_from_db()
+    assert kept.results is not None and kept.progress == 1.0
+
+
+@pytest.mark.parametrize("answer", ["", "found [", 'found [{"label": "half", "goals": []}]', "nothing that is known"])
+def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
+    alice: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho '{answer}'\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(worker.sys, "executable", str(program))
+    kept = done(alice)
+    assert kept.failure == worker.FAULT
+    assert kept.results is None
 
 
 # --- who may ----------------------------------------------------------------------------------------------------
@@ -431,6 +496,36 @@ def test_what_a_link_shows_says_nothing_of_its_owner(alice: User, public: None) 
     fragment = stranger.get(link, headers={"HX-Request": "true"})
     assert "HX-Request" in fragment.headers["Vary"]
     assert "HX-Request" in stranger.get(link).headers["Vary"]
+
+
+def test_the_documents_goals_are_charts_by_how_often_a_job_is_computed() -> None:
+    def goal(name: str) -> dict[str, Any]:
+        return {"name": name, "measured": 0.1, "worst": 0.2, "bound": None, "is_met": None}
+
+    names = [
+        "device neutrality, two replicas",
+        "project neutrality: credit of CPU time here and at another project apart",
+        "picking by compute errors: gain (single results, host_scale_check)",
+        "picking by compute errors: gain (two replicas, host_scale_check)",
+        "one-time cheat: greatest grant over the default (single results)",
+        "honest computers that never fail: loss by host_scale_check (single results)",
+    ]
+    charts = goal_charts([{"label": "published", "goals": [goal(name) for name in names]}])
+    assert [(chart["title"], len(chart["labels"])) for chart in charts] == [
+        ("Device neutrality: equal jobs, equal credit", 1),
+        ("Limited project neutrality: equal time, equal credit", 1),
+        ("Cheat resistance, single results", 1),
+        ("Cheat resistance, two replicas", 1),
+        ("Cheat resistance: an absurd run time", 1),
+        ("Cheat resistance: what honest computers lose", 1),
+    ]
+    assert charts[4]["series"][0]["values"] == [0.1]
+
+
+def test_the_form_says_what_each_limit_means(signed_in: Client, public: None) -> None:
+    text = text_of(signed_in.get(reverse("credit_experiment_new")))
+    assert "Largest host factor (max_host_scale)" in text
+    assert "The cap on the factor for a host. Empty: as the rule set says." in text
 
 
 def test_the_documents_goals_are_asked_for_only_if_they_can_be_measured_in_time(bob: User) -> None:

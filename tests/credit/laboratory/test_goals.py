@@ -170,6 +170,21 @@ def test_figures_of_made_up_outcomes() -> None:
     assert wingman_variance([outcome(1, 0, 0, 1.0), outcome(1, 1, 0, 3.0)]) == pytest.approx(1)
 
 
+def test_a_version_that_is_granted_the_mean_for_long_and_short_jobs_is_as_neutral_as_one_that_is_not() -> None:
+    """The document's goal is the same credit on average, of jobs of which the estimate does not tell the size."""
+
+    def outcome(number: int, kind_index: int, granted: float, work: float) -> Outcome:
+        return Outcome(number, kind_index, 1, kind_index, granted, granted, False, Cheat.NONE, 1.0, False, work)
+
+    # One version gets 1 for each job; the other one gets 0.2 for short and 1.8 for long jobs. All get 1 on average.
+    works = [0.2, 1.8] * 200
+    rows = [outcome(n, 0, 1.0, work) for n, work in enumerate(works)]
+    rows += [outcome(n, 1, work, work) for n, work in enumerate(works)]
+    assert device_neutrality(rows) == pytest.approx(0)
+    assert host_spread(rows) == pytest.approx(0)
+    assert drift(rows) == pytest.approx(0, abs=0.01)
+
+
 def test_project_neutrality_of_made_up_outcomes() -> None:
     def outcome(kind_index: int, granted: float, peak_work: float) -> Outcome:
         return Outcome(1, 0, 1, kind_index, granted, granted, False, Cheat.NONE, 1.0, False, 1.0, peak_work)
