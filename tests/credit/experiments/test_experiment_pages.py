@@ -395,7 +395,7 @@ def test_one_that_is_deleted_while_it_runs_is_stopped(alice: User, monkeypatch: 
             requests.delete(CreditExperiment.objects.get(pk=experiment_id))
         store(experiment_id, **columns)
 
-    monkeypatch.setattr(worker.subprocess, "Popen", begin)
+    monkeypatch.setattr("credit.experiments.worker.subprocess.Popen", begin)
     monkeypatch.setattr(worker, "_store", delete_and_store)
     assert queue.carry_out_next()
     # SIGKILL
@@ -420,7 +420,7 @@ def test_a_process_that_fails_is_told_as_a_fault_of_the_site(
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\necho '{answer}'\nexit 1\n")
     program.chmod(0o755)
-    monkeypatch.setattr(worker.sys, "executable", str(program))
+    monkeypatch.setattr("credit.experiments.worker.sys.executable", str(program))
     kept = done(alice)
     assert kept.failure == worker.FAULT
     assert kept.results is None
