@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -74,9 +74,12 @@ class CreditExperimentAdmin(SecretLookups):
         if request.method == "POST":
             if not self.has_change_permission(request, kept):
                 raise PermissionDenied
-            if "end" not in request.POST and not requests.may_be_shared(kept):
-                raise Http404("the laboratory is not public")
-            (requests.unshare if "end" in request.POST else requests.share)(kept)
+            if "end" in request.POST:
+                requests.unshare(kept)
+            elif requests.may_be_shared(kept):
+                requests.share(kept)
+            else:
+                messages.warning(request, "A volunteer's experiment is shared only while the laboratory is public.")
             return redirect("admin:credit_creditexperiment_change", kept.pk)
         part = "_experiment.html" if request.headers.get("HX-Request") else "admin_experiment.html"
         response = self._page(

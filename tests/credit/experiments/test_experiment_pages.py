@@ -465,7 +465,9 @@ def test_a_volunteers_link_can_be_ended_but_not_made_while_the_laboratory_is_clo
     kept = asked(alice)
     address = reverse("admin:credit_creditexperiment_change", args=[kept.pk])
     assert "Share by a link" not in text_of(staff.get(address))
-    assert staff.post(address).status_code == 404
+    assert "shared only while the laboratory is public" in text_of(staff.post(address, follow=True))
+    kept.refresh_from_db()
+    assert kept.share_token is None
     requests.share(kept)
     assert "Stop sharing" in text_of(staff.get(address))
     staff.post(address, {"end": "1"})
