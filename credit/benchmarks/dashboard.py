@@ -92,11 +92,11 @@ def _make_results(version: AppVersion, now: dt.datetime) -> None:
     sent = {"sent_at": now, "deadline_at": now + dt.timedelta(days=7), "server_state": ServerState.IN_PROGRESS}
     running = Result.objects.create(name="r1", **common, **sent)
     nworkunits = RESULTS // 2
-    _copy(workunit, nworkunits, {"name": "'w' || n", "created_at": f"now() - {_YEAR} * n / {nworkunits}"})
+    _copy(workunit, nworkunits, {"name": "'w' || n", "created_at": f"now() - {_YEAR} * (n::float8 / {nworkunits})"})
     first = f"{workunit.pk} + 1 + n"
     nrunning = RESULTS // IN_PROGRESS
     ndone = RESULTS - nrunning
-    at = f"now() - {_YEAR} * n / {ndone}"
+    at = f"now() - {_YEAR} * (n::float8 / {ndone})"
     times = dict.fromkeys(("received_at", "granted_at", "sent_at", "created_at"), at)
     spread = {"app_version_id": f"{version.pk} + n %% {VERSIONS}", "workunit_id": f"{first} %% {nworkunits}"}
     _copy(done, ndone, {"name": "'d' || n", **spread, **times, "granted_credit": "10 + n %% 7"})
@@ -104,7 +104,7 @@ def _make_results(version: AppVersion, now: dt.datetime) -> None:
 
 
 def _make_snapshots(versions: list[AppVersion], now: dt.datetime) -> None:
-    at = {"taken_at": f"now() - {_YEAR} * n / {SNAPSHOTS}"}
+    at = {"taken_at": f"now() - {_YEAR} * (n::float8 / {SNAPSHOTS})"}
     _copy(AppSnapshot.objects.create(app=versions[0].app, taken_at=now), SNAPSHOTS, at)
     for version in versions:
         _copy(
@@ -118,7 +118,7 @@ def _make_figures(now: dt.datetime) -> None:
     """A year of each series that there is."""
     latest = OperatingFigure.objects.filter(taken_at=OperatingFigure.objects.latest("taken_at").taken_at)
     for figure in latest:
-        _copy(figure, FIGURES_A_SERIES, {"taken_at": f"now() - {_YEAR} * n / {FIGURES_A_SERIES}"})
+        _copy(figure, FIGURES_A_SERIES, {"taken_at": f"now() - {_YEAR} * (n::float8 / {FIGURES_A_SERIES})"})
 
 
 def _copy(row: Model, count: int, changes: dict[str, str]) -> None:
