@@ -293,6 +293,21 @@ def test_a_client_that_goes_on_from_what_was_handed_back_has_no_old_totals() -> 
     assert (books.row(1).earlier, books.row(1).restart, books.notes) == ((), None, [])
 
 
+def test_totals_that_were_handed_back_count_once_though_another_copy_reports_first() -> None:
+    books = Books(LARGE, honours_handed=True)
+    books.attach(1)
+    for k, secs in enumerate((10_000, 0, 4_000), 1):
+        books.rpc(k * HOUR, {1: run_time(secs)})
+    for k in range(4, 19, 3):
+        books.rpc(k * HOUR, offers=[1])
+        handed_secs = books.credited.cpu_time // MICRO
+        # A copy of an old folder has 100 s, and then the client comes that started from what was handed back.
+        books.rpc((k + 1) * HOUR, {1: run_time(100)})
+        books.rpc((k + 2) * HOUR, {1: run_time(handed_secs + 10)})
+    # 14,000 s, 100 s of the copy, and 10 s in each of five turns. It was 34,550 s.
+    assert books.credited == run_time(14_150)
+
+
 # A client that logs in again, and another one (rules 2 and 3)
 
 
