@@ -16,7 +16,7 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.machine import Machine
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.engine.states import ProjectState
-from tests.support.ledger_books import DAY, HOUR, MICRO, ONE_CPU, Books, totals
+from tests.support.ledger_books import DAY, HOUR, MICRO, ONE_CPU, WITH_GPU, Books, totals
 
 LARGE = Machine(64, ONE_CPU.p_fpops)
 
@@ -220,6 +220,30 @@ def test_of_many_earlier_totals_that_are_far_apart_the_shortest_is_forgotten() -
     # Each is three times the one before: none is between two of which one is at most twice the other.
     seventeen = [3**k for k in range(17)]
     assert earlier_secs(after_resets(seventeen)) == seventeen[1:]
+
+
+def test_forgotten_totals_of_another_kind_count_again_in_that_kind() -> None:
+    books = Books(WITH_GPU)
+    books.attach(1)
+    # The GPU's 1,250 s lie between 1,000 and 1,500 s of the CPU, so they are the first to be forgotten.
+    for k, amounts in enumerate([*(run_time(500 * k) for k in range(1, 17)), totals(gpu_secs=1_250)]):
+        books.rpc(2 * k * DAY + HOUR, {1: amounts})
+        books.rpc((2 * k + 1) * DAY, {1: NO_WORK})
+    assert earlier_secs(books) == [500 * k for k in range(1, 17)]
+    before = books.credited
+    books.rpc(40 * DAY, {1: totals(cpu_secs=300, gpu_secs=1_250)})
+    assert books.credited.minus(before) == totals(gpu_secs=1_250)
+
+
+def test_of_each_kind_of_amount_no_more_than_the_most_of_all_earlier_totals_is_lost() -> None:
+    books = Books(WITH_GPU)
+    books.attach(1)
+    for k, amounts in enumerate((run_time(2_000), NO_WORK, totals(gpu_secs=2_000), NO_WORK), 1):
+        books.rpc(k * HOUR, {1: amounts})
+    before = books.credited
+    books.rpc(5 * HOUR, {1: totals(cpu_secs=2_500, gpu_secs=2_100)})
+    # Both of 2,000 s are past half of the way, so 4,000 s are lost.
+    assert books.credited.minus(before) == totals(cpu_secs=500, gpu_secs=100)
 
 
 def test_jobs_that_are_longer_than_before_the_reset_are_no_sign_of_old_totals() -> None:
