@@ -210,7 +210,7 @@ def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[To
     if not state.listed:
         # Attached again: a reset to the base. Its old totals may come back with the folder that it had before.
         base = _baseline(intake, state, totals)
-        if not_reached(base, [last]):
+        if base != last:
             earlier = with_last(earlier, last)
         if intake.honours_handed and state.handed is not None and not_reached(base, [state.handed]):
             # A copy of its folder may have started from these, and report later.

@@ -194,7 +194,7 @@ class ReferenceHost:
         not_used = nothing()
         if not row.listed:
             base = self._base(project, row, totals, honours, same)
-            if not at_least(base, before):
+            if base != before:
                 self._keep(row, before)
             if honours and row.handed is not None and not at_least(base, row.handed):
                 not_used = row.handed

@@ -156,6 +156,11 @@ def test_what_an_honest_client_loses_that_was_reset_twice(secs: list[int], lost_
     assert books.credited.minus(before) == run_time(secs[-1] - lost_secs)
 
 
+def test_three_copies_that_take_turns_upwards_in_steps_of_half_of_the_way_count_at_each_turn() -> None:
+    # The known limit: 200 s and then 200 s more look like new work. 400 s, and 400 s at each of five turns.
+    assert reports(400, *(0, 200, 400) * 5).credited == run_time(400 + 5 * 400)
+
+
 def test_jobs_alone_that_come_back_are_booked_once() -> None:
     books = Books(LARGE)
     books.attach(1)
@@ -315,6 +320,21 @@ def test_a_client_that_goes_on_from_what_was_handed_back_has_no_old_totals() -> 
     books = without_the_project(2_500, honours=True)
     assert books.credited == totals(cpu_secs=2_500)
     assert (books.row(1).earlier, books.row(1).restart, books.notes) == ((), None, [])
+
+
+def test_totals_from_before_a_client_went_on_from_more_count_once_when_copies_take_turns() -> None:
+    books = Books(LARGE, honours_handed=True)
+    books.attach(1)
+    for k, secs in enumerate((10_000, 0, 4_000), 1):
+        books.rpc(k * HOUR, {1: run_time(secs)})
+    for k in range(4, 20, 4):
+        books.rpc(k * HOUR, offers=[1])
+        # It goes on from all that was credited. Then come copies of its folder with nothing and with its 4,000 s.
+        books.rpc((k + 1) * HOUR, {1: books.credited})
+        for n, secs in enumerate((0, 4_000), k + 2):
+            books.rpc(n * HOUR, {1: run_time(secs)})
+    # It was 4,000 s more at each turn.
+    assert books.credited == run_time(14_000)
 
 
 def test_totals_that_were_handed_back_count_once_though_another_copy_reports_first() -> None:
