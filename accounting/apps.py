@@ -18,7 +18,7 @@ class AccountingConfig(AppConfig):
         from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion
         from portal.audit.register import audit
         from portal.maintenance import jobs
-        from portal.people.support import data_copiers, problem_readers
+        from portal.operators.support import data_copiers, problem_readers
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy

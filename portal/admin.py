@@ -43,11 +43,11 @@ from portal.models import (
     SupportAction,
     User,
 )
+from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
+from portal.operators.roles import ROLES
 from portal.people.accounts import revoke_client_key
-from portal.people.admin_pages import AccountAdmin, SupportActionAdmin
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
-from portal.people.roles import ROLES
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import allow_rights
 from portal.requested_work import overview, queue

@@ -18,8 +18,9 @@ class PortalConfig(AppConfig):
         from portal.maintenance import figures as maintenance_figures
         from portal.maintenance import jobs
         from portal.models import Change
+        from portal.operators import roles
         from portal.ops import checks, heartbeats, metrics
-        from portal.people import login_events, roles
+        from portal.people import login_events
         from portal.requested_work.overview import RequestedWorkMetrics
 
         del celery, checks, heartbeats, login_events

@@ -117,7 +117,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Account(User):
-    """A person as support sees them (portal/people/support.py); a name for its permissions and pages in the admin."""
+    """A person as support sees them (portal/operators/support.py): a name for permissions and pages of the admin."""
 
     class Meta:
         proxy = True

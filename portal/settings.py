@@ -410,14 +410,14 @@ LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
 ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
-    "signup": "portal.people.forms.SignUpForm",
-    "add_email": "portal.people.forms.ChangeEmailForm",
-    "login": "portal.people.forms.LoginForm",
-    "reset_password": "portal.people.forms.ResetPasswordForm",
-    "reset_password_from_key": "portal.people.forms.ResetPasswordKeyForm",
-    "change_password": "portal.people.forms.ChangePasswordForm",
-    "set_password": "portal.people.forms.SetPasswordForm",
-    "reauthenticate": "portal.people.forms.ReauthenticateForm",
+    "signup": "portal.people.pages.forms.SignUpForm",
+    "add_email": "portal.people.pages.forms.ChangeEmailForm",
+    "login": "portal.people.pages.forms.LoginForm",
+    "reset_password": "portal.people.pages.forms.ResetPasswordForm",
+    "reset_password_from_key": "portal.people.pages.forms.ResetPasswordKeyForm",
+    "change_password": "portal.people.pages.forms.ChangePasswordForm",
+    "set_password": "portal.people.pages.forms.SetPasswordForm",
+    "reauthenticate": "portal.people.pages.forms.ReauthenticateForm",
 }
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -434,8 +434,8 @@ MFA_TOTP_ISSUER = SITE_NAME
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_FORMS = {
-    "add_webauthn": "portal.people.passkeys.AddPasskeyForm",
-    "edit_webauthn": "portal.people.passkeys.RenamePasskeyForm",
+    "add_webauthn": "portal.people.pages.passkeys.AddPasskeyForm",
+    "edit_webauthn": "portal.people.pages.passkeys.RenamePasskeyForm",
 }
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10

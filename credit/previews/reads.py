@@ -122,11 +122,14 @@ def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For static/credit/preview.js: bars, one series or two; they lie where names are long."""
+    """For static/portal/bars.js: bars, one series or two; they lie where names are long."""
 
     def pair(id_: str, x: str, rows: Sequence[tuple[str, float, float]], lies: bool = True) -> dict[str, Any]:
         names, before, after = zip(*rows, strict=True) if rows else ((), (), ())
-        series = [{"name": "as it is", "values": before}, {"name": "as it would be", "values": after}]
+        series = [
+            {"name": "as it is", "values": before, "colour": "other"},
+            {"name": "as it would be", "values": after, "colour": "2"},
+        ]
         return {"id": id_, "x": x, "y": "credits", "labels": names, "series": series, "lies": lies}
 
     labels, counts = zip(*result["spread"], strict=True)
@@ -135,7 +138,7 @@ def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         "x": "change of a computer's credit",
         "y": "computers",
         "labels": labels,
-        "series": [{"name": "computers", "values": counts}],
+        "series": [{"name": "computers", "values": counts, "colour": "2"}],
     }
     return [
         pair("chart-days", "day (UTC)", result["days"], lies=False),

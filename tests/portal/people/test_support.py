@@ -153,7 +153,7 @@ class TestALook:
         look(desk, alice)
         assert "Why do you look" not in text_of(desk.get(page(alice)))
         assert "Why do you look" in text_of(desk.get(page(bob)))
-        monkeypatch.setattr("portal.people.admin_pages.LOOK_SECS", 0)
+        monkeypatch.setattr("portal.operators.admin_pages.LOOK_SECS", 0)
         assert "Why do you look" in text_of(desk.get(page(alice)))
         assert "Say first why" in help_with(desk, alice, "block")
         alice.refresh_from_db()

@@ -49,7 +49,7 @@ from portal.models import (
     SupportAction,
     User,
 )
-from portal.people.roles import ROLES
+from portal.operators.roles import ROLES
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
 from scheduler.programs import code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from credit.models import App, HostAppVersion, Result, RuleSet, ServerState, Workunit
 from portal.models import ClientKey, Host, User
-from portal.people import support
+from portal.operators import support
 from portal.people.accounts import weak_key
 from portal.wire import credentials
 from scheduler.models import BetaTest, HostRecord, PlanClass, StoredFile, VersionFile

@@ -24,7 +24,7 @@ from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from portal.models import Account, AccountBlock, SupportAction, User
-from portal.people import support
+from portal.operators import support
 from portal.people.access import signed_in
 from portal.people.security_events import source_of
 
