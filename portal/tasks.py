@@ -54,6 +54,7 @@ def carry_out_maintenance(run_id: int) -> None:
 def look_after_requested() -> None:
     """Queue again what lost workers had, and tell workers of what waits."""
     queue.look_after(timezone.now())
+    runs.tell_again(timezone.now())
 
 
 @shared_task

@@ -49,17 +49,19 @@ def with_standings(kind: str, copies: Iterable[DataCopy]) -> list[tuple[DataCopy
 
 def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:
     """Make a file that was asked for; safe to run twice. One that is ready, or gone, is left alone."""
-    copy = DataCopy.objects.select_related("user").filter(pk=copy_id).exclude(state=DataCopy.State.READY).first()
+    # Whatever happens meanwhile: a worker that was held to be lost may finish the file after all.
+    unfinished = DataCopy.objects.filter(pk=copy_id).exclude(state=DataCopy.State.READY)
+    copy = unfinished.select_related("user").first()
     if copy is None:
         return
-    DataCopy.objects.filter(pk=copy_id).update(state=DataCopy.State.WORKING, percent=0)
+    unfinished.update(state=DataCopy.State.WORKING, percent=0)
     try:
         with tempfile.TemporaryFile() as file:
             write(copy, file)
             _store(copy, file)
     except Exception:
         # Of whatever kind: the owner is told that it failed, and the error goes on to the task's log.
-        DataCopy.objects.filter(pk=copy_id).update(state=DataCopy.State.FAILED, finished_at=timezone.now())
+        unfinished.update(state=DataCopy.State.FAILED, finished_at=timezone.now())
         raise
 
 

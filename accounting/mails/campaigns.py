@@ -3,7 +3,7 @@
 A person gets each such mail once, and at most LAPSED_MAILS_PER_YEAR of them within a year; all people together get
 LAPSED_MAILS_PER_DAY within a day. A mail that a mail server refuses for good counts as told, and is not tried again.
 One that it refuses for now is tried again after RETRY_AFTER, and does not hold up others meanwhile. If there is no mail
-server, the run ends, and the next one goes on.
+server, the run ends, and the next one goes on with others: it may hang on this recipient alone.
 
 A mail is sent for a year at most: who was told is remembered little longer (`mail_choices.SENT_KEPT`).
 """
@@ -23,7 +23,7 @@ from django.db.models.functions import Coalesce
 
 from accounting.models import MailCampaign
 from portal.models import Host, SentMail, User
-from portal.ops.mail_choices import Mail, claim, release
+from portal.ops.mail_choices import Mail, claim
 from portal.ops.mail_refusals import Refusal, refusal_of
 from portal.ops.mails import MailServerDown, compose, recipients
 
@@ -99,10 +99,7 @@ def _claim_next(now: dt.datetime) -> tuple[MailCampaign, User] | None:
     with transaction.atomic():
         running = MailCampaign.objects.filter(released_at__isnull=False, stopped_at=None, finished_at=None)
         for campaign in running.select_for_update(no_key=True).order_by("pk"):
-            if (
-                SentMail.objects.filter(kind=Mail.LAPSED, sent_at__gt=now - _DAY).count()
-                >= settings.LAPSED_MAILS_PER_DAY
-            ):
+            if _nsent_of_day(now) >= settings.LAPSED_MAILS_PER_DAY:
                 return None
             is_old = campaign.released_at is not None and campaign.released_at <= now - _YEAR
             user = due(campaign, now).first() if not is_old else None
@@ -112,6 +109,12 @@ def _claim_next(now: dt.datetime) -> tuple[MailCampaign, User] | None:
                 campaign.finished_at = now
                 campaign.save(update_fields=["finished_at"])
     return None
+
+
+def _nsent_of_day(now: dt.datetime) -> int:
+    """Those that were refused included, but not those that no mail server was given."""
+    of_day = SentMail.objects.filter(kind=Mail.LAPSED, sent_at__gt=now - _DAY)
+    return of_day.exclude(retry_at__isnull=False, nrefused=0).count()
 
 
 def _claim(campaign: MailCampaign, user: User, now: dt.datetime) -> bool:
@@ -133,7 +136,7 @@ def _send(campaign: MailCampaign, user: User, now: dt.datetime) -> bool:
             row.update(nfailed=F("nfailed") + 1)
             log.error("mail_failed", kind="lapsed", user=user.pk, reason="refused for good")
             return False
-        release(user, Mail.LAPSED, [_key(campaign)])
+        _rows(campaign).filter(user=user).update(retry_at=now + RETRY_AFTER[0])
         log.error("mail_failed", kind="lapsed", user=user.pk, reason=type(error).__name__)
         raise MailServerDown from error
     row.update(nsent=F("nsent") + 1)

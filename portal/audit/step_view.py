@@ -64,7 +64,11 @@ def _may_carry_out(request: HttpRequest, proposal: Proposal, row: Model) -> bool
 def may_see(request: HttpRequest, change: Change) -> bool:
     """Whoever sees a row sees its changes."""
     row = undo.row_of(change)
-    pages = admin.site._registry.get(type(row)) if row is not None else None
+    return row is not None and _may_see_row(request, row)
+
+
+def _may_see_row(request: HttpRequest, row: Model) -> bool:
+    pages = admin.site._registry.get(type(row))
     return pages is not None and bool(pages.has_view_or_change_permission(request, row))
 
 
@@ -95,7 +99,7 @@ def _act(request: HttpRequest, key: str, proposal: Proposal, row: Model, form: R
     wish = request.POST.get("do", "")
     if wish == "cancel":
         proposals.forget(request.session, key)
-        return redirect(_row_url(row))
+        return redirect(_row_url(row) if _may_see_row(request, row) else "admin:index")
     if wish == "preview":
         return _ask(request, key, proposal, row)
     if wish == "renew":
@@ -163,7 +167,6 @@ def _page(
         "title": operation.title(row, proposal) if operation is not None else _title(proposal, row),
         "key": key,
         "row": row,
-        "row_url": _row_url(row),
         "lines": operation.lines(row, proposal) if operation is not None else lines(model, proposal.changes),
         "notes": operation.notes(row, proposal) if operation is not None else [],
         "meanwhile": differences(row, proposal),

@@ -1,19 +1,26 @@
-"""Ask for a run, carry it out, read the last ones. One run of a job at a time; the newest of each are kept."""
+"""Ask for a run, carry it out, read the last ones. One run of a job at a time; the newest of each are kept.
+
+A worker holds a lock of its session while it does a run. So it is known at once if it was killed.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from portal.celery import app
+from portal.celery import app, queue_length
+from portal.maintenance import sql
 from portal.maintenance.jobs import Job, jobs
 from portal.models import MaintenanceRun, User
+from portal.requested_work.queue import QUEUE
 
 log = structlog.get_logger(__name__)
 
@@ -21,6 +28,8 @@ TASK: Final = "portal.tasks.carry_out_maintenance"
 TIME_LIMIT_SECS: Final = 6 * 3600
 """Reading all files of a large storage takes hours."""
 LOST_AFTER: Final = dt.timedelta(seconds=TIME_LIMIT_SECS + 300)
+"""A run that no worker has begun by then is over."""
+TOLD_AGAIN_AFTER: Final = dt.timedelta(seconds=60)
 MAX_LINES: Final = 200
 MAX_LINE_CHARS: Final = 500
 KEPT_RUNS: Final = 10
@@ -61,9 +70,44 @@ def ask(name: str, user: User) -> MaintenanceRun:
 def carry_out(run_id: int) -> None:
     """Do what was asked for; a second message does nothing."""
     waiting = MaintenanceRun.objects.filter(pk=run_id, started_at=None, finished_at=None)
-    if not waiting.update(started_at=timezone.now()):
-        return
-    run = MaintenanceRun.objects.get(pk=run_id)
+    # The lock comes first: who sees that it was begun sees that somebody does it.
+    with _held(run_id) as is_free:
+        if is_free and waiting.update(started_at=timezone.now()):
+            _do(MaintenanceRun.objects.get(pk=run_id))
+
+
+def tell_again(now: dt.datetime) -> None:
+    """Tell workers of runs whose message was lost; a second one does nothing. Raises what the broker's library raises.
+
+    Not while others wait at the broker: the message may be among them.
+    """
+    waiting = MaintenanceRun.objects.filter(started_at=None, finished_at=None, asked_at__lt=now - TOLD_AGAIN_AFTER)
+    ids = list(waiting.order_by("pk").values_list("pk", flat=True))
+    if ids and queue_length(QUEUE) == 0:
+        for id_ in ids:
+            app.send_task(TASK, [id_], retry=False)
+
+
+@contextmanager
+def _held(run_id: int) -> Iterator[bool]:
+    """Hold the run's lock; whether it was free. PostgreSQL frees it if this process dies."""
+    key = [_key(run_id)]
+    with connection.cursor() as cursor:
+        cursor.execute(sql.TRY_LOCK, key)
+        is_free: bool = cursor.fetchone()[0]
+    try:
+        yield is_free
+    finally:
+        if is_free:
+            with connection.cursor() as cursor:
+                cursor.execute(sql.UNLOCK, key)
+
+
+def _key(run_id: int) -> int:
+    return run_id % 2**31
+
+
+def _do(run: MaintenanceRun) -> None:
     lines: list[str] = []
     count = 0
     try:
@@ -86,13 +130,23 @@ def _finish(run: MaintenanceRun, lines: list[str], count: int, failure: str = ""
 
 
 def _end_lost(now: dt.datetime) -> None:
-    """Runs that no worker finished: it was stopped, or never got the message."""
-    lost = MaintenanceRun.objects.filter(finished_at=None, asked_at__lt=now - LOST_AFTER)
-    lost.update(finished_at=now, failure="No worker finished it.")
+    """Runs that no worker has begun, and those whose worker is gone. Two statements, four while one is being done."""
+    unfinished = MaintenanceRun.objects.filter(finished_at=None)
+    late = unfinished.filter(started_at=None, asked_at__lt=now - LOST_AFTER)
+    late.update(finished_at=now, failure="No worker began it.")
+    begun = list(unfinished.filter(started_at__isnull=False).values_list("pk", flat=True))
+    if not begun:
+        return
+    with connection.cursor() as cursor:
+        # After the runs: whoever has begun one had its lock by then.
+        cursor.execute(sql.HELD)
+        held = {key for (key,) in cursor.fetchall()}
+    lost = unfinished.filter(pk__in=[id_ for id_ in begun if _key(id_) not in held])
+    lost.update(finished_at=now, failure="The worker was stopped before it was done.")
 
 
 def read_rows() -> list[Row]:
-    """All jobs with their last runs. Two statements."""
+    """All jobs with their last runs. One statement, and those of `_end_lost`."""
     _end_lost(timezone.now())
     found: dict[str, list[MaintenanceRun]] = {name: [] for name in jobs}
     for run in MaintenanceRun.objects.filter(job__in=list(jobs)).select_related("asked_by").order_by("-pk"):

@@ -153,10 +153,11 @@ def take(new: Succession, now: dt.datetime) -> int:
     current = code_signing.code_signing_key_text()
     if new.public_key == current:
         return 0
-    if KeyChange.objects.filter(old_key=new.public_key).exists():
-        raise KeyChangeError("This key was the project's before. Make a new one.")
     try:
+        # First, as the database does not take each text that is no key.
         key = signing.parse_public_key(new.public_key)
+        if KeyChange.objects.filter(old_key=new.public_key).exists():
+            raise KeyChangeError("This key was the project's before. Make a new one.")
         if not signing.verify(new.public_key.encode(), new.signature, signing.parse_public_key(current)):
             raise KeyChangeError("The new key is not signed by the one in force: clients would refuse it.")
         files = list(StoredFile.objects.filter(deleted_at=None).exclude(signature=""))

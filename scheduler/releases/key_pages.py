@@ -7,6 +7,7 @@ and what it signed is uploaded.
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -15,6 +16,7 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -24,6 +26,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from portal.admin import ReadOnlyAdmin
+from scheduler.models import KeyChange
 from scheduler.programs import code_signing, key_change
 from scheduler.programs.key_change import KeyChangeError, Succession
 
@@ -33,6 +36,8 @@ MAX_ENTRIES: Final = 5000
 MAX_ENTRY_NBYTES: Final = 8192
 """A signature of a key of 4,096 bits has some 1,100."""
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
+"""What reading a damaged archive raises."""
 
 
 class SignedForm(forms.Form):
@@ -45,8 +50,8 @@ class SignedForm(forms.Form):
     def clean_archive(self) -> Succession:
         try:
             return read_archive(self.cleaned_data["archive"])
-        except (KeyChangeError, zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError) as error:
-            raise forms.ValidationError(f"This cannot be used: {error}") from error
+        except (KeyChangeError, *_UNREADABLE) as error:
+            raise forms.ValidationError(f"This cannot be used: {error or 'a file in it is cut off'}") from error
 
 
 def read_archive(file: UploadedFile[bytes]) -> Succession:
@@ -96,9 +101,11 @@ class KeyPages(ReadOnlyAdmin):
         form = SignedForm(request.POST or None, request.FILES or None)
         if request.method == "POST" and form.is_valid():
             try:
-                count = key_change.take(form.cleaned_data["archive"], timezone.now())
+                count = self._take(request, form.cleaned_data["archive"])
             except KeyChangeError as error:
                 form.add_error("archive", f"Nothing was changed. {error}")
+            except FileNotFoundError as error:
+                form.add_error("archive", f"Nothing was changed. {_no_key(error)}")
             else:
                 messages.success(
                     request, f"The key is changed; programs signed with it: {count}. Adopt it now (step 4)."
@@ -113,16 +120,31 @@ class KeyPages(ReadOnlyAdmin):
         }
         return TemplateResponse(request, "scheduler/admin/new_key.html", context)
 
+    @transaction.atomic
+    def _take(self, request: HttpRequest, new: Succession) -> int:
+        """Take the key, and note who did; how many programs are signed by it."""
+        now = timezone.now()
+        count = key_change.take(new, now)
+        # None if it had been taken before.
+        change = KeyChange.objects.filter(new_key=new.public_key, changed_at=now).first()
+        if change is not None:
+            self.log_addition(request, change, "Uploaded what the old and the new key had signed.")
+        return count
+
     def wanted_list(self, request: HttpRequest) -> HttpResponse:
         """What is to be signed."""
         _check(request)
         try:
             text = key_change.wanted_now().text()
         except OSError as error:
-            messages.error(request, f"There is no public key to begin with: {error.strerror}.")
+            messages.error(request, _no_key(error))
             return redirect("admin:new_key")
         headers = {"Content-Disposition": 'attachment; filename="LIST"'}
         return HttpResponse(text, content_type="text/plain; charset=us-ascii", headers=headers)
+
+
+def _no_key(error: OSError) -> str:
+    return f"There is no public key to begin with: {error.strerror}."
 
 
 def _check(request: HttpRequest) -> None:

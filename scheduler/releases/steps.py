@@ -18,6 +18,7 @@ from scheduler.releases.rollout import state_of
 
 RELEASE: Final = "scheduler.release_appversion"
 ROLL_BACK: Final = "roll_back"
+TO_WITHDRAWN: Final = "roll_back_to_withdrawn"
 WITH_VOLUNTEERS: Final = "test_with_volunteers"
 ACTIONS: Final = {
     "test": ReleaseAction.TEST,
@@ -31,14 +32,24 @@ TITLES: Final = {
     "release": "Release {} to all again",
     "withdraw": "Withdraw {}",
     ROLL_BACK: "Roll back {}",
+    TO_WITHDRAWN: "Roll back {}",
 }
 _PREFIX: Final = "release:"
+_ANOTHER: Final = (
+    "by now this would bring another version than the one that was shown. Do not change anything here, and roll back "
+    "anew."
+)
 
 
 def proposal(version: AppVersion, action: str, user: User) -> Proposal | None:
-    """What is to be confirmed; None where it does not change whether the version is withdrawn. Raises NotPossible."""
+    """What is to be confirmed; None where it does not change whether the version is withdrawn. Raises NotPossible.
+
+    Its subject: who proposes it; for a roll-back the version that is sent again.
+    """
+    subject = user.pk
     if action == ROLL_BACK:
-        rollout.version_before(version)
+        before = rollout.version_before(version)
+        action, subject = _roll_back_to(before)
         withdrawn = True
     else:
         withdrawn = after(state_of(version), ACTIONS[action]) == ReleaseState.WITHDRAWN
@@ -46,13 +57,17 @@ def proposal(version: AppVersion, action: str, user: User) -> Proposal | None:
         return None
     changes = {"is_deprecated": [version.is_deprecated, withdrawn]}
     return Proposal(
-        model=AppVersion._meta.label, pk=version.pk, changes=changes, operation=_PREFIX + action, subject=user.pk
+        model=AppVersion._meta.label, pk=version.pk, changes=changes, operation=_PREFIX + action, subject=subject
     )
+
+
+def _roll_back_to(before: AppVersion) -> tuple[str, int]:
+    return TO_WITHDRAWN if before.is_deprecated else ROLL_BACK, before.pk
 
 
 def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
     action = proposal.operation.removeprefix(_PREFIX)
-    if action == ROLL_BACK:
+    if action in (ROLL_BACK, TO_WITHDRAWN):
         try:
             before = rollout.version_before(version)
         except NotPossible as error:
@@ -69,7 +84,10 @@ def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
 def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
     action = proposal.operation.removeprefix(_PREFIX)
     try:
-        if action == ROLL_BACK:
+        if action in (ROLL_BACK, TO_WITHDRAWN):
+            # The versions are locked: it stays the one that is sent again.
+            if _roll_back_to(rollout.version_before(version)) != (action, proposal.subject):
+                raise NotPossible(_ANOTHER)
             rollout.roll_back(version)
         else:
             user = User.objects.get(pk=proposal.subject or 0)

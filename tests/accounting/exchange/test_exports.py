@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import zipfile
+from typing import IO
 
 import pytest
 from django.db import IntegrityError
@@ -208,3 +209,16 @@ def test_what_cannot_be_made_is_refused_in_words(signed_in: Client, worked: Host
 def test_the_database_takes_days_for_histories_only(alice: User, wrong: dict[str, object]) -> None:
     with pytest.raises(IntegrityError, match="datacopy_days"):
         DataCopy.objects.create(user=alice, **wrong)
+
+
+def test_a_run_that_fails_after_another_has_stored_the_file_leaves_it_alone(worked: Host) -> None:
+    export = exports.ask(worked.owner, DataCopy.Content.CSV, WANTED)
+
+    def write(copy: DataCopy, file: IO[bytes]) -> None:
+        # A worker that was held to be lost
+        exports.make(copy.pk)
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        made_files.make(export.pk, write)
+    assert exports.find_ready(worked.owner, export.pk) is not None

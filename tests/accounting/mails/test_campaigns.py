@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import suppress
 from smtplib import (
     SMTPDataError,
     SMTPException,
@@ -225,8 +226,50 @@ def test_without_a_mail_server_nothing_counts_as_sent_and_the_next_run_goes_on(
         broken.setattr(EmailMessage, "send", fail)
         with pytest.raises(MailServerDown):
             campaigns.send_some(NOW)
-    assert not SentMail.objects.exists()
+    campaign.refresh_from_db()
+    assert (campaign.nsent, campaign.nfailed) == (0, 0)
+    assert campaigns.send_some(NOW + campaigns.RETRY_AFTER[0]) == 1
+
+
+def test_a_recipient_on_whom_the_mail_server_hangs_does_not_hold_up_the_others(
+    campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.LAPSED_MAILS_PER_DAY = 1
+    volunteer("slow")
+    volunteer("there")
+    send = EmailMessage.send
+
+    def hang(message: EmailMessage, *more: Any, **named: Any) -> int:
+        if message.to == ["slow@example.org"]:
+            raise TimeoutError("timed out")
+        return send(message, *more, **named)
+
+    monkeypatch.setattr(EmailMessage, "send", hang)
+    with pytest.raises(MailServerDown):
+        campaigns.send_some(NOW)
+    # What was not handed over does not count for the day's limit.
     assert campaigns.send_some(NOW) == 1
+    assert written_to() == ["there"]
+    settings.LAPSED_MAILS_PER_DAY = 2
+    with pytest.raises(MailServerDown):
+        campaigns.send_some(NOW + campaigns.RETRY_AFTER[0])
+
+
+def test_refusals_are_counted_on_after_an_outage_of_the_mail_server(
+    campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volunteer("greylisted")
+    faults: list[Exception] = []
+
+    def fail(*_: Any) -> int:
+        raise faults[0]
+
+    monkeypatch.setattr(EmailMessage, "send", fail)
+    for hours, fault in enumerate([SMTPDataError(451, b"later"), TimeoutError(), SMTPDataError(451, b"later")]):
+        faults[:] = [fault]
+        with suppress(MailServerDown):
+            campaigns.send_some(NOW + dt.timedelta(hours=hours))
+    assert SentMail.objects.get().nrefused == 2
 
 
 def test_the_mail_has_the_link_that_ends_such_mails(campaign: MailCampaign, client: Client) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from kombu.exceptions import OperationalError
+from pytest_django import Settings
 
 from credit.models import UserCredit
 from portal.celery import app
@@ -49,6 +53,18 @@ def test_each_check_can_be_started_and_says_that_it_has_run(browser: Client, mes
     run = MaintenanceRun.objects.get()
     assert (run.job, run.failure, run.asked_by and run.asked_by.name) == (name, "", "Operator")
     assert run.finished_at is not None
+
+
+def test_what_the_operator_has_silenced_is_no_difference(
+    browser: Client, messages: list[int], settings: Settings
+) -> None:
+    settings.SECURE_HSTS_SECONDS = 0
+    assert "security.W004" in start(browser, "check", messages)
+    settings.SILENCED_SYSTEM_CHECKS = ["security.W004"]
+    start(browser, "check", messages)
+    run = MaintenanceRun.objects.latest("pk")
+    assert run.nlines == len(run.lines)
+    assert not [line for line in run.lines if "security.W004" in line]
 
 
 def test_what_a_check_finds_is_on_the_page_and_on_the_dashboard(
@@ -99,12 +115,78 @@ def test_one_run_of_a_check_at_a_time_and_a_second_message_does_nothing(browser:
     assert MaintenanceRun.objects.get().finished_at == finished_at
 
 
-def test_a_run_that_no_worker_finished_does_not_block_the_next(browser: Client, messages: list[int]) -> None:
+def test_a_run_that_no_worker_began_does_not_block_the_next(browser: Client, messages: list[int]) -> None:
     browser.post(f"{PAGE}start/check/")
     MaintenanceRun.objects.update(asked_at=timezone.now() - runs.LOST_AFTER - dt.timedelta(seconds=1))
-    assert "No worker finished it." in browser.get(PAGE).content.decode()
-    assert "No worker finished it." in start(browser, "check", messages)
+    assert "No worker began it." in browser.get(PAGE).content.decode()
+    assert "No worker began it." in start(browser, "check", messages)
     assert MaintenanceRun.objects.filter(failure="").count() == 1
+
+
+def test_a_run_whose_worker_was_killed_does_not_block_the_next(browser: Client, messages: list[int]) -> None:
+    browser.post(f"{PAGE}start/check/")
+    # All that a killed worker leaves behind
+    MaintenanceRun.objects.update(started_at=timezone.now())
+    # The broker hands its message out again.
+    carry_out_maintenance(messages[0])
+    assert "The worker was stopped before it was done." in start(browser, "check", messages)
+    assert MaintenanceRun.objects.filter(failure="").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_began_late_is_running_as_long_as_its_worker_lives(
+    browser: Client, messages: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = Event(), Event()
+
+    def slow() -> list[str]:
+        begun.set()
+        assert may_end.wait(60)
+        return ["a difference"]
+
+    def work() -> None:
+        try:
+            carry_out_maintenance(messages[0])
+        finally:
+            connection.close()
+
+    monkeypatch.setitem(jobs.jobs, "slow", jobs.Job("slow", "Slow", "", slow))
+    browser.post(f"{PAGE}start/slow/")
+    with ThreadPoolExecutor(1) as worker:
+        done = worker.submit(work)
+        try:
+            assert begun.wait(60)
+            MaintenanceRun.objects.update(asked_at=timezone.now() - runs.LOST_AFTER - dt.timedelta(seconds=1))
+            assert "is running" in browser.get(PAGE).content.decode()
+            assert "waiting or running already" in browser.post(f"{PAGE}start/slow/", follow=True).content.decode()
+            # The broker hands a message out again that was not confirmed for an hour.
+            carry_out_maintenance(messages[0])
+            assert MaintenanceRun.objects.get().finished_at is None
+        finally:
+            may_end.set()
+        done.result()
+    run = MaintenanceRun.objects.get()
+    assert (run.lines, run.failure) == (["a difference"], "")
+
+
+def test_workers_are_told_again_of_a_run_whose_message_was_lost(
+    browser: Client, messages: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser.post(f"{PAGE}start/check/")
+    lengths = {"requested": 1}
+    monkeypatch.setattr(runs, "queue_length", lengths.__getitem__)
+    later = timezone.now() + runs.TOLD_AGAIN_AFTER + dt.timedelta(seconds=1)
+    runs.tell_again(later)
+    assert len(messages) == 1
+    lengths["requested"] = 0
+    runs.tell_again(timezone.now())
+    assert len(messages) == 1
+    runs.tell_again(later)
+    run = MaintenanceRun.objects.get()
+    assert messages == [run.pk, run.pk]
+    carry_out_maintenance(run.pk)
+    runs.tell_again(later)
+    assert len(messages) == 2
 
 
 def test_the_last_runs_are_kept(browser: Client, messages: list[int]) -> None:

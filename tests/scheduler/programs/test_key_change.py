@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.test import Client as Browser
@@ -388,3 +389,57 @@ def test_what_is_no_archive_or_lacks_the_key_is_said(browser: Browser, carried: 
     assert "File is not a zip file" in upload(browser, SimpleUploadedFile("x.zip", b"no archive"))
     (carried / "new_key_public").unlink()
     assert "there is no file new_key_public in it" in upload(browser, zipped(carried))
+
+
+def damaged(folder: Path, stored: bytes) -> SimpleUploadedFile:
+    """The folder as an archive, and in it one file whose packed bytes are these."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, path.name)
+        archive.writestr("more.sig", stored)
+    raw = bytearray(out.getvalue())
+    # It says that it is packed, in the central directory and before the content.
+    for mark, method in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
+        at = raw.rindex(mark) + method
+        raw[at : at + 2] = zipfile.ZIP_DEFLATED.to_bytes(2, "little")
+    return SimpleUploadedFile("SIGNED.zip", bytes(raw))
+
+
+@pytest.mark.parametrize("stored", [b"\xff\xff\xff\xff", b"\x03"])
+def test_a_damaged_archive_is_refused_in_words(browser: Browser, carried: Path, stored: bytes) -> None:
+    assert "This cannot be used" in upload(browser, damaged(carried, stored))
+    assert not KeyChange.objects.exists()
+
+
+def test_an_archive_that_ends_within_a_file_is_refused_in_words(browser: Browser, carried: Path) -> None:
+    raw = bytearray(zipped(carried, zipfile.ZIP_STORED).read())
+    # The last file is longer than the archive: in the central directory, packed and unpacked.
+    at = raw.rindex(b"PK\x01\x02")
+    raw[at + 20 : at + 28] = (7000).to_bytes(4, "little") * 2
+    assert "This cannot be used" in upload(browser, SimpleUploadedFile("SIGNED.zip", bytes(raw)))
+    assert not KeyChange.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["new_key_public", "new_key_signature", "program_1.sig"])
+def test_a_key_with_a_zero_byte_is_refused_in_words(browser: Browser, carried: Path, name: str) -> None:
+    path = carried / name
+    path.write_bytes(b"\0" + path.read_bytes())
+    assert "Nothing was changed" in upload(browser, zipped(carried))
+    assert not KeyChange.objects.exists()
+
+
+def test_without_a_key_to_begin_with_the_page_says_so(browser: Browser, carried: Path, own_keys: Path) -> None:
+    for path in own_keys.iterdir():
+        path.unlink()
+    code_signing._read.cache_clear()
+    assert "There is no public key to begin with" in upload(browser, zipped(carried))
+
+
+def test_who_changed_the_key_is_in_the_log_of_the_admin(browser: Browser, carried: Path, operator: User) -> None:
+    upload(browser, zipped(carried))
+    entry = LogEntry.objects.get(content_type__model="keychange")
+    assert (entry.user, entry.object_id) == (operator, str(KeyChange.objects.get().pk))
+    # A page that is sent twice changes nothing.
+    upload(browser, zipped(carried))
+    assert LogEntry.objects.filter(content_type__model="keychange").count() == 1

@@ -502,6 +502,21 @@ def test_a_roll_back_whose_older_version_is_gone_meanwhile_changes_nothing(brows
     assert (state(first), state(second)) == (ReleaseState.BETA, ReleaseState.RELEASED)
 
 
+@pytest.mark.parametrize(("withdrawn", "nolder"), [(1, 2), (0, 1)])
+def test_a_roll_back_that_would_bring_another_version_than_was_shown_changes_nothing(
+    browser: Client, withdrawn: int, nolder: int
+) -> None:
+    *older, last = (signed_version(browser, "release", version_num=101 + n) for n in range(nolder + 1))
+    step = to_step(browser, last, "roll_back")
+    assert f"Computers get {older[-1]} again" in said(browser.get(step))
+    do(browser, older[withdrawn], "withdraw")
+    reply = said(save(browser, step))
+    assert "this would bring another version than the one that was shown" in reply
+    assert [state(each) for each in (older[withdrawn], last)] == [ReleaseState.WITHDRAWN, ReleaseState.RELEASED]
+    assert "Saved" in do(browser, last, "roll_back")
+    assert (state(older[0]), state(last)) == (ReleaseState.RELEASED, ReleaseState.WITHDRAWN)
+
+
 def test_who_may_release_and_nothing_else_may_withdraw(client: Client, alice: User) -> None:
     version = make_version(make_app())
     User.objects.filter(pk=alice.pk).update(is_staff=True)
@@ -510,7 +525,8 @@ def test_who_may_release_and_nothing_else_may_withdraw(client: Client, alice: Us
     sign_in_lately(client, User.objects.get(pk=alice.pk))
     step = to_step(client, version, "withdraw")
     assert "you may not ask for one" in said(client.get(step))
-    save(client, step)
+    assert client.get(client.post(step, {"do": "cancel"})["Location"]).status_code == 200
+    save(client, to_step(client, version, "withdraw"))
     assert state(version) == ReleaseState.WITHDRAWN
 
 

@@ -1,0 +1,15 @@
+"""SQL of runs: session locks that say which of them have a worker that lives."""
+
+from typing import Final
+
+# "mr", the first key of advisory locks; the second is the run's.
+LOCK: Final = 0x6D72
+
+# PostgreSQL frees the lock if the worker dies. Not a lock of a transaction: a run has many, or takes hours.
+TRY_LOCK: Final = f"SELECT pg_try_advisory_lock({LOCK}, %s)"
+UNLOCK: Final = f"SELECT pg_advisory_unlock({LOCK}, %s)"
+HELD: Final = f"""
+SELECT objid::bigint FROM pg_locks
+ WHERE locktype = 'advisory' AND classid = {LOCK} AND objsubid = 2 AND granted
+   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
