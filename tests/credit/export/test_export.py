@@ -289,6 +289,40 @@ def test_what_a_killed_worker_left_is_cleared_away(credited: User, tmp_path: Pat
     assert StatisticsExport.objects.last().failure == "The worker was ended."  # type: ignore[union-attr]
 
 
+def test_a_worker_that_was_killed_as_it_published_stops_no_later_export(credited: User, tmp_path: Path) -> None:
+    folder = tmp_path / "statistics"
+    folder.mkdir()
+    (folder / ".unfinished-link").symlink_to("1")
+    run.export()
+    assert len(users()) == 1
+
+
+def test_a_set_that_could_not_be_published_takes_no_room_from_the_next(
+    credited: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "statistics"
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "symlink_to", full)
+        with pytest.raises(OSError, match="No space"):
+            run.export()
+    assert list(folder.iterdir()) == []
+    # Of a worker that was killed just then
+    (folder / f"{int(timezone.now().timestamp()) + 5}").mkdir()
+    seen: list[bool] = []
+
+    def looking(*_: object) -> bytes:
+        seen.extend(each.name.startswith(".unfinished") for each in folder.iterdir())
+        return b"<tables>\n</tables>\n"
+
+    monkeypatch.setattr("credit.export.writers.tables", looking)
+    run.export()
+    assert seen == [True]
+
+
 def test_operators_see_how_far_it_is(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     tell = run._tell
