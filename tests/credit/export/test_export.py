@@ -109,6 +109,16 @@ def test_a_strict_reader_reads_a_computer(credited: User, studio: Host) -> None:
     assert host["host_cpid"] == md5("a" * 32 + "alice@example.org")
 
 
+def test_old_and_tiny_averages_stop_no_export(credited: User, studio: Host) -> None:
+    """PostgreSQL refuses a product that is too small for a number: 1e-30 after thirty years is 1e-501."""
+    long_ago = timezone.now() - dt.timedelta(days=30 * 365)
+    Membership.objects.create(user=credited, team=Team.objects.create(name="Peaks"))
+    UserCredit.objects.update(expavg_credit=1e-30, expavg_at=long_ago)
+    HostCredit.objects.update(expavg_credit=1e-30, expavg_at=long_ago)
+    run.export()
+    assert float(users()[0]["expavg_credit"]) == float(hosts()[0]["expavg_credit"]) < 1e-100
+
+
 def test_names_come_back_as_they_are(credited: User) -> None:
     name = "Zoë \\N \\t 名前 <b>&amp;</b> \x01\x0b\ufffe tab\tfeed\n<user>"
     User.objects.filter(pk=credited.pk).update(name=name)
