@@ -32,7 +32,9 @@ def save(user: User, *, exports_statistics: bool, shows_hosts: bool, now: dt.dat
         if exports_statistics:
             GoneUser.objects.filter(user_id=user.pk).delete()
         if exports_statistics and shows_hosts:
-            GoneHost.objects.filter(host_id__in=Host.objects.filter(owner=user).values("pk")).delete()
+            # One that became a part of another stays gone.
+            own = Host.objects.filter(owner=user, merged_into=None)
+            GoneHost.objects.filter(host_id__in=own.values("pk")).delete()
 
 
 def leave(user_id: int, now: dt.datetime) -> None:

@@ -208,6 +208,10 @@ def test_a_merged_computer_is_listed_as_deleted(credited: User, studio: Host) ->
     run.export()
     assert [host["id"] for host in hosts()] == [str(newer.pk)]
     assert [host["id"] for host in gone()[1]] == [str(studio.pk)]
+    # Saved once more, without a change
+    agree(credited)
+    run.export()
+    assert [host["id"] for host in gone()[1]] == [str(studio.pk)]
 
 
 def test_ids_are_listed_for_sixty_days(alice: User) -> None:
