@@ -337,6 +337,20 @@ def test_a_set_that_could_not_be_published_takes_no_room_from_the_next(
     assert seen == [True]
 
 
+def test_an_export_that_was_interrupted_is_not_one_that_was_published(
+    credited: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("credit.export.writers.tables", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run.export()
+    made = StatisticsExport.objects.get()
+    assert made.finished_at is not None and made.failure
+    assert list(figures.take(timezone.now())) == []
+
+
 def test_operators_see_how_far_it_is(credited: User, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     tell = run._tell
