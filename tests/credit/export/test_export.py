@@ -120,12 +120,12 @@ def test_old_and_tiny_averages_stop_no_export(credited: User, studio: Host) -> N
 
 
 def test_names_come_back_as_they_are(credited: User) -> None:
-    name = "Zoë \\N \\t 名前 <b>&amp;</b> \x01\x0b\ufffe tab\tfeed\n<user>"
+    name = "Zoë \\N \\t 名前 <b>&amp;</b> \x01\x0b\ufffe tab\tfeed\n<user> ’\u2028\x85\x9b"
     User.objects.filter(pk=credited.pk).update(name=name)
     run.export()
     tree = ET.fromstring(statistics_reader.fetch(ask, "user.gz"))
-    # Control characters cannot stand in XML, and line feeds and tabs are blanks.
-    assert tree.findtext("user/name") == "Zoë \\N \\t 名前 <b>&amp;</b>   tab feed <user>"
+    # No control characters, and no other ends of lines either; line feeds and tabs are blanks.
+    assert tree.findtext("user/name") == "Zoë \\N \\t 名前 <b>&amp;</b>   tab feed <user> ’"
     assert len(users()) == 1
 
 
@@ -405,7 +405,7 @@ def test_the_reader_finds_what_readers_choke_on() -> None:
 
 
 def test_apps_are_named_as_people_know_them(credited: User) -> None:
-    make_app("alpine", user_friendly_name="Alpine & <valleys>")
+    make_app("alpine", user_friendly_name="Alpine\x01 &\n<valleys>\ufffe")
     make_app("old", is_deprecated=True)
     run.export()
     tree = ET.fromstring(statistics_reader.fetch(ask, "tables.xml"))
