@@ -25,6 +25,8 @@ from credit.models import HostCredit, Team, UserCredit
 from credit.teams import membership
 from portal.models import ClientKey, Host, User
 from portal.people.accounts import issue_client_key, weak_key
+from portal.people.recovery import reset_password
+from portal.people.security_events import NOWHERE
 from portal.wire import credentials
 from portal.wire.boinc_errors import (
     ERR_ACCOUNT_NOT_FOUND,
@@ -208,6 +210,14 @@ def test_a_login_token_ends_after_a_day_and_is_one_accounts(alice: User, bob: Us
     token = login_tokens.make(alice, timezone.now())
     assert error("login_token_lookup", user_id=bob.pk, token=token) == ERR_BAD_AUTHENTICATOR
     LoginToken.objects.update(made_at=timezone.now() - login_tokens.VALID)
+    assert error("login_token_lookup", user_id=alice.pk, token=token) == ERR_BAD_AUTHENTICATOR
+    assert not ClientKey.objects.exists()
+
+
+def test_a_new_password_ends_login_tokens(alice: User) -> None:
+    """Whoever opened the account could have had one made."""
+    token = login_tokens.make(alice, timezone.now())
+    reset_password(alice, "another secret", NOWHERE, session_key=None)
     assert error("login_token_lookup", user_id=alice.pk, token=token) == ERR_BAD_AUTHENTICATOR
     assert not ClientKey.objects.exists()
 
