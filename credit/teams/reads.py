@@ -33,6 +33,8 @@ def sums(teams: Collection[Team]) -> dict[int, TeamSums]:
 
 def search(words: str) -> list[Team]:
     """Teams whose names have these words in them, in alphabetical order; of all teams without words."""
+    if "\0" in words:
+        return []  # PostgreSQL has no such text
     return list(Team.objects.filter(name__icontains=words.strip()).order_by("name")[:SHOWN])
 
 

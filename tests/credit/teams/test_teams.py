@@ -111,6 +111,7 @@ def test_a_volunteer_founds_finds_and_leaves_a_team_on_the_pages(signed_in: Clie
     signed_in.post(f"/project/teams/{team.pk}/change/", {"leave": ""})
     assert reads.team_of(alice) is None
     assert "No team found" in signed_in.get("/project/teams/?q=valley").content.decode()
+    assert "No team found" in signed_in.get("/project/teams/?q=pe%00aks").content.decode()
 
 
 def test_nobody_takes_a_team_by_the_form(peaks: Team, client: Client, bob: User) -> None:

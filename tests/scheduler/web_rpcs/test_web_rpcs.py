@@ -192,6 +192,7 @@ def test_team_lookup_finds_teams_by_number_and_name(published: User, bob: User) 
     ]
     assert [each.findtext("id") for each in ask("team_lookup", team_name="peak", format="xml")] == [str(peaks.pk)]
     assert error("team_lookup", team_id=77) == ERR_ACCOUNT_NOT_FOUND
+    assert len(ask("team_lookup", team_name="pe\0ak")) == 0
 
 
 def test_a_login_token_brings_a_key_once(client: Client, alice: User) -> None:
