@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from urllib.parse import quote_plus
-from xml.etree import ElementTree
 
 from credit.export import consent
 from credit.models import Membership
@@ -17,7 +16,7 @@ from portal.people.accounts import ClientAuthError, check_name, weak_key
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.models import UserPreferences
 from scheduler.web_rpcs.asked import Asked, NotFound, owner
-from scheduler.web_rpcs.documents import reply
+from scheduler.web_rpcs.documents import Markup, markup, reply
 from scheduler.web_rpcs.public import user_cpid
 
 NOT_HERE = ("email_addr", "password_hash", "global_prefs", "project_prefs")
@@ -40,7 +39,7 @@ def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
             ("cpid", user_cpid(user)),
             ("has_profile", 0),
             ("create_time", int(user.created_at.timestamp())),
-            ("global_prefs", _preferences(user)),
+            ("global_prefs", _preferences(user) or ""),
             ("project_prefs", ""),
             ("url", ""),
             ("send_email", 0),
@@ -52,17 +51,10 @@ def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
     )
 
 
-def _preferences(user: User) -> str:
-    """Global preferences as text; empty if there are none, or if what a client sent is no XML."""
+def _preferences(user: User) -> Markup | None:
+    """Global preferences; None if there are none, or if what a client sent is no XML."""
     found = UserPreferences.objects.filter(user=user).first()
-    if found is None:
-        return ""
-    text = f"<global_preferences>\n{found.text}\n</global_preferences>"
-    try:
-        ElementTree.fromstring(text)
-    except ElementTree.ParseError:
-        return ""
-    return text
+    return markup(f"<global_preferences>\n{found.text}\n</global_preferences>") if found is not None else None
 
 
 def set_info(asked: Asked, now: dt.datetime) -> ClientReply:

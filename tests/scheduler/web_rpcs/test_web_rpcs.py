@@ -90,7 +90,14 @@ def test_am_get_info_describes_the_account(alice: User, key: str) -> None:
     assert reply.find("success") is not None and reply.find("teamfounder") is not None
     assert reply.findtext("cpid") == hashlib.md5(f"{alice.cross_project_id}{alice.email}".encode()).hexdigest()
     assert reply.findtext("teamid") == str(team.pk) and reply.findtext("show_hosts") == "0"
-    assert "run_on_batteries" in reply.findtext("global_prefs", "")
+    # Elements, as BOINC has it
+    assert reply.findtext("global_prefs/global_preferences/run_on_batteries") == "1"
+
+
+def test_preferences_that_are_no_xml_are_left_out(alice: User, key: str) -> None:
+    UserPreferences.objects.create(user=alice, mod_time=1, text="</global_preferences><id>1</id>")
+    reply = ask("am_get_info", account_key=key)
+    assert reply.findtext("global_prefs") == "" and len(reply.findall("id")) == 1
 
 
 @pytest.mark.parametrize("name", ["am_get_info", "am_set_info", "am_set_host_info"])
