@@ -68,6 +68,8 @@ def set_info(asked: Asked, now: dt.datetime) -> ClientReply:
         raise ClientAuthError(ERR_GENERIC, f"{', '.join(refused)} cannot be changed here. Nothing was changed.")
     if "name" in given:
         check_name(given["name"].strip())
+    if given.get("teamid", "0").strip() != "0" and not asked.number("teamid"):
+        raise ClientAuthError(ERR_GENERIC, "The value of teamid is not the number of a team. Nothing was changed.")
     if "teamid" in given:
         _set_team(user, asked.number("teamid"))
     if "name" in given:

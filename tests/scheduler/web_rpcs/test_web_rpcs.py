@@ -128,6 +128,13 @@ def test_am_set_info_changes_nothing_that_a_key_must_not(alice: User, key: str) 
     assert User.objects.get().name == "Alice"
 
 
+@pytest.mark.parametrize("number", ["", "x", "-1", "1.5", "9" * 30])
+def test_a_team_number_that_is_none_changes_nothing(number: str, alice: User, key: str) -> None:
+    team = membership.found(alice, Team(name="Peaks"))
+    assert error("am_set_info", account_key=key, name="Alice B.", teamid=number) == ERR_GENERIC
+    assert alice.membership.team == team and User.objects.get().name == "Alice"
+
+
 def test_am_set_host_info_sets_the_venue_of_ones_own_computer(key: str, studio: Host, bob: User) -> None:
     assert ask("am_set_host_info", account_key=key, hostid=studio.pk, venue="work").find("success") is not None
     assert Host.objects.get().venue == "work"
