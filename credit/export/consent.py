@@ -17,13 +17,16 @@ def read(user: User) -> ExportConsent:
     return ExportConsent.objects.filter(user=user).first() or ExportConsent(user=user)
 
 
-def save(user: User, *, exports_statistics: bool, shows_hosts: bool, now: dt.datetime) -> None:
+def save(user: User, *, exports_statistics: bool | None = None, shows_hosts: bool, now: dt.datetime) -> None:
     """Keep the choice. Who is no longer published is listed as gone, so that readers drop them; who is again, is not.
 
-    One transaction. Locks the user's row, then the rows of the lists, computers by number.
+    None leaves the present choice. One transaction. Locks the user's row, then the rows of the lists, computers by
+    number.
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        if exports_statistics is None:
+            exports_statistics = read(user).exports_statistics
         leave(user.pk, now)
         ExportConsent.objects.update_or_create(
             user=user,

@@ -75,10 +75,7 @@ def set_info(asked: Asked, now: dt.datetime) -> ClientReply:
     if "name" in given:
         User.objects.filter(pk=user.pk).update(name=given["name"].strip())
     if given.get("show_hosts") in ("0", "1"):
-        before = consent.read(user)
-        shows = given["show_hosts"] == "1"
-        if before.shows_hosts != shows:
-            consent.save(user, exports_statistics=before.exports_statistics, shows_hosts=shows, now=now)
+        consent.save(user, shows_hosts=given["show_hosts"] == "1", now=now)
     return reply("am_set_info_reply", [("success", True)])
 
 

@@ -8,12 +8,16 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
 from django.conf import settings as site_settings
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -38,9 +42,11 @@ from portal.wire.boinc_errors import (
 from scheduler.models import LoginToken, UserPreferences
 from scheduler.web_rpcs import login_tokens
 from tests.support.credit_factories import make_app, make_version
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db
 
+Reply = TypeVar("Reply")
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -62,6 +68,18 @@ def error(name: str, method: str = "GET", /, **given: object) -> int:
     reply = ask(name, method, **given)
     assert reply.tag == "error" and len(reply.findtext("error_msg", "")) > 20
     return int(reply.findtext("error_num", "0"))
+
+
+def closing(work: Callable[..., Reply]) -> Callable[..., Reply]:
+    """The same in another thread, whose connection ends with it."""
+
+    def run(*args: object, **given: object) -> Reply:
+        try:
+            return work(*args, **given)
+        finally:
+            connection.close()
+
+    return run
 
 
 @pytest.fixture
@@ -142,6 +160,26 @@ def test_am_set_host_info_sets_the_venue_of_ones_own_computer(key: str, studio: 
     theirs = issue_client_key(bob, ClientKey.Origin.ATTACH)
     assert error("am_set_host_info", account_key=theirs, hostid=studio.pk, venue="") == ERR_ACCOUNT_NOT_FOUND
     assert Host.objects.get().venue == "work"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_am_set_info_publishes_nobody_who_takes_the_consent_back_just_then(published: User, key: str) -> None:
+    consent.save(published, exports_statistics=True, shows_hosts=False, now=timezone.now())
+    with ThreadPoolExecutor(1) as other:
+        with transaction.atomic(), connection.cursor() as cursor:
+            consent.save(published, exports_statistics=False, shows_hosts=False, now=timezone.now())
+            cursor.execute("SELECT pg_backend_pid()")
+            (own,) = cursor.fetchone()
+            asking = other.submit(closing(ask), "am_set_info", account_key=key, show_hosts=1)
+
+            def is_waiting() -> bool:
+                cursor.execute("SELECT FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", [own])
+                return cursor.fetchone() is not None
+
+            wait_until(is_waiting, "the web RPC to wait for the consent", 30)
+        assert asking.result().tag == "am_set_info_reply"
+    now = consent.read(published)
+    assert not now.exports_statistics and now.shows_hosts
 
 
 def test_show_user_shows_who_is_published(published: User, bob: User) -> None:
