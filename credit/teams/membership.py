@@ -63,12 +63,14 @@ def hand_on(user: User, member_id: int) -> Team:
     """Make another member the founder of the volunteer's own team. Raises TeamRefused."""
     with transaction.atomic():
         _lock(user)
-        team = Team.objects.select_for_update(no_key=True).filter(founder=user, memberships__user=member_id).first()
-        if team is None:
+        # Whoever leaves locks the membership, too, before the team.
+        members = Membership.objects.select_for_update(of=("self",)).filter(user=member_id, team__founder=user)
+        member = members.select_related("team").first()
+        if member is None:
             raise TeamRefused("You are not the founder of a team that they are in.")
-        team.founder_id = member_id
-        team.save(update_fields=["founder"])
-    return team
+        member.team.founder_id = member_id
+        member.team.save(update_fields=["founder"])
+    return member.team
 
 
 def forget(user_id: int, _now: dt.datetime) -> None:
