@@ -1,7 +1,7 @@
 """Found a team, join one, leave it, hand it on.
 
-A volunteer is in one team at most. Each function is one transaction; it locks the volunteer's row, then the membership,
-then the team. So two requests of one volunteer come one after the other.
+A volunteer is in one team at most. Each function is one transaction; it locks the volunteer's row, then their credit,
+the membership and the team. So two requests of one volunteer come one after the other.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ def forget(user_id: int, _now: dt.datetime) -> None:
 
 def _lock(user: User) -> None:
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+    # What is granted meanwhile waits: between leaving and entering it would be no team's.
+    UserCredit.objects.select_for_update(no_key=True).filter(user=user).first()
 
 
 def _enter(user: User, team: Team) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 from django.test import Client
@@ -14,6 +15,7 @@ from credit.export import consent
 from credit.models import Membership, Team, UserCredit
 from credit.teams import reads
 from credit.teams.membership import TeamRefused, found, hand_on, join, leave
+from portal.clients.factory import psycopg_params
 from portal.models import User
 from portal.people.deletion import GRACE
 from portal.people.throttle import NEW_TEAMS_PER_DAY
@@ -99,6 +101,15 @@ def test_who_joins_a_team_without_founder_becomes_it(peaks: Team, alice: User, b
 
 def publish(user: User) -> None:
     consent.save(user, exports_statistics=True, shows_hosts=False, now=timezone.now())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_credit_is_granted_before_or_after_somebody_leaves(peaks: Team, alice: User) -> None:
+    """Between the two it would be nobody's, and the team's total would fall."""
+    with psycopg.connect(**psycopg_params()) as granting, transaction.atomic():
+        leave(alice)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            granting.execute("SELECT FROM credit_usercredit FOR NO KEY UPDATE NOWAIT")
 
 
 @pytest.mark.django_db(transaction=True)
