@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 
 from credit.models import Membership, Team, UserCredit
 from credit.models.teams import NAME_TAKEN
-from credit.teams import sql
+from credit.teams import reads, sql
 from portal.models import User
 from portal.people import throttle
 
@@ -60,14 +60,14 @@ def leave(user: User) -> None:
 
 
 def hand_on(user: User, member_id: int) -> Team:
-    """Make another member the founder of the volunteer's own team. Raises TeamRefused."""
+    """Make another member who is published the founder of the volunteer's own team. Raises TeamRefused."""
     with transaction.atomic():
         _lock(user)
         # Whoever leaves locks the membership, too, before the team.
         members = Membership.objects.select_for_update(of=("self",)).filter(user=member_id, team__founder=user)
-        member = members.select_related("team").first()
+        member = members.filter(user__in=reads.published()).select_related("team").first()
         if member is None:
-            raise TeamRefused("You are not the founder of a team that they are in.")
+            raise TeamRefused("You are not the founder of a team in which they are publicly.")
         member.team.founder_id = member_id
         member.team.save(update_fields=["founder"])
     return member.team

@@ -103,6 +103,23 @@ def publish(user: User) -> None:
     consent.save(user, exports_statistics=True, shows_hosts=False, now=timezone.now())
 
 
+def test_a_founder_learns_nothing_of_members_who_are_not_published(
+    peaks: Team, alice: User, bob: User, signed_in: Client
+) -> None:
+    join(bob, peaks.pk)
+    address = f"/project/teams/{peaks.pk}/"
+    assert "Bob" not in signed_in.get(address).content.decode()
+    stranger = User.objects.create_user("carol@example.org", name="Carol")
+    said = []
+    for number in (bob.pk, stranger.pk):
+        with pytest.raises(TeamRefused) as refused:
+            hand_on(alice, number)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+    publish(bob)
+    assert "Bob" in signed_in.get(address).content.decode()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_credit_is_granted_before_or_after_somebody_leaves(peaks: Team, alice: User) -> None:
     """Between the two it would be nobody's, and the team's total would fall."""
