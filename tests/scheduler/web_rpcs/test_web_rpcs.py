@@ -39,7 +39,7 @@ from portal.wire.boinc_errors import (
     ERR_GENERIC,
     ERR_PROJECT_DOWN,
 )
-from scheduler.models import LoginToken, UserPreferences
+from scheduler.models import BetaTest, LoginToken, UserPreferences
 from scheduler.web_rpcs import login_tokens
 from tests.support.credit_factories import make_app, make_version
 from tests.support.wait import wait_until
@@ -215,6 +215,17 @@ def test_apps_names_the_newest_programs_of_each_app() -> None:
     assert found.findtext("user_friendly_name") == "Alpine 名" and found.findtext("name") == "alpine"
     assert [version.findtext("version_num") for version in found.findall("version")] == ["102"]
     assert found.findtext("version/platform_short") == "x86_64-pc-linux-gnu"
+
+
+def test_apps_marks_what_only_testers_get() -> None:
+    app = make_app()
+    make_version(app, 100)
+    BetaTest.objects.create(app_version=make_version(app, 101))
+    versions = ask("apps", xml=1).findall("application/version")
+    assert [(each.findtext("version_num"), each.find("beta") is not None) for each in versions] == [
+        ("101", True),
+        ("100", False),
+    ]
 
 
 def test_app_versions_gives_what_a_central_server_averages() -> None:
