@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -258,7 +259,27 @@ def test_team_lookup_finds_teams_by_number_and_name(published: User, bob: User) 
     assert len(ask("team_lookup", team_name="pe\0ak")) == 0
 
 
-def test_a_login_token_brings_a_key_once(client: Client, alice: User) -> None:
+def test_a_client_finds_project_account_and_token_in_its_installers_name(
+    client: Client, alice: User, settings: Settings
+) -> None:
+    """By two underscores and three parts, the first of which is the project's number in BOINC's list."""
+    settings.BOINC_LIST_ID = 123
+    client.force_login(alice)
+    page = client.post("/project/first-start/").content.decode()
+    found = re.search(r"__(\d+)_(\d+)_([0-9a-f]+)<", page)
+    assert found is not None and found[1] == "123"
+    reply = ask("login_token_lookup", user_id=found[2], token=found[3])
+    assert reply.tag == "login_token_reply" and found[2] == str(alice.pk)
+
+
+def test_a_project_that_clients_do_not_know_offers_no_token(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    assert "not in BOINC’s list" in client.post("/project/first-start/").content.decode()
+    assert not LoginToken.objects.exists()
+
+
+def test_a_login_token_brings_a_key_once(client: Client, alice: User, settings: Settings) -> None:
+    settings.BOINC_LIST_ID = 123
     client.force_login(alice)
     page = client.post("/project/first-start/").content.decode()
     token = login_tokens.make(alice, timezone.now())
