@@ -8,8 +8,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from credit.export import sql
-from credit.models import ExportConsent, GoneHost, GoneUser
-from portal.models import Host, User
+from credit.models import ExportConsent
+from portal.models import User
 
 
 def read(user: User) -> ExportConsent:
@@ -18,26 +18,19 @@ def read(user: User) -> ExportConsent:
 
 
 def save(user: User, *, exports_statistics: bool | None = None, shows_hosts: bool, now: dt.datetime) -> None:
-    """Keep the choice. Who is no longer published is listed as gone, so that readers drop them; who is again, is not.
+    """Keep the choice. Who is no longer published is listed as gone, so that readers drop them.
 
     None leaves the present choice. One transaction. Locks the user's row, then the rows of the lists, computers by
     number.
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
-        if exports_statistics is None:
-            exports_statistics = read(user).exports_statistics
+        choice = read(user)
         leave(user.pk, now)
-        ExportConsent.objects.update_or_create(
-            user=user,
-            defaults={"exports_statistics": exports_statistics, "shows_hosts": shows_hosts, "changed_at": now},
-        )
-        if exports_statistics:
-            GoneUser.objects.filter(user_id=user.pk).delete()
-        if exports_statistics and shows_hosts:
-            # One that became a part of another stays gone.
-            own = Host.objects.filter(owner=user, merged_into=None)
-            GoneHost.objects.filter(host_id__in=own.values("pk")).delete()
+        if exports_statistics is not None and exports_statistics != choice.exports_statistics:
+            choice.exports_statistics, choice.changed_at = exports_statistics, now
+        choice.shows_hosts = shows_hosts
+        choice.save()
 
 
 def leave(user_id: int, now: dt.datetime) -> None:

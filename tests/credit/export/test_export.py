@@ -168,6 +168,7 @@ def gone() -> tuple[list[dict[str, str]], list[dict[str, str]]]:
 
 
 def test_an_erased_account_is_listed_as_deleted(credited: User, studio: Host) -> None:
+    run.export()
     cpid = md5(f"{credited.cross_project_id}alice@example.org")
     User.objects.filter(pk=credited.pk).update(deletion_asked_at=timezone.now() - GRACE)
     assert erase_due(timezone.now()) == 1
@@ -176,6 +177,17 @@ def test_an_erased_account_is_listed_as_deleted(credited: User, studio: Host) ->
         [{"id": str(credited.pk), "cpid": cpid}],
         [{"id": str(studio.pk), "host_cpid": md5("a" * 32 + "alice@example.org")}],
     )
+
+
+def test_who_agreed_between_two_exports_only_is_not_listed_as_deleted(credited: User) -> None:
+    """Nothing of them was published, so no list may have their ids."""
+    consent.save(credited, exports_statistics=False, shows_hosts=False, now=timezone.now())
+    run.export()
+    agree(credited)
+    consent.save(credited, exports_statistics=True, shows_hosts=False, now=timezone.now())
+    consent.save(credited, exports_statistics=False, shows_hosts=False, now=timezone.now())
+    run.export()
+    assert gone() == ([], [])
 
 
 def test_who_never_agreed_is_not_listed_as_deleted(alice: User) -> None:
@@ -187,6 +199,7 @@ def test_who_never_agreed_is_not_listed_as_deleted(alice: User) -> None:
 
 
 def test_a_consent_that_is_taken_back_lists_the_ids_as_deleted(credited: User, studio: Host) -> None:
+    run.export()
     agree(credited, hosts=False)
     run.export()
     assert [len(each) for each in gone()] == [0, 1]
@@ -198,12 +211,21 @@ def test_a_consent_that_is_taken_back_lists_the_ids_as_deleted(credited: User, s
     assert gone() == ([], []) and len(users()) == len(hosts()) == 1
 
 
+def test_who_agrees_again_for_a_moment_stays_listed_as_deleted(credited: User) -> None:
+    run.export()
+    for agrees in (False, True, False):
+        consent.save(credited, exports_statistics=agrees, shows_hosts=agrees, now=timezone.now())
+    run.export()
+    assert [len(each) for each in gone()] == [1, 1]
+
+
 def test_a_merged_computer_is_listed_as_deleted(credited: User, studio: Host) -> None:
     long_ago = timezone.now() - dt.timedelta(days=30)
     about = {"os_name": "Linux", "p_vendor": "Intel", "p_model": "i7", "domain_name": "studio"}
     Host.objects.filter(pk=studio.pk).update(created_at=long_ago, last_contact_at=long_ago, **about)
     newer = Host.objects.create(owner=credited, host_cpid="b" * 32, **about)
     HostCredit.objects.create(host=newer, total_credit=1)
+    run.export()
     merge(credited.pk, studio.pk, newer.pk)
     run.export()
     assert [host["id"] for host in hosts()] == [str(newer.pk)]
