@@ -13,14 +13,19 @@ class AccountingConfig(AppConfig):
         from accounting import figures
         from accounting.account_data import copies
         from accounting.computers.support_problems import read_problems
+        from accounting.exchange import exports
+        from accounting.ledger.check import LEDGER
         from accounting.models import Announcement, Project, ProjectKeyword, ProjectVersion
         from portal.audit.register import audit
-        from portal.people.support import data_copiers, problem_readers
+        from portal.maintenance import jobs
+        from portal.operators.support import data_copiers, problem_readers
         from portal.requested_work.queue import kinds
 
         kinds[copies.KIND] = copies.make_copy
+        kinds[exports.KIND] = exports.make
         if "account_manager" in settings.ROOMS:
             figures.register()
+            jobs.add(LEDGER)
         problem_readers.append(read_problems)
         data_copiers.append(copies.ask_copy)
         audit(Project, secret=["shared_account_key"])

@@ -71,11 +71,19 @@ FIGURES: Final = (
     Figure("am.mails_sent", "Mails sent", per_secs=3600, per="an hour", about="Handed to the mail server."),
     Figure(
         "am.mails_failed",
-        "Mails refused",
+        "Mails not taken",
         per_secs=3600,
         per="an hour",
-        about="By the mail server. Mails that come back later (bounces) go to DEFAULT_FROM_EMAIL and are not counted.",
-        trouble=above(0, "The mail server refused mails. Look for “mail_failed” in the log."),
+        about="The mail server could not be reached, or refused them, for good or for now.",
+        trouble=above(0, "The mail server did not take mails. Look for “mail_failed” in the log."),
+    ),
+    Figure(
+        "am.mails_bounced",
+        "Mails bounced",
+        per_secs=3600,
+        per="an hour",
+        about="Refused for good when they were handed over. Those that come back later go to DEFAULT_FROM_EMAIL, and "
+        "are not known to the site.",
     ),
     Figure(
         "services.partitions",
@@ -135,6 +143,7 @@ def take(now: dt.datetime) -> Iterator[Sample]:
     mails = heartbeats.mail_totals()
     yield Sample("am.mails_sent", mails["sent"])
     yield Sample("am.mails_failed", mails["failed"])
+    yield Sample("am.mails_bounced", mails["bounced"])
 
 
 def take_tables(now: dt.datetime) -> dict[str, list[list[object]]]:

@@ -484,7 +484,16 @@ class ErasedDay(models.Model):
 
 
 class DataCopy(models.Model):
-    """A copy of all that is held about a volunteer, at their request; made by accounting/account_data/copies.py."""
+    """A file that a worker makes for a volunteer (accounting/exchange/made_files.py).
+
+    It is a copy of all that is held about them (accounting/account_data/copies.py), or a range of days of their
+    history (accounting/exchange/exports.py).
+    """
+
+    class Content(models.TextChoices):
+        ALL = "all", "everything"
+        CSV = "csv", "history as CSV"
+        JSON = "json", "history as JSON"
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting for its turn"
@@ -493,6 +502,10 @@ class DataCopy(models.Model):
         FAILED = "failed", "failed"
 
     user = models.ForeignKey(User, models.CASCADE, related_name="data_copies")
+    content = models.CharField(max_length=4, choices=Content, default=Content.ALL)
+    # Of a range of the history; both days are in it
+    first = models.DateField("first day", null=True, blank=True)
+    last = models.DateField("last day", null=True, blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.WAITING)
     percent = models.PositiveSmallIntegerField("how much of it is done", default=0)
     size_bytes = models.BigIntegerField(default=0)
@@ -502,6 +515,13 @@ class DataCopy(models.Model):
     class Meta:
         ordering = ["-asked_at"]
         verbose_name_plural = "data copies"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(content="all", first=None, last=None)
+                | (~models.Q(content="all") & models.Q(first__isnull=False, last__gte=models.F("first"))),
+                name="datacopy_days",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"copy for {self.user}, {self.state}"

@@ -10,8 +10,10 @@ from django.utils import timezone
 
 from accounting.account_data import copies, erasure
 from accounting.choosing import standings
+from accounting.exchange import exports, made_files
 from accounting.ledger import partitions, rollup
 from accounting.mails import campaigns, send
+from accounting.models import DataCopy
 from accounting.project_setup import asking
 from accounting.rpc.recognise import forget_old as forget_old_clients
 from portal.ops.mails import MailServerDown
@@ -35,14 +37,15 @@ def erase() -> None:
     """Once a day: accounts whose grace period is over, old copies, and old notes of which clients reported as what."""
     now = timezone.now()
     erasure.erase_due(now)
-    copies.remove_old_copies(now)
+    made_files.remove_old(now)
     forget_old_clients(now)
 
 
 @shared_task
 def look_after_copies() -> None:
-    """Copies of data that were given up, and those that are not in the queue."""
-    copies.look_after(timezone.now())
+    """Copies of data, and files of histories, that were given up, and those that are not in the queue."""
+    made_files.look_after(copies.KIND, [DataCopy.Content.ALL], timezone.now())
+    made_files.look_after(exports.KIND, exports.CONTENTS, timezone.now())
 
 
 @shared_task

@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from accounting.account_data import views as account_data_views
 from accounting.computers import views as computers_views
+from accounting.history import export_views
 from accounting.history import views as history_views
 from accounting.home import views as home_views
 from accounting.mails import views as mails_views
@@ -25,8 +26,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("connect/status/", home_views.connect_status, name="connect_status"),
     path("history/", history_views.history, name="history"),
     path("history/days/<str:text>/", history_views.day, name="history_day"),
-    path("history/history.csv", history_views.download, {"kind": "csv"}, name="history_csv"),
-    path("history/history.json", history_views.download, {"kind": "json"}, name="history_json"),
+    path("history/history.csv", export_views.download, {"kind": "csv"}, name="history_csv"),
+    path("history/history.json", export_views.download, {"kind": "json"}, name="history_json"),
+    path("history/files/", export_views.files, name="history_files"),
+    path("history/files/make/", export_views.make, name="make_history_file"),
+    path("history/files/<int:pk>.zip", export_views.download_made, name="history_file"),
     path("account/preferences/", preferences_views.preferences, name="preferences"),
     path("account/preferences/shown/", preferences_views.client_display, name="preferences_shown"),
     path("account/email-preferences/", mails_views.mail_preferences, name="mail_preferences"),

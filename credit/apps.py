@@ -22,10 +22,12 @@ class CreditConfig(AppConfig):
         from credit.previews import worker
         from credit.previews.request import KIND
         from credit.statistics import host_merge
+        from credit.statistics.check import CREDIT
         from credit.teams import membership
         from credit.validator.metrics import Passes
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
+        from portal.maintenance import jobs as jobs_of_maintenance
         from portal.ops.metrics import app_collectors
         from portal.people.deletion import erasure_hooks
         from portal.requested_work.queue import kinds
@@ -39,6 +41,7 @@ class CreditConfig(AppConfig):
         if "project" in settings.ROOMS:
             for figures in (jobs, credit_figures, public, export_figures):
                 figures.register()
+            jobs_of_maintenance.add(CREDIT)
         kinds[KIND] = worker.carry_out
         audit(App, labels=APP_LABELS)
         audit(AppVersion, labels=VERSION_LABELS)

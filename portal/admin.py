@@ -29,6 +29,7 @@ from portal.audit import proposals, step_view, undo
 from portal.audit.steps import sections
 from portal.audit.values import lines_of
 from portal.dashboard import views as dashboard_views
+from portal.maintenance.admin import MaintenanceRunAdmin
 from portal.models import (
     Account,
     AccountBlock,
@@ -36,15 +37,17 @@ from portal.models import (
     Change,
     ClientKey,
     Host,
+    MaintenanceRun,
     OperatingFigure,
     RequestedWork,
+    SupportAction,
     User,
 )
+from portal.operators.admin_pages import AccountAdmin, SupportActionAdmin
+from portal.operators.roles import ROLES
 from portal.people.accounts import revoke_client_key
-from portal.people.admin_pages import AccountAdmin
 from portal.people.api_tokens import revoke_token
 from portal.people.recovery import revoke_access
-from portal.people.roles import ROLES
 from portal.people.security_events import Kind, Source, record
 from portal.people.staff import allow_rights
 from portal.requested_work import overview, queue
@@ -345,6 +348,8 @@ class OperatingFigureAdmin(ReadOnlyAdmin):
 
 
 admin.site.register(Account, AccountAdmin)
+admin.site.register(MaintenanceRun, MaintenanceRunAdmin)
+admin.site.register(SupportAction, SupportActionAdmin)
 
 
 class SettingKindFilter(admin.SimpleListFilter):

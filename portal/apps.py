@@ -15,9 +15,12 @@ class PortalConfig(AppConfig):
         from portal import celery
         from portal.audit.who import sign
         from portal.dashboard import services
+        from portal.maintenance import figures as maintenance_figures
+        from portal.maintenance import jobs
         from portal.models import Change
+        from portal.operators import roles
         from portal.ops import checks, heartbeats, metrics
-        from portal.people import login_events, roles
+        from portal.people import login_events
         from portal.requested_work.overview import RequestedWorkMetrics
 
         del celery, checks, heartbeats, login_events
@@ -26,4 +29,6 @@ class PortalConfig(AppConfig):
         post_migrate.connect(roles.keep_groups, sender=last, dispatch_uid="roles")
         metrics.app_collectors.append(RequestedWorkMetrics())
         services.register()
+        jobs.add(jobs.SITE)
+        maintenance_figures.register()
         pre_save.connect(sign, sender=Change)

@@ -6,6 +6,7 @@ import secrets
 from typing import Any, ClassVar, Final
 
 from auditlog.models import AbstractLogEntry
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
@@ -116,7 +117,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Account(User):
-    """A person as support sees them (portal/people/support.py); a name for its permissions and pages in the admin."""
+    """A person as support sees them (portal/operators/support.py): a name for permissions and pages of the admin."""
 
     class Meta:
         proxy = True
@@ -127,6 +128,17 @@ class Account(User):
             ("copy_data_account", "Can have a copy of somebody's data made for them"),
             ("erase_account", "Can have an account deleted at its owner's request"),
         ]
+
+
+class SupportAction(LogEntry):
+    """A search, a look or a help of support, in the log of the admin; a name for its permission and page there."""
+
+    class Meta:
+        proxy = True
+        ordering = ["-action_time", "-id"]
+        default_permissions = ("view",)
+        verbose_name = "action of support"
+        verbose_name_plural = "actions of support"
 
 
 class AccountBlock(models.Model):
@@ -321,6 +333,9 @@ class SentMail(models.Model):
     kind = models.CharField(max_length=16)
     key = models.CharField(max_length=100)
     sent_at = models.DateTimeField(default=timezone.now)
+    # The recipient's mail server asked to try again later: not sent yet, and when to; how often that happened.
+    retry_at = models.DateTimeField(null=True, blank=True)
+    nrefused = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "kind", "key"], name="sentmail_once")]
@@ -405,6 +420,31 @@ class RequestedWork(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.subject}"
+
+
+class MaintenanceRun(models.Model):
+    """A run of a check, or of other upkeep, that an operator started in the browser (portal/maintenance)."""
+
+    job = models.CharField(max_length=40)
+    asked_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False)
+    asked_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    # What it found, a sentence each; of many the first, and how many there were.
+    lines = models.JSONField(default=list)
+    nlines = models.PositiveIntegerField("lines", default=0)
+    failure = models.TextField(blank=True)
+
+    class Meta:
+        default_permissions = ("view", "add")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["job"], condition=models.Q(finished_at=None), name="maintenancerun_one_at_a_time"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job} at {self.asked_at:%Y-%m-%d %H:%M}"
 
 
 class OperatingFigure(models.Model):

@@ -132,9 +132,11 @@ EMULATOR_RUNS_MAX = env.integer("EMULATOR_RUNS_MAX", 40, low=1, high=10_000)
 EMULATOR_RUN_SECS_MAX = env.integer("EMULATOR_RUN_SECS_MAX", 300, low=1, high=800)
 EMULATOR_RUN_BYTES_MAX = env.integer("EMULATOR_RUN_BYTES_MAX", 1024**3, low=256 * 1024**2, high=64 * 1024**3)
 
-# --- work that volunteers ask for: runs of the emulator, copies of their data -------------------------
+# --- work that volunteers ask for: runs of the emulator, copies of their data, long histories ----------
 # How much of it a volunteer may have running at once, over all workers.
 REQUESTED_WORK_PER_PERSON = env.integer("REQUESTED_WORK_PER_PERSON", 2, low=1, high=1000)
+# Files with more rows of a history are made by workers.
+HISTORY_DOWNLOAD_ROWS = env.integer("HISTORY_DOWNLOAD_ROWS", 20_000, low=0, high=10_000_000)
 
 
 # --- secrets: given, or made once under var/ ------------------------------------------------------
@@ -215,7 +217,10 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 # Work that volunteers ask for has workers of its own: no other task waits for it.
-CELERY_TASK_ROUTES = {"portal.tasks.carry_out_requested": {"queue": "requested"}}
+CELERY_TASK_ROUTES = {
+    "portal.tasks.carry_out_requested": {"queue": "requested"},
+    "portal.tasks.carry_out_maintenance": {"queue": "requested"},
+}
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "erase": {"task": "accounting.tasks.erase", "schedule": 24 * 3600},
     "tidy-up": {"task": "portal.tasks.tidy_up", "schedule": 24 * 3600},
@@ -408,14 +413,14 @@ LOGIN_REDIRECT_URL = "home"
 LOGIN_URL = "account_login"
 ACCOUNT_ADAPTER = "portal.people.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
-    "signup": "portal.people.forms.SignUpForm",
-    "add_email": "portal.people.forms.ChangeEmailForm",
-    "login": "portal.people.forms.LoginForm",
-    "reset_password": "portal.people.forms.ResetPasswordForm",
-    "reset_password_from_key": "portal.people.forms.ResetPasswordKeyForm",
-    "change_password": "portal.people.forms.ChangePasswordForm",
-    "set_password": "portal.people.forms.SetPasswordForm",
-    "reauthenticate": "portal.people.forms.ReauthenticateForm",
+    "signup": "portal.people.pages.forms.SignUpForm",
+    "add_email": "portal.people.pages.forms.ChangeEmailForm",
+    "login": "portal.people.pages.forms.LoginForm",
+    "reset_password": "portal.people.pages.forms.ResetPasswordForm",
+    "reset_password_from_key": "portal.people.pages.forms.ResetPasswordKeyForm",
+    "change_password": "portal.people.pages.forms.ChangePasswordForm",
+    "set_password": "portal.people.pages.forms.SetPasswordForm",
+    "reauthenticate": "portal.people.pages.forms.ReauthenticateForm",
 }
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -432,8 +437,8 @@ MFA_TOTP_ISSUER = SITE_NAME
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_FORMS = {
-    "add_webauthn": "portal.people.passkeys.AddPasskeyForm",
-    "edit_webauthn": "portal.people.passkeys.RenamePasskeyForm",
+    "add_webauthn": "portal.people.pages.passkeys.AddPasskeyForm",
+    "edit_webauthn": "portal.people.pages.passkeys.RenamePasskeyForm",
 }
 vars().update(env.mail(env.secret("EMAIL_URL") or "consolemail://"))
 EMAIL_TIMEOUT = 10

@@ -11,12 +11,14 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from portal.dashboard import record, thinning
+from portal.maintenance import runs
 from portal.ops import housekeeping
 from portal.people import security_events
 from portal.people.key_mails import send_confirmation, send_key_mail
 from portal.requested_work import queue
 
 __all__ = [
+    "carry_out_maintenance",
     "carry_out_requested",
     "look_after_requested",
     "send_confirmation",
@@ -40,6 +42,12 @@ def tidy_up() -> None:
 def carry_out_requested() -> None:
     """Do a piece of work that a volunteer asked for; in a queue of its own, so that no other task waits for it."""
     queue.carry_out_next()
+
+
+@shared_task(time_limit=runs.TIME_LIMIT_SECS)
+def carry_out_maintenance(run_id: int) -> None:
+    """Do what an operator started on the page "Maintenance"; in the same queue, as it may take hours."""
+    runs.carry_out(run_id)
 
 
 @shared_task

@@ -8,9 +8,9 @@ from portal.clients.views import client_urls
 from portal.dashboard.status import server_status, status
 from portal.ops.health import healthz, readyz
 from portal.ops.metrics import metrics
-from portal.people.event_views import events
-from portal.people.token_views import replace, revoke, tokens
-from portal.people.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
+from portal.people.pages.event_views import events
+from portal.people.pages.token_views import replace, revoke, tokens
+from portal.people.pages.views import change_email, keys, profile, revoke_key, revoke_keys, sessions
 
 urlpatterns = [
     path("healthz", healthz),

@@ -17,6 +17,7 @@ from portal.audit.admin import AuditedAdmin, AuditedForm
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, StoredFile, Trickle
 from scheduler.releases.admin import ReleasePages
+from scheduler.releases.key_pages import KeyPages
 from scheduler.submission.drafts import MAX_UPLOAD_NBYTES
 
 MAX_GPU_RAM_BYTES = 2**50
@@ -193,7 +194,5 @@ class TrickleAdmin(ReadOnlyAdmin):
 
 
 @admin.register(KeyChange)
-class KeyChangeAdmin(ReadOnlyAdmin):
-    """Changes of the code-signing key; the command change_code_signing_key makes them."""
-
-    list_display = ("changed_at",)
+class KeyChangeAdmin(KeyPages):
+    """Changes of the code-signing key, and a new one."""

@@ -11,17 +11,24 @@ class SchedulerConfig(AppConfig):
         from django.conf import settings
 
         from credit import functions
+        from credit.pages.app_reads import tested_versions
         from credit.statistics.check import archives
         from portal.audit.register import audit
         from portal.computers.host_changes import merge_hooks
         from portal.computers.host_programs import program_readers
         from portal.computers.host_sections import host_sections
+        from portal.dashboard.navigation import Page, pages
+        from portal.maintenance import jobs
         from portal.ops.metrics import app_collectors
+        from scheduler.files.check import FILES
         from scheduler.lifecycle import figures, host_merge
         from scheduler.lifecycle.archived_credit import archived_credit
         from scheduler.lifecycle.host_programs import programs_run, programs_section
         from scheduler.lifecycle.metrics import Background
         from scheduler.models import PlanClass
+        from scheduler.releases import rollout
+        from scheduler.releases import steps as release_steps
+        from scheduler.submission.batches import BATCH_NUMBERS
 
         archives.append(archived_credit)
         functions.built_in[functions.Kind.TRICKLE].append("scheduler.rpc.trickles.grant_partial_credit")
@@ -31,4 +38,9 @@ class SchedulerConfig(AppConfig):
         app_collectors.append(Background())
         if "project" in settings.ROOMS:
             figures.register()
+            pages.append(Page("Apps and credit", "New code-signing key", "admin:new_key", "scheduler.add_keychange"))
+            jobs.add(FILES)
+            jobs.add(BATCH_NUMBERS)
+        tested_versions.append(rollout.tested_ids)
         audit(PlanClass)
+        release_steps.register()

@@ -1,13 +1,11 @@
 """A copy of everything that is held about a volunteer: a zip of JSON files, with the history as CSV.
 
-A worker makes it and notes its progress in the row. Secrets and their hashes are left out.
+A worker makes it. Secrets and their hashes are left out.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from typing import IO, Any, Final
@@ -22,14 +20,13 @@ from django.db import transaction
 from django.db.models import CASCADE, ForeignKey, Model, Q, QuerySet
 from django.utils import timezone
 
-from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, read_names, read_pages
+from accounting.exchange import made_files
+from accounting.exchange.day_rows import PAGE_ROWS, read_names
 from accounting.exchange.downloads import as_csv
 from accounting.models import (
     AccountSettings,
     Answer,
     DataCopy,
-    DataCopyPart,
-    Day,
     HostClient,
     HostLedger,
     HostProject,
@@ -40,11 +37,8 @@ from portal.models import ApiToken, ClientKey, Host, MailChoice, RequestedWork, 
 from portal.requested_work import queue
 from portal.requested_work.queue import Standing
 
-KEPT: Final = dt.timedelta(days=7)
 KIND: Final = "data copy"
 """The kind of requested work."""
-PART_BYTES: Final = 1 << 20
-_UNFINISHED: Final = (DataCopy.State.WAITING, DataCopy.State.WORKING)
 _SECRET: Final = {
     "password",
     "client_password",
@@ -78,84 +72,38 @@ def ask_copy(user: User) -> tuple[DataCopy, bool]:
     """The copy that is being made for the user, or a new one, which is queued; and whether it is new."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
-        last = DataCopy.objects.filter(user=user).first()
-        if last is not None and standing(last) is not None:
+        last = _copies(user).first()
+        if last is not None and made_files.standing(KIND, last) is not None:
             return last, False
-        DataCopy.objects.filter(user=user).delete()
+        _copies(user).delete()
         copy = DataCopy.objects.create(user=user)
         queue.ask(user.pk, KIND, [copy.pk])
         return copy, True
 
 
-def standing(copy: DataCopy) -> Standing | None:
-    """Where a copy that is not finished stands; None if it is, or if it was given up."""
-    if copy.state not in _UNFINISHED:
-        return None
-    return queue.standings(KIND, [copy.pk], timezone.now()).get(copy.pk)
-
-
 def read_copy(user: User) -> tuple[DataCopy | None, Standing | None]:
     """The user's copy and, while it is not finished, where it stands. One that was given up is shown as failed."""
-    copy = DataCopy.objects.filter(user=user).first()
-    if copy is None:
-        return None, None
-    found = standing(copy)
-    if found is not None or copy.state not in _UNFINISHED:
-        return copy, found
-    # It may have been finished between the two statements.
-    copy.refresh_from_db(fields=["state", "percent", "size_bytes", "finished_at"])
-    if copy.state in _UNFINISHED:
-        copy.state = DataCopy.State.FAILED
-    return copy, None
+    found = made_files.with_standings(KIND, _copies(user)[:1])
+    return found[0] if found else (None, None)
+
+
+def find_ready(user: User, pk: int) -> DataCopy | None:
+    """A copy of this user that can be downloaded."""
+    return _copies(user).filter(pk=pk, state=DataCopy.State.READY).first()
 
 
 def make_copy(copy_id: int) -> None:
-    """Make a copy that was asked for; safe to run twice. One that is ready, or gone, is left alone."""
-    copy = DataCopy.objects.select_related("user").filter(pk=copy_id).exclude(state=DataCopy.State.READY).first()
-    if copy is None:
-        return
-    DataCopy.objects.filter(pk=copy_id).update(state=DataCopy.State.WORKING, percent=0)
-    try:
-        with tempfile.TemporaryFile() as file:
-            _write(copy, file, settings.SITE_NAME)
-            _store(copy, file)
-    except Exception:
-        # Of whatever kind: the owner is told that it failed, and the error goes on to the task's log.
-        DataCopy.objects.filter(pk=copy_id).update(state=DataCopy.State.FAILED, finished_at=timezone.now())
-        raise
+    """Make a copy that was asked for; safe to run twice."""
+    made_files.make(copy_id, _write)
 
 
-def read_parts(copy: DataCopy) -> Iterator[bytes]:
-    """The file of a copy that is ready, piece by piece."""
-    number = 0
-    while (part := DataCopyPart.objects.filter(copy=copy, number=number).first()) is not None:
-        close_connection()
-        yield bytes(part.content)
-        number += 1
+def _copies(user: User) -> QuerySet[DataCopy]:
+    return DataCopy.objects.filter(user=user, content=DataCopy.Content.ALL)
 
 
-def look_after(now: dt.datetime) -> None:
-    """Note which copies the queue gave up, and queue those that are not over but not in the queue. Safe to repeat.
-
-    The latter waited, or were being made, when a version of this site without the queue was stopped. A worker that is
-    killed leaves its copy in the queue, which hands it out again (`queue.look_after`).
-    """
-    unfinished = DataCopy.objects.filter(state__in=_UNFINISHED)
-    given_up = RequestedWork.objects.filter(kind=KIND, is_given_up=True).values("subject")
-    unfinished.filter(pk__in=given_up).update(state=DataCopy.State.FAILED, finished_at=now)
-    queue.ask_missing(KIND, unfinished, "user")
-
-
-def remove_old_copies(now: dt.datetime) -> int:
-    """Remove what has been there for a week; how many copies."""
-    old = DataCopy.objects.filter(asked_at__lt=now - KEPT)
-    number = old.count()
-    old.delete()
-    return number
-
-
-def _write(copy: DataCopy, file: IO[bytes], site: str) -> None:
+def _write(copy: DataCopy, file: IO[bytes]) -> None:
     user = copy.user
+    site = settings.SITE_NAME
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         others = list(_of_other_apps(user))
         lines = "".join(f"{name}    {found.model._meta.verbose_name_plural}\n" for name, found in others)
@@ -166,37 +114,8 @@ def _write(copy: DataCopy, file: IO[bytes], site: str) -> None:
             with archive.open(name, "w", force_zip64=True) as rows_file:
                 _write_rows(rows_file, found)
         with archive.open("history.csv", "w", force_zip64=True) as history:
-            for chunk in as_csv(counted_pages(copy), read_names(user)):
+            for chunk in as_csv(made_files.counted_pages(copy), read_names(user)):
                 history.write(chunk)
-
-
-def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
-    """The pages of the history; how much is done goes into the copy's row."""
-    total = Day.objects.filter(user=copy.user).count()
-    done = shown = 0
-    for page in read_pages(copy.user, DayRange(dt.date.min, dt.date.max), page_rows):
-        yield page
-        done += len(page)
-        percent = min(99, 100 * done // max(total, 1))
-        if percent > shown:
-            shown = percent
-            DataCopy.objects.filter(pk=copy.pk).update(percent=percent)
-
-
-def _store(copy: DataCopy, file: IO[bytes]) -> None:
-    size = file.tell()
-    file.seek(0)
-    with transaction.atomic():
-        # Locked, so that only one of two runs stores its file, and none for an account that was deleted.
-        current = DataCopy.objects.select_for_update().filter(pk=copy.pk).first()
-        if current is None or current.state == DataCopy.State.READY:
-            return
-        DataCopyPart.objects.filter(copy=copy).delete()
-        for number, content in enumerate(iter(lambda: file.read(PART_BYTES), b"")):
-            DataCopyPart.objects.create(copy=copy, number=number, content=content)
-        current.state, current.percent = DataCopy.State.READY, 100
-        current.size_bytes, current.finished_at = size, timezone.now()
-        current.save(update_fields=["state", "percent", "size_bytes", "finished_at"])
 
 
 def _documents(user: User) -> Iterator[tuple[str, object]]:

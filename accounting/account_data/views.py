@@ -13,12 +13,12 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounting.account_data import copies
-from accounting.models import DataCopy
+from accounting.exchange import made_files
 from portal.models import User
 from portal.people.access import signed_in
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion
@@ -56,7 +56,7 @@ def _confirm(request: HttpRequest, user: User, due_at: dt.datetime) -> None:
 def data(request: HttpRequest) -> HttpResponse:
     """The data stored about the user: request a copy, and close the account."""
     copy, standing = copies.read_copy(signed_in(request))
-    context = {"copy": copy, "standing": standing, "grace_days": GRACE.days, "kept_days": copies.KEPT.days}
+    context = {"copy": copy, "standing": standing, "grace_days": GRACE.days, "kept_days": made_files.KEPT.days}
     template = "accounting/_data_copy.html" if request.headers.get("HX-Request") == "true" else "accounting/data.html"
     response = render(request, template, context)
     response.headers["Vary"] = "Cookie, HX-Request"
@@ -75,19 +75,10 @@ def make_copy(request: HttpRequest) -> HttpResponse:
 @login_required
 def download_copy(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The file of a copy that is ready."""
-    copy = DataCopy.objects.filter(user=signed_in(request), pk=pk, state=DataCopy.State.READY).first()
+    copy = copies.find_ready(signed_in(request), pk)
     if copy is None:
         raise Http404
-    name = f"cobblestone-{copy.asked_at:%Y-%m-%d}.zip"
-    return StreamingHttpResponse(
-        copies.read_parts(copy),
-        content_type="application/zip",
-        headers={
-            "Content-Disposition": f'attachment; filename="{name}"',
-            "Content-Length": str(copy.size_bytes),
-            "Cache-Control": "private, no-store",
-        },
-    )
+    return made_files.sent(copy, f"cobblestone-{copy.asked_at:%Y-%m-%d}.zip")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -11,7 +11,7 @@ from django.db.models import Max
 from accounting.engine.states import NoteKind
 from accounting.models import Note
 from portal.models import User
-from portal.people.support import Problem
+from portal.operators.support import Problem
 
 SHOWN_FOR: Final = dt.timedelta(days=30)
 _TEXTS: Final[dict[str, str]] = {

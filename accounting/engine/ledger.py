@@ -206,28 +206,40 @@ def _difference(intake: Intake, state: ProjectState, totals: Totals) -> tuple[To
     last, earlier, restart = state.reported, state.earlier, state.restart
     if last is None or not intake.is_same_client:
         return totals.minus(_baseline(intake, state, totals)), (), None
+    unused = NO_WORK
     if not state.listed:
         # Attached again: a reset to the base. Its old totals may come back with the folder that it had before.
         base = _baseline(intake, state, totals)
-        if not_reached(base, [last]):
+        if base != last:
             earlier = with_last(earlier, last)
+        if intake.honours_handed and state.handed is not None and not_reached(base, [state.handed]):
+            # A copy of its folder may have started from these, and report later.
+            unused = state.handed
         last = restart = base
     delta = totals.minus(last)
     if min(delta) < 0:
         _note(intake, state.project_id, DayFlag.RESET, NoteKind.RESET)
         return NO_WORK, with_last(earlier, last), totals
-    ahead = not_reached(last, earlier)
-    if not ahead or restart is None:
-        return delta, earlier, None
-    returned_to = ahead
-    if not _is_too_much(intake, delta):
-        returned_to = tuple(each for each in ahead if is_return(totals, last, each, restart))
+    returned_to = _returned_to(intake, totals, last, earlier, restart)
     if returned_to:
         _note(intake, state.project_id, DayFlag.RETURNED, NoteKind.RETURNED)
         delta = totals.minus(reduce(Totals.larger, returned_to, last)).larger(NO_WORK)
         # Those that it has now are not a continuation of the last ones, which may come back in turn.
         earlier, restart = with_last(earlier, last), totals
+    earlier = with_last(earlier, unused)
     return delta, earlier, restart if not_reached(totals, earlier) else None
+
+
+def _returned_to(
+    intake: Intake, totals: Totals, last: Totals, earlier: Earlier, restart: Totals | None
+) -> tuple[Totals, ...]:
+    """The earlier totals that have come back, or been passed by those that have."""
+    ahead = not_reached(last, earlier)
+    if not ahead or restart is None:
+        return ()
+    if _is_too_much(intake, totals.minus(last)):
+        return ahead
+    return tuple(each for each in ahead if is_return(totals, last, each, restart))
 
 
 def _baseline(intake: Intake, state: ProjectState, totals: Totals) -> Totals:

@@ -1,23 +1,21 @@
-"""The history page, the page of one day, and the downloads of a range of days."""
+"""The history page, and the page of one day."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from accounting.exchange import downloads
-from accounting.exchange.day_rows import DayRange, read_names, read_pages
 from accounting.history.charts import address, chart_data
 from accounting.history.day import read_day, read_notes
 from accounting.history.periods import PRESETS, Period, Step, neighbours, read_period
@@ -26,7 +24,6 @@ from portal.people.access import signed_in
 
 NOTES_SHOWN: Final = 20
 ROWS_A_PAGE: Final = 100
-_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -147,26 +144,3 @@ def day(request: HttpRequest, text: str) -> HttpResponse:
     response = render(request, template, {"page": page, "today": today})
     response.headers["Vary"] = "Cookie, HX-Target"
     return response
-
-
-@require_safe
-@login_required
-def download(request: HttpRequest, kind: str) -> HttpResponseBase:
-    """All rows of a range, as the history page's address names it."""
-    user, today = signed_in(request), timezone.now().date()
-    params = {name: value for name, value in request.GET.dict().items() if name in ("range", "from", "to")}
-    earliest = read_first_day(user, today) if params.get("range") == "all" else None
-    period = read_period(params, today, earliest)
-    if period.problems:
-        # A file of another range would be mistaken for the one that was asked for.
-        return HttpResponse(" ".join(period.problems) + "\n", status=400, content_type="text/plain; charset=utf-8")
-    wanted = DayRange(period.first, period.last)
-    names = read_names(user)
-    pages = read_pages(user, wanted)
-    body: Iterator[bytes] = downloads.as_csv(pages, names) if kind == "csv" else downloads.as_json(pages, names, wanted)
-    name = f"history-{period.first}-to-{period.last}.{kind}"
-    return StreamingHttpResponse(
-        body,
-        content_type=_TYPES[kind],
-        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"},
-    )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from django.db import connection
 
 from accounting.ledger import sql
+from portal.maintenance.jobs import Job
 
 
 def differences() -> Iterator[str]:
@@ -27,3 +29,6 @@ def differences() -> Iterator[str]:
         cursor.execute(sql.ROLLED_UP_IS_SUM_OF_DAYS)
         for project, day in cursor.fetchall():
             yield f"project {project}, {day}: the roll-up differs from the days"
+
+
+LEDGER: Final = Job("check_ledger", "Ledger", "Whether the account manager's totals follow from its days.", differences)

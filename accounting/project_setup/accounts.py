@@ -44,6 +44,17 @@ class AccountProblem(Exception):
         self.status = status
 
 
+class Unencrypted(Exception):
+    """The account key would be sent unencrypted to ``url``. Nothing was sent."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"Nothing was sent: the project is at https://, but names a scheduler without encryption, {url[:200]}. The "
+            "account key could be read by others on the way."
+        )
+        self.url = url
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """The outcome of a trial, in words."""
@@ -107,12 +118,15 @@ def _ask_about(project: Project, key: str) -> Trial:
     return Trial(True, text)
 
 
-def try_scheduler(project: Project, key: str, now: dt.datetime) -> Trial:
-    """Ask the scheduler for no jobs, as a computer: the project makes a record of it. Notes the outcome. Blocks."""
-    return _note(project, _ask_scheduler(project, key), key, now)
+def try_scheduler(project: Project, key: str, now: dt.datetime, *, agreed_url: str = "") -> Trial:
+    """Ask the scheduler for no jobs, as a computer: the project makes a record of it. Notes the outcome. Blocks.
+
+    Raises `Unencrypted` if a project at https names a scheduler at http, unless it is ``agreed_url``.
+    """
+    return _note(project, _ask_scheduler(project, key, agreed_url), key, now)
 
 
-def _ask_scheduler(project: Project, key: str) -> Trial:
+def _ask_scheduler(project: Project, key: str, agreed_url: str) -> Trial:
     identity = hashlib.md5(f"{settings.SITE_URL} tries {project.master_url}".encode(), usedforsecurity=False)
     request = scheduler_request(key, identity.hexdigest(), f"trial by {settings.SITE_NAME}"[:100])
     try:
@@ -123,6 +137,8 @@ def _ask_scheduler(project: Project, key: str) -> Trial:
             url = urljoin(project.master_url, schedulers[0])
         except ValueError:
             return Trial(False, "The scheduler could not be asked: the page at its master URL names it by no address.")
+        if project.master_url.startswith("https://") and not url.startswith("https://") and url != agreed_url:
+            raise Unencrypted(url)
         answer = parse_scheduler_answer(fetch(url, data=request).body)
     except FetchError as error:
         return Trial(False, f"The scheduler could not be asked: {error}")

@@ -116,15 +116,15 @@ def set_up(request: HttpRequest, pk: int) -> HttpResponse:
     return _show(request, project)
 
 
-def _show(request: HttpRequest, project: Project, **form: forms.Form) -> HttpResponse:
-    """The page of the set-up; ``form``: one that needs a correction, by its name."""
+def _show(request: HttpRequest, project: Project, **more: forms.Form | accounts.Unencrypted) -> HttpResponse:
+    """The page of the set-up; ``more``: a form that needs a correction, by its name, or what is to be agreed to."""
     context = {
         "signature_form": SignatureForm(),
         "look_up_form": LookUpForm(),
         "key_form": KeyForm(),
         "may_change": request.user.has_perm("accounting.change_project"),
         **reads.read_set_up(project, signed_in(request)),
-        **form,
+        **more,
     }
     return _page(request, "set_up", f"Set up {project.name}", **context)
 
@@ -204,12 +204,18 @@ def enter_key(request: HttpRequest, project: Project) -> str | HttpResponse:
 
 
 @_step("")
-def try_it(request: HttpRequest, project: Project) -> str:
+def try_it(request: HttpRequest, project: Project) -> str | HttpResponse:
     key = steps.account_key(project, signed_in(request))
     if not key:
         raise steps.StepRefused("There is no account key to try.")
-    ask = accounts.try_scheduler if "scheduler" in request.POST else accounts.try_account
-    trial = ask(project, key, timezone.now())
+    now = timezone.now()
+    if "scheduler" in request.POST:
+        try:
+            trial = accounts.try_scheduler(project, key, now, agreed_url=request.POST.get("agreed_url", ""))
+        except accounts.Unencrypted as refused:
+            return _show(request, project, unencrypted=refused)
+    else:
+        trial = accounts.try_account(project, key, now)
     if not trial.went_well:
         raise steps.StepRefused(trial.text)
     return trial.text

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from credit.changes import events, fields, reset
-from credit.models import App, CreditChange, Preview
+from credit.models import App, AppVersion, CreditChange, Preview, VersionAverage
 from credit.previews.request import TooManyPreviewsError, ask
 from credit.previews.settings import UnknownSettingError
 from portal.audit import steps
@@ -19,12 +19,17 @@ PERMISSION: Final = "credit.change_app"
 
 
 def _why_no_preview(proposal: Proposal) -> str:
-    """A reset has one; statistics that are put back have none: a replay begins with those of its time, or without."""
     if proposal.operation == reset.OPERATION:
-        return "" if proposal.subject is None else "a preview cannot put back statistics of before."
+        return _why_not_put_back(proposal) if proposal.subject is not None else ""
     if fields.PREVIEWED & proposal.changes.keys():
         return ""
     return "it decides which jobs are done from now on, and past jobs cannot show that."
+
+
+def _why_not_put_back(proposal: Proposal) -> str:
+    if AppVersion.objects.filter(pk=proposal.pk, app__version_average=VersionAverage.MEDIAN).exists():
+        return "versions' averages are medians of computers' here, and those of before are not kept."
+    return ""
 
 
 def _ask(person: User, proposal: Proposal) -> int:
@@ -34,8 +39,9 @@ def _ask(person: User, proposal: Proposal) -> int:
         changes: dict[str, Any] = {"app": pairs}
     else:
         app = App.objects.get(versions=proposal.pk)
-        is_reset = proposal.operation == reset.OPERATION and proposal.subject is None
-        changes = {"versions": {str(proposal.pk): pairs}, "reset": [proposal.pk] if is_reset else []}
+        changes = {"versions": {str(proposal.pk): pairs}}
+        if proposal.operation == reset.OPERATION:
+            changes |= {"reset": [proposal.pk]} if proposal.subject is None else {"restore": [proposal.subject]}
     last = events.credit_changes(app.pk).last()
     changed_at = last.timestamp if last is not None else None
     try:

@@ -5,11 +5,13 @@ Both replace the statistics and keep the ones before, so each can be undone like
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
+from psycopg.errors import LockNotAvailable
 
 from credit.changes import sql
 from credit.models import AppVersion, HostAppVersion, StatisticsSnapshot
@@ -27,6 +29,13 @@ _LABELS: Final = {
     "pfc_scale": "Factor",
     "is_counted": "Counts for the app's least average",
 }
+
+
+_MAX_TRIES: Final = 20
+
+
+class _NewRecordsError(Exception):
+    """Others have locked records that came while these were locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +95,23 @@ def _notes(version: AppVersion, proposal: Proposal) -> list[str]:
 
 
 def _lock(proposal: Proposal) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql.LOCK_RECORDS, [proposal.pk])
+    """Records by id, then the version, as validators do; never a record while the version is held.
+
+    If another transaction has a record that came meanwhile, it may wait for the version: it gets it, and all is locked
+    anew.
+    """
+    for _ in range(_MAX_TRIES):
+        with suppress(_NewRecordsError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql.LOCK_RECORDS, [proposal.pk])
+            cursor.execute(sql.LOCK_VERSION, [proposal.pk])
+            try:
+                cursor.execute(sql.LOCK_NEW_RECORDS, [proposal.pk])
+            except OperationalError as error:
+                if not isinstance(error.__cause__, LockNotAvailable):
+                    raise
+                raise _NewRecordsError from error
+            return
+    raise OperationalError("validators make new records of computers all the time")
 
 
 def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
@@ -111,8 +135,10 @@ def _carry_out(version: AppVersion, proposal: Proposal) -> Change | None:
         change=change, app_version=version, **{name: getattr(before, name) for name in _NAMES}
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql.KEEP_RECORDS, [kept.pk, version.pk])
-        cursor.execute(sql.EMPTY_RECORDS, [version.pk])
+        cursor.execute(sql.READ_LOCKED_RECORDS, [version.pk])
+        locked = [id_ for (id_,) in cursor.fetchall()]
+        cursor.execute(sql.KEEP_RECORDS, [kept.pk, locked])
+        cursor.execute(sql.EMPTY_RECORDS, [locked])
         if proposal.subject is not None:
             cursor.execute(sql.RESTORE_RECORDS, [proposal.subject])
     AppVersion.objects.filter(pk=version.pk).update(**{name: getattr(wanted, name) for name in _NAMES})

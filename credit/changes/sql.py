@@ -22,16 +22,21 @@ _COLUMNS: Final = (
 _COUNTS: Final = {"pfc_n", "clean_pfc_n", "waiting_pfc_n", "recent_pfc_n", "et_n", "et_q"}
 
 LOCK_RECORDS: Final = "SELECT id FROM credit_hostappversion WHERE app_version_id = %s ORDER BY id FOR NO KEY UPDATE"
+LOCK_VERSION: Final = "SELECT FROM credit_appversion WHERE id = %s FOR NO KEY UPDATE"
+# With the version locked: LockNotAvailable if others have a record that came meanwhile; they may wait for the version.
+LOCK_NEW_RECORDS: Final = f"{LOCK_RECORDS} NOWAIT"
+# With these and the version locked. Others may have newer ones, which have no sample: passes need the version for that.
+READ_LOCKED_RECORDS: Final = f"{LOCK_RECORDS} SKIP LOCKED"
 
 # Locks nothing: the records are locked. Those without a sample have nothing to keep.
 KEEP_RECORDS: Final = f"""
 INSERT INTO credit_hostrecordsnapshot (snapshot_id, record_id, {", ".join(_COLUMNS)})
 SELECT %s, id, {", ".join(_COLUMNS)} FROM credit_hostappversion
- WHERE app_version_id = %s AND (pfc_n > 0 OR clean_pfc_n > 0 OR et_n > 0)"""
+ WHERE id = ANY (%s) AND (pfc_n > 0 OR clean_pfc_n > 0 OR et_n > 0)"""
 
 EMPTY_RECORDS: Final = f"""
 UPDATE credit_hostappversion SET {", ".join(f"{name} = {0 if name in _COUNTS else 'NULL'}" for name in _COLUMNS)}
- WHERE app_version_id = %s"""
+ WHERE id = ANY (%s)"""
 
 # Records that came, or were joined with another, since the snapshot are not in it.
 RESTORE_RECORDS: Final = f"""

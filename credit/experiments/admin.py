@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
 from credit.experiments import own_results
 from credit.experiments import request as requests
+from credit.experiments.charts import version_chart
 from credit.experiments.reads import download, page_of
 from credit.experiments.views import ask, experiment_form
 from credit.models import App, CreditExperiment
@@ -73,29 +74,42 @@ class CreditExperimentAdmin(SecretLookups):
         if request.method == "POST":
             if not self.has_change_permission(request, kept):
                 raise PermissionDenied
-            (requests.unshare if "end" in request.POST else requests.share)(kept)
+            if "end" in request.POST:
+                requests.unshare(kept)
+            elif requests.may_be_shared(kept):
+                requests.share(kept)
+            else:
+                messages.warning(request, "A volunteer's experiment is shared only while the laboratory is public.")
             return redirect("admin:credit_creditexperiment_change", kept.pk)
         part = "_experiment.html" if request.headers.get("HX-Request") else "admin_experiment.html"
-        return self._page(
+        response = self._page(
             request,
             part,
             kept.title,
             **page_of(kept, timezone.now()),
             is_operator=True,
             may_add=self.has_add_permission(request),
-            may_share=settings.CREDIT_LABORATORY_PUBLIC and self.has_change_permission(request, kept),
+            may_share=self.has_change_permission(request, kept)
+            and (kept.share_token is not None or requests.may_be_shared(kept)),
             delete_url=reverse("admin:credit_creditexperiment_delete", args=[kept.pk])
             if self.has_delete_permission(request, kept)
             else "",
         )
+        patch_vary_headers(response, ["HX-Request"])
+        return response
 
     def json_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         return JsonResponse(download(self._kept(request, str(pk))))
 
     def _kept(self, request: HttpRequest, object_id: str) -> CreditExperiment:
+        """Who may view experiments sees all of them, who may only ask for them their own."""
+        pk = int(object_id) if object_id.isascii() and object_id.isdigit() else 0
+        found = CreditExperiment.objects.select_related("owner").filter(pk=pk)
         if not self.has_view_permission(request):
-            raise PermissionDenied
-        return get_object_or_404(CreditExperiment, pk=object_id if object_id.isdigit() else 0)
+            found = found.filter(owner_id=request.user.pk)
+            if not (self.has_add_permission(request) and found.exists()):
+                raise PermissionDenied
+        return get_object_or_404(found)
 
     def delete_model(self, request: HttpRequest, obj: CreditExperiment) -> None:
         requests.delete(obj)
@@ -113,7 +127,9 @@ class CreditExperimentAdmin(SecretLookups):
     def _own_results(self, request: HttpRequest) -> HttpResponse:
         apps = App.objects.order_by("name")
         name, number = request.GET.get("app", ""), request.GET.get("last", "")
-        app = get_object_or_404(apps, name=name) if name else None
+        app = next((each for each in apps if each.name == name), None)
+        if name and app is None:
+            raise Http404("there is no such app")
         last = int(number) if number in map(str, own_results.NUMBERS) else own_results.NUMBERS[1]
         measured = None if app is None else own_results.measure_app(app, last)
         return self._page(
@@ -125,24 +141,10 @@ class CreditExperimentAdmin(SecretLookups):
             last=last,
             numbers=own_results.NUMBERS,
             measured=measured,
-            chart=None if measured is None else _version_chart(measured),
+            chart=None if measured is None else version_chart(measured.versions),
         )
 
     def _page(self, request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
         base = {**self.admin_site.each_context(request), "opts": self.opts, "title": title}
         status = 422 if "form" in context and context["form"].is_bound else 200
         return TemplateResponse(request, f"credit/laboratory/{template}", {**base, **context}, status=status)
-
-
-def _version_chart(measured: own_results.Measured) -> list[dict[str, Any]]:
-    means = [row.mean for row in measured.versions]
-    chart = {
-        "id": "versions",
-        "name": "Mean grant of each version",
-        "unit": "times the credit of the estimate",
-        "labels": [row.name for row in measured.versions],
-        "means": means,
-        "worst": means,
-        "bounds": [None] * len(means),
-    }
-    return [chart]

@@ -7,6 +7,8 @@ from itertools import product
 from typing import Any, Final
 
 from django import forms
+from django.db import models
+from django.utils.text import capfirst
 
 from credit.engine.rules import LIMITS, RulesError, RuleSet
 from credit.laboratory.experiment import (
@@ -14,13 +16,14 @@ from credit.laboratory.experiment import (
     MAX_SEEDS,
     MAX_VARIANTS,
     MIN_JOBS,
-    PARAMETERS,
     USUAL_JOBS,
     Experiment,
     ExperimentError,
     Variant,
 )
 from credit.laboratory.goals import SINGLE, WAYS
+from credit.laboratory.parameters import PARAMETERS
+from credit.models import App
 
 RULE_SETS: Final = {
     RuleSet.PUBLISHED: "published: the credit document, with its holes closed",
@@ -47,6 +50,12 @@ GROUPS: Final = {
         name for name in PARAMETERS if name.startswith("efficiency_") and name != "efficiency_spread"
     ),
     "Those who cheat": tuple(name for name in PARAMETERS if name.startswith("cheat_")),
+}
+
+NOTES: Final = {
+    "Those who cheat": "In each way at least one computer, with the project's programs. Long jobs are those that take "
+    "more than 1.5 times what is usual or estimated. For these to matter, give long jobs a run time of more than three "
+    "times that of short ones, under “Jobs and projects”.",
 }
 
 
@@ -85,8 +94,11 @@ class ExperimentForm(forms.Form):
         if not is_operator:
             del self.fields["is_document"]
         for name, (low, high) in LIMITS.items():
-            words = f"{low:g} to {high:g}. Empty: the rule set's own."
-            self.fields[_LIMIT + name] = _number(name, low, high, words, required=False)
+            meant: Any = App._meta.get_field(name)
+            label = f"{capfirst(meant.verbose_name)} ({name})"
+            is_whole = isinstance(meant, models.IntegerField)
+            words = str(meant.help_text)
+            self.fields[_LIMIT + name] = _number(label, low, high, words, is_whole=is_whole, required=False)
         for name, each in PARAMETERS.items():
             words = f"{each.help} {each.low:g} to {each.high:g}; usually {each.usual:g}.".strip()
             field = _number(each.label, each.low, each.high, words, is_whole=each.is_whole, required=False)
@@ -101,11 +113,11 @@ class ExperimentForm(forms.Form):
         return [self[name] for name in ("rule_sets", "replications", "checks")]
 
     @property
-    def groups(self) -> list[tuple[str, list[forms.BoundField], bool]]:
-        """Each group's title, its fields, and whether one has an error."""
+    def groups(self) -> list[tuple[str, str, list[forms.BoundField], bool]]:
+        """Each group's title, what is said of it, its fields, and whether one has an error."""
         groups = {"Limits of the rules": tuple(_LIMIT + name for name in LIMITS), **GROUPS}
         return [
-            (title, [self[name] for name in names], any(name in self.errors for name in names))
+            (title, NOTES.get(title, ""), [self[name] for name in names], any(name in self.errors for name in names))
             for title, names in groups.items()
         ]
 

@@ -86,13 +86,14 @@ def _outcomes(app: App, nworkunits: int) -> list[Outcome]:
 
 def _goals(outcomes: Sequence[Outcome]) -> list[Goal]:
     """Those that enough results tell of."""
+    on_hosts = [each for each in outcomes if each.host]  # not of computers that are gone
     found: list[tuple[str, float, float | None]] = []
     if sum(number >= LEAST_RESULTS for number in _count(outcomes, "kind_index").values()) > 1:
         found.append(
             ("device neutrality: versions' mean grants apart", device_neutrality(outcomes, LEAST_RESULTS), 0.03)
         )
     if sum(number >= LEAST_HOST_RESULTS for number in _count(outcomes, "host").values()) > 1:
-        spread = host_spread(outcomes, LEAST_HOST_RESULTS)
+        spread = host_spread(on_hosts, LEAST_HOST_RESULTS)
         found.append(("equal jobs on different hosts: mean deviation", spread, 0.05))
     if len({each.number for each in outcomes}) >= LEAST_FOR_DRIFT:
         found.append(("drift of the mean grant per 1,000 jobs", drift(outcomes), 0.02))

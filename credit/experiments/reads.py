@@ -5,16 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from credit.experiments.charts import FACTOR, goal_charts
 from credit.experiments.request import KIND, share_url
-from credit.laboratory.experiment import PARAMETERS, Experiment
+from credit.laboratory.experiment import Experiment
+from credit.laboratory.parameters import PARAMETERS
 from credit.models import CreditExperiment
 from portal.requested_work import queue
 from portal.templatetags.display import significant
-
-FACTOR: Final = "one-time cheat"
-"""What goals begin with that are factors; the others are parts of a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,8 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
     standing = None
     if kept.finished_at is None:
         standing = queue.standings(KIND, [kept.pk], now).get(kept.pk)
+        if standing is None:
+            kept.refresh_from_db()  # it may have been finished meanwhile
     experiment = Experiment.from_json(kept.settings)
     results: list[Mapping[str, Any]] = kept.results or []
     names = dict.fromkeys(goal["name"] for found in results for goal in found["goals"])
@@ -54,7 +55,7 @@ def page_of(kept: CreditExperiment, now: dt.datetime) -> dict[str, Any]:
         "is_given_up": kept.finished_at is None and standing is None,
         "variants": [found["label"] for found in results],
         "rows": [_row(name, results) for name in names],
-        "charts": [_chart(place, name, results) for place, name in enumerate(names)],
+        "charts": goal_charts(results),
         "share_url": share_url(kept),
     }
 
@@ -82,21 +83,6 @@ def _in_words(name: str, value: float) -> str:
     if name.startswith(FACTOR):
         return significant(value)
     return f"{100 * value:.2f}\u202f%".replace("-", "−")
-
-
-def _chart(place: int, name: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """For static/credit/laboratory.js: a bar for each variant, and the bound as a line."""
-    factor = 1 if name.startswith(FACTOR) else 100
-    goals = _goals(name, results)
-    return {
-        "id": f"goal-{place}",
-        "name": name,
-        "unit": "times the default" if factor == 1 else "%",
-        "labels": [found["label"] for found in results],
-        "means": [None if goal is None else goal["measured"] * factor for goal in goals],
-        "worst": [None if goal is None else goal["worst"] * factor for goal in goals],
-        "bounds": [None if goal is None or goal["bound"] is None else goal["bound"] * factor for goal in goals],
-    }
 
 
 def download(kept: CreditExperiment) -> dict[str, Any]:

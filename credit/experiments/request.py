@@ -7,6 +7,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
 from credit.laboratory.experiment import Experiment
 from credit.models import CreditExperiment
@@ -18,6 +19,8 @@ MAX_UNFINISHED: Final = 4
 MAX_KEPT: Final = 100
 VOLUNTEER_JOBS: Final = 200_000
 OPERATOR_JOBS: Final = 4_000_000
+DOCUMENT_SECS: Final = 300
+"""Processor time of the document's goals, for one rule set and one population."""
 
 
 class ExperimentRefusedError(Exception):
@@ -32,7 +35,9 @@ def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -
     """
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner.pk)
     own = CreditExperiment.objects.filter(owner=owner)
-    if own.filter(finished_at=None).count() >= MAX_UNFINISHED:
+    # Not those that the queue gave up
+    unfinished = queue.standings(KIND, own.filter(finished_at=None).values_list("pk", flat=True), timezone.now())
+    if len(unfinished) >= MAX_UNFINISHED:
         raise ExperimentRefusedError(
             f"You have {MAX_UNFINISHED} experiments that are not finished. Wait for one, or delete one."
         )
@@ -44,11 +49,23 @@ def ask(owner: User, title: str, experiment: Experiment, *, is_operator: bool) -
             f"That makes {experiment.total_jobs:,} simulated jobs, and there may be {most:,}. Choose fewer jobs, "
             "populations or rules."
         )
-    if experiment.is_document and not is_operator:
-        raise ExperimentRefusedError("Only operators may measure the goals of the document: it takes minutes.")
+    if experiment.is_document:
+        _check_document(experiment, is_operator=is_operator)
     made = CreditExperiment.objects.create(owner=owner, title=title[:100], settings=experiment.as_json())
     queue.ask(owner.pk, KIND, [made.pk])
     return made
+
+
+def _check_document(experiment: Experiment, *, is_operator: bool) -> None:
+    if not is_operator:
+        raise ExperimentRefusedError("Only operators may measure the goals of the document: it takes minutes.")
+    number = len(experiment.variants) * experiment.nseeds
+    most = max(1, settings.CREDIT_LABORATORY_SECS_MAX // DOCUMENT_SECS)
+    if number > most:
+        raise ExperimentRefusedError(
+            f"The document's goals take about {DOCUMENT_SECS // 60} minutes for each rule set and population. "
+            f"You chose {number} of these, and there may be {most}. Choose fewer, or use manage.py credit_report."
+        )
 
 
 def share(experiment: CreditExperiment) -> None:
@@ -72,8 +89,13 @@ def delete(experiment: CreditExperiment) -> None:
         experiment.delete()
 
 
+def may_be_shared(experiment: CreditExperiment) -> bool:
+    """Operators' experiments always; volunteers' while the laboratory is public. Else links lead nowhere."""
+    return settings.CREDIT_LABORATORY_PUBLIC or experiment.owner.has_perm("credit.change_creditexperiment")
+
+
 def share_url(experiment: CreditExperiment) -> str:
-    """The link by which it is shared; empty if it is not, or if the laboratory is not public."""
-    if experiment.share_token is None or not settings.CREDIT_LABORATORY_PUBLIC:
+    """The link by which it is shared; empty if it is not, or if the link leads nowhere."""
+    if experiment.share_token is None or not may_be_shared(experiment):
         return ""
     return f"{settings.SITE_URL.rstrip('/')}/laboratory/shared/{experiment.share_token}/"

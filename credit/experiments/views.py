@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from credit.experiments import request as requests
@@ -92,16 +93,25 @@ def experiment(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
-@_where_public
 def shared(request: HttpRequest, key: str) -> HttpResponse:
     """For whoever has the link."""
-    return _page(request, get_object_or_404(CreditExperiment, share_token=key), is_owner=False)
+    return _page(request, _shared(key), is_owner=False)
+
+
+def _shared(key: str) -> CreditExperiment:
+    # PostgreSQL has no text with NUL.
+    kept = get_object_or_404(CreditExperiment.objects.select_related("owner"), share_token=key.replace("\0", " "))
+    if not requests.may_be_shared(kept):
+        raise Http404("the laboratory is not public")
+    return kept
 
 
 def _page(request: HttpRequest, kept: CreditExperiment, *, is_owner: bool) -> HttpResponse:
     part = "_experiment.html" if request.headers.get("HX-Request") else "experiment.html"
     context = {**page_of(kept, timezone.now()), "is_owner": is_owner}
-    return render(request, f"credit/laboratory/{part}", context)
+    response = render(request, f"credit/laboratory/{part}", context)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
 
 
 @require_safe
@@ -112,9 +122,8 @@ def result_json(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
-@_where_public
 def shared_json(request: HttpRequest, key: str) -> HttpResponse:
-    return JsonResponse(download(get_object_or_404(CreditExperiment, share_token=key)))
+    return JsonResponse(download(_shared(key)))
 
 
 @require_POST

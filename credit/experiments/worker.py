@@ -75,7 +75,7 @@ def _measured(said: dict[str, Any], report: Callable[[float], None]) -> list[dic
         finally:
             alarm.cancel()
             process.kill()
-    if kind == "found":
+    if kind == "found" and process.returncode == 0:
         return list(json.loads(rest))
     if kind == "fault":
         raise FailedError(rest)

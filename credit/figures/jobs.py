@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.urls import reverse
 
-from credit.engine.states import AssimilateState, Outcome, ServerState
+from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState
 from credit.figures import outcomes, sql
 from credit.figures.names import app_names
 from credit.models import Result, Workunit
@@ -30,6 +30,7 @@ _RESULTS: Final = "admin:credit_result_changelist"
 _WORKUNITS: Final = "admin:credit_workunit_changelist"
 _TO_VALIDATE: Final = f"{_WORKUNITS}?need_validate__exact=1"
 _TO_ASSIMILATE: Final = f"{_WORKUNITS}?assimilate_state__exact={AssimilateState.READY:d}"
+_TO_DELETE: Final = f"{_WORKUNITS}?file_delete_state__exact={FileDeleteState.READY:d}"
 _UNSENT: Final = f"{_RESULTS}?server_state__exact={ServerState.UNSENT:d}"
 _FAILED: Final = f"{_RESULTS}?outcome__exact={Outcome.CLIENT_ERROR:d}"
 _RETRY: Final = "admin:scheduler_retryentry_changelist"
@@ -126,11 +127,17 @@ FIGURES: Final = (
             "{labels}: a workunit has waited for assimilation for more than an hour. Look at the retry queue.",
         ),
     ),
-    Figure("jobs.to_delete", "Workunits waiting for file deletion", trouble=grows("More and more files wait.")),
+    Figure(
+        "jobs.to_delete",
+        "Workunits waiting for file deletion",
+        link=_TO_DELETE,
+        trouble=grows("More and more files wait."),
+    ),
     Figure(
         "jobs.to_delete_oldest",
         "Oldest waiting for file deletion",
         Unit.SECS,
+        link=_TO_DELETE,
         combine=Combine.MAX,
         trouble=above(6 * 3600, "Files have waited to be deleted for more than six hours."),
     ),

@@ -19,11 +19,19 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any, Final
 
-from credit.engine.facts import ProcessorType
 from credit.engine.rules import Rules, RuleSet
-from credit.laboratory.figures import credit_per_flop, device_neutrality, drift, host_spread, wingman_variance
-from credit.laboratory.goals import SINGLE, WAYS, Goal, goal_steps
-from credit.laboratory.population import KINDS, Cheat, Hardware
+from credit.laboratory.figures import (
+    credit_per_flop,
+    device_neutrality,
+    drift,
+    gpu_neutrality,
+    host_spread,
+    project_neutrality,
+    wingman_variance,
+)
+from credit.laboratory.goals import CPU_TIME, GPU_TIME, SINGLE, WAYS, Goal, elsewhere, goal_steps
+from credit.laboratory.parameters import CHEATS, PARAMETERS
+from credit.laboratory.population import KINDS, Cheat, Hardware, cheating
 from credit.laboratory.trial import Outcome, Setup, Trial
 
 MAX_VARIANTS: Final = 8
@@ -49,68 +57,6 @@ class ExperimentError(ValueError):
         super().__init__(f"{name}: {message}")
         self.name = name
         self.message = message
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A number that describes the population: its range, and what is usual."""
-
-    label: str
-    low: float
-    high: float
-    usual: float
-    help: str = ""
-    is_whole: bool = False
-
-
-_PROGRAMS: Final = ("CPU, Linux", "CPU, Windows", "CUDA, Linux", "CUDA, Windows", "OpenCL, Windows", "4 CPUs, Linux")
-_CHEATS: Final = {
-    Cheat.CHERRY_PICK: ("let long jobs fail", "They have an effect where run times differ more than estimates."),
-    Cheat.HOLD_BACK: ("hold long jobs back until they time out", ""),
-    Cheat.PICK_AND_EXAGGERATE: ("let long jobs fail, and exaggerate", ""),
-    Cheat.EXAGGERATE: ("report ten times their speed", ""),
-    Cheat.ONE_TIME: ("report an absurd run time now and then", "One job in fifty."),
-    Cheat.SLACK: ("report next to nothing for nine of ten jobs", ""),
-    Cheat.COLLUDE: ("collude in pairs", "They get both replicas of a job, and report ten times their speed for it."),
-    Cheat.WRONG: ("return wrong outputs for half of their jobs", ""),
-}
-PARAMETERS: Final[dict[str, Parameter]] = {
-    "hosts": Parameter("Computers", 10, 500, 60, is_whole=True),
-    "jobs_per_host_day": Parameter("Jobs of a computer in a day", 0.5, 200, 5),
-    "cpu_gflops": Parameter("Benchmark of a usual CPU (GFLOPS)", 0.1, 1000, 4),
-    "speed_spread": Parameter("Spread of the speeds", 0, 1.5, 0.35, "The standard deviation of their logarithms."),
-    "efficiency_spread": Parameter("Spread of the computers' efficiencies", 0, 1, 0.15, "As above."),
-    "gpu_part": Parameter("Part of the computers with a GPU", 0, 1, 0.33),
-    "wrong_benchmark_part": Parameter("Part of the computers with a wrong benchmark", 0, 0.9, 0),
-    "wrong_benchmark_factor": Parameter("Its value over the true one", 0.01, 100, 3),
-    "anonymous_part": Parameter("Part of the computers with a program of their own", 0, 0.9, 0),
-    "failing_part": Parameter("Part of their jobs that honest computers fail", 0, 0.5, 0),
-    "size_spread": Parameter(
-        "Spread of the estimates of jobs", 0, 1.5, 0.5, "The standard deviation of their logarithms."
-    ),
-    "hidden_ratio": Parameter(
-        "Run time of long jobs over that of short ones, with the same estimate",
-        1,
-        100,
-        1,
-        "Half of the jobs are long. Jobs that take more than 1.5 times their estimate are picked: from a ratio of 3.1.",
-    ),
-    "other_efficiency": Parameter(
-        "Efficiency at another project, over that here",
-        0.05,
-        1,
-        0.5,
-        "The other project has programs for CPUs only. The credit of CPU time there is compared with that here.",
-    ),
-    **{
-        f"efficiency_{place}": Parameter(f"Efficiency: {name}", 0.001, 1, kind.efficiency)
-        for place, (name, kind) in enumerate(zip(_PROGRAMS, KINDS, strict=True))
-    },
-    **{
-        f"cheat_{cheat.value}": Parameter(f"Part of the computers that {words}", 0, 0.5, 0, note)
-        for cheat, (words, note) in _CHEATS.items()
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +103,10 @@ class Experiment:
             if name not in PARAMETERS:
                 raise ExperimentError(name, "there is no such parameter")
             _within(name, value, PARAMETERS[name].low, PARAMETERS[name].high)
-        if sum(self.value(f"cheat_{cheat}") for cheat in _CHEATS) > MAX_CHEATS:
-            raise ExperimentError("cheats", f"together they may be at most {MAX_CHEATS:g} of the computers")
+        ncheats, hosts = len(self.first_cheats), round(self.value("hosts"))
+        if ncheats > MAX_CHEATS * hosts:
+            most = math.floor(MAX_CHEATS * hosts)
+            raise ExperimentError("cheats", f"{ncheats} of {hosts} computers would cheat, and there may be {most}")
         for variant in self.variants:
             if variant.rule_set not in list(RuleSet):
                 raise ExperimentError("rule_set", f"must be one of {', '.join(RuleSet)}")
@@ -168,6 +116,12 @@ class Experiment:
 
     def value(self, name: str) -> float:
         return self.parameters.get(name, PARAMETERS[name].usual)
+
+    @property
+    def first_cheats(self) -> tuple[Cheat, ...]:
+        """How the computers cheat that do."""
+        parts = {cheat: part for cheat in CHEATS if (part := self.value(f"cheat_{cheat}"))}
+        return tuple(cheating(parts, round(self.value("hosts"))))
 
     @property
     def total_jobs(self) -> int:
@@ -256,7 +210,7 @@ def setup_of(experiment: Experiment, variant: Variant, seed: int) -> Setup:
         rules=variant.rules,
         host_scale_check=variant.host_scale_check,
         anonymous_part=value("anonymous_part"),
-        cheats={cheat: part for cheat in _CHEATS if (part := value(f"cheat_{cheat}"))},
+        first_cheats=experiment.first_cheats,
         # Their mean is what the estimate says.
         works=(2 / (1 + ratio), 2 * ratio / (1 + ratio)) if ratio > 1 else (1.0,),
         failing_part=value("failing_part"),
@@ -272,12 +226,6 @@ def setup_of(experiment: Experiment, variant: Variant, seed: int) -> Setup:
     )
 
 
-def _elsewhere(setup: Setup, efficiency: float) -> Setup:
-    """Another project: programs for CPUs only, less efficient ones."""
-    kinds = [replace(kind, efficiency=kind.efficiency * efficiency) for kind in setup.kinds if not kind.gpu_usage]
-    return replace(setup, kinds=kinds)
-
-
 def _described(experiment: Experiment, variant: Variant, report: Callable[[float], None]) -> list[Goal]:
     values: dict[str, list[float]] = {}
     bounds: dict[str, float | None] = {}
@@ -285,7 +233,7 @@ def _described(experiment: Experiment, variant: Variant, report: Callable[[float
     for seed in range(1, experiment.nseeds + 1):
         setup = setup_of(experiment, variant, seed)
         runs = []
-        for place, each in enumerate((setup, _elsewhere(setup, experiment.value("other_efficiency")))):
+        for place, each in enumerate((setup, elsewhere(setup, experiment.value("other_efficiency")))):
 
             def done(part: float, before: int = 2 * (seed - 1) + place) -> None:
                 report((before + part) / nruns)
@@ -307,11 +255,10 @@ def _run(setup: Setup, jobs: int, report: Callable[[float], None]) -> list[Outco
 
 
 def _figures(
-    setup: Setup, outcomes: Sequence[Outcome], elsewhere: Sequence[Outcome]
+    setup: Setup, outcomes: Sequence[Outcome], outcomes_elsewhere: Sequence[Outcome]
 ) -> Iterator[tuple[str, float, float | None]]:
     """Each goal's name, value and bound; those that too few results tell of are left out."""
-    # Of equal jobs: those that took more than estimated should bring more.
-    honest = [replace(each, granted=each.granted / each.work) for each in outcomes if each.cheat is Cheat.NONE]
+    honest = [each for each in outcomes if each.cheat is Cheat.NONE]
     versions = Counter(each.kind_index for each in honest if each.kind_index is not None)
     if sum(number >= LEAST_RESULTS for number in versions.values()) > 1:
         yield "device neutrality: versions' mean grants apart", device_neutrality(honest, LEAST_RESULTS), 0.03
@@ -320,32 +267,27 @@ def _figures(
         yield "equal jobs on different hosts: mean deviation", host_spread(honest, LEAST_HOST_RESULTS), 0.05
     if len({each.number for each in honest}) > 1:
         yield "drift of the mean grant per 1,000 jobs", drift(honest), 0.02
-    rates = [_cpu_credit(setup.kinds, outcomes), _cpu_credit(_elsewhere(setup, 1).kinds, elsewhere)]
-    if all(rates):
-        apart = abs(rates[0] - rates[1]) / fmean(rates)
-        yield "project neutrality: credit of CPU time here and at another project apart", apart, None
+    apart = project_neutrality(setup.kinds, outcomes, elsewhere(setup, 1).kinds, outcomes_elsewhere)
+    if apart is not None:
+        yield CPU_TIME, apart, None
+    off = gpu_neutrality(setup.kinds, outcomes)
+    if off is not None:
+        yield GPU_TIME, off, None
     if setup.nreplicas > 1:
         yield "replicas' claims for one job apart", wingman_variance(outcomes), None
-    for cheat in setup.cheats:
+    for cheat in dict.fromkeys(setup.first_cheats):
         yield from _cheat_figures(setup, cheat, outcomes)
-
-
-def _cpu_credit(kinds: Sequence[Any], outcomes: Sequence[Outcome]) -> float:
-    """Credit for CPU time: 1 is that of the benchmark's FLOPs; 0 if there are no such results."""
-    cpus = {place for place, kind in enumerate(kinds) if kind.processor_type == ProcessorType.CPU}
-    rows = [each for each in outcomes if each.kind_index in cpus and each.cheat is Cheat.NONE]
-    return sum(each.granted for each in rows) / sum(each.peak_work for each in rows) if rows else 0.0
 
 
 def _cheat_figures(
     setup: Setup, cheat: Cheat, outcomes: Sequence[Outcome]
 ) -> Iterator[tuple[str, float, float | None]]:
     cheats = [each for each in outcomes if each.cheat is cheat]
-    if not cheats or not any(each.cheat is Cheat.NONE for each in outcomes):
+    honest = credit_per_flop(outcomes) if any(each.cheat is Cheat.NONE for each in outcomes) else 0.0
+    if not cheats or not honest:
         return
     # No bound: those of the document are for one cheat among many computers that are equally efficient.
-    gain = credit_per_flop(outcomes, cheat) / credit_per_flop(outcomes) - 1
-    yield f"gain of those who {_CHEATS[cheat][0]}, per FLOP", gain, None
+    yield f"gain of those who {CHEATS[cheat][0]}, per FLOP", credit_per_flop(outcomes, cheat) / honest - 1, None
     absurd = [each.granted / each.default for each in cheats if each.is_absurd]
     if cheat is Cheat.ONE_TIME and absurd:
         yield "one-time cheat: greatest grant over the default", max(absurd), 1.0 if setup.nreplicas == 1 else None

@@ -20,7 +20,9 @@ from credit.laboratory.figures import (
     credit_per_flop,
     device_neutrality,
     drift,
+    gpu_neutrality,
     host_spread,
+    project_neutrality,
     wingman_variance,
 )
 from credit.laboratory.population import HIDDEN_WORK, TAKING_TURNS, Cheat
@@ -47,6 +49,10 @@ SEVERAL: Final = 5
 _IN_BATCHES: Final = frozenset({Cheat.HOLD_BACK, Cheat.HOLD_IN_TURNS, Cheat.FAIL_FIRST})
 HOLDING_JOBS_PER_DAY: Final = 20.0
 """So many that a host that holds the long ones back has ten short ones of each version before its probation ends."""
+OTHER_EFFICIENCY: Final = 0.5
+"""Of another project's programs, over that here: there the same processor time does half as many FLOPs."""
+CPU_TIME: Final = "project neutrality: credit of CPU time here and at another project apart"
+GPU_TIME: Final = "project neutrality: credit of GPU time off the efficiency of its programs"
 SINGLE, ADAPTIVE, PAIRS = "single results", "adaptive replication", "two replicas"
 WAYS: Final = {SINGLE: Setup(), ADAPTIVE: Setup(is_adaptive=True), PAIRS: Setup(nreplicas=2)}
 """How often a job is computed. With adaptive replication once for trusted computers, but for spot-checks."""
@@ -98,6 +104,12 @@ def settled(setup: Setup) -> tuple[list[Outcome], float]:
     return outcomes, before / (before + len(outcomes))
 
 
+def elsewhere(setup: Setup, efficiency: float) -> Setup:
+    """Another project: programs for CPUs only, less efficient ones."""
+    kinds = [replace(kind, efficiency=kind.efficiency * efficiency) for kind in setup.kinds if not kind.gpu_usage]
+    return replace(setup, kinds=kinds)
+
+
 def _with_cheat(setup: Setup, cheat: Cheat) -> Gain:
     trial = Trial(_replaced(setup, cheat))
     # The population is known before the cheat is measured: it is not compared with honest hosts' first jobs.
@@ -131,15 +143,25 @@ def goal_steps(rules: Rules, seeds: Sequence[int]) -> list[Callable[[], list[Goa
 
 
 def _neutrality_goals(rules: Rules, seeds: Sequence[int]) -> list[Goal]:
-    """Single results and pairs, no probation."""
-    singles = [settled(Setup(seed=seed, hosts=120, rules=rules))[0] for seed in seeds]
-    pairs = [settled(Setup(seed=seed, hosts=120, rules=rules, nreplicas=2))[0] for seed in seeds]
+    """Single results and pairs, and another project, no probation."""
+    setup = Setup(hosts=120, rules=rules)
+    other = elsewhere(setup, OTHER_EFFICIENCY)
+    singles = [settled(replace(setup, seed=seed))[0] for seed in seeds]
+    pairs = [settled(replace(setup, seed=seed, nreplicas=2))[0] for seed in seeds]
+    others = [settled(replace(other, seed=seed))[0] for seed in seeds]
+    cpu_times = [
+        project_neutrality(setup.kinds, single, other.kinds, run) or 0.0
+        for single, run in zip(singles, others, strict=True)
+    ]
+    gpu_times = [gpu_neutrality(setup.kinds, single) or 0.0 for single in singles]
     return [
         _goal("device neutrality: versions' mean grants apart", singles, device_neutrality, 0.03),
         _goal("equal jobs on different hosts: mean deviation", singles, host_spread, 0.05),
         _goal("drift of the mean grant per 1,000 jobs", singles, drift, 0.02),
         _goal("device neutrality, two replicas", pairs, device_neutrality, 0.03),
         _goal("replicas' claims for one job apart", pairs, wingman_variance, None),
+        Goal(CPU_TIME, fmean(cpu_times), max(cpu_times), None),
+        Goal(GPU_TIME, fmean(gpu_times), max(gpu_times), None),
     ]
 
 

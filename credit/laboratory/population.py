@@ -206,15 +206,22 @@ def make_computer(
         types = (ProcessorType.NVIDIA, ProcessorType.ATI)
         computer.gpu_type = ProcessorType.NVIDIA if platform == LINUX else rng.choice(types)
         computer.gpu_flops = rng.lognormvariate(29.6, 0.5)  # about 7 TFLOPS
-    for cheat, part in cheats.items():
-        if rng.random() < part:
-            computer.cheat = cheat
-            break
+    if cheats:
+        [computer.cheat] = rng.choices([*cheats, Cheat.NONE], [*cheats.values(), max(0.0, 1 - sum(cheats.values()))])
     return computer
 
 
 Cheats = dict[Cheat, float]
 """Which part of the computers cheats, and how."""
+
+
+def cheating(cheats: Cheats, ncomputers: int) -> list[Cheat]:
+    """How each computer that cheats does so: a part of all computers, at least one; of those who collude, pairs."""
+    found = []
+    for cheat, part in cheats.items():
+        size = 2 if cheat is Cheat.COLLUDE else 1
+        found += [cheat] * (size * max(1, round(part * ncomputers / size)))
+    return found
 
 
 def make_job(
@@ -252,9 +259,11 @@ def make_job(
 
 
 def pair(computers: Sequence[Computer]) -> None:
-    """Those who collude do so two by two; of an odd number the last one is alone, and honest."""
+    """Those who collude do so two by two; of an odd number the last one is honest."""
     colluding = [computer for computer in computers if computer.cheat is Cheat.COLLUDE]
     half = len(colluding) // 2
+    for alone in colluding[2 * half :]:
+        alone.cheat = Cheat.NONE
     for one, other in zip(colluding[:half], colluding[half : 2 * half], strict=True):
         one.partner, other.partner = other, one
 

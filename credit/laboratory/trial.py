@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from heapq import heappop, heappush
+from itertools import count
 from random import Random
 from typing import Final
 
@@ -32,7 +34,6 @@ from credit.laboratory.population import (
     KINDS,
     USUAL_FPOPS,
     Cheat,
-    Cheats,
     Computer,
     Hardware,
     Report,
@@ -58,11 +59,10 @@ class Setup:
     """The parts of a trial.
 
     ``hosts``: computers, each of a volunteer of its own. ``jobs_per_host_day``: how quickly the stream flows.
-    ``pass_jobs``: workunits of a validator pass. ``cheats``: which part of the computers cheats, and how; with
-    ``first_cheats`` the very first computers do, and no others. ``works``: FLOPs of jobs over those estimated.
-    ``failing_part``: which part of their jobs honest computers fail. ``is_equal``: all are as efficient.
-    ``is_adaptive``: single results of trusted computers are accepted. ``size_spread``: the standard deviation of the
-    logarithm of jobs' estimates.
+    ``pass_jobs``: workunits of a validator pass. ``first_cheats``: how the very first computers cheat, with programs of
+    the project; the others are honest. ``works``: FLOPs of jobs over those estimated. ``failing_part``: which part of
+    their jobs honest computers fail. ``is_equal``: all are as efficient. ``is_adaptive``: single results of trusted
+    computers are accepted. ``size_spread``: the standard deviation of the logarithm of jobs' estimates.
     """
 
     seed: int = 1
@@ -72,7 +72,6 @@ class Setup:
     host_scale_check: bool = False
     nreplicas: int = 1
     anonymous_part: float = 0.0
-    cheats: Cheats = field(default_factory=dict)
     first_cheats: Sequence[Cheat] = ()
     works: Sequence[float] = (1.0,)
     failing_part: float = 0.0
@@ -132,7 +131,8 @@ class Trial:
         self.records: dict[tuple[int, int], HostVersionFacts] = {}
         self.outcomes: list[Outcome] = []
         self._batches: dict[int, Counter[str]] = {}
-        self._held: list[tuple[float, HostVersionFacts]] = []
+        self._held: list[tuple[float, int, HostVersionFacts]] = []
+        self._order = count()
         self.now = 0.0
         self._fed_at = 0.0
         self._jobs = 0
@@ -145,7 +145,7 @@ class Trial:
             number,
             number,
             anonymous_part=setup.anonymous_part,
-            cheats=setup.cheats,
+            cheats={},
             hardware=setup.hardware,
         )
         if number < len(setup.first_cheats):
@@ -233,14 +233,15 @@ class Trial:
         is_held = cheat is Cheat.HOLD_IN_TURNS or (cheat is Cheat.HOLD_BACK and record.scale_probation)
         if is_held and report.has_failed:
             probation_end = record.host_scale_time or 0.0
-            self._held.append((max(self.now + DELAY_BOUND_SECS, probation_end + DAY_SECS), record))
+            ends_at = max(self.now + DELAY_BOUND_SECS, probation_end + DAY_SECS)
+            heappush(self._held, (ends_at, next(self._order), record))
         else:
             self._count(record, report.ending)
 
     def _time_out(self) -> None:
-        for _, record in [held for held in self._held if held[0] <= self.now]:
+        while self._held and self._held[0][0] <= self.now:
+            *_, record = heappop(self._held)
             self._count(record, Ending.FAILED)
-        self._held = [held for held in self._held if held[0] > self.now]
 
     def _count(self, record: HostVersionFacts, ending: Ending) -> None:
         count_ending(record, ending, self.now, DELAY_BOUND_SECS, MOST_JOBS_PER_DAY, self.setup.rules)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from credit.models import PROCESSOR_TYPES, App, AppVersion, ProcessorType
 from credit.pages import sql
 from credit.pages.task_reads import recent_credit
+
+tested_versions: list[Callable[[], Iterable[int]]] = []
+"""Which versions are tested, by id: only computers of testers get them. Apps append theirs in `ready()`."""
 
 RECENT_WORKUNITS: Final = 5000
 """How far back the figures of recent jobs look: a bound on the cost of a visit."""
@@ -37,6 +41,7 @@ class VersionRow:
     recent: Recent | None
     # Recent average credit as it is now, a day
     recent_credit: float = 0.0
+    is_tested: bool = False
 
     @property
     def is_factor_set(self) -> bool:
@@ -49,25 +54,30 @@ class VersionRow:
 
 
 def read_apps() -> list[dict[str, Any]]:
-    """All apps, those in use first, with the newest version's date. One statement.
+    """All apps, those in use first, with the date of the newest version that was released. Two statements.
 
     Tasks of finished apps link to them.
     """
-    apps = App.objects.annotate(released_at=Max("versions__created_at"))
+    is_released = ~Q(versions__pk__in=_tested())
+    apps = App.objects.annotate(released_at=Max("versions__created_at", filter=is_released))
     apps = apps.order_by("is_deprecated", "user_friendly_name", "pk")
     return [{"app": app, "released_at": app.released_at} for app in apps]
 
 
 def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
-    """The data of an app's page; None if there is no app of that name. Three statements."""
+    """The data of an app's page; None if there is no app of that name. Four statements."""
     app = App.objects.filter(name=name).first()
     if app is None:
         return None
-    recent = _recent(app)
+    recent, tested = _recent(app), _tested()
     versions = list(app.versions.select_related("platform", "app"))
     rows = [
         VersionRow(
-            each, each.processor_type, recent.pop((each.pk, each.processor_type), None), recent_credit(each, now)
+            each,
+            each.processor_type,
+            recent.pop((each.pk, each.processor_type), None),
+            recent_credit(each, now),
+            each.pk in tested,
         )
         for each in versions
     ]
@@ -75,7 +85,12 @@ def read_app_page(name: str, now: dt.datetime) -> dict[str, Any] | None:
     own = [
         VersionRow(None, type_, figures) for (version, type_), figures in sorted(recent.items(), key=str) if not version
     ]
-    return {"app": app, "versions": rows + own, "recent_workunits": RECENT_WORKUNITS}
+    has_tested = any(row.is_tested for row in rows)
+    return {"app": app, "versions": rows + own, "recent_workunits": RECENT_WORKUNITS, "has_tested": has_tested}
+
+
+def _tested() -> set[int]:
+    return {id_ for read in tested_versions for id_ in read()}
 
 
 def _recent(app: App) -> dict[tuple[int | None, str], Recent]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from credit.engine.averages import Average
-from credit.models import App, AppVersion, HostAppVersion, VersionAverage
+from credit.engine.facts import HostVersionFacts
+from credit.models import App, AppVersion, HostAppVersion, StatisticsSnapshot, VersionAverage
 from credit.previews.replay import Replay
-from credit.previews.run import Settings
+from credit.previews.run import Kept, Settings, VersionState
 from credit.previews.settings import Changes, as_set
 from credit.statistics import pass_log
 from credit.statistics.facts import app_facts, version_facts
@@ -17,16 +19,39 @@ from credit.statistics.pass_arrays import PassFacts
 def replay_of(app: App, changes: Changes, first: int, last: int) -> Replay:
     """A replay of the logged passes from ``first`` to ``last``, which has not begun yet."""
     versions = list(AppVersion.objects.filter(app=app))
-    before = _settings(*as_set(app, versions, changes, 0), frozenset())
-    after = _settings(*as_set(app, versions, changes, 1), frozenset(changes["reset"]))
+    before = _settings(*as_set(app, versions, changes, 0))
+    after = replace(
+        _settings(*as_set(app, versions, changes, 1)),
+        reset=frozenset(changes["reset"]),
+        restored=_kept(changes.get("restore", ())),
+    )
     if not (before.uses_medians or after.uses_medians):
         return Replay(before, after)
     return Replay(before, after, _averages_at_first(app, pass_log.read(app.pk, first, last)))
 
 
-def _settings(app: App, versions: list[AppVersion], reset: frozenset[int]) -> Settings:
+def _settings(app: App, versions: list[AppVersion]) -> Settings:
     facts = {version.pk: version_facts(version) for version in versions}
-    return Settings(app_facts(app), facts, app.version_average == VersionAverage.MEDIAN, reset)
+    return Settings(app_facts(app), facts, app.version_average == VersionAverage.MEDIAN)
+
+
+def _kept(snapshots: Iterable[int]) -> dict[int, Kept]:
+    """Statistics that are put back, by version."""
+    found = {}
+    for kept in StatisticsSnapshot.objects.filter(pk__in=list(snapshots)).prefetch_related("host_records"):
+        records = {
+            row.record_id: HostVersionFacts(
+                Average(row.pfc_n, row.pfc_avg),
+                clean_pfc=Average(row.clean_pfc_n, row.clean_pfc_avg),
+                recent_pfc=Average(row.recent_pfc_n, row.recent_pfc_avg),
+                waiting_pfc=Average(row.waiting_pfc_n, row.waiting_pfc_avg),
+                samples_since=row.samples_at.timestamp() if row.samples_at else None,
+            )
+            for row in kept.host_records.all()
+        }
+        state = VersionState(kept.pfc_n, kept.pfc_avg, kept.pfc_scale, kept.is_counted)
+        found[kept.app_version_id] = Kept(kept.taken_at.timestamp(), state, records)
+    return found
 
 
 def _averages_at_first(app: App, passes: Iterable[PassFacts]) -> list[tuple[int, int, Average]]:

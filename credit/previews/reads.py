@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db.models import Field, Model
 
-from credit.models import App, AppVersion, Preview, Result
+from credit.models import App, AppVersion, Preview, Result, StatisticsSnapshot
 from credit.previews.request import KIND
 from portal.models import Host
 from portal.requested_work import queue
@@ -50,6 +50,9 @@ def _changed(preview: Preview) -> Iterator[ChangedSetting]:
         yield from _pairs(AppVersion, pairs, f" of {names.get(pk, pk)}")
     for pk in preview.changes["reset"]:
         yield ChangedSetting(f"Statistics of {names.get(str(pk), pk)}", "as they are", "begin anew")
+    for kept in StatisticsSnapshot.objects.filter(pk__in=preview.changes.get("restore", ())):
+        version = names.get(str(kept.app_version_id), "")
+        yield ChangedSetting(f"Statistics of {version}", "as they are", f"as before {kept.taken_at:%Y-%m-%d %H:%M} UTC")
 
 
 def _pairs(model: type[Model], pairs: Mapping[str, Sequence[Any]], of: str) -> Iterator[ChangedSetting]:
@@ -119,11 +122,14 @@ def _hosts(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For static/credit/preview.js: bars, one series or two; they lie where names are long."""
+    """For static/portal/bars.js: bars, one series or two; they lie where names are long."""
 
     def pair(id_: str, x: str, rows: Sequence[tuple[str, float, float]], lies: bool = True) -> dict[str, Any]:
         names, before, after = zip(*rows, strict=True) if rows else ((), (), ())
-        series = [{"name": "as it is", "values": before}, {"name": "as it would be", "values": after}]
+        series = [
+            {"name": "as it is", "values": before, "colour": "other"},
+            {"name": "as it would be", "values": after, "colour": "2"},
+        ]
         return {"id": id_, "x": x, "y": "credits", "labels": names, "series": series, "lies": lies}
 
     labels, counts = zip(*result["spread"], strict=True)
@@ -132,7 +138,7 @@ def _charts(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         "x": "change of a computer's credit",
         "y": "computers",
         "labels": labels,
-        "series": [{"name": "computers", "values": counts}],
+        "series": [{"name": "computers", "values": counts, "colour": "2"}],
     }
     return [
         pair("chart-days", "day (UTC)", result["days"], lies=False),

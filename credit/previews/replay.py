@@ -69,7 +69,7 @@ class Replay:
 
     def step(self, logged: PassFacts) -> list[Outcome]:
         """The valid results of a pass; none of a run of the feeder."""
-        read = {state[0]: self._meet_version(state) for state in logged.versions.tolist()}
+        read = {state[0]: self._meet_version(state, logged.at) for state in logged.versions.tolist()}
         least = self._meet_least(logged.min_avg_pfc)
         if logged.is_feeder:
             for run in self.runs:
@@ -79,7 +79,7 @@ class Replay:
         batch = Batch(logged)
         rows = logged.records.tolist()
         for row in rows:
-            self._meet_record(row)
+            self._meet_record(row, logged.at)
         decided = []
         for place, run in enumerate(self.runs):
             records = [run.records[row[0]] for row in rows]
@@ -89,20 +89,22 @@ class Replay:
         self._remember()
         return list(_outcomes(batch, rows, *decided))
 
-    def _meet_version(self, row: tuple[int, int, float, float, int]) -> tuple[VersionState, VersionState]:
+    def _meet_version(self, row: tuple[int, int, float, float, int], at: float) -> tuple[VersionState, VersionState]:
         """A version as the two runs read it, where it was read as ``row``."""
         id_, n, avg, scale, is_counted = row
         state = VersionState(n, _or_none(avg), _or_none(scale), bool(is_counted))
         one, other = self.runs
         if id_ not in one.versions:
             for run in self.runs:
-                run.start_version(id_, state)
+                run.start_version(id_, state, at)
             self._pairs[id_] = deque(maxlen=_OVERLAPPING)
         elif one.versions[id_] != state:
             for pair in reversed(self._pairs[id_]):
                 if pair[0] == state:
                     return pair
-            if one.versions[id_].n != state.n:
+            if one.versions[id_].n != state.n and self.after.kept(id_, at) is not None:
+                one.versions[id_] = state
+            elif one.versions[id_].n != state.n:
                 if other.versions[id_] != one.versions[id_]:
                     self.guesses.versions += 1
                 one.versions[id_] = other.versions[id_] = state
@@ -128,21 +130,21 @@ class Replay:
         if self._least[-1] != (one.least, other.least):
             self._least.append((one.least, other.least))
 
-    def _meet_record(self, row: Sequence[Any]) -> None:
+    def _meet_record(self, row: Sequence[Any], at: float) -> None:
         """A record as the two runs know it, after what others did to it since the last pass."""
         logged = _record(row)
         one, other = self.runs
         known = one.records.get(row[0])
         if known is None:
-            one.start_record(row[0], row[2], logged)
-            other.start_record(row[0], row[2], _copy(logged))
+            one.start_record(row[0], row[2], logged, at)
+            other.start_record(row[0], row[2], _copy(logged), at)
             return
         if _counts(known) == _counts(logged):
             return
         own = other.records[row[0]]
         if self.before.app.rules != self.after.app.rules and _counts(own) != _counts(known):
             self.guesses.records += 1
-        _follow(own, known, logged)
+        _follow(own, known, logged, keeps_samples=self.after.kept(row[2], at) is not None)
         one.records[row[0]] = logged
 
 
@@ -237,8 +239,8 @@ def _counts(record: HostVersionFacts) -> tuple[Any, ...]:
     )
 
 
-def _follow(own: HostVersionFacts, known: HostVersionFacts, logged: HostVersionFacts) -> None:
-    """Do to ``own`` what made ``logged`` of ``known``."""
+def _follow(own: HostVersionFacts, known: HostVersionFacts, logged: HostVersionFacts, *, keeps_samples: bool) -> None:
+    """Do to ``own`` what made ``logged`` of ``known``. ``keeps_samples``: but for its samples, which are put back."""
     if own.failing_share == known.failing_share:
         own.failing_share = logged.failing_share
     else:
@@ -252,7 +254,7 @@ def _follow(own: HostVersionFacts, known: HostVersionFacts, logged: HostVersionF
         own.consecutive_valid = logged.consecutive_valid
     elif logged.failing_share > known.failing_share:
         own.consecutive_valid = min(own.consecutive_valid, logged.consecutive_valid)
-    if _samples(known) != _samples(logged):
+    if _samples(known) != _samples(logged) and not keeps_samples:
         fresh = _copy(logged)
         own.pfc, own.clean_pfc = fresh.pfc, fresh.clean_pfc
         own.recent_pfc, own.waiting_pfc, own.samples_since = fresh.recent_pfc, fresh.waiting_pfc, fresh.samples_since

@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db import transaction
 
-from credit.models import App, Preview
+from credit.models import App, Preview, StatisticsSnapshot
 from credit.previews.settings import Changes, checked
 from portal.models import User
 from portal.requested_work import queue
@@ -42,7 +42,8 @@ def ask(user: User, app: App, changes: Changes, now: dt.datetime, *, changed_at:
             raise TooManyPreviewsError(
                 f"You have {MAX_UNFINISHED} previews that are not finished. Wait until one of them is."
             )
-        versions = {*map(int, wanted["versions"]), *wanted["reset"]}
+        put_back = StatisticsSnapshot.objects.filter(pk__in=wanted.get("restore", ()))
+        versions = {*map(int, wanted["versions"]), *wanted["reset"], *put_back.values_list("app_version", flat=True)}
         preview = Preview.objects.create(
             app=app,
             app_version_id=versions.pop() if len(versions) == 1 else None,

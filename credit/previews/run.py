@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,20 +24,6 @@ from credit.statistics.pass_arrays import PassFacts
 MAX_SCALE: Final = 1e30
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """An app's settings; of ``versions`` what does not move (kind, number, whether withdrawn, factor from outside).
-
-    ``reset``: versions whose statistics, and their hosts', begin anew. ``uses_medians``: a version's average is the
-    median of its hosts'.
-    """
-
-    app: AppFacts
-    versions: Mapping[int, VersionFacts]
-    uses_medians: bool = False
-    reset: frozenset[int] = frozenset()
-
-
 class VersionState(NamedTuple):
     """What moves of a version."""
 
@@ -45,6 +31,34 @@ class VersionState(NamedTuple):
     avg: float | None
     scale: float | None
     is_counted: bool
+
+
+class Kept(NamedTuple):
+    """A version's statistics as they were at a time (Unix time) when they were replaced, and its records' by number."""
+
+    at: float
+    version: VersionState
+    records: Mapping[int, HostVersionFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """An app's settings; of ``versions`` what does not move (kind, number, whether withdrawn, factor from outside).
+
+    ``reset``: versions whose statistics, and their hosts', begin anew. ``restored``: versions whose statistics are put
+    back, as if they had never been replaced. ``uses_medians``: a version's average is the median of its hosts'.
+    """
+
+    app: AppFacts
+    versions: Mapping[int, VersionFacts]
+    uses_medians: bool = False
+    reset: frozenset[int] = frozenset()
+    restored: Mapping[int, Kept] = field(default_factory=dict)
+
+    def kept(self, version: int, at: float) -> Kept | None:
+        """What is put back of this version, if it was replaced before then."""
+        found = self.restored.get(version)
+        return found if found is not None and at >= found.at else None
 
 
 NO_STATISTICS: Final = VersionState(0, None, None, False)
@@ -102,18 +116,24 @@ class Run:
         known = (record for record in known if record[1] not in settings.reset)
         self.medians = Medians(self.app.rules.min_host_samples, known) if settings.uses_medians else None
 
-    def start_version(self, id_: int, state: VersionState) -> None:
+    def start_version(self, id_: int, state: VersionState, at: float) -> None:
+        kept = self.settings.kept(id_, at)
+        if kept is not None:
+            state = kept.version
         self.versions[id_] = NO_STATISTICS if id_ in self.settings.reset else state
 
-    def start_record(self, id_: int, version: int, record: HostVersionFacts) -> None:
-        if version in self.settings.reset:
+    def start_record(self, id_: int, version: int, record: HostVersionFacts, at: float) -> None:
+        kept = self.settings.kept(version, at)
+        if kept is not None or version in self.settings.reset:
+            # What had no sample then is empty too.
+            of = HostVersionFacts() if kept is None else kept.records.get(id_, HostVersionFacts())
             record = replace(
                 record,
-                pfc=Average(),
-                clean_pfc=Average(),
-                recent_pfc=Average(),
-                waiting_pfc=Average(),
-                samples_since=None,
+                pfc=copy(of.pfc),
+                clean_pfc=copy(of.clean_pfc),
+                recent_pfc=copy(of.recent_pfc),
+                waiting_pfc=copy(of.waiting_pfc),
+                samples_since=of.samples_since,
             )
         self.records[id_] = record
 

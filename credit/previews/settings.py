@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Field, Model
 
 from credit.engine.rules import LIMITS
-from credit.models import App, AppVersion
+from credit.models import App, AppVersion, StatisticsSnapshot
 
 APP_FIELDS: Final = (
     "credit_system",
@@ -36,21 +36,26 @@ class UnknownSettingError(ValueError):
 
 
 def checked(app: App, changes: Changes) -> dict[str, Any]:
-    """The changes in one form: numbers of versions as text, all three parts, values that JSON has.
+    """The changes in one form: numbers of versions as text, all three parts, values that JSON has. ``restore``, the
+    numbers of kept statistics that are put back, is left out where there are none.
 
     Raises UnknownSettingError for a setting, a version or a value that is none of this app's.
     """
-    if unknown := set(changes) - {"app", "versions", "reset"}:
+    if unknown := set(changes) - {"app", "versions", "reset", "restore"}:
         raise UnknownSettingError(f"not a kind of change: {', '.join(sorted(unknown))}")
     ids = set(AppVersion.objects.filter(app=app).values_list("pk", flat=True))
     versions = {str(pk): _pairs(AppVersion, VERSION_FIELDS, pairs) for pk, pairs in changes.get("versions", {}).items()}
     reset = sorted({int(pk) for pk in changes.get("reset", ())})
     if foreign := ({int(pk) for pk in versions} | set(reset)) - ids:
         raise UnknownSettingError(f"not a version of {app}: {', '.join(map(str, sorted(foreign)))}")
+    restore = sorted({int(pk) for pk in changes.get("restore", ())})
+    if StatisticsSnapshot.objects.filter(pk__in=restore, app_version__in=ids).count() != len(restore):
+        raise UnknownSettingError(f"not kept statistics of a version of {app}")
     return {
         "app": _pairs(App, APP_FIELDS, changes.get("app", {})),
         "versions": {pk: pairs for pk, pairs in sorted(versions.items()) if pairs},
         "reset": reset,
+        **({"restore": restore} if restore else {}),
     }
 
 

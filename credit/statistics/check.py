@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from django.db import connection, transaction
 
 from credit.engine.explanation import DEFAULT_RULES
 from credit.statistics import sql
+from portal.maintenance.jobs import Job
 
 
 class Owner(StrEnum):
@@ -81,3 +82,12 @@ def _archived(owner: Owner) -> list[list[int] | list[float]]:
     """The three arrays of the statements: owners, counts of granted results, credit."""
     rows = [row for archive in archives for row in archive(owner)]
     return [[row.owner_id for row in rows], [row.ngranted for row in rows], [row.credit for row in rows]]
+
+
+CREDIT: Final = Job(
+    "check_credit",
+    "Validated credit",
+    "Whether the totals of volunteers, computers and versions, the canonical results and the stored claims follow from "
+    "the results.",
+    differences,
+)

@@ -14,7 +14,7 @@ from credit.models import Membership, Team, UserCredit
 from credit.models.teams import NAME_TAKEN
 from credit.teams import reads, sql
 from portal.models import User
-from portal.people import throttle
+from portal.sign_in import throttle
 
 
 class TeamRefused(ValueError):

@@ -173,7 +173,6 @@ class _Pass:
         self.granted: list[int] = []
         self.due: list[float] = []
         self.odd: list[int] = []
-        self.newer: list[int] = []
         self.log = PassLog()
 
     def run(self, limit: int) -> PassReport:
@@ -200,6 +199,7 @@ class _Pass:
     def lock(self, results: Results, wrong: list[int]) -> None:
         """(host, version) records, users and hosts, each in key order; _MissingError if one is not there."""
         hosts, versions, types, self.places = keys_of(results)
+        self.newer: list[int] = []
         if wrong:
             newer = read_newer(results, wrong)
             hosts, versions, types, self.newer = with_newer(hosts, versions, types, newer)

@@ -56,6 +56,11 @@ def may_change(request: HttpRequest, row: Model) -> bool:
     return pages is not None and bool(pages.has_change_permission(request, row))
 
 
+def _may_carry_out(request: HttpRequest, proposal: Proposal, row: Model) -> bool:
+    permission = operations[proposal.operation].permission if proposal.operation else ""
+    return request.user.has_perm(permission) if permission else may_change(request, row)
+
+
 def may_see(request: HttpRequest, change: Change) -> bool:
     """Whoever sees a row sees its changes."""
     row = undo.row_of(change)
@@ -71,7 +76,7 @@ def step(request: HttpRequest, key: str) -> HttpResponse:
     if proposal is None or row is None:
         messages.warning(request, "This change is not there any more: it was made, given up, or proposed long ago.")
         return redirect("admin:index")
-    if not may_change(request, row):
+    if not _may_carry_out(request, proposal, row):
         raise PermissionDenied
     again = _changed_again(proposal, row)
     form = ReasonForm(
@@ -136,7 +141,9 @@ def _save(request: HttpRequest, key: str, proposal: Proposal, form: ReasonForm) 
     else:
         proposals.forget(request.session, key)
         messages.success(request, "Saved. This is what was changed; it can be undone here.")
-        return redirect("admin:portal_change_change", change.pk)
+        return (
+            redirect("admin:portal_change_change", change.pk) if may_see(request, change) else redirect("admin:index")
+        )
     return None
 
 

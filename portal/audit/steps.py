@@ -61,8 +61,9 @@ class Operation:
     """Something that changes a row otherwise than by its form.
 
     ``title`` of the step; ``lines``: before and after, ``notes``: what else to know. ``carry_out`` runs in the
-    transaction that has the row locked, and keeps a change; None if there is nothing to do. ``undo`` makes the proposal
-    that undoes one.
+    transaction that has the row locked, and keeps a change; None if there is nothing to do, or if saving the row keeps
+    it. ``undo`` makes the proposal that undoes one; None: what it changes are settings, and undone as such.
+    ``permission``: to carry it out; "": that to change the row.
     """
 
     title: Callable[[Any, Proposal], str]
@@ -70,7 +71,8 @@ class Operation:
     notes: Callable[[Any, Proposal], list[str]]
     lock: Callable[[Proposal], None]
     carry_out: Callable[[Any, Proposal], Change | None]
-    undo: Callable[[Change], Proposal]
+    undo: Callable[[Change], Proposal] | None = None
+    permission: str = ""
 
 
 forecasts: dict[type[Model], Forecast] = {}

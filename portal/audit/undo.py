@@ -35,8 +35,8 @@ def proposal_of(change: Change, row: Model) -> Proposal | None:
 
     Fields that are gone from the site and secrets, whose values are not kept, are left out.
     """
-    if name := operation_of(change):
-        return operations[name].undo(change)
+    if undo := operations[name].undo if (name := operation_of(change)) else None:
+        return undo(change)
     if change.action != Change.Action.UPDATE or not is_audited(type(row)):
         return None
     known = {field.name for field in fields_of(type(row))}

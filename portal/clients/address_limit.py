@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from ipaddress import ip_address
 
-from portal.people.throttle import network_of
+from portal.sign_in.throttle import network_of
 
 
 class AddressLimit:

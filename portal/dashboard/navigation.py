@@ -27,6 +27,7 @@ pages: Final[list[Page]] = [
     Page(OVERVIEW, "Dashboard", "admin:index"),
     Page(OVERVIEW, "Public status", "status"),
     Page(OVERVIEW, "Figures taken", "admin:portal_operatingfigure_changelist", "portal.view_operatingfigure"),
+    Page(OVERVIEW, "Maintenance", "admin:portal_maintenancerun_changelist", "portal.view_maintenancerun"),
     Page(OVERVIEW, "Changes of settings", "admin:portal_change_changelist", "portal.view_change"),
 ]
 _MODELS: Final = {
@@ -64,6 +65,7 @@ _MODELS: Final = {
     ),
     "People and computers": (
         "portal.account",
+        "portal.supportaction",
         "portal.user",
         "portal.host",
         "portal.clientkey",
@@ -93,7 +95,7 @@ def groups(request: HttpRequest) -> list[dict[str, Any]]:
 def _lists(request: HttpRequest) -> dict[str, tuple[str, str, str]]:
     """The tables that this operator may see: app, name and view of each list, by the model's name."""
     found = {}
-    listed = {"portal.operatingfigure", "portal.change"}
+    listed = {"portal.operatingfigure", "portal.change", "portal.maintenancerun"}
     for model, model_admin in admin.site._registry.items():
         meta = model._meta
         room = _ROOMS.get(meta.app_label)

@@ -85,7 +85,7 @@ def rpc_totals() -> dict[tuple[str, str], float]:
 
 
 def count_mails(outcome: str, number: int) -> None:
-    """Count mails that were "sent" or "failed"."""
+    """Count mails that were "sent" or "failed"; of these the ones that were refused for good, as "bounced"."""
     if number:
         try:
             _valkey().hincrby(_MAILS, outcome, number)
@@ -94,9 +94,9 @@ def count_mails(outcome: str, number: int) -> None:
 
 
 def mail_totals() -> dict[str, float]:
-    """Mails handed to the mail server, and those that it refused."""
+    """Mails handed to the mail server, those that it did not take, and of these the ones that it refused for good."""
     kept = {key.decode(): float(value) for key, value in _valkey().hgetall(_MAILS).items()}
-    return {"sent": 0.0, "failed": 0.0, **kept}
+    return {"sent": 0.0, "failed": 0.0, "bounced": 0.0, **kept}
 
 
 def memory() -> tuple[float, float]:

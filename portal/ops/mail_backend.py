@@ -11,6 +11,7 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.utils.module_loading import import_string
 
 from portal.ops.heartbeats import count_mails
+from portal.ops.mail_refusals import Refusal, refusal_of
 
 
 class CountingBackend(BaseEmailBackend):
@@ -36,6 +37,11 @@ class CountingBackend(BaseEmailBackend):
         sent = 0
         try:
             sent = self._backend.send_messages(email_messages) or 0
+        except Exception as error:
+            # Whatever the real backend raises; some of it says that the recipient's server refuses the mail for good.
+            if refusal_of(error) is Refusal.FOR_GOOD:
+                count_mails("bounced", 1)
+            raise
         finally:
             count_mails("sent", sent)
             count_mails("failed", len(email_messages) - sent)

@@ -19,6 +19,7 @@ from django.urls import reverse
 
 from portal.models import User
 from portal.ops.mail_choices import Mail, claim, release
+from portal.ops.mail_refusals import Refusal, refusal_of
 
 log = structlog.get_logger("mails")
 
@@ -27,7 +28,7 @@ MAX_TOKEN_CHARS: Final = 200
 
 
 class MailServerDown(Exception):
-    """The mail server did not accept a mail; its subject counts as not told."""
+    """The mail server accepts no mails; the subject of this one counts as not told."""
 
 
 def recipients() -> QuerySet[User]:
@@ -37,10 +38,11 @@ def recipients() -> QuerySet[User]:
 
 
 def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], context: dict[str, Any]) -> bool:
-    """Send a mail about the things that the user was not told of before; False if there are none.
+    """Send a mail about the things that the user was not told of before; False if there are none, or it is refused.
 
     ``told``: the things to tell, by the key that each is stored under; the template gets the new ones as ``lines``.
-    Raises MailServerDown.
+    What is refused for good counts as told; what is refused for now is tried again by the next run. Neither stops
+    the mails of others. Raises MailServerDown.
     """
     keys = claim(user, kind, list(told))
     if not keys:
@@ -48,9 +50,14 @@ def send_once(user: User, kind: Mail, template: str, told: dict[str, Any], conte
     try:
         compose(user, kind, template, {**context, "lines": [told[key] for key in keys]}).send()
     except (OSError, SMTPException) as error:
-        release(user, kind, keys)
-        log.error("mail_failed", kind=kind.value, user=user.pk, reason=type(error).__name__)
-        raise MailServerDown from error
+        refusal = refusal_of(error)
+        if refusal is not Refusal.FOR_GOOD:
+            release(user, kind, keys)
+        reason = type(error).__name__ if refusal is Refusal.NONE else f"refused {refusal.value}"
+        log.error("mail_failed", kind=kind.value, user=user.pk, reason=reason)
+        if refusal is Refusal.NONE:
+            raise MailServerDown from error
+        return False
     log.info("mail_sent", kind=kind.value, user=user.pk)
     return True
 

@@ -22,9 +22,9 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from portal.models import CLIENT_PASSWORD_FIELDS, MAX_NAME_CHARS, AccountBlock, ClientKey, Host, User
-from portal.people import known_devices, throttle
 from portal.people.key_mails import ask_for_confirmation
 from portal.people.security_events import NOWHERE, Kind, Source, log_event, record
+from portal.sign_in import known_devices, throttle
 from portal.wire import boinc_errors, credentials
 
 LIVE_KEYS_PER_HOST: Final = 20

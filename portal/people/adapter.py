@@ -24,8 +24,8 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 
 from portal.models import User
-from portal.people import known_devices
 from portal.people.accounts import refresh_client_password
+from portal.sign_in import known_devices
 
 log = structlog.get_logger("accounts")
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from portal.people.browsers import browser_name
+from portal.sign_in.browsers import browser_name
 
 register = template.Library()
 

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from portal.people.passkeys import why_unavailable
+from portal.people.pages.passkeys import why_unavailable
 
 
 def site(request: HttpRequest) -> dict[str, object]:

@@ -23,9 +23,9 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from portal.models import ApiToken, User
-from portal.people import throttle
 from portal.people.api_tokens import find_valid_token
 from portal.people.staff import are_rights_held, lacks_second_factor
+from portal.sign_in import throttle
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000

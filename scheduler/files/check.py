@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from django.db.models import QuerySet
 
 from credit.engine.states import FileDeleteState
+from portal.maintenance.jobs import Job
 from scheduler.files import storage
 from scheduler.models import KeptOutput, StoredFile, Upload
 
@@ -51,3 +52,12 @@ def _compare(kind: str, rows: QuerySet[Row]) -> Iterator[str]:
             found = fault(row)
             if found and rows.filter(pk=row.pk).exists():
                 yield f"{kind} {row} ({row.path}): {found}"
+
+
+FILES: Final = Job(
+    "check_files",
+    "Files",
+    "Whether the storage has every program, input, upload and kept output, with its size and MD5. It reads all of "
+    "them: with many files it takes hours.",
+    differences,
+)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from django.core.files import File
 from django.core.files.storage import default_storage
+from django.db import transaction
 
 from credit.models import Batch
 from scheduler.engine.limits import MAX_NAME_CHARS, is_name, name_rule
@@ -29,23 +30,27 @@ def store_file(
     """
     check_name(name)
     given = storage.content_of(content)
-    found = StoredFile.objects.filter(name=name).first()
-    if found is not None:
-        if found.md5 != given.md5 or found.is_executable != is_executable or found.deleted_at is not None:
-            raise StoringError(
-                f"{name}: a file of this name was stored before, with other content."
-                " Clients would never fetch the new one. Give it a new name."
-            )
-        return found
-    return StoredFile.objects.create(
-        name=name,
-        path=storage.keep(_wanted_path(name), content, given),
-        nbytes=given.nbytes,
-        md5=given.md5,
-        signature=signature,
-        is_executable=is_executable,
-        batch=batch,
-    )
+    wanted = {
+        "path": _wanted_path(name),
+        "nbytes": given.nbytes,
+        "md5": given.md5,
+        "signature": signature,
+        "is_executable": is_executable,
+        "batch": batch,
+    }
+    with transaction.atomic():
+        # The row comes first: who stores the same name meanwhile waits for it, and touches no file.
+        found, is_new = StoredFile.objects.get_or_create(name=name, defaults=wanted)
+        if is_new:
+            found.path = storage.keep(found.path, content, given)
+            found.save(update_fields=["path"])
+            return found
+    if found.md5 != given.md5 or found.is_executable != is_executable or found.deleted_at is not None:
+        raise StoringError(
+            f"{name}: a file of this name was stored before, with other content."
+            " Clients would never fetch the new one. Give it a new name."
+        )
+    return found
 
 
 def save_content(name: str, content: File[bytes]) -> str:

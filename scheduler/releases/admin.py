@@ -18,16 +18,16 @@ from django.utils import timezone
 from unfold.admin import ModelAdmin
 
 from credit.models import AppVersion
+from portal.audit import proposals
 from portal.people.access import signed_in
 from scheduler.engine.release_states import NotPossible, ReleaseAction
 from scheduler.models import PlanClass, ReleaseDraft
 from scheduler.programs import catalogue, code_signing
 from scheduler.programs.release import ReleaseError
-from scheduler.releases import drafts, rollout
+from scheduler.releases import drafts, rollout, steps
 from scheduler.releases.audience import read_audience, version_of
 from scheduler.releases.forms import FileForm, SignaturesForm, VersionForm, initial_of
 
-RELEASE: Final = "scheduler.release_appversion"
 ACTIONS: Final = {action.name.lower(): action for action in ReleaseAction}
 SAID: Final = {
     ReleaseAction.TEST: "is tested: only computers of testers get it.",
@@ -62,7 +62,7 @@ class ReleasePages(ModelAdmin):
         return False  # a draft is discarded, together with its files
 
     def has_release_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(RELEASE)
+        return request.user.has_perm(steps.RELEASE)
 
     # --- pages ----------------------------------------------------------------------------------------------------
 
@@ -196,30 +196,29 @@ class ReleasePages(ModelAdmin):
         return self._to_draft(pk)
 
     def version_action(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
-        """Test, release, withdraw or roll back a stored version."""
+        """Test, release, withdraw or roll back a stored version; what may change credit goes through a step."""
         self._check_post(request)
         if not self.has_release_permission(request):
             raise PermissionDenied
-        version = get_object_or_404(AppVersion.objects.select_related("app", "platform"), pk=pk)
-        if action == "roll_back":
+        version = get_object_or_404(AppVersion.objects.select_related("app", "platform", "beta_test"), pk=pk)
+        wanted = None if action == steps.ROLL_BACK else _action(action)
+        volunteers = wanted == ReleaseAction.TEST and "with_volunteers" in request.POST
+        try:
+            proposal = steps.proposal(version, steps.WITH_VOLUNTEERS if volunteers else action, signed_in(request))
+        except NotPossible as error:
+            messages.error(request, str(error))
+            return redirect("admin:scheduler_releasedraft_changelist")
+        if proposal is not None:
+            return redirect("admin:portal_change_step", proposals.keep(request.session, proposal))
+        assert wanted is not None  # a roll-back withdraws
+        said = f"{version} {SAID[wanted]}"
 
-            def roll_back() -> None:
-                with transaction.atomic():
-                    before = rollout.roll_back(version)
-                    self.log_change(request, version, f"Rolled back to {before}.")
-                messages.success(request, f"{version} is withdrawn; computers get {before} again.")
+        @transaction.atomic
+        def act() -> None:
+            rollout.act(version, wanted, signed_in(request), timezone.now(), with_volunteers=volunteers)
+            self.log_change(request, version, said)
 
-            self._try(request, roll_back)
-        else:
-            wanted, volunteers = _action(action), "with_volunteers" in request.POST
-            said = f"{version} {SAID[wanted]}"
-
-            @transaction.atomic
-            def act() -> None:
-                rollout.act(version, wanted, signed_in(request), timezone.now(), with_volunteers=volunteers)
-                self.log_change(request, version, said)
-
-            self._try(request, act, said)
+        self._try(request, act, said)
         return redirect("admin:scheduler_releasedraft_changelist")
 
     def discard(self, request: HttpRequest, pk: int) -> HttpResponse:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from credit.models import AppVersion
 from portal.models import User
@@ -32,6 +33,11 @@ class VersionRow:
 
 def state_of(version: AppVersion) -> ReleaseState:
     return release_states.stored_state(is_withdrawn=version.is_deprecated, is_tested=hasattr(version, "beta_test"))
+
+
+def tested_ids() -> Iterable[int]:
+    """The versions that are tested, or were tested only before they were withdrawn."""
+    return BetaTest.objects.values_list("app_version_id", flat=True)
 
 
 def read_versions() -> list[VersionRow]:
@@ -56,14 +62,22 @@ def read_versions() -> list[VersionRow]:
     return rows
 
 
-def _before(version: AppVersion, alike: Iterable[AppVersion]) -> AppVersion | None:
-    if state_of(version) != ReleaseState.RELEASED:
-        return None
+def version_before(version: AppVersion) -> AppVersion:
+    """What a roll-back would send again. Locks nothing; raises NotPossible."""
+    alike = _alike(version).select_related("app", "platform", "beta_test")
+    return _before(version, alike)
+
+
+def _before(version: AppVersion, alike: Iterable[AppVersion]) -> AppVersion:
     by_id = {each.pk: each for each in alike}
-    found = release_states.version_before(
-        catalogue.version_facts(version), [catalogue.version_facts(each) for each in by_id.values()]
-    )
-    return by_id[found.id] if found else None
+    found = None
+    if state_of(version) == ReleaseState.RELEASED:
+        found = release_states.version_before(
+            catalogue.version_facts(version), [catalogue.version_facts(each) for each in by_id.values()]
+        )
+    if found is None:
+        raise NotPossible("there is no older version to go back to, or this one is not sent to all")
+    return by_id[found.id]
 
 
 @transaction.atomic
@@ -71,7 +85,7 @@ def act(
     version: AppVersion, action: ReleaseAction, user: User, now: dt.datetime, *, with_volunteers: bool = False
 ) -> ReleaseState:
     """Do it; the new state. Raises NotPossible."""
-    locked = _locked(version)[version.pk]
+    locked = lock(version)[version.pk]
     state = release_states.after(state_of(locked), action)
     _set(locked, state)
     if state == ReleaseState.BETA:
@@ -82,20 +96,22 @@ def act(
 @transaction.atomic
 def roll_back(version: AppVersion) -> AppVersion:
     """Withdraw a version and send the one before it to all, in one step; that one. Raises NotPossible."""
-    locked = _locked(version)
+    locked = lock(version)
     before = _before(locked[version.pk], locked.values())
-    if before is None:
-        raise NotPossible("there is no older version to go back to, or this one is not sent to all")
     _set(locked[version.pk], ReleaseState.WITHDRAWN)
     if before.is_deprecated:
         _set(before, ReleaseState.RELEASED)
     return before
 
 
-def _locked(version: AppVersion) -> dict[int, AppVersion]:
-    alike = AppVersion.objects.filter(app=version.app_id, platform=version.platform_id, plan_class=version.plan_class)
-    ids = [each.pk for each in alike.select_for_update(no_key=True).order_by("pk")]
+def lock(version: AppVersion) -> dict[int, AppVersion]:
+    """The versions of its app, platform and plan class by id, locked in this order."""
+    ids = [each.pk for each in _alike(version).select_for_update(no_key=True).order_by("pk")]
     return AppVersion.objects.select_related("app", "platform", "beta_test").in_bulk(ids)
+
+
+def _alike(version: AppVersion) -> QuerySet[AppVersion]:
+    return AppVersion.objects.filter(app=version.app_id, platform=version.platform_id, plan_class=version.plan_class)
 
 
 def _set(version: AppVersion, state: ReleaseState) -> None:

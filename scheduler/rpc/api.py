@@ -56,7 +56,8 @@ def project_config(_request: ClientRequest) -> Steps[ClientReply]:
     versions: Iterable[Version] = ()
     error_num = None
     try:
-        versions = (yield from catalogue.fresh()).versions.values()
+        known = yield from catalogue.fresh()
+        versions = [version for app in known.apps for version in known.versions_by_app.get(app, ())]
     except (DatabaseError, psycopg.Error):
         # The Manager is told what this project is, and that it is down, while the database is.
         error_num = ERR_PROJECT_DOWN
@@ -71,8 +72,8 @@ def project_config(_request: ClientRequest) -> Steps[ClientReply]:
 
 
 def _platforms(versions: Iterable[Version]) -> str:
-    """One entry for each platform and plan class that there is a program for."""
-    rows = sorted({(v.platform, v.plan_class) for v in versions})
+    """One entry for each platform and plan class of which all computers get a program: not for those in test alone."""
+    rows = sorted({(v.platform, v.plan_class) for v in versions if not v.is_deprecated and v.testers is None})
     lines = [
         f"<platform><platform_name>{platform}</platform_name>"
         f"{f'<plan_class>{plan_class}</plan_class>' if plan_class else ''}</platform>\n"

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from credit.engine.states import WorkunitError
 from credit.models import Batch
+from portal.maintenance.jobs import Job
 from portal.models import User
 from scheduler.models import KeptOutput
 from scheduler.submission import sql
@@ -120,3 +121,12 @@ def retire(batch: Batch) -> int:
         output.delete()
         count += 1
     return count
+
+
+BATCH_NUMBERS: Final = Job(
+    "renumber_batches",
+    "Numbers of batches",
+    "After the database was restored from a backup: give new batches numbers that no batch had that was lost.",
+    lambda: [f"The next batch has a number above {leave_gap()}."],
+    is_check=False,
+)

@@ -10,8 +10,8 @@ from django.utils import timezone
 from portal.clients.messages import ClientReply, ClientRequest
 from portal.clients.wants import Steps, in_thread
 from portal.clients.web_rpc import parameters
-from portal.people import throttle
 from portal.people.accounts import ClientAuthError
+from portal.sign_in import throttle
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.web_rpcs import accounts, login_tokens, public
 from scheduler.web_rpcs.asked import Asked

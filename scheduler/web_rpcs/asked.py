@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from portal.models import ClientKey, User
-from portal.people import throttle
 from portal.people.accounts import ClientAuthError, refuse_key_if_blocked
+from portal.sign_in import throttle
 from portal.wire import credentials
 from portal.wire.boinc_errors import ERR_ACCOUNT_NOT_FOUND, ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 

@@ -16,10 +16,10 @@ from django.db import transaction
 from credit.teams.reads import team_of
 from portal.clients.messages import ClientReply
 from portal.models import ClientKey, User
-from portal.people import throttle
 from portal.people.accounts import ClientAuthError, demand_confirmed_address, issue_client_key
 from portal.people.key_mails import tell_of_key
 from portal.people.security_events import Source
+from portal.sign_in import throttle
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR, ERR_GENERIC
 from scheduler.models import LoginToken
 from scheduler.web_rpcs.asked import Asked

@@ -29,6 +29,7 @@ from portal.wire.boinc_errors import ERR_PROJECT_DOWN, ERR_XML_PARSE
 from scheduler.models import StoredFile, Upload
 from tests.support.boinc_client import BoincClient
 from tests.support.nginx_deployment import ADDRESS_HEADER, DEPLOY, Deployment, Program
+from tests.support.open_files import files_enough
 from tests.support.upload_requests import ADDRESS, address_of, make_task, read_reply, size_query, upload_body
 from tests.support.wait import wait_until
 
@@ -40,6 +41,7 @@ SECS: Final = 8
 LOGIN_FAILURES: Final = 3
 PER_CUSTOMER: Final = 100
 """Requests of one address at once, as in deploy/nginx.conf."""
+NSLOW: Final = 2_000
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
@@ -228,6 +230,14 @@ SLOW: Final = {
 }
 
 
+def check_all_is_answered(deployment: Deployment) -> None:
+    """By the site: what nginx says of its own has status 200, too."""
+    asked = [("/healthz", None), ("/account/login/", None), ("/rpc.php", b"<x>"), (ADDRESS, size_query("none_0"))]
+    replies = [ask(deployment, path, body) for path, body in asked]
+    assert [status for status, _ in replies] == [200] * 4
+    assert [content for _, content in replies if words("try_later").encode() in content] == []
+
+
 def test_slow_clients_stop_nobody_and_are_ended(deployment: Deployment) -> None:
     nsockets = 200
     with ExitStack() as stack:
@@ -238,8 +248,7 @@ def test_slow_clients_stop_nobody_and_are_ended(deployment: Deployment) -> None:
             connection = stack.enter_context(connect(deployment, f"127.0.0.{2 + number % 4}"))
             connection.sendall(SLOW[kind])
             slow[connection] = kind
-        asked = [("/healthz", None), ("/account/login/", None), ("/rpc.php", b"<x>"), (ADDRESS, size_query("none_0"))]
-        assert [ask(deployment, path, body)[0] for path, body in asked] == [200] * 4
+        check_all_is_answered(deployment)
         ended = [kind for kind in map(slow.get, select.select([*slow], [], [], 0)[0]) if kind != "nothing more"]
         assert not ended
         # Those of uploads are the event loop's: they may trickle, which nginx would put up with.
@@ -248,6 +257,29 @@ def test_slow_clients_stop_nobody_and_are_ended(deployment: Deployment) -> None:
     for kind in ("no upload", "half an upload"):
         assert b"<status>1</status>" in replies[kind]
     assert b"HTTP/1.1 200 OK" in replies["nothing more"]
+
+
+def test_two_thousand_slow_clients_stop_nobody(
+    nginx: str, django_db_setup: None, site_var_dir: Path, tmp_path: Path
+) -> None:
+    # Long enough that all are held, whatever this machine does meanwhile.
+    times = {
+        "client_header_timeout 10s;": "client_header_timeout 300s;",
+        "client_body_timeout 20s;": "client_body_timeout 300s;",
+    }
+    kinds = [kind for kind in SLOW if kind != "nothing more"]
+    with (
+        files_enough(4 * NSLOW),
+        Deployment(site_var_dir, tmp_path, times, CLIENT_BODY_SECS="300") as deployment,
+        ExitStack() as stack,
+    ):
+        held = select.poll()
+        for number in range(NSLOW):
+            connection = stack.enter_context(connect(deployment, f"127.0.0.{2 + number % 40}"))
+            connection.sendall(SLOW[kinds[number % len(kinds)]])
+            held.register(connection, select.POLLIN | select.POLLHUP)
+        check_all_is_answered(deployment)
+        assert held.poll(0) == []
 
 
 def trickling(slow: dict[socket.socket, str]) -> Iterator[tuple[socket.socket, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import select
 import socket
 import time
@@ -20,6 +19,7 @@ from django.db import connection, transaction
 
 from portal.clients.pages import THREADS
 from scheduler.models import StoredFile
+from tests.support import open_files
 from tests.support.site_process import Site
 from tests.support.wait import wait_until
 
@@ -111,11 +111,8 @@ class Crowd:
 
 @pytest.fixture
 def files_enough() -> Iterator[None]:
-    """This process, and those that it starts, may open enough sockets."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * NSOCKETS)), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with open_files.files_enough(4 * NSOCKETS):
+        yield
 
 
 def connect(site: Site) -> socket.socket:

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from emulator.pages.views import UPLOAD_BYTES_MAX
+from portal.maintenance.jobs import jobs
 from portal.wire import signing
 from scheduler.submission.rest import MAX_BODY_NBYTES
 
@@ -35,6 +36,7 @@ READERS = {
 }
 SOURCES = [ROOT / "portal" / "settings.py", ROOT / "portal" / "ops" / "checks.py"]
 NGINX_CONF = (ROOT / "deploy" / "nginx.conf").read_text()
+COMMAND = re.compile(r"`([a-z_]+)`")
 ROW = re.compile(r"^\| `([A-Z_]+)` \|(.*)\|$", re.M)
 
 
@@ -82,6 +84,21 @@ def test_every_command_of_ours_is_mentioned() -> None:
     assert {"prepare", "check_ledger"} <= commands
     missing = {name for name in commands if f"`{name}`" not in words and f"manage.py {name}" not in words}
     assert not missing
+
+
+def test_every_command_of_ours_is_in_the_table_of_commands_and_pages() -> None:
+    table = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    commands = {path.stem for path in ROOT.glob("*/management/commands/*.py") if not path.stem.startswith("_")}
+    rows = {
+        name for line in table.splitlines() if line.startswith("| `") for name in COMMAND.findall(line.split("|")[1])
+    }
+    assert rows == commands
+
+
+def test_what_the_page_of_maintenance_starts_is_there_as_a_command_too() -> None:
+    table = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    on_page = {name for line in table.splitlines() if "| Maintenance |" in line for name in COMMAND.findall(line)}
+    assert on_page | {"check"} == set(jobs)
 
 
 def test_every_metric_is_documented() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from urllib.parse import parse_qs, urlsplit
 
 from portal.wire.credentials import client_password_hash
@@ -24,8 +25,8 @@ class FakeProject(RawServer):
     what it answers about accounts, if it is no success; ``words``: its error message; ``scheduler``: its address.
     """
 
-    def __init__(self) -> None:
-        super().__init__(self._reply)
+    def __init__(self, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(self._reply, host, tls)
         self.config = (
             f"<name>Fake@Home</name><master_url>{self.url}</master_url><web_rpc_url_base>{self.url}</web_rpc_url_base>"
             f"<min_passwd_length>8</min_passwd_length>{PLATFORMS}<keywords>2:0.5 3</keywords>"

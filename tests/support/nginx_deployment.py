@@ -20,15 +20,15 @@ from tests.support.site_process import CHECKOUT, environment
 
 NGINX: Final = "/usr/sbin/nginx"
 DEPLOY: Final = CHECKOUT / "deploy"
+INSTALLATION: Final = CHECKOUT / "docs" / "how-to" / "deploy.md"
 ADDRESS_HEADER: Final = "X-Test-Address"
 """A client that sends it counts as one at that address, such as an IPv6 address that this machine does not have."""
 # What Debian's nginx.conf and docs/how-to/deploy.md have, for one process that writes below the test's folder.
 _MAIN: Final = """\
 {user}daemon off;
 worker_processes 1;
-pid {folder}/nginx.pid;
+{limits}pid {folder}/nginx.pid;
 error_log {folder}/nginx.log info;
-events {{ worker_connections 4096; }}
 http {{
     access_log off;
     client_body_temp_path {folder}/bodies;
@@ -111,7 +111,9 @@ class Deployment:
 
     def _write(self, folder: Path, ports: Mapping[str, int], times: Mapping[str, str]) -> None:
         user = "user root;\n" if os.geteuid() == 0 else ""  # else others may not read the test's folder
-        main = _MAIN.format(user=user, folder=folder, address_header=ADDRESS_HEADER)
+        limits = re.search(r"```\n(worker_rlimit_nofile .*?)```", INSTALLATION.read_text(), re.S)
+        assert limits is not None
+        main = _MAIN.format(user=user, limits=limits[1], folder=folder, address_header=ADDRESS_HEADER)
         (folder / "nginx.conf").write_text(main)
         text = (DEPLOY / "nginx.conf").read_text()
         text = re.sub(r"server \{\n    listen 80;.*?\n\}\n", "", text, flags=re.DOTALL)

@@ -191,10 +191,13 @@ class ReferenceHost:
             base = self._base(project, row, totals, honours, same)
             row.W, row.B = [], None
             return {kind: totals[kind] - base[kind] for kind in KINDS}
+        not_used = nothing()
         if not row.listed:
             base = self._base(project, row, totals, honours, same)
-            if not at_least(base, before):
+            if base != before:
                 self._keep(row, before)
+            if honours and row.handed is not None and not at_least(base, row.handed):
+                not_used = row.handed
             row.B = before = dict(base)
         if not at_least(totals, before):
             self.notes.append(("reset", project, None, 0))
@@ -220,6 +223,7 @@ class ReferenceHost:
             self.notes.append(("returned", project, None, 0))
             self._keep(row, before)
             row.B = dict(totals)
+        self._keep(row, not_used)
         if all(at_least(totals, mark) for mark in row.W):
             row.B = None
         return delta

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group
 from django.db import connection
 
 from portal.models import User
-from portal.people.roles import ROLES, keep_groups
+from portal.operators.roles import ROLES, keep_groups
 
 
 def make_person(role: str) -> User:

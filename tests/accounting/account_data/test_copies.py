@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from accounting import tasks
 from accounting.account_data import copies
+from accounting.exchange import made_files
 from accounting.models import DataCopy, DataCopyPart, Project
 from accounting.preferences.save import save_set
 from credit.models import ResultPart
@@ -59,7 +60,7 @@ def made(user: User) -> zipfile.ZipFile:
     copies.make_copy(copy.pk)
     copy.refresh_from_db()
     assert (copy.state, copy.percent) == ("ready", 100)
-    content = b"".join(copies.read_parts(copy))
+    content = b"".join(made_files.read_parts(copy))
     assert len(content) == copy.size_bytes
     return zipfile.ZipFile(io.BytesIO(content))
 
@@ -88,7 +89,9 @@ def test_no_table_about_a_volunteer_is_forgotten(alice: User, worked: list[str])
     left_out = {
         "AccountBlock",  # operators' reasons; whoever is blocked gets no copy
         "Change",  # what operators changed
+        "MaintenanceRun",  # what operators started
         "LogEntry",  # what operators did
+        "SupportAction",  # the same
         "User_groups",  # rights of operators
         "User_user_permissions",
     }
@@ -195,7 +198,7 @@ def test_progress_is_counted_in_rows(alice: User, worked: list[str], monkeypatch
         credit(host, Project.objects.all()[0], f"2024-03-{day:02}", (1, 1, 1, 1, 1, 1))
     copy, _ = copies.ask_copy(alice)
     seen = []
-    for _page in copies.counted_pages(copy, page_rows=3):
+    for _page in made_files.counted_pages(copy, page_rows=3):
         copy.refresh_from_db()
         seen.append(copy.percent)
     # Ten rows, three a page: what is done when the next page comes.
@@ -279,7 +282,7 @@ def test_a_lost_worker_does_not_block_the_next_copy(browser: Client, alice: User
 
 
 def test_a_large_file_goes_in_pieces(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "PART_BYTES", 100)
+    monkeypatch.setattr(made_files, "PART_BYTES", 100)
     archive = made(alice)
     assert archive.testzip() is None
     assert DataCopyPart.objects.count() > 5
@@ -289,7 +292,7 @@ def test_it_is_removed_after_a_week(alice: User, bob: User) -> None:
     old, _ = copies.ask_copy(alice)
     copies.make_copy(old.pk)
     new, _ = copies.ask_copy(bob)
-    DataCopy.objects.filter(pk=old.pk).update(asked_at=timezone.now() - copies.KEPT - dt.timedelta(minutes=1))
+    DataCopy.objects.filter(pk=old.pk).update(asked_at=timezone.now() - made_files.KEPT - dt.timedelta(minutes=1))
     tasks.erase()
     assert list(DataCopy.objects.all()) == [new]
     assert not DataCopyPart.objects.exists()

@@ -16,7 +16,7 @@ from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.machine import Machine
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.engine.states import ProjectState
-from tests.support.ledger_books import DAY, HOUR, MICRO, ONE_CPU, Books, totals
+from tests.support.ledger_books import DAY, HOUR, MICRO, ONE_CPU, WITH_GPU, Books, totals
 
 LARGE = Machine(64, ONE_CPU.p_fpops)
 
@@ -156,6 +156,11 @@ def test_what_an_honest_client_loses_that_was_reset_twice(secs: list[int], lost_
     assert books.credited.minus(before) == run_time(secs[-1] - lost_secs)
 
 
+def test_three_copies_that_take_turns_upwards_in_steps_of_half_of_the_way_count_at_each_turn() -> None:
+    # The known limit: 200 s and then 200 s more look like new work. 400 s, and 400 s at each of five turns.
+    assert reports(400, *(0, 200, 400) * 5).credited == run_time(400 + 5 * 400)
+
+
 def test_jobs_alone_that_come_back_are_booked_once() -> None:
     books = Books(LARGE)
     books.attach(1)
@@ -220,6 +225,30 @@ def test_of_many_earlier_totals_that_are_far_apart_the_shortest_is_forgotten() -
     # Each is three times the one before: none is between two of which one is at most twice the other.
     seventeen = [3**k for k in range(17)]
     assert earlier_secs(after_resets(seventeen)) == seventeen[1:]
+
+
+def test_forgotten_totals_of_another_kind_count_again_in_that_kind() -> None:
+    books = Books(WITH_GPU)
+    books.attach(1)
+    # The GPU's 1,250 s lie between 1,000 and 1,500 s of the CPU, so they are the first to be forgotten.
+    for k, amounts in enumerate([*(run_time(500 * k) for k in range(1, 17)), totals(gpu_secs=1_250)]):
+        books.rpc(2 * k * DAY + HOUR, {1: amounts})
+        books.rpc((2 * k + 1) * DAY, {1: NO_WORK})
+    assert earlier_secs(books) == [500 * k for k in range(1, 17)]
+    before = books.credited
+    books.rpc(40 * DAY, {1: totals(cpu_secs=300, gpu_secs=1_250)})
+    assert books.credited.minus(before) == totals(gpu_secs=1_250)
+
+
+def test_of_each_kind_of_amount_no_more_than_the_most_of_all_earlier_totals_is_lost() -> None:
+    books = Books(WITH_GPU)
+    books.attach(1)
+    for k, amounts in enumerate((run_time(2_000), NO_WORK, totals(gpu_secs=2_000), NO_WORK), 1):
+        books.rpc(k * HOUR, {1: amounts})
+    before = books.credited
+    books.rpc(5 * HOUR, {1: totals(cpu_secs=2_500, gpu_secs=2_100)})
+    # Both of 2,000 s are past half of the way, so 4,000 s are lost.
+    assert books.credited.minus(before) == totals(cpu_secs=500, gpu_secs=100)
 
 
 def test_jobs_that_are_longer_than_before_the_reset_are_no_sign_of_old_totals() -> None:
@@ -291,6 +320,36 @@ def test_a_client_that_goes_on_from_what_was_handed_back_has_no_old_totals() -> 
     books = without_the_project(2_500, honours=True)
     assert books.credited == totals(cpu_secs=2_500)
     assert (books.row(1).earlier, books.row(1).restart, books.notes) == ((), None, [])
+
+
+def test_totals_from_before_a_client_went_on_from_more_count_once_when_copies_take_turns() -> None:
+    books = Books(LARGE, honours_handed=True)
+    books.attach(1)
+    for k, secs in enumerate((10_000, 0, 4_000), 1):
+        books.rpc(k * HOUR, {1: run_time(secs)})
+    for k in range(4, 20, 4):
+        books.rpc(k * HOUR, offers=[1])
+        # It goes on from all that was credited. Then come copies of its folder with nothing and with its 4,000 s.
+        books.rpc((k + 1) * HOUR, {1: books.credited})
+        for n, secs in enumerate((0, 4_000), k + 2):
+            books.rpc(n * HOUR, {1: run_time(secs)})
+    # It was 4,000 s more at each turn.
+    assert books.credited == run_time(14_000)
+
+
+def test_totals_that_were_handed_back_count_once_though_another_copy_reports_first() -> None:
+    books = Books(LARGE, honours_handed=True)
+    books.attach(1)
+    for k, secs in enumerate((10_000, 0, 4_000), 1):
+        books.rpc(k * HOUR, {1: run_time(secs)})
+    for k in range(4, 19, 3):
+        books.rpc(k * HOUR, offers=[1])
+        handed_secs = books.credited.cpu_time // MICRO
+        # A copy of an old folder has 100 s, and then the client comes that started from what was handed back.
+        books.rpc((k + 1) * HOUR, {1: run_time(100)})
+        books.rpc((k + 2) * HOUR, {1: run_time(handed_secs + 10)})
+    # 14,000 s, 100 s of the copy, and 10 s in each of five turns. It was 34,550 s.
+    assert books.credited == run_time(14_150)
 
 
 # A client that logs in again, and another one (rules 2 and 3)

@@ -8,6 +8,7 @@ from smtplib import (
     SMTPException,
     SMTPNotSupportedError,
     SMTPRecipientsRefused,
+    SMTPSenderRefused,
     SMTPServerDisconnected,
 )
 from typing import Any
@@ -26,6 +27,7 @@ from accounting.mails.admin_pages import CampaignAdmin
 from accounting.models import MailCampaign
 from portal.models import Host, MailChoice, SentMail, User
 from portal.ops.mails import MailServerDown
+from tests.support.mail_server import MailServer
 from tests.support.page_text import text_of
 from tests.support.roles import make_person
 from tests.support.sessions import sign_in_lately
@@ -164,7 +166,53 @@ def test_a_refused_person_counts_as_failed_and_does_not_stop_the_others(
     assert (campaign.nsent, campaign.nfailed) == (1, 1)
 
 
-@pytest.mark.parametrize("fault", [SMTPServerDisconnected(), SMTPDataError(451, b"try again later")])
+def test_who_is_refused_for_now_gets_it_later_and_does_not_hold_up_others(
+    campaign: MailCampaign, settings: Settings
+) -> None:
+    volunteer("greylisted")
+    volunteer("there")
+    with MailServer(settings) as server:
+        server.refused["greylisted@example.org"] = "450 4.7.1 try again later"
+        assert campaigns.send_some(NOW) == 1
+        assert server.taken == ["there@example.org"]
+        server.refused.clear()
+        assert campaigns.send_some(NOW + dt.timedelta(minutes=59)) == 0
+        campaign.refresh_from_db()
+        assert (campaign.nfailed, campaign.finished_at) == (0, None)
+        assert campaigns.send_some(NOW + dt.timedelta(hours=1)) == 1
+    assert server.taken == ["there@example.org", "greylisted@example.org"]
+    campaign.refresh_from_db()
+    assert (campaign.nsent, campaign.nfailed, campaign.finished_at) == (2, 0, NOW + dt.timedelta(hours=1))
+
+
+def test_who_is_refused_for_now_again_and_again_counts_as_failed_at_last(
+    campaign: MailCampaign, settings: Settings
+) -> None:
+    settings.LAPSED_MAILS_PER_YEAR = 1
+    volunteer("greylisted")
+    with MailServer(settings) as server:
+        server.refused["greylisted@example.org"] = "450 4.7.1 try again later"
+        # After 1, 4, 12 and 24 hours
+        for hours, nfailed in ((0, 0), (1, 0), (5, 0), (17, 0), (41, 1), (100, 1)):
+            assert campaigns.send_some(NOW + dt.timedelta(hours=hours)) == 0
+            campaign.refresh_from_db()
+            assert campaign.nfailed == nfailed
+    assert campaign.finished_at is not None
+
+
+def test_who_agrees_no_more_meanwhile_is_not_waited_for(campaign: MailCampaign, settings: Settings) -> None:
+    user = volunteer("greylisted")
+    with MailServer(settings) as server:
+        server.refused[user.email] = "450 4.7.1 try again later"
+        campaigns.send_some(NOW)
+        MailChoice.objects.update(lapsed=False)
+        assert campaigns.send_some(NOW + dt.timedelta(hours=1)) == 0
+    assert server.taken == []
+    campaign.refresh_from_db()
+    assert campaign.finished_at is not None
+
+
+@pytest.mark.parametrize("fault", [SMTPServerDisconnected(), SMTPSenderRefused(451, b"try again later", "site")])
 def test_without_a_mail_server_nothing_counts_as_sent_and_the_next_run_goes_on(
     campaign: MailCampaign, monkeypatch: pytest.MonkeyPatch, fault: SMTPException
 ) -> None:

@@ -21,6 +21,7 @@ from portal.models import Host, MailChoice, SentMail, User
 from portal.ops.mail_choices import Mail, claim, unsubscribe
 from portal.ops.mails import MailServerDown, read_token, unsubscribe_url
 from tests.support.accounting_factories import credit, make_host, make_project
+from tests.support.mail_server import MailServer
 from tests.support.page_reader import Page
 
 pytestmark = pytest.mark.django_db
@@ -203,6 +204,22 @@ def test_a_mail_that_could_not_be_sent_is_sent_by_the_next_run(studio: Host, set
     tasks.send_concerns()
     settings.EMAIL_BACKEND = backend
     assert send.send_silences(NOW) == 1
+
+
+@pytest.mark.parametrize(("reply", "is_told"), [("550 5.1.1 no such user", True), ("450 4.7.1 try again later", False)])
+def test_a_refused_person_does_not_hold_up_others_and_is_tried_again_if_refused_for_now(
+    studio: Host, bob: User, settings: Settings, reply: str, is_told: bool
+) -> None:
+    confirm(bob)
+    seen(studio, NOW - 3 * DAY)
+    seen(make_host(bob, "attic"), NOW - 3 * DAY)
+    with MailServer(settings) as server:
+        server.refused["alice@example.org"] = reply
+        assert send.send_silences(NOW) == 1
+        assert server.taken == ["bob@example.org"]
+        server.refused.clear()
+        assert send.send_silences(NOW) == (0 if is_told else 1)
+    assert ("alice@example.org" in server.taken) is not is_told
 
 
 def test_what_two_runs_claim_at_once_one_gets(confirmed: User) -> None:

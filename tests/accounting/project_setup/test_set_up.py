@@ -26,6 +26,7 @@ from accounting.rpc import account_keys
 from accounting.wire.project_config import ProjectConfig
 from portal.models import User
 from portal.wire import signing
+from tests.support.certificates import make_certificate, server_context
 from tests.support.fake_project import EMAIL, PASSWORD, STRONG_KEY, WEAK_KEY, FakeProject
 
 
@@ -329,6 +330,29 @@ def test_what_a_project_says_of_an_account_is_stored_as_text(desk: Client, fake:
     step(desk, project, "key", account_key=WEAK_KEY)
     fake.account_name = "Ops%00%ff%ED%A0%80Team"
     assert "The project knows the account" in step(desk, project, "try", account="1")
+
+
+def test_the_key_goes_to_a_scheduler_without_encryption_only_after_a_warning(
+    desk: Client, fake: FakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with FakeProject("127.0.0.2", server_context(certificate)) as encrypted:
+        plain = f"{fake.url}cgi"
+        encrypted.scheduler = plain
+        project = add(desk, encrypted)
+        step(desk, project, "key", account_key=WEAK_KEY)
+        page = step(desk, project, "try", scheduler="1")
+        assert "names a scheduler without encryption" in page and "Send the key without encryption" in page
+        assert fake.requests == [] and not ProjectProfile.objects.get().tried_at
+        # What was agreed to is one address.
+        other = step(desk, project, "try", scheduler="1", agreed_url=f"{fake.url}other")
+        assert "Send the key without encryption" in other and fake.requests == []
+        assert "The scheduler knows the account" in step(desk, project, "try", scheduler="1", agreed_url=plain)
+        assert len(fake.asked("/cgi")) == 1
+        encrypted.scheduler = "/cgi"
+        assert "The scheduler knows the account" in step(desk, project, "try", scheduler="1")
+        assert len(encrypted.asked("/cgi")) == 1
 
 
 @pytest.mark.parametrize("address", ["http://[", "http://[x]/", "//[::1", "mailto:x@y", "https://a:b/"])

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from accounting.models import HostProject, Project
 from accounting.rpc import answer as rpc_answer
 from portal.models import ClientKey, Host, User
-from portal.people import support
+from portal.operators import support
 from portal.people.accounts import issue_client_key
 from portal.people.key_mails import send_key_mail
 from portal.wire.credentials import client_password_hash, key_hash

@@ -10,7 +10,15 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from credit.models import App, AppVersion, HostAppVersion, HostRecordSnapshot, Preview, StatisticsSnapshot
+from credit.models import (
+    App,
+    AppVersion,
+    HostAppVersion,
+    HostRecordSnapshot,
+    Preview,
+    StatisticsSnapshot,
+    VersionAverage,
+)
 from portal.models import Host, User
 from tests.support.credit_factories import NOON, make_app, make_version
 from tests.support.settings_changes import last_change, save, undo
@@ -141,11 +149,23 @@ def test_a_reset_has_a_preview(operator: Client, version: AppVersion) -> None:
     assert last_change().credit.preview == preview
 
 
+def test_the_undo_of_a_reset_has_a_preview_of_its_own(operator: Client, version: AppVersion) -> None:
+    save(operator, reset(operator, version))
+    kept = StatisticsSnapshot.objects.get()
+    step = str(operator.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
+    assert operator.post(step, {"do": "preview"}).status_code == 302
+    preview = Preview.objects.get()
+    assert preview.changes == {"app": {}, "versions": {}, "reset": [], "restore": [kept.pk]}
+    page = operator.get(f"/admin/credit/preview/{preview.pk}/result/").content.decode()
+    assert f"as before {kept.taken_at:%Y-%m-%d}" in page
+
+
 def test_the_step_of_an_undo_says_why_it_has_no_preview(operator: Client, version: AppVersion) -> None:
+    App.objects.update(version_average=VersionAverage.MEDIAN)
     save(operator, reset(operator, version))
     step = str(operator.post(f"/admin/portal/change/{last_change().pk}/undo/")["Location"])
     page = operator.get(step).content.decode()
-    assert "a preview cannot put back statistics" in page
+    assert "those of before are not kept" in page
     assert "which jobs are done" not in page
     assert operator.post(step, {"do": "preview"}).status_code == 403
 

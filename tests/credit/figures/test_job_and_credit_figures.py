@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
 
 from credit.engine.explanation import ClaimRule
 from credit.engine.states import AssimilateState, FileDeleteState, Outcome, ServerState, ValidateState
 from credit.figures import credit, jobs
 from credit.models import App, AppSnapshot, AppVersionSnapshot, HostAppVersion, Result
 from credit.statistics import markers
-from portal.models import Host
+from portal.dashboard.reads import address
+from portal.models import Host, User
 from tests.support.credit_factories import make_app, make_result, make_success, make_version, make_workunit
 
 NOON = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
@@ -178,3 +180,12 @@ def test_other_parts_of_the_site_add_markers_to_charts(monkeypatch: pytest.Monke
     later = markers.Event(NOON + HOUR, "probation off")
     monkeypatch.setattr(markers, "event_sources", [lambda app, since, until: [later], lambda *_: [event]])
     assert markers.markers(None, NOON - HOUR, NOON) == [event, later]
+
+
+def test_what_waits_for_deletion_leads_to_the_workunits_that_wait(app: App, client: Client, operator: User) -> None:
+    waiting = make_workunit(app, file_delete_state=FileDeleteState.READY, assimilated_at=NOON)
+    make_workunit(app)
+    client.force_login(operator)
+    for figure in jobs.FIGURES:
+        if figure.name.startswith("jobs.to_delete"):
+            assert list(client.get(address(figure.link)).context["cl"].queryset) == [waiting]

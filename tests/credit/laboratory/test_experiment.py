@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,13 +17,14 @@ from django.core.management import CommandError, call_command
 from credit.engine.rules import RulesError, RuleSet
 from credit.laboratory import experiment as laboratory
 from credit.laboratory import goals as document
-from credit.laboratory.experiment import PARAMETERS, Experiment, ExperimentError, Found, Variant, measure, setup_of
-from credit.laboratory.goals import PAIRS, Goal
+from credit.laboratory.experiment import Experiment, ExperimentError, Found, Variant, measure, setup_of
+from credit.laboratory.figures import credit_per_flop, device_neutrality, drift, host_spread, wingman_variance
+from credit.laboratory.goals import ADAPTIVE, CPU_TIME, GPU_TIME, PAIRS, Goal
+from credit.laboratory.parameters import PARAMETERS
 from credit.laboratory.population import KINDS, Cheat, Computer, make_job
-from credit.laboratory.trial import Setup, Trial
+from credit.laboratory.trial import Outcome, Setup, Trial
 
 NEUTRAL = "device neutrality: versions' mean grants apart"
-CPU_TIME = "project neutrality: credit of CPU time here and at another project apart"
 COLLUDING = "gain of those who collude in pairs, per FLOP"
 
 
@@ -43,6 +45,7 @@ def test_published_rules_meet_the_goals_on_the_usual_population() -> None:
     goals = goals_of(found)
     assert goals[NEUTRAL].is_met
     assert goals[CPU_TIME].measured < 0.02
+    assert goals[GPU_TIME].measured < 0.03
 
 
 def test_rule_sets_are_compared_on_the_same_population_and_picking_pays_without_the_check() -> None:
@@ -79,6 +82,50 @@ def test_a_pair_of_one_volunteer_does_not_get_both_replicas() -> None:
     for _ in range(50):
         users = [report.computer.user_id for report in make_job(trial.rng, trial.computers, KINDS, 2, 1e13).reports]
         assert len(set(users)) == 2
+
+
+def computers_of(*cheats: Cheat, hosts: int = 40, **parameters: float) -> list[Cheat]:
+    """What each computer of a described population does."""
+    said = {"hosts": hosts, **{f"cheat_{cheat}": 0.1 for cheat in cheats}, **parameters}
+    experiment = Experiment([Variant()], said)
+    return [each.cheat for each in Trial(setup_of(experiment, Variant(), 1)).computers]
+
+
+def test_as_many_computers_cheat_in_each_way_as_were_asked_for() -> None:
+    ways = (Cheat.CHERRY_PICK, Cheat.EXAGGERATE, Cheat.SLACK, Cheat.COLLUDE)
+    found = computers_of(*ways)
+    assert {cheat: found.count(cheat) for cheat in ways} == dict.fromkeys(ways, 4)
+
+
+def test_a_small_part_is_one_computer_and_of_those_who_collude_a_pair() -> None:
+    found = computers_of(cheat_slack=0.001, cheat_collude=0.001)
+    assert found.count(Cheat.SLACK) == 1
+    assert found.count(Cheat.COLLUDE) == 2
+    # 4.8 computers: two pairs
+    assert computers_of(cheat_collude=0.12).count(Cheat.COLLUDE) == 4
+
+
+def test_each_way_of_cheating_can_be_chosen() -> None:
+    ways = [cheat for cheat in Cheat if cheat is not Cheat.NONE]
+    assert {name for name in PARAMETERS if name.startswith("cheat_")} == {f"cheat_{way}" for way in ways}
+    assert len(ways) == 17
+    experiment = Experiment([Variant(replication=PAIRS)], {f"cheat_{way}": 0.02 for way in ways}, 3000, 1)
+    [found] = measure(experiment)
+    gains = [goal.name for goal in found.goals if goal.name.startswith("gain of those who")]
+    assert len(set(gains)) == 17
+    assert all(PARAMETERS[f"cheat_{way}"].help for way in ways)
+
+
+def test_more_who_cheat_than_leave_honest_ones_are_refused() -> None:
+    # Of ten computers at least one cheats in each way: eleven would.
+    said = {"hosts": 10, **{f"cheat_{way}": 0.01 for way in list(Cheat)[1:12]}}
+    with pytest.raises(ExperimentError, match="cheats: 11 of 10 computers would cheat, and there may be 9"):
+        Experiment([Variant()], said)
+
+
+def test_of_an_odd_number_of_computers_the_one_without_a_partner_counts_as_honest() -> None:
+    trial = Trial(Setup(hosts=10, first_cheats=[Cheat.COLLUDE] * 3))
+    assert [each.cheat for each in trial.computers].count(Cheat.COLLUDE) == 2
 
 
 def test_what_pairs_gain_is_measured() -> None:
@@ -141,7 +188,10 @@ def test_a_parameter_out_of_its_range_is_refused_with_its_name_and_limit(name: s
         ({"jobs": 999}, "jobs: must be from 1000"),
         ({"nseeds": 101}, "nseeds: must be from 1 to 100"),
         ({"parameters": {"none": 1.0}}, "there is no such parameter"),
-        ({"parameters": {"cheat_pick": 0.5, "cheat_slack": 0.5}}, "cheats: together they may be at most 0.9"),
+        (
+            {"parameters": {"cheat_pick": 0.5, "cheat_slack": 0.5}},
+            "cheats: 60 of 60 computers would cheat, and there may be 54",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(fields: dict[str, object], words: str) -> None:
@@ -182,6 +232,40 @@ def test_the_report_measures_the_documents_goals_with_the_same_module(monkeypatc
     assert json.loads(out.getvalue())[0] == {
         "name": "first", "measured": 0.01, "worst": 0.02, "bound": 0.03, "note": "", "is_met": True
     }  # fmt: skip
+
+
+def test_grants_of_nothing_differ_by_nothing() -> None:
+    nothing = [Outcome(n, n % 2, n, n % 2, 0.0, 0.0, False, Cheat.NONE, 1.0, False) for n in range(400)]
+    assert (device_neutrality(nothing), host_spread(nothing), drift(nothing)) == (0.0, 0.0, 0.0)
+    assert wingman_variance([replace(each, number=1) for each in nothing]) == 0.0
+    assert credit_per_flop(nothing) == 0.0
+
+
+def test_a_population_in_which_nobody_is_granted_anything_is_measured() -> None:
+    # Found by trying extreme populations: the deployed rules grant those with programs of their own nothing here.
+    population = {
+        "hosts": 11, "jobs_per_host_day": 200, "efficiency_spread": 1, "anonymous_part": 0.9,
+        "efficiency_1": 0.03463798235058335, "cheat_pick_and_exaggerate": 0.1, "cheat_hold_back": 0.3,
+    }  # fmt: skip
+    [found] = measure(Experiment([Variant("deployed", replication=ADAPTIVE)], population, 1000, 1))
+    assert all(math.isfinite(goal.measured) for goal in found.goals)
+
+
+def test_many_jobs_that_are_held_back_cost_no_more_time_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Trial(Setup(hosts=20, works=(0.2, 2.0), first_cheats=[Cheat.HOLD_BACK] * 10, host_scale_check=True))
+    trial.run(500)
+    held = len(trial._held)
+    assert held > 50
+    looked_at = []
+    monkeypatch.setattr(trial, "_count", lambda record, ending: looked_at.append(record))
+    trial._time_out()
+    assert looked_at == []
+    # Looked at in the order of their ends, and only those that are over
+    first_end = trial._held[0][0]
+    assert first_end == min(each[0] for each in trial._held)
+    trial.now = first_end
+    trial._time_out()
+    assert 0 < len(looked_at) < held
 
 
 def test_the_documents_goals_are_measured_in_parts() -> None:

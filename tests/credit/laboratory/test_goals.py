@@ -12,7 +12,9 @@ from credit.laboratory.figures import (
     cheat_gain,
     device_neutrality,
     drift,
+    gpu_neutrality,
     host_spread,
+    project_neutrality,
     wingman_variance,
 )
 from credit.laboratory.goals import (
@@ -26,7 +28,7 @@ from credit.laboratory.goals import (
     picking_gains,
     settled,
 )
-from credit.laboratory.population import Cheat
+from credit.laboratory.population import KINDS, Cheat
 from credit.laboratory.trial import Outcome, Setup, Trial
 
 ABOUT_NOTHING = 1.25 * EVASION_BOUND
@@ -166,3 +168,38 @@ def test_figures_of_made_up_outcomes() -> None:
     assert drift(line) == pytest.approx(1 / 1.5)
     # |1 − 3| / 2 = 1
     assert wingman_variance([outcome(1, 0, 0, 1.0), outcome(1, 1, 0, 3.0)]) == pytest.approx(1)
+
+
+def test_a_version_that_is_granted_the_mean_for_long_and_short_jobs_is_as_neutral_as_one_that_is_not() -> None:
+    """The document's goal is the same credit on average, of jobs of which the estimate does not tell the size."""
+
+    def outcome(number: int, kind_index: int, granted: float, work: float) -> Outcome:
+        return Outcome(number, kind_index, 1, kind_index, granted, granted, False, Cheat.NONE, 1.0, False, work)
+
+    # One version gets 1 for each job; the other one gets 0.2 for short and 1.8 for long jobs. All get 1 on average.
+    works = [0.2, 1.8, 1.8, 0.2] * 100
+    rows = [outcome(n, 0, 1.0, work) for n, work in enumerate(works)]
+    rows += [outcome(n, 1, work, work) for n, work in enumerate(works)]
+    assert device_neutrality(rows) == pytest.approx(0)
+    assert host_spread(rows) == pytest.approx(0)
+    assert drift(rows) == pytest.approx(0, abs=1e-9)
+
+
+def test_project_neutrality_of_made_up_outcomes() -> None:
+    def outcome(kind_index: int, granted: float, peak_work: float) -> Outcome:
+        return Outcome(1, 0, 1, kind_index, granted, granted, False, Cheat.NONE, 1.0, False, 1.0, peak_work)
+
+    # Credit for the peak FLOPs of a CPU: (1 + 1) / (2 + 2) = 0.5 here, 1 / 4 = 0.25 there; their mean is 0.375.
+    here, there = [outcome(0, 1.0, 2.0), outcome(1, 1.0, 2.0)], [outcome(0, 1.0, 4.0)]
+    assert project_neutrality(KINDS, here, KINDS[:2], there) == pytest.approx(0.25 / 0.375)
+    assert gpu_neutrality(KINDS, here) is None
+    assert project_neutrality(KINDS, here, KINDS, []) is None
+    # A GPU takes ten times a CPU's peak FLOPs for a job, so its time is worth a tenth; it gets a fifth: twice as much.
+    assert gpu_neutrality(KINDS, [outcome(0, 1.0, 2.0), outcome(2, 2.0, 20.0)]) == pytest.approx(1)
+
+
+def test_a_project_that_pays_for_peak_flops_is_not_neutral() -> None:
+    unscaled = replace(Rules.published(), min_version_samples=10**9)
+    outcomes = Trial(Setup(seed=7, hosts=60, rules=unscaled)).run(4000)
+    # GPU versions achieve about a tenth of their peak and CPU versions half of it, but GPU time is paid as CPU time.
+    assert (gpu_neutrality(KINDS, outcomes) or 0) > 1

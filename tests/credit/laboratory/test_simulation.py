@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from django.core.management import CommandError, call_command
 
-from credit.laboratory.population import KINDS, Cheat, Computer, make_report
+from credit.laboratory.population import KINDS, Cheat, Computer, make_computer, make_report
 from credit.models import App, AppVersionSnapshot, HostAppVersion, Outcome, Result, ValidateState, Workunit
 from tests.support.validator_runs import differences
 
@@ -83,3 +83,11 @@ def test_cheaters_do_what_they_are_named_for() -> None:
     assert not any(failed for *_, failed in reports(Cheat.CHERRY_PICK))
     assert all(failed for *_, failed in reports(Cheat.CHERRY_PICK, size=2.0))
     assert sum(elapsed < 200 for elapsed, *_ in reports(Cheat.SLACK)) == 180
+
+
+def test_each_way_of_cheating_has_its_part_of_all_computers() -> None:
+    cheats = {Cheat.EXAGGERATE: 0.4, Cheat.WRONG: 0.4}
+    rng = Random(3)
+    made = [make_computer(rng, n, n, anonymous_part=0, cheats=cheats).cheat for n in range(2000)]
+    # 800 each, give or take four times sqrt(2000 × 0.4 × 0.6) = 22
+    assert all(abs(made.count(cheat) - 800) < 88 for cheat in cheats)

@@ -2,112 +2,27 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from random import Random
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from credit.laboratory.population import KINDS, Cheat
-from credit.laboratory.simulation import SimulatedProject, make_computers, release_versions
 from credit.models import (
     App,
     AppVersion,
     CreditSystem,
     HostAppVersion,
-    LoggedPass,
     ReplicaRule,
-    Result,
     RuleSet,
     VersionAverage,
 )
-from credit.previews.facts import replay_of
-from credit.previews.replay import Outcome, Replay
-from credit.previews.settings import checked
-from credit.statistics import pass_log
-from credit.statistics.feeder import feed
-from credit.validator.passes import run_pass
-from tests.support.credit_factories import NOON, make_app
+from credit.previews.replay import Outcome
+from tests.support.preview_site import make_site, same
 
 pytestmark = pytest.mark.django_db
-
-HOUR = dt.timedelta(hours=1)
-CHEATS = {Cheat.WRONG: 0.1, Cheat.CHERRY_PICK: 0.1, Cheat.EXAGGERATE: 0.05, Cheat.ONE_TIME: 0.05}
-
-
-@dataclass
-class Site:
-    """A population that has worked for a while; ``work`` lets it go on, always in the same way."""
-
-    app: App
-    project: SimulatedProject
-
-    def work(self) -> list[float]:
-        """The credit of each result that is found valid in the next six steps, in the order of their numbers."""
-        self.project.rng = Random(7)
-        for step in range(6):
-            self.step(NOON + step * HOUR, 30)
-        rows = Result.objects.filter(app=self.app, granted_at__gte=NOON).order_by("pk")
-        return [credit or 0.0 for credit in rows.values_list("granted_credit", flat=True)]
-
-    def grants(self) -> list[tuple[int, float | None]]:
-        """Each result that was reported then, in the order of their numbers, with its credit."""
-        rows = Result.objects.filter(app=self.app, received_at__gte=NOON).order_by("pk")
-        return list(rows.values_list("pk", "granted_credit"))
-
-    def step(self, begin: dt.datetime, njobs: int) -> None:
-        end = begin + HOUR
-        self.project.report(njobs, begin, end)
-        self.validate(end)
-        if self.project.nreplicas > 1 and self.project.add_replicas(end):
-            self.validate(end + dt.timedelta(minutes=1))
-        feed(end + dt.timedelta(minutes=5), self.app)
-
-    def validate(self, now: dt.datetime) -> None:
-        for number in range(100):
-            # Passes of few workunits, so that many versions of the statistics are read.
-            if not run_pass(self.app.pk, now + number * dt.timedelta(seconds=1), 15).nworkunits:
-                return
-
-    def replay(self, **changes: Any) -> tuple[list[Outcome], Replay]:
-        wanted = checked(self.app, changes)
-        window = pass_log.window(self.app.pk, settings.PREVIEW_WORKUNITS)
-        assert window is not None
-        app = App.objects.get(pk=self.app.pk)
-        replay = replay_of(app, wanted, *window[:2])
-        return [o for logged in pass_log.read(app.pk, *window[:2]) for o in replay.step(logged)], replay
-
-
-@pytest.fixture
-def make_site() -> Callable[..., Site]:
-    def make(nreplicas: int = 2, **fields: Any) -> Site:
-        app = make_app(**fields)
-        rng = Random(1)
-        computers = make_computers(rng, 40, anonymous_part=0.1, cheats=CHEATS)
-        for computer in computers:
-            computer.failing_part = 0.05
-        versions = release_versions(app)
-        # Factors need so many samples; a small population has them sooner.
-        App.objects.filter(pk=app.pk).update(min_version_samples=20, min_host_samples=5)
-        app.refresh_from_db()
-        site = Site(app, SimulatedProject(app, KINDS, versions, computers, rng, nreplicas))
-        for day in range(4):
-            site.step(NOON - (5 - day) * dt.timedelta(days=1), 60)
-        LoggedPass.objects.all().delete()
-        return site
-
-    return make
-
-
-def same(first: float, second: float) -> bool:
-    return abs(first - second) <= 1e-9 * max(abs(first), abs(second), 1e-300)
-
 
 SETTINGS: list[dict[str, Any]] = [{}, {"host_scale_check": True}, {"rule_set": "letter"}, {"rule_set": "deployed"}]
 
@@ -115,7 +30,7 @@ SETTINGS: list[dict[str, Any]] = [{}, {"host_scale_check": True}, {"rule_set": "
 @pytest.mark.parametrize("fields", SETTINGS, ids=str)
 @pytest.mark.parametrize("nreplicas", [1, 2])
 def test_with_the_same_settings_a_replay_grants_exactly_what_was_granted(
-    make_site: Callable[..., Site], fields: dict[str, Any], nreplicas: int
+    fields: dict[str, Any], nreplicas: int
 ) -> None:
     site = make_site(nreplicas, **fields)
     granted = site.work()
@@ -144,9 +59,7 @@ APP_CHANGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("nreplicas", [1, 2])
-def test_a_preview_grants_what_the_validator_grants_of_the_same_reports_under_the_new_settings(
-    make_site: Callable[..., Site], nreplicas: int
-) -> None:
+def test_a_preview_grants_what_the_validator_grants_of_the_same_reports_under_the_new_settings(nreplicas: int) -> None:
     """Settings of the app; a withdrawn GPU version, and one for several CPUs; a version whose statistics are reset."""
     site = make_site(nreplicas)
     point = transaction.savepoint()
@@ -178,7 +91,7 @@ def reset(version: AppVersion) -> None:
     HostAppVersion.objects.filter(app_version=version).update(samples_at=None, **averages)
 
 
-def test_single_results_that_would_wait_are_those_that_the_validator_lets_wait(make_site: Callable[..., Site]) -> None:
+def test_single_results_that_would_wait_are_those_that_the_validator_lets_wait() -> None:
     site = make_site(1, adaptive_replication=True)
     # What every other computer's claims are worth has been seen.
     proven = HostAppVersion.objects.annotate(rest=F("pk") % 2).filter(rest=0, pfc_n__gt=0)

@@ -18,7 +18,7 @@ from credit.teams.membership import TeamRefused, found, hand_on, join, leave
 from portal.clients.factory import psycopg_params
 from portal.models import User
 from portal.people.deletion import GRACE
-from portal.people.throttle import NEW_TEAMS_PER_DAY
+from portal.sign_in.throttle import NEW_TEAMS_PER_DAY
 from tests.support.wait import wait_until
 
 

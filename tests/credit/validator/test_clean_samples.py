@@ -9,6 +9,8 @@ import pytest
 
 from credit.engine.rules import RuleSet
 from credit.models import App, AppVersion, HostAppVersion, Outcome, ServerState, ValidateState
+from credit.statistics.host_records import create_missing
+from credit.validator import passes
 from portal.models import Host
 from scheduler.lifecycle import transitioner
 from tests.support.credit_engine_facts import about
@@ -168,6 +170,28 @@ def test_wrong_results_found_late_count_for_the_new_versions_share_too(
     type(workunit).objects.update(need_validate=True)
     validate(app, LATER)
     assert shares(newer) == pytest.approx([0.01])
+
+
+def test_a_pass_that_starts_again_counts_no_wrong_results_of_workunits_that_another_pass_took(
+    app: App, version: AppVersion, hosts: list[Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = make_version(app, 101)
+    record(hosts[2], newer, failing_share=0.5)
+    report(done(app, version, *hosts[:2]), version, hosts[2], output_digest=WRONG)
+    other = done(app, version, *hosts[:2])
+
+    def while_another_pass_takes_the_first(*args: Any) -> None:
+        monkeypatch.setattr(passes, "create_missing", create_missing)
+        create_missing(*args)
+        assert validate(app, LATER, limit=1).ninvalid == 1
+
+    # Records of the older version are missing, so the first attempt ends after it has compared the outputs.
+    monkeypatch.setattr(passes, "create_missing", while_another_pass_takes_the_first)
+    made = validate(app, LATER)
+    assert (made.nfaults, made.ninvalid, made.ndecided) == (0, 0, 1)
+    other.refresh_from_db()
+    assert (other.need_validate, other.canonical_result_id is None) == (False, False)
+    assert shares(newer) == pytest.approx([1 - 0.5 * 0.99])
 
 
 def test_to_the_letter_wrong_results_count_for_no_share(app: App, version: AppVersion, hosts: list[Host]) -> None:

@@ -16,6 +16,7 @@ PUBLIC = ["/", "/account/login/", "/account/signup/", "/account/password/reset/"
 PRIVATE = [
     "/home/",
     "/history/",
+    "/history/files/?kind=csv&range=30",
     "/connect/",
     "/computers/",
     "/projects/",

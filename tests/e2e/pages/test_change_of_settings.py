@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from credit.models import App, AppVersion, CreditChange, ProcessorType, Result, RuleSet
 from credit.statistics import feeder
 from portal.models import Change, User
-from tests.support.browser_visitor import sign_in
+from tests.support.browser_visitor import colours, sign_in
 from tests.support.credit_factories import make_app, make_version
 from tests.support.site_process import Site
 from tests.support.validator_runs import done, record, validate, volunteers
@@ -97,18 +97,28 @@ def gpu_version(app: App) -> AppVersion:
     return gpu
 
 
+@pytest.mark.parametrize("begins", ["at the version", "at all versions"])
 def test_an_operator_withdraws_a_gpu_version_and_is_warned_by_the_preview(
-    operator: Page, app: App, gpu_version: AppVersion
+    operator: Page, app: App, gpu_version: AppVersion, begins: str
 ) -> None:
-    operator.goto(f"/admin/credit/appversion/{gpu_version.pk}/change/")
-    operator.get_by_label("Withdrawn").check()
-    press_save_of_form(operator)
+    if begins == "at the version":
+        operator.goto(f"/admin/credit/appversion/{gpu_version.pk}/change/")
+        operator.get_by_label("Withdrawn").check()
+        press_save_of_form(operator)
+    else:
+        operator.goto("/admin/scheduler/releasedraft/")
+        operator.get_by_role("row", name="cuda").get_by_role("button", name="Withdraw").click()
+        expect(operator.get_by_role("heading", name=re.compile("^Withdraw "))).to_be_visible()
     preview(operator)
     expect(operator.get_by_text("Equal jobs would not bring equal credit").first).to_be_visible()
     expect(operator.get_by_text("Of the last 160 granted workunits")).to_be_visible()
     operator.get_by_label("Reason").fill("It crashes with the new driver")
     operator.get_by_role("button", name="Save", exact=True).click()
     expect(operator.get_by_text("It crashes with the new driver")).to_be_visible()
+    operator.get_by_role("link", name="The preview that was seen before it").click()
+    expect(operator.get_by_role("heading", name="By version")).to_be_visible()
+    for chart in ("days", "versions", "classes", "spread"):
+        assert colours(operator, f"#chart-{chart}") > 3
     gpu_version.refresh_from_db()
     assert gpu_version.is_deprecated is True
     assert CreditChange.objects.get(change=Change.objects.latest("pk")).preview is not None

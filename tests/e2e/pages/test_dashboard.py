@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from credit.models import Workunit
+from credit.models import UserCredit, Workunit
 from portal.dashboard import record
 from portal.models import Host, OperatingFigure, User
 from tests.support.browser_visitor import colours, sign_in
@@ -88,3 +88,20 @@ def test_it_can_be_read_by_everybody(dashboard: Page, width: int, colours: str) 
         if dashboard.evaluate("document.documentElement.scrollWidth > innerWidth"):
             found.append(f"{address}: wider than the window")
     assert found == []
+
+
+def test_an_operator_starts_a_check_and_the_page_shows_what_it_found(
+    page: Page, site: Site, operator: User, worker: None
+) -> None:
+    UserCredit.objects.create(user=operator, total_credit=5)
+    sign_in(page.context, site, operator)
+    page.goto("/admin/")
+    page.get_by_role("link", name="Maintenance").click()
+    credit = page.get_by_role("region", name="Validated credit")
+    credit.get_by_role("button", name="Check now").click()
+    expect(page.get_by_text("a worker begins soon")).to_be_visible()
+    # The page renews itself every ten seconds.
+    expect(credit.get_by_text("1 difference", exact=True)).to_be_visible(timeout=60_000)
+    expect(credit.get_by_role("listitem")).to_have_text(
+        f"user {operator.pk}: has 5.0 credits in all, but its results make 0"
+    )

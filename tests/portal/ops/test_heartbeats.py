@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from smtplib import SMTPException
+from smtplib import SMTPException, SMTPRecipientsRefused
 
 import pytest
 from django.core import mail
@@ -13,6 +13,7 @@ from django.core.mail.backends.locmem import EmailBackend
 from pytest_django import Settings
 
 from portal.ops import heartbeats
+from tests.support.mail_server import MailServer
 
 
 def test_processes_that_live_are_known_with_their_queues() -> None:
@@ -54,7 +55,7 @@ def test_a_mail_server_that_cannot_be_reached_is_counted(settings: Settings) -> 
     counting(settings, "ClosedBackend")
     with pytest.raises(SMTPException), mail.get_connection() as connection:
         connection.send_messages([EmailMessage("s", "t", None, ["a@example.org"])])
-    assert heartbeats.mail_totals() == {"sent": 0, "failed": 1}
+    assert heartbeats.mail_totals() == {"sent": 0, "failed": 1, "bounced": 0}
 
 
 class RefusingBackend(EmailBackend):
@@ -70,4 +71,15 @@ def test_mails_are_counted_as_sent_or_refused(settings: Settings) -> None:
     settings.COUNTED_EMAIL_BACKEND = f"{__name__}.RefusingBackend"
     with pytest.raises(SMTPException):
         mail.send_mail("s", "t", None, ["a@example.org"])
-    assert heartbeats.mail_totals() == {"sent": 1, "failed": 1}
+    assert heartbeats.mail_totals() == {"sent": 1, "failed": 1, "bounced": 0}
+
+
+@pytest.mark.parametrize(("reply", "nbounced"), [("550 5.1.1 no such user", 1), ("450 4.7.1 try again later", 0)])
+def test_mails_that_are_refused_for_good_are_counted_apart(settings: Settings, reply: str, nbounced: int) -> None:
+    with MailServer(settings) as server:
+        server.refused["a@example.org"] = reply
+        settings.COUNTED_EMAIL_BACKEND = settings.EMAIL_BACKEND
+        settings.EMAIL_BACKEND = "portal.ops.mail_backend.CountingBackend"
+        with pytest.raises(SMTPRecipientsRefused):
+            mail.send_mail("s", "t", None, ["a@example.org"])
+    assert heartbeats.mail_totals() == {"sent": 0, "failed": 1, "bounced": nbounced}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.people.browsers import browser_name
+from portal.sign_in.browsers import browser_name
 
 KHTML = "AppleWebKit/537.36 (KHTML, like Gecko)"
 

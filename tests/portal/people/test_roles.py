@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 
 from portal.models import User
-from portal.people.roles import ROLES, keep_groups
+from portal.operators.roles import ROLES, keep_groups
 from tests.support.credit_factories import make_app, make_result, make_workunit
 from tests.support.page_text import text_of
 from tests.support.roles import make_person

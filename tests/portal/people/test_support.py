@@ -13,13 +13,14 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
+from structlog.testing import capture_logs
 
 from accounting.models import DataCopy, Note, Project
 from portal.models import AccountBlock, ClientKey, Host, User
 from portal.people.accounts import issue_client_key
 from portal.people.api_tokens import find_valid_token, issue_token
 from tests.support.page_text import text_of
-from tests.support.roles import make_person
+from tests.support.roles import give_role, make_person
 from tests.support.sessions import sign_in_lately
 
 LIST = "/admin/portal/account/"
@@ -80,6 +81,57 @@ class TestSearch:
             assert answer.status_code in (302, 400), condition
 
 
+class TestSearchesAreNoted:
+    @pytest.mark.parametrize(
+        ("term", "kind"),
+        [
+            ("alice@example.org", "an e-mail address"),
+            ("attic-pc", "a name, or the beginning of an address or a key"),
+            ("d" * 32, "a host id or CPID"),
+            ("4711", "a number"),
+            ("cobble_abcdef", "an API token"),
+        ],
+    )
+    def test_who_searched_for_what_kind_of_thing_and_not_for_which(
+        self, desk: Client, supporter: User, alice: User, term: str, kind: str
+    ) -> None:
+        found(desk, term)
+        (row,) = LogEntry.objects.all()
+        nfound = int(term == alice.email)
+        assert (row.user, row.change_message) == (supporter, f"Searched for {kind}. Accounts found: {nfound}.")
+        assert row.object_id is None and term not in row.object_repr
+
+    def test_it_is_a_line_of_the_log(self, desk: Client, supporter: User, alice: User) -> None:
+        with capture_logs() as lines:
+            found(desk, "alice@example.org")
+        (line,) = [line for line in lines if line.get("kind") == "support_searched"]
+        assert (line["event"], line["user"], line["address"]) == ("security_event", supporter.pk, "127.0.0.1")
+        assert "alice" not in str(line)
+
+    def test_a_list_without_a_search_is_none(self, desk: Client) -> None:
+        found(desk, "")
+        assert not LogEntry.objects.exists()
+
+    def test_operators_read_who_searched_looked_and_helped(self, desk: Client, supporter: User, alice: User) -> None:
+        found(desk, "alice@")
+        look(desk, alice, "Ticket 7")
+        help_with(desk, alice, "block", "Ticket 8")
+        colleague = User.objects.create_user("colleague@example.org", "a secret")
+        give_role(colleague, "Support")
+        other = Client()
+        sign_in_lately(other, colleague)
+        rows = text_of(other.get("/admin/portal/supportaction/"))
+        for shown in (
+            f"number {supporter.pk}",
+            "Searched for an e-mail address",
+            "Ticket 7",
+            "Block the account: Ticket 8",
+        ):
+            assert shown in rows, shown
+        # By its number only: who reads this has not looked at the account.
+        assert alice.email not in rows and str(alice.pk) in rows
+
+
 class TestALook:
     def test_needs_a_reason_which_the_owner_reads(self, desk: Client, supporter: User, alice: User) -> None:
         Host.objects.create(owner=alice, domain_name="attic-pc")
@@ -101,7 +153,7 @@ class TestALook:
         look(desk, alice)
         assert "Why do you look" not in text_of(desk.get(page(alice)))
         assert "Why do you look" in text_of(desk.get(page(bob)))
-        monkeypatch.setattr("portal.people.admin_pages.LOOK_SECS", 0)
+        monkeypatch.setattr("portal.operators.admin_pages.LOOK_SECS", 0)
         assert "Why do you look" in text_of(desk.get(page(alice)))
         assert "Say first why" in help_with(desk, alice, "block")
         alice.refresh_from_db()

@@ -12,8 +12,9 @@ from django.contrib.auth import hashers
 from redis import Redis
 
 from portal.models import ClientKey, Host, User
-from portal.people import accounts, throttle
+from portal.people import accounts
 from portal.people.security_events import Kind, Source, record
+from portal.sign_in import throttle
 from portal.wire import boinc_errors
 
 HOME, OFFICE = "192.0.2.7", "198.51.100.9"

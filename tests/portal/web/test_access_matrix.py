@@ -181,6 +181,9 @@ ACCOUNT_MANAGER: Final = [
     own("history/days/<str:text>/", "history/days/2026-01-01/"),
     own("history/history.csv"),
     own("history/history.json"),
+    own("history/files/"),
+    act("history/files/make/", data={"kind": "csv"}),
+    mine("history/files/<int:pk>.zip", "history/files/{export}.zip"),
     own("account/preferences/"),
     act("account/preferences/", data={"preset": "usual"}),
     act("account/preferences/shown/"),
@@ -363,7 +366,11 @@ def world(alice: User, bob: User, operator: User) -> World:
     AccountSettings.objects.create(user=alice, keywords_yes=[1])
     key = ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32, hint="alices")
     copy = DataCopy.objects.create(user=alice, state=DataCopy.State.READY, size_bytes=5)
-    DataCopyPart.objects.create(copy=copy, number=0, content=b"alice")
+    export = DataCopy.objects.create(
+        user=alice, content="csv", first=dt.date(2026, 1, 1), last=dt.date(2026, 1, 2), state="ready", size_bytes=5
+    )
+    for file in (copy, export):
+        DataCopyPart.objects.create(copy=file, number=0, content=b"alice")
     app = make_app()
     task = make_result(make_workunit(app), host)
     batch = Batch.objects.create(app=app, owner=alice, name="sweep")
@@ -384,6 +391,7 @@ def world(alice: User, bob: User, operator: User) -> World:
         "key": key.pk,
         "token": ApiToken.objects.get(user=alice).pk,
         "copy": copy.pk,
+        "export": export.pk,
         "batch": batch.pk,
         "draft": draft.pk,
         "task": task.pk,

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE
+from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Model
 from django.http import HttpResponseBase
@@ -35,8 +37,19 @@ from accounting.models import (
 )
 from credit.laboratory.experiment import Experiment, Variant
 from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
-from portal.models import Account, ApiToken, Change, ClientKey, Host, OperatingFigure, RequestedWork, User
-from portal.people.roles import ROLES
+from portal.models import (
+    Account,
+    ApiToken,
+    Change,
+    ClientKey,
+    Host,
+    MaintenanceRun,
+    OperatingFigure,
+    RequestedWork,
+    SupportAction,
+    User,
+)
+from portal.operators.roles import ROLES
 from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
 from scheduler.programs import code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
@@ -67,12 +80,14 @@ class May:
 MODELS: Final = {
     "portal.user": May(actions={"allow_rights": ""}),
     "portal.account": May(view="S"),
+    "portal.supportaction": May(view="S"),
     "portal.host": May(view="M"),
     "portal.clientkey": May(actions={"revoke": ""}),
     "portal.apitoken": May(actions={"revoke": ""}),
     "portal.requestedwork": May(view="M"),
     "portal.operatingfigure": May(view="MPR"),
     "portal.change": May(view="MPR"),
+    "portal.maintenancerun": May(view="MP", add="MP"),
     "accounting.project": May(view="MR", add="M", change="M"),
     "accounting.userproject": May(),
     "accounting.accountsettings": May(),
@@ -140,6 +155,7 @@ PAGES: Final = [
         get="MPR",
         path="admin/portal/operatingfigure/history/am.rpcs/",
     ),
+    Page("admin/portal/maintenancerun/start/<slug:name>/", post="MP", path="admin/portal/maintenancerun/start/check/"),
     # Without a proposal in one's session it leads back to the first page.
     Page("admin/portal/change/step/<str:key>/", get=STAFF, post=STAFF, path="admin/portal/change/step/none/"),
     Page("admin/portal/change/<int:pk>/undo/", post="M", path="admin/portal/change/{change}/undo/"),
@@ -189,6 +205,9 @@ PAGES: Final = [
         post="P",
         path="admin/scheduler/releasedraft/{releasedraft}/files/1/remove/",
     ),
+    # For superusers alone
+    Page("admin/scheduler/keychange/new-key/"),
+    Page("admin/scheduler/keychange/new-key/list.txt"),
     Page(
         "admin/scheduler/releasedraft/versions/<int:pk>/<str:action>/",
         post="P",
@@ -237,6 +256,14 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
     return {
         "portal.user": alice,
         "portal.account": Account.objects.get(pk=alice.pk),
+        "portal.supportaction": SupportAction.objects.create(
+            user=alice,
+            content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
+            object_id=str(alice.pk),
+            object_repr=alice.email,
+            action_flag=CHANGE,
+            change_message="Looked at the account: their mail",
+        ),
         "portal.host": host,
         "portal.clientkey": ClientKey.objects.create(user=alice, host=host, origin="attach", key_hash=b"k" * 32),
         "portal.apitoken": ApiToken.objects.create(user=alice, name="t", scopes=["read:hosts"], token_hash=b"t" * 32),
@@ -244,6 +271,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "accounting.project": project,
         "portal.operatingfigure": OperatingFigure.objects.create(name="am.rpcs", taken_at=now, value=1),
         "portal.change": Change.objects.get(object_pk=str(project.pk), content_type__model="project"),
+        "portal.maintenancerun": MaintenanceRun.objects.create(job="check", asked_by=alice, finished_at=now),
         "accounting.userproject": UserProject.objects.create(user=alice, project=project, total_ec=1234567),
         "accounting.accountsettings": AccountSettings.objects.create(user=alice),
         "accounting.announcement": Announcement.objects.create(title="News", text="Of today."),

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import close_old_connections
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from scheduler.files import storage
 from scheduler.files.addresses import download_url
 from scheduler.files.store import StoringError, store_file
 from scheduler.models import StoredFile
+from tests.support.lock_waits import nwaiting_for_locks
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -141,3 +147,34 @@ def test_files_may_lie_in_a_storage_without_folders(db: None, settings: Settings
     store_file("table_2.bin", ContentFile(CONTENT))
     assert get("table_2.bin")[:2] == (200, CONTENT)
     assert get("table_2.bin", range="bytes=300-302")[:2] == (206, CONTENT[300:303])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_that_store_one_new_name_at_once_the_second_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[str] = []
+    keep = storage.keep
+
+    def store_other() -> None:
+        try:
+            store_file("table_1.bin", ContentFile(b"other"))
+        except StoringError as error:
+            refused.append(str(error))
+        finally:
+            close_old_connections()
+
+    second = Thread(target=store_other)
+
+    def keep_first(*what: Any) -> str:
+        """The second begins when the first has its file and not yet its row."""
+        monkeypatch.setattr(storage, "keep", keep)
+        path = keep(*what)
+        second.start()
+        wait_until(lambda: not second.is_alive() or bool(nwaiting_for_locks()), "the second, or that it waits", 30)
+        return path
+
+    monkeypatch.setattr(storage, "keep", keep_first)
+    stored = store_file("table_1.bin", ContentFile(CONTENT))
+    second.join()
+    assert len(refused) == 1 and "stored before" in refused[0]
+    assert StoredFile.objects.get() == stored
+    assert Path(default_storage.path(stored.path)).read_bytes() == CONTENT

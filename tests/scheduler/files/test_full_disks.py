@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.core.files.base import ContentFile
+from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
 from pytest_django import Settings
 
@@ -98,3 +98,25 @@ def test_a_program_that_does_not_fit_is_not_stored(disks: tuple[Path, Path]) -> 
     assert [path for path in disks[1].rglob("*") if path.is_file()] == [filler]
     filler.unlink()
     assert store_file("program", ContentFile(CONTENT)).md5 == hashlib.md5(CONTENT).hexdigest()
+
+
+def test_a_storage_that_keeps_less_than_it_was_given_acknowledges_nothing(
+    disks: tuple[Path, Path], studio: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Django's did when the last write was a short one, and as a storage elsewhere may."""
+    make_task("t", studio, max_nbytes=2**20)
+    body = upload_body("t_0", CONTENT, max_nbytes=2**20)
+    save = default_storage.save
+
+    def save_half(name: str, content: File[bytes]) -> str:
+        content.seek(0)
+        return save(name, ContentFile(content.read(len(CONTENT) // 2)))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(default_storage, "save", save_half)
+        with pytest.raises(OSError, match="something else than it was given"):
+            plain.run(receive.receive(asked_of(body), CONTENT), lambda _: b"")
+    assert Upload.objects.get().completed_at is None
+    assert [path for path in disks[1].rglob("*") if path.is_file()] == []
+    assert post(body) == "0"
+    assert kept("t_0") == CONTENT

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.db import close_old_connections
 from pytest_django import Settings
 
 from credit.models import FileDeleteState, Outcome, Result, ServerState, Workunit
 from portal.clients import plain
 from portal.models import Host
 from scheduler.files import receive as files_receive
+from scheduler.files import storage
 from scheduler.lifecycle import file_deleter
 from scheduler.models import Upload
 from tests.support.credit_factories import NOON
+from tests.support.lock_waits import nwaiting_for_locks
 from tests.support.upload_requests import asked_of, make_task, post, upload_body
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db
 CONTENT = b"forty-two\n" * 1000
@@ -178,3 +183,36 @@ def test_an_upload_that_finds_the_file_just_completed_leaves_nothing(
     assert post(body) == "1 The file has just been completed by another upload."
     assert [path for path in Path(settings.UPLOADS_DIR).rglob("*") if path.is_file()] == []
     assert post(body) == "0"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_locks_on_files_are_of_no_use_the_row_keeps_an_upload_whole(
+    studio: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on some network file systems."""
+    make_task("t", studio)
+    body = upload_body("t_0", CONTENT)
+    monkeypatch.setattr("fcntl.flock", lambda *_: None)
+    keep = storage.keep
+    told: list[str] = []
+
+    def send_again() -> None:
+        try:
+            told.append(post(body))
+        finally:
+            close_old_connections()
+
+    second = Thread(target=send_again)
+
+    def keep_while_it_comes_again(*what: Any) -> str:
+        monkeypatch.setattr(storage, "keep", keep)
+        second.start()
+        wait_until(lambda: not second.is_alive() or bool(nwaiting_for_locks()), "the second, or that it waits", 30)
+        return keep(*what)
+
+    monkeypatch.setattr(storage, "keep", keep_while_it_comes_again)
+    assert post(body) == "0"
+    second.join()
+    assert told == ["1 The file has just been completed by another upload."]
+    with default_storage.open(Upload.objects.get().path) as file:
+        assert file.read() == CONTENT

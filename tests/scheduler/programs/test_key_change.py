@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import io
 import os
 import re
+import zipfile
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -11,7 +14,9 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from django.test import Client as Browser
 from pytest_django import Settings
 
 from credit.models import App
@@ -21,6 +26,7 @@ from scheduler.models import KeyChange, StoredFile, VersionFile
 from scheduler.programs import catalogue, code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, known_apps, messages, names
+from tests.support.sessions import sign_in_lately
 
 pytestmark = pytest.mark.django_db
 MD5 = "0123456789abcdef" * 2
@@ -314,3 +320,71 @@ def test_an_old_key_does_not_come_back(app: App, own_keys: Path, tmp_path: Path)
     next(own_keys.glob("private.old-*")).replace(own_keys / "private.next")
     with pytest.raises(CommandError, match="was the project's before"):
         change()
+
+
+# --- in the browser ---------------------------------------------------------------------------------------------------
+
+NEW_KEY = "/admin/scheduler/keychange/new-key/"
+
+
+def zipped(folder: Path, method: int = zipfile.ZIP_DEFLATED, **more: bytes) -> SimpleUploadedFile:
+    """The folder as a ZIP archive, with more files."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, f"{folder.name}/{path.name}")
+        for name, content in more.items():
+            archive.writestr(f"{folder.name}/{name}", content)
+    return SimpleUploadedFile("SIGNED.zip", out.getvalue())
+
+
+@pytest.fixture
+def browser(operator: User) -> Browser:
+    browser = Browser()
+    sign_in_lately(browser, operator)
+    return browser
+
+
+def upload(browser: Browser, archive: SimpleUploadedFile) -> str:
+    return html.unescape(browser.post(NEW_KEY, {"archive": archive}, follow=True).content.decode())
+
+
+@pytest.fixture
+def carried(app: App, browser: Browser, tmp_path: Path) -> Path:
+    """The folder that the machine with the key has written of the list that was downloaded."""
+    (tmp_path / "LIST").write_bytes(browser.get(f"{NEW_KEY}list.txt").content)
+    change("--sign", tmp_path / "LIST", tmp_path / "SIGNED")
+    return tmp_path / "SIGNED"
+
+
+def test_list_and_signatures_are_carried_by_the_browser_too(browser: Browser, carried: Path, tmp_path: Path) -> None:
+    assert "programs signed with it: 1." in upload(browser, zipped(carried))
+    key = (carried / "new_key_public").read_text().strip()
+    assert code_signing.code_signing_key_text() == key == KeyChange.objects.get().new_key
+    assert "programs signed with it: 0." in upload(browser, zipped(carried))
+    (tmp_path / "LIST").write_bytes(browser.get(f"{NEW_KEY}list.txt").content)
+    assert "The new key is in place" in change("--adopt", tmp_path / "LIST")
+
+
+@pytest.mark.parametrize(
+    ("files", "method", "message"),
+    [
+        ({"program_1.sig": b"00"}, zipfile.ZIP_DEFLATED, "Nothing was changed"),
+        ({"large.sig": b"0" * 10_000}, zipfile.ZIP_DEFLATED, "large.sig has more than 8192 bytes"),
+        ({}, zipfile.ZIP_LZMA, "is packed in another way"),
+        ({"accent.sig": "é".encode()}, zipfile.ZIP_DEFLATED, "This cannot be used"),
+    ],
+)
+# The archive has the second of two files of a name.
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_that_is_not_what_was_signed_changes_nothing(
+    browser: Browser, carried: Path, files: dict[str, bytes], method: int, message: str
+) -> None:
+    assert message in upload(browser, zipped(carried, method, **files))
+    assert not KeyChange.objects.exists()
+
+
+def test_what_is_no_archive_or_lacks_the_key_is_said(browser: Browser, carried: Path) -> None:
+    assert "File is not a zip file" in upload(browser, SimpleUploadedFile("x.zip", b"no archive"))
+    (carried / "new_key_public").unlink()
+    assert "there is no file new_key_public in it" in upload(browser, zipped(carried))

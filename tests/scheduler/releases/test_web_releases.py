@@ -21,6 +21,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from credit.models import App, AppVersion
+from credit.statistics.feeder import feed
 from portal.benchmarks.statements import statements
 from portal.models import User
 from portal.wire import signing
@@ -32,6 +33,7 @@ from scheduler.releases import rollout
 from tests.support.credit_factories import NOON, make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import Computer, computer_of, gpu
 from tests.support.sessions import sign_in_lately
+from tests.support.settings_changes import STEP, last_change, save, undo
 
 pytestmark = pytest.mark.django_db
 BASE = "/admin/scheduler/releasedraft/"
@@ -95,7 +97,12 @@ def signed_version(browser: Client, action: str, **fields: Any) -> AppVersion:
 
 
 def do(browser: Client, version: AppVersion, action: str, **fields: Any) -> str:
-    return said(browser.post(f"{BASE}versions/{version.pk}/{action}/", fields, follow=True))
+    """Through the step, where there is one."""
+    reply = browser.post(f"{BASE}versions/{version.pk}/{action}/", fields)
+    assert reply.status_code == 302
+    if reply["Location"].startswith(STEP):
+        return said(browser.post(reply["Location"], {"do": "save", "reason": "a test"}, follow=True))
+    return said(browser.get(reply["Location"]))
 
 
 def state(version: AppVersion) -> ReleaseState:
@@ -373,7 +380,7 @@ def test_a_roll_back_is_one_step(browser: Client, bob: User) -> None:
     ready()
     computer = computer_of(bob)
     assert num_sent(computer) == 102
-    assert "computers get" in do(browser, second, "roll_back")
+    assert "Saved" in do(browser, second, "roll_back")
     assert (state(first), state(second)) == (ReleaseState.RELEASED, ReleaseState.WITHDRAWN)
     assert num_sent(computer) == 101
     assert "no older version to go back to" in do(browser, first, "roll_back")
@@ -401,11 +408,110 @@ def test_what_is_done_with_a_version_is_in_the_log_of_changes(browser: Client, o
     do(browser, second, "release")
     do(browser, second, "test")  # not possible, so not in the log
     do(browser, second, "roll_back")
-    log = LogEntry.objects.filter(content_type__model="appversion").order_by("pk")
-    assert [(each.user, each.object_id, each.change_message.split(":")[0]) for each in log] == [
-        (operator, str(second.pk), f"{second} is released to all computers."),
-        (operator, str(second.pk), f"Rolled back to {first}."),
-    ]
+    log = LogEntry.objects.get(content_type__model="appversion")
+    assert (log.user, log.object_id) == (operator, str(second.pk))
+    assert log.change_message == f"{second} is released to all computers."
+    change = last_change()
+    assert (change.actor, change.object_id, change.reason) == (operator, second.pk, "a test")
+    assert change.changes == {"is_deprecated": [False, True]}
+    assert state(first) == ReleaseState.RELEASED
+
+
+def test_public_pages_tell_versions_in_test_from_released_ones(browser: Client) -> None:
+    signed_version(browser, "release")
+    released_at = App.objects.get().versions.get().created_at
+    tested = signed_version(browser, "test", version_num=102)
+    page = said(browser.get("/apps/alpine/"))
+    assert page.count("in test</span>") == 1 and "only computers of testers get it" in page
+    assert browser.get("/apps/").context["apps"][0]["released_at"] == released_at
+    do(browser, tested, "release")
+    assert "in test</span>" not in said(browser.get("/apps/alpine/"))
+    assert browser.get("/apps/").context["apps"][0]["released_at"] > released_at
+
+
+def test_a_tested_version_counts_for_scales_like_any_other_so_its_release_changes_no_credit(operator: User) -> None:
+    app = make_app()
+    make_version(app, pfc_n=100, pfc_avg=2.0)
+    tested = make_version(app, plan_class="mt", pfc_n=300, pfc_avg=4.0)
+    BetaTest.objects.create(app_version=tested)
+    before = [list(app.versions.order_by("pk").values_list("pfc_scale", flat=True)) for _ in [feed(NOON)]]
+    # (100 * 2 + 300 * 4) / 400 = 3.5
+    assert before == [[1.75, 0.875]]
+    rollout.act(tested, ReleaseAction.RELEASE, operator, NOON)
+    feed(NOON)
+    assert list(app.versions.order_by("pk").values_list("pfc_scale", flat=True)) == before[0]
+
+
+# --- the step before what may change credit ---------------------------------------------------------------------------
+
+
+def to_step(browser: Client, version: AppVersion, action: str, **fields: Any) -> str:
+    reply = browser.post(f"{BASE}versions/{version.pk}/{action}/", fields)
+    assert reply["Location"].startswith(STEP)
+    return str(reply["Location"])
+
+
+@pytest.mark.parametrize("action", ["withdraw", "roll_back"])
+def test_before_a_version_is_withdrawn_a_step_offers_a_preview_and_demands_a_reason(
+    browser: Client, action: str
+) -> None:
+    signed_version(browser, "release")
+    second = signed_version(browser, "release", version_num=102)
+    step = to_step(browser, second, action)
+    assert state(second) == ReleaseState.RELEASED
+    page = said(browser.get(step))
+    assert "Save without a preview" in page and "Jobs" in page
+    # Nothing was granted yet, so there is nothing to preview; that is said by the preview itself.
+    assert "No preview" not in said(browser.post(step, {"do": "preview"}, follow=True))
+    assert save(browser, step, "").status_code == 200
+    assert state(second) == ReleaseState.RELEASED
+    assert save(browser, step, "computes nonsense").status_code == 302
+    assert state(second) == ReleaseState.WITHDRAWN
+    assert last_change().reason == "computes nonsense"
+
+
+@pytest.mark.parametrize("with_volunteers", [False, True])
+def test_what_was_withdrawn_is_sent_again_after_the_same_step(
+    browser: Client, operator: User, with_volunteers: bool
+) -> None:
+    version = signed_version(browser, "release")
+    do(browser, version, "withdraw")
+    save(browser, to_step(browser, version, "test", **({"with_volunteers": "on"} if with_volunteers else {})))
+    test = BetaTest.objects.get()
+    assert (state(version), test.begun_by, test.with_volunteers) == (ReleaseState.BETA, operator, with_volunteers)
+    do(browser, version, "withdraw")
+    save(browser, to_step(browser, version, "release"))
+    assert state(version) == ReleaseState.RELEASED
+
+
+def test_a_withdrawal_is_undone_like_any_change_of_credit(browser: Client) -> None:
+    version = signed_version(browser, "test")
+    do(browser, version, "withdraw")
+    assert undo(browser, last_change()).status_code == 302
+    assert state(version) == ReleaseState.BETA
+
+
+def test_a_roll_back_whose_older_version_is_gone_meanwhile_changes_nothing(browser: Client) -> None:
+    first = signed_version(browser, "test")
+    do(browser, first, "release")
+    second = signed_version(browser, "release", version_num=102)
+    step = to_step(browser, second, "roll_back")
+    BetaTest.objects.create(app_version=first)  # it is only tested by now
+    reply = save(browser, step)
+    assert "no older version to go back to" in said(reply)
+    assert (state(first), state(second)) == (ReleaseState.BETA, ReleaseState.RELEASED)
+
+
+def test_who_may_release_and_nothing_else_may_withdraw(client: Client, alice: User) -> None:
+    version = make_version(make_app())
+    User.objects.filter(pk=alice.pk).update(is_staff=True)
+    rights = ("view_releasedraft", "release_appversion")
+    alice.user_permissions.set(Permission.objects.filter(codename__in=rights))
+    sign_in_lately(client, User.objects.get(pk=alice.pk))
+    step = to_step(client, version, "withdraw")
+    assert "you may not ask for one" in said(client.get(step))
+    save(client, step)
+    assert state(version) == ReleaseState.WITHDRAWN
 
 
 def test_a_draft_that_was_stored_is_not_said_to_be_released_by_a_second_click(browser: Client) -> None:

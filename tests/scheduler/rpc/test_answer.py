@@ -14,10 +14,10 @@ from pytest_django import Settings
 
 from credit.models import App, HostAppVersion, Result, RuleSet, ServerState, Workunit
 from portal.models import ClientKey, Host, User
-from portal.people import support
+from portal.operators import support
 from portal.people.accounts import weak_key
 from portal.wire import credentials
-from scheduler.models import HostRecord, PlanClass, StoredFile, VersionFile
+from scheduler.models import BetaTest, HostRecord, PlanClass, StoredFile, VersionFile
 from scheduler.programs import catalogue, code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.scheduler_clients import (
@@ -576,6 +576,18 @@ def test_the_project_page_names_the_scheduler_as_clients_look_for_it(app: App) -
     lines = page.split(b"\n")
     (line,) = [line for line in lines if b"<scheduler>" in line]
     assert line == b"<!-- <scheduler>http://127.0.0.1:8000/project/scheduler</scheduler> -->"
+
+
+def test_the_project_names_only_platforms_whose_programs_all_computers_get(app: App) -> None:
+    tested = make_version(app, platform="windows_x86_64")
+    BetaTest.objects.create(app_version=tested)
+    make_version(app, plan_class="mt", is_deprecated=True)
+    make_version(make_app("finished", is_deprecated=True), platform="riscv64-linux-gnu")
+    catalogue.forget()
+    config = Client().get("/project/get_project_config.php").content.decode()
+    assert config.count("<platform>") == 1
+    assert value(config, "platform_name") == "x86_64-pc-linux-gnu"
+    assert "plan_class" not in config
 
 
 def test_the_project_says_what_it_is(app: App) -> None:

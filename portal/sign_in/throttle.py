@@ -63,7 +63,7 @@ def admit(address: str) -> None:
 def admit_to_account(login: str, device: str) -> None:
     """Let an attempt go on to this account's password check; raises Throttled.
 
-    ``device``: what the account knows the caller by (portal/people/known_devices.py). Strangers share one counter.
+    ``device``: what the account knows the caller by (portal/sign_in/known_devices.py). Strangers share one counter.
     """
     _refuse_if_spent(_failures(), "account", f"{login} {device}")
 

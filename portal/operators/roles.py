@@ -48,6 +48,7 @@ ROLES: Final = (
             *_each("accounting", "delete", "announcement"),
             *_each("accounting", "view", "hostclient note projectday projectstanding projecttrouble"),
             *_each("portal", "view", "change host operatingfigure requestedwork"),
+            *_each("portal", "view add", "maintenancerun"),
         ),
     ),
     Role(
@@ -66,6 +67,7 @@ ROLES: Final = (
             *_each("scheduler", "view", "keychange trickle"),
             *_each("scheduler", "release", "appversion"),
             *_each("portal", "view", "change operatingfigure"),
+            *_each("portal", "view add", "maintenancerun"),
         ),
     ),
     Role(
@@ -77,7 +79,7 @@ ROLES: Final = (
     Role(
         "Support",
         "Helps people with their accounts, without their history, tasks and choices.",
-        _each("portal", "view remove_factors block copy_data erase", "account"),
+        (*_each("portal", "view remove_factors block copy_data erase", "account"), "portal.view_supportaction"),
     ),
     Role("Read only", "Settings and figures of the site; nothing about one person or computer.", _FIGURES),
 )

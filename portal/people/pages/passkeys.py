@@ -9,7 +9,7 @@ from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
 from django.http import HttpRequest
 from django.http.request import split_domain_port
 
-from portal.people.forms import SiteLabels
+from portal.people.pages.forms import SiteLabels
 
 _MAX_NAME_CHARS = 60
 

@@ -23,9 +23,10 @@ from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from portal.models import Account, AccountBlock, User
-from portal.people import support
+from portal.models import Account, AccountBlock, SupportAction, User
+from portal.operators import support
 from portal.people.access import signed_in
+from portal.people.security_events import source_of
 
 LOOK_SECS: Final = 1800
 _SESSION: Final = "support_looks"
@@ -91,15 +92,9 @@ class ReasonForm(forms.Form):
     )
 
 
-class AccountAdmin(ModelAdmin):
-    """Accounts, as support sees them. The list stays empty until something is searched for."""
+class _ReadAdmin(ModelAdmin):
+    """Nothing is added, changed or deleted in these lists."""
 
-    list_display = ("email", "name", "state", "created_at")
-    search_fields = ("email",)  # shows the box; `support.find` searches
-    search_help_text = (
-        "The beginning of the address; or exactly a computer's name, number, host id or CPID; or the first six "
-        "characters of a client key. Never ask anybody for the whole key."
-    )
     show_full_result_count = False
     actions = None
 
@@ -116,10 +111,49 @@ class AccountAdmin(ModelAdmin):
         # What is not shown cannot be found out by conditions in the address either.
         return False
 
+
+class SupportActionAdmin(_ReadAdmin):
+    """Who of support searched, looked and helped, when, and why."""
+
+    list_display = ("action_time", "who", "what", "account_number")
+    list_display_links = None
+    list_select_related = ("user",)
+    fields = list_display
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SupportAction]:
+        found: QuerySet[SupportAction] = super().get_queryset(request)
+        return found.filter(content_type__app_label="portal", content_type__model="account")
+
+    @admin.display(description="who")
+    def who(self, row: Any) -> str:
+        return f"{row.user} (number {row.user_id})"
+
+    @admin.display(description="what")
+    def what(self, row: Any) -> str:
+        return str(row.get_change_message())
+
+    @admin.display(description="account number")
+    def account_number(self, row: Any) -> str:
+        return row.object_id or ""
+
+
+class AccountAdmin(_ReadAdmin):
+    """Accounts, as support sees them. The list stays empty until something is searched for."""
+
+    list_display = ("email", "name", "state", "created_at")
+    search_fields = ("email",)  # shows the box; `support.find` searches
+    search_help_text = (
+        "The beginning of the address; or exactly a computer's name, number, host id or CPID; or the first six "
+        "characters of a client key. Never ask anybody for the whole key. That you search is noted."
+    )
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[User], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        found = support.find(search_term) if search_term else Account.objects.none()
+        found = Account.objects.none()
+        if search_term:
+            found = support.find(search_term)
+            support.note_search(signed_in(request), search_term, found.count(), source_of(request))
         blocked = AccountBlock.objects.filter(user=OuterRef("pk"))
         return found.annotate(is_blocked=Exists(blocked)), False
 

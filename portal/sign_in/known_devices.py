@@ -15,10 +15,10 @@ from django.core import signing
 from django.http import HttpRequest, HttpResponseBase
 
 from portal.models import Host, SecurityEvent, User
-from portal.people.throttle import network_of
+from portal.sign_in.throttle import network_of
 
 COOKIE_SECS: Final = 365 * 86_400
-_SALT: Final = "portal.people.known_devices"
+_SALT: Final = "portal.sign_in.known_devices"
 _EVENTS_LOOKED_AT: Final = 200
 _GAVE_ACCESS: Final = (SecurityEvent.Kind.LOGIN, SecurityEvent.Kind.KEY_MADE, SecurityEvent.Kind.PASSWORD_RESET)
 

@@ -1,13 +1,14 @@
 """What support may see of an account and do for its owner; never history, tasks, or which projects were chosen.
 
 Each look and each action needs a reason and is recorded as a security event of the person, who reads it on their page
-of security events: that it was support, when, and why. Which operator it was stands in the log of the admin. The
-reason of a block is shown to operators only. Locks: each action locks the person's row first.
+of security events: that it was support, when, and why. Which operator it was stands in the log of the admin, as does
+each search. The reason of a block is shown to operators only. Locks: each action locks the person's row first.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -15,13 +16,15 @@ from typing import Final
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.conf import settings
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 
 from portal.models import Account, AccountBlock, ApiToken, ClientKey, Host, SecurityEvent, User
 from portal.people import deletion
 from portal.people.key_mails import send_words
-from portal.people.security_events import BY_SUPPORT, FAILURES, Kind, record
+from portal.people.security_events import BY_SUPPORT, FAILURES, Kind, Source, log, record
 from portal.people.staff import is_operator, second_factors
 
 MIN_TERM_CHARS: Final = 3
@@ -98,6 +101,30 @@ def find(term: str) -> QuerySet[User]:
     if len(term) > len("cobble_"):
         owners |= Q(pk__in=ApiToken.objects.filter(hint__startswith=term).values("user"))
     return Account.objects.filter(owners).order_by("email")
+
+
+def note_search(by: User, term: str, nfound: int, source: Source) -> None:
+    """Note for operators that somebody of support searched, and for what kind of thing; never the thing itself."""
+    LogEntry.objects.create(
+        user=by,
+        content_type=ContentType.objects.get_for_model(Account, for_concrete_model=False),
+        action_flag=CHANGE,
+        change_message=f"Searched for {_kind_of(term.strip())}. Accounts found: {nfound}.",
+    )
+    log.info("security_event", kind="support_searched", user=by.pk, address=source.address)
+
+
+def _kind_of(term: str) -> str:
+    """What it seems to be, in words that do not repeat it."""
+    if "@" in term:
+        return "an e-mail address"
+    if term.isdecimal():
+        return "a number"
+    if term.startswith("cobble_"):
+        return "an API token"
+    if re.fullmatch(r"[0-9a-fA-F]{32}", term):
+        return "a host id or CPID"
+    return "a name, or the beginning of an address or a key"
 
 
 def look(user: User, reason: str) -> None:

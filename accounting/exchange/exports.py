@@ -1,0 +1,94 @@
+"""Files of a long range of a volunteer's history, which a worker makes; short ranges are sent at once.
+
+Each file is a zip with one CSV or JSON file, the same that is sent at once for a short range. A volunteer has at most
+MAX_KEPT of them, those included that wait or are being made.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from typing import IO, Final
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from accounting.exchange import made_files
+from accounting.exchange.day_rows import DayRange, read_names
+from accounting.exchange.downloads import as_csv, as_json
+from accounting.models import DataCopy, Day
+from portal.models import User
+from portal.requested_work import queue
+from portal.requested_work.queue import Standing
+
+KIND: Final = "history export"
+"""The kind of requested work."""
+CONTENTS: Final = (DataCopy.Content.CSV, DataCopy.Content.JSON)
+MAX_KEPT: Final = 5
+
+
+class TooManyAtOnce(Exception):
+    """All the files that this volunteer may have still wait, or are being made."""
+
+
+def is_large(user: User, wanted: DayRange) -> bool:
+    """Whether the range has more rows than are sent at once; one statement, which counts no further."""
+    most = settings.HISTORY_DOWNLOAD_ROWS
+    return Day.objects.filter(user=user, day__range=(wanted.first, wanted.last))[: most + 1].count() > most
+
+
+def ask(user: User, content: DataCopy.Content, wanted: DayRange) -> DataCopy:
+    """Have the file made; one of the same days that is not finished yet is it already. The oldest one makes room.
+
+    Raises TooManyAtOnce. Locks the person's row, so that two requests at once count each other's files.
+    """
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        found = read(user)
+        unfinished = [copy for copy, _ in found if copy.state in made_files.UNFINISHED]
+        for copy in unfinished:
+            if (copy.content, copy.first, copy.last) == (content, wanted.first, wanted.last):
+                return copy
+        if len(unfinished) >= MAX_KEPT:
+            raise TooManyAtOnce
+        finished = [copy.pk for copy, _ in found if copy.state not in made_files.UNFINISHED]
+        _exports(user).filter(pk__in=finished[MAX_KEPT - 1 - len(unfinished) :]).delete()
+        copy = DataCopy.objects.create(user=user, content=content, first=wanted.first, last=wanted.last)
+        queue.ask(user.pk, KIND, [copy.pk])
+        return copy
+
+
+def read(user: User) -> list[tuple[DataCopy, Standing | None]]:
+    """The volunteer's files, the newest first, each with where it stands while it is not finished."""
+    return made_files.with_standings(KIND, _exports(user))
+
+
+def find_ready(user: User, pk: int) -> DataCopy | None:
+    """A file of this volunteer that can be downloaded."""
+    return _exports(user).filter(pk=pk, state=DataCopy.State.READY).first()
+
+
+def make(copy_id: int) -> None:
+    """Make a file that was asked for; safe to run twice."""
+    made_files.make(copy_id, _write)
+
+
+def file_name(copy: DataCopy, ending: str) -> str:
+    return f"history-{copy.first}-to-{copy.last}.{ending}"
+
+
+def _exports(user: User) -> QuerySet[DataCopy]:
+    return DataCopy.objects.filter(user=user, content__in=CONTENTS)
+
+
+def _write(copy: DataCopy, file: IO[bytes]) -> None:
+    assert copy.first is not None and copy.last is not None  # the constraint datacopy_days
+    names, pages = read_names(copy.user), made_files.counted_pages(copy)
+    is_csv = copy.content == DataCopy.Content.CSV
+    chunks = as_csv(pages, names) if is_csv else as_json(pages, names, DayRange(copy.first, copy.last))
+    with (
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(file_name(copy, copy.content), "w", force_zip64=True) as history,
+    ):
+        for chunk in chunks:
+            history.write(chunk)

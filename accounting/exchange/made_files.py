@@ -1,0 +1,135 @@
+"""Files that a worker makes for a volunteer: where each stands, its content piece by piece, and what becomes of it.
+
+Each is a row of `DataCopy`, where the worker notes its progress, and a piece of requested work. The file is kept in the
+database, as web servers and workers may be on different machines.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Final
+
+from django.db import transaction
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+
+from accounting.exchange.day_rows import PAGE_ROWS, DayRange, DayRow, close_connection, read_pages
+from accounting.models import DataCopy, DataCopyPart, Day
+from portal.models import RequestedWork
+from portal.requested_work import queue
+from portal.requested_work.queue import Standing
+
+KEPT: Final = dt.timedelta(days=7)
+PART_BYTES: Final = 1 << 20
+UNFINISHED: Final = (DataCopy.State.WAITING, DataCopy.State.WORKING)
+
+
+def standing(kind: str, copy: DataCopy) -> Standing | None:
+    """Where a file that is not finished stands; None if it is, or if it was given up. ``kind``: of requested work."""
+    if copy.state not in UNFINISHED:
+        return None
+    return queue.standings(kind, [copy.pk], timezone.now()).get(copy.pk)
+
+
+def with_standings(kind: str, copies: Iterable[DataCopy]) -> list[tuple[DataCopy, Standing | None]]:
+    """Each with where it stands, while it is not finished. One that was given up is shown as failed."""
+    found = list(copies)
+    unfinished = [copy.pk for copy in found if copy.state in UNFINISHED]
+    standings = queue.standings(kind, unfinished, timezone.now()) if unfinished else {}
+    for copy in found:
+        if copy.state in UNFINISHED and copy.pk not in standings:
+            # It may have been finished between the two statements.
+            copy.refresh_from_db(fields=["state", "percent", "size_bytes", "finished_at"])
+            if copy.state in UNFINISHED:
+                copy.state = DataCopy.State.FAILED
+    return [(copy, standings.get(copy.pk)) for copy in found]
+
+
+def make(copy_id: int, write: Callable[[DataCopy, IO[bytes]], None]) -> None:
+    """Make a file that was asked for; safe to run twice. One that is ready, or gone, is left alone."""
+    copy = DataCopy.objects.select_related("user").filter(pk=copy_id).exclude(state=DataCopy.State.READY).first()
+    if copy is None:
+        return
+    DataCopy.objects.filter(pk=copy_id).update(state=DataCopy.State.WORKING, percent=0)
+    try:
+        with tempfile.TemporaryFile() as file:
+            write(copy, file)
+            _store(copy, file)
+    except Exception:
+        # Of whatever kind: the owner is told that it failed, and the error goes on to the task's log.
+        DataCopy.objects.filter(pk=copy_id).update(state=DataCopy.State.FAILED, finished_at=timezone.now())
+        raise
+
+
+def counted_pages(copy: DataCopy, page_rows: int = PAGE_ROWS) -> Iterator[list[DayRow]]:
+    """The pages of the history that go into the file; how much is done goes into its row."""
+    wanted = DayRange(copy.first or dt.date.min, copy.last or dt.date.max)
+    total = Day.objects.filter(user=copy.user, day__range=(wanted.first, wanted.last)).count()
+    done = shown = 0
+    for page in read_pages(copy.user, wanted, page_rows):
+        yield page
+        done += len(page)
+        percent = min(99, 100 * done // max(total, 1))
+        if percent > shown:
+            shown = percent
+            DataCopy.objects.filter(pk=copy.pk).update(percent=percent)
+
+
+def sent(copy: DataCopy, name: str) -> StreamingHttpResponse:
+    """The answer with a file that is ready; ``name`` is the one that the browser gives it."""
+    return StreamingHttpResponse(
+        read_parts(copy),
+        content_type="application/zip",
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Length": str(copy.size_bytes),
+            "Cache-Control": "private, no-store",
+        },
+    )
+
+
+def read_parts(copy: DataCopy) -> Iterator[bytes]:
+    """A file that is ready, piece by piece."""
+    number = 0
+    while (part := DataCopyPart.objects.filter(copy=copy, number=number).first()) is not None:
+        close_connection()
+        yield bytes(part.content)
+        number += 1
+
+
+def look_after(kind: str, contents: Iterable[str], now: dt.datetime) -> None:
+    """Note which files the queue gave up, and queue those that are not over but not in the queue. Safe to repeat.
+
+    The latter waited, or were being made, when a version of this site without the queue was stopped. A worker that is
+    killed leaves its file in the queue, which hands it out again (`queue.look_after`).
+    """
+    unfinished = DataCopy.objects.filter(state__in=UNFINISHED, content__in=contents)
+    given_up = RequestedWork.objects.filter(kind=kind, is_given_up=True).values("subject")
+    unfinished.filter(pk__in=given_up).update(state=DataCopy.State.FAILED, finished_at=now)
+    queue.ask_missing(kind, unfinished, "user")
+
+
+def remove_old(now: dt.datetime) -> int:
+    """Remove what has been there for a week; how many files."""
+    old = DataCopy.objects.filter(asked_at__lt=now - KEPT)
+    number = old.count()
+    old.delete()
+    return number
+
+
+def _store(copy: DataCopy, file: IO[bytes]) -> None:
+    size = file.tell()
+    file.seek(0)
+    with transaction.atomic():
+        # Locked, so that only one of two runs stores its file, and none for an account that was deleted.
+        current = DataCopy.objects.select_for_update().filter(pk=copy.pk).first()
+        if current is None or current.state == DataCopy.State.READY:
+            return
+        DataCopyPart.objects.filter(copy=copy).delete()
+        for number, content in enumerate(iter(lambda: file.read(PART_BYTES), b"")):
+            DataCopyPart.objects.create(copy=copy, number=number, content=content)
+        current.state, current.percent = DataCopy.State.READY, 100
+        current.size_bytes, current.finished_at = size, timezone.now()
+        current.save(update_fields=["state", "percent", "size_bytes", "finished_at"])

@@ -1,0 +1,118 @@
+"""Downloads of a range of days: sent at once if it is short, else made by a worker and downloaded from a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from accounting.exchange import downloads, exports, made_files
+from accounting.exchange.day_rows import DayRange, read_names, read_pages
+from accounting.history.periods import Period, read_period
+from accounting.history.reads import read_first_day
+from accounting.models import DataCopy
+from portal.models import User
+from portal.people.access import signed_in
+
+_TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+
+
+@require_safe
+@login_required
+def download(request: HttpRequest, kind: str) -> HttpResponseBase:
+    """All rows of a range, as the history page's address names it."""
+    user = signed_in(request)
+    period = _read_range(user, request.GET.dict())
+    if period.problems:
+        # A file of another range would be mistaken for the one that was asked for.
+        return _refused(period)
+    wanted = DayRange(period.first, period.last)
+    if exports.is_large(user, wanted):
+        query = {"kind": kind, "from": wanted.first, "to": wanted.last}
+        return redirect(f"{reverse('history_files')}?{urlencode(query)}")
+    names = read_names(user)
+    pages = read_pages(user, wanted)
+    body: Iterator[bytes] = downloads.as_csv(pages, names) if kind == "csv" else downloads.as_json(pages, names, wanted)
+    name = f"history-{period.first}-to-{period.last}.{kind}"
+    return StreamingHttpResponse(
+        body,
+        content_type=_TYPES[kind],
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"},
+    )
+
+
+@require_safe
+@login_required
+def files(request: HttpRequest) -> HttpResponse:
+    """The files that were made, and those that are being made; the range that the address names can be asked for."""
+    user, params = signed_in(request), request.GET.dict()
+    is_fragment = request.headers.get("HX-Request") == "true"
+    found = exports.read(user)
+    context: dict[str, object] = {
+        "files": found,
+        "is_waiting": any(copy.state in made_files.UNFINISHED for copy, _ in found),
+        "kept_days": made_files.KEPT.days,
+        "most_kept": exports.MAX_KEPT,
+        "most_running": settings.REQUESTED_WORK_PER_PERSON,
+        "most_rows": settings.HISTORY_DOWNLOAD_ROWS,
+    }
+    if not is_fragment and params.get("kind") in exports.CONTENTS:
+        period = _read_range(user, params)
+        if period.problems:
+            return _refused(period)
+        context["wanted"] = {"kind": params["kind"], "first": period.first, "last": period.last}
+    template = "accounting/_history_files.html" if is_fragment else "accounting/history_files.html"
+    response = render(request, template, context)
+    response.headers["Vary"] = "Cookie, HX-Request"
+    return response
+
+
+@require_POST
+@login_required
+def make(request: HttpRequest) -> HttpResponse:
+    """Have a file made."""
+    user, params = signed_in(request), request.POST.dict()
+    if params.get("kind") not in exports.CONTENTS:
+        return HttpResponse("A file is CSV or JSON.\n", status=400, content_type="text/plain; charset=utf-8")
+    period = _read_range(user, params)
+    if period.problems:
+        return _refused(period)
+    try:
+        exports.ask(user, DataCopy.Content(params["kind"]), DayRange(period.first, period.last))
+    except exports.TooManyAtOnce:
+        messages.error(
+            request,
+            f"{exports.MAX_KEPT} files are being made for you, and more are not made at once. Ask again when one of "
+            "them is ready.",
+        )
+    return redirect("history_files")
+
+
+@require_safe
+@login_required
+def download_made(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """A file that is ready."""
+    copy = exports.find_ready(signed_in(request), pk)
+    if copy is None:
+        raise Http404
+    return made_files.sent(copy, exports.file_name(copy, f"{copy.content}.zip"))
+
+
+def _read_range(user: User, params: Mapping[str, str]) -> Period:
+    today = timezone.now().date()
+    named = {name: value for name, value in params.items() if name in ("range", "from", "to")}
+    earliest = read_first_day(user, today) if named.get("range") == "all" else None
+    return read_period(named, today, earliest)
+
+
+def _refused(period: Period) -> HttpResponse:
+    return HttpResponse(" ".join(period.problems) + "\n", status=400, content_type="text/plain; charset=utf-8")

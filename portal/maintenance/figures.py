@@ -1,0 +1,36 @@
+"""What the dashboard says of checks: the differences that the last run of each has found."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Final
+
+from portal.dashboard import registry
+from portal.dashboard.registry import Figure, Sample, Source
+from portal.dashboard.rules import above
+from portal.maintenance.jobs import jobs
+from portal.models import MaintenanceRun
+
+FIGURES: Final = (
+    Figure(
+        "services.check_differences",
+        "Differences found by checks",
+        series="check",
+        about="By the last run of each check that was started on the page “Maintenance”; a failed one counts as one.",
+        link="admin:portal_maintenancerun_changelist",
+        trouble=above(0, "A check found differences, or failed: {labels}."),
+    ),
+)
+
+
+def take(now: dt.datetime) -> Iterator[Sample]:
+    last = MaintenanceRun.objects.exclude(finished_at=None).order_by("job", "-pk").distinct("job")
+    for run in last:
+        if run.job in jobs and (run.failure or jobs[run.job].is_check):
+            yield Sample("services.check_differences", 1 if run.failure else run.nlines, jobs[run.job].title)
+
+
+def register() -> None:
+    """Called once, when the app is ready."""
+    registry.add_source(Source("services", FIGURES, take))

@@ -1,0 +1,130 @@
+"""The admin's pages of the code-signing key: past changes, and the steps of a change that need no private key.
+
+Keys are made and used where the private key is, by the command change_code_signing_key. Here its list is downloaded,
+and what it signed is uploaded.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+from unfold.widgets import UnfoldAdminFileFieldWidget
+
+from portal.admin import ReadOnlyAdmin
+from scheduler.programs import code_signing, key_change
+from scheduler.programs.key_change import KeyChangeError, Succession
+
+PERMISSION: Final = "scheduler.add_keychange"
+MAX_ARCHIVE_NBYTES: Final = 8 << 20
+MAX_ENTRIES: Final = 5000
+MAX_ENTRY_NBYTES: Final = 8192
+"""A signature of a key of 4,096 bits has some 1,100."""
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class SignedForm(forms.Form):
+    """What the machine with the key has written."""
+
+    archive = forms.FileField(
+        label="The folder that the command has written, as a ZIP archive", widget=UnfoldAdminFileFieldWidget
+    )
+
+    def clean_archive(self) -> Succession:
+        try:
+            return read_archive(self.cleaned_data["archive"])
+        except (KeyChangeError, zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+            raise forms.ValidationError(f"This cannot be used: {error}") from error
+
+
+def read_archive(file: UploadedFile[bytes]) -> Succession:
+    """What `key_change.write` wrote, in a ZIP archive, whatever the folder is called. Raises what zipfile raises."""
+    if (file.size or 0) > MAX_ARCHIVE_NBYTES:
+        raise KeyChangeError(f"it has more than {MAX_ARCHIVE_NBYTES} bytes.")
+    texts: dict[str, str] = {}
+    with zipfile.ZipFile(file) as archive:
+        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        if len(entries) > MAX_ENTRIES:
+            raise KeyChangeError(f"it has more than {MAX_ENTRIES} files.")
+        for entry in entries:
+            name = PurePosixPath(entry.filename).name
+            if entry.compress_type not in _METHODS:
+                raise KeyChangeError(f"{name[:80]} is packed in another way than ZIP programs usually do.")
+            with archive.open(entry) as content:
+                raw = content.read(MAX_ENTRY_NBYTES + 1)
+            if len(raw) > MAX_ENTRY_NBYTES:
+                raise KeyChangeError(f"{name[:80]} has more than {MAX_ENTRY_NBYTES} bytes.")
+            texts[name] = raw.decode("ascii")
+    for name in (key_change.PUBLIC_NAME, key_change.SIGNATURE_NAME):
+        if name not in texts:
+            raise KeyChangeError(f"there is no file {name} in it.")
+    programs = {name.removesuffix(".sig"): text for name, text in texts.items() if name.endswith(".sig")}
+    return Succession(texts[key_change.PUBLIC_NAME].strip(), texts[key_change.SIGNATURE_NAME], programs)
+
+
+class KeyPages(ReadOnlyAdmin):
+    """Changes of the code-signing key."""
+
+    list_display = ("changed_at",)
+
+    def get_urls(self) -> list[URLPattern]:
+        def guarded(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+            found: Callable[..., HttpResponse] = self.admin_site.admin_view(view)
+            return found
+
+        return [
+            path("new-key/", guarded(require_http_methods(["GET", "HEAD", "POST"])(self.new_key)), name="new_key"),
+            path("new-key/list.txt", guarded(require_safe(self.wanted_list)), name="new_key_list"),
+            *super().get_urls(),
+        ]
+
+    def new_key(self, request: HttpRequest) -> HttpResponse:
+        """The steps; POST takes the new key."""
+        _check(request)
+        form = SignedForm(request.POST or None, request.FILES or None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                count = key_change.take(form.cleaned_data["archive"], timezone.now())
+            except KeyChangeError as error:
+                form.add_error("archive", f"Nothing was changed. {error}")
+            else:
+                messages.success(
+                    request, f"The key is changed; programs signed with it: {count}. Adopt it now (step 4)."
+                )
+                return redirect("admin:new_key")
+        context: dict[str, Any] = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "A new code-signing key",
+            "form": form,
+            "is_here": code_signing.has_private_key(),
+        }
+        return TemplateResponse(request, "scheduler/admin/new_key.html", context)
+
+    def wanted_list(self, request: HttpRequest) -> HttpResponse:
+        """What is to be signed."""
+        _check(request)
+        try:
+            text = key_change.wanted_now().text()
+        except OSError as error:
+            messages.error(request, f"There is no public key to begin with: {error.strerror}.")
+            return redirect("admin:new_key")
+        headers = {"Content-Disposition": 'attachment; filename="LIST"'}
+        return HttpResponse(text, content_type="text/plain; charset=us-ascii", headers=headers)
+
+
+def _check(request: HttpRequest) -> None:
+    if not request.user.has_perm(PERMISSION):
+        raise PermissionDenied

@@ -1,0 +1,141 @@
+// Draws the bar charts of a page from the numbers in it (#bars-data); needs Chart.js, site.js and charts.js.
+// A chart: id of its canvas, x (what the bars are), y (the unit), labels, series of {name, values, worst, colour}, lies
+// (bars lie, where names are long), and bounds: a number or null for each label.
+(() => {
+  const { token, number, chartColours, tooltipLook, axisLook, readByKeyboard } = window.cobblestone;
+  let charts = [];
+
+  // Long names in lines: on a phone they would be cut.
+  function wrapped(name, width) {
+    return name.split(" ").reduce((lines, word) => {
+      const last = lines[lines.length - 1];
+      if (last === undefined || last.length + word.length > width) return [...lines, word];
+      return [...lines.slice(0, -1), `${last} ${word}`];
+    }, []);
+  }
+
+  // A thin line from each bar's mean to the worst of what it is the mean of, and a broken one for the bound.
+  const lines = (data, colour) => ({
+    id: "lines",
+    afterDatasetsDraw(chart) {
+      const { ctx, scales } = chart;
+      const amounts = data.lies ? scales.y : scales.x;
+      const values = data.lies ? scales.x : scales.y;
+      function draw(places, amountsAt, dash) {
+        const points = places.map((at, end) => (data.lies ? [amountsAt[end], at] : [at, amountsAt[end]]));
+        ctx.setLineDash(dash);
+        ctx.beginPath();
+        ctx.moveTo(...points[0]);
+        ctx.lineTo(...points[1]);
+        ctx.stroke();
+      }
+      ctx.save();
+      ctx.strokeStyle = colour;
+      data.series.forEach((series, layer) => {
+        chart.getDatasetMeta(layer).data.forEach((bar, place) => {
+          const worst = series.worst?.[place] ?? null;
+          if (worst === null) return;
+          const at = data.lies ? bar.y : bar.x;
+          draw([at, at], [series.values[place], worst].map((value) => values.getPixelForValue(value)), []);
+        });
+      });
+      const half = Math.abs(amounts.getPixelForValue(1) - amounts.getPixelForValue(0)) / 2 || 20;
+      (data.bounds ?? []).forEach((bound, place) => {
+        if (bound === null) return;
+        const at = values.getPixelForValue(bound);
+        const middle = amounts.getPixelForValue(place);
+        draw([middle - half, middle + half], [at, at], [5, 4]);
+      });
+      ctx.restore();
+    },
+  });
+
+  function inWords(data, series, place) {
+    const value = series.values[place];
+    if (value === null) return `${series.name}: not measured`;
+    const worst = series.worst?.[place] ?? value;
+    return `${series.name}: ${number(value)}${worst === value ? "" : `, worst ${number(worst)}`}`;
+  }
+
+  function describe(data, place) {
+    const bound = data.bounds?.[place] ?? null;
+    const parts = data.series.map((series) => inWords(data, series, place));
+    return [data.labels[place], ...parts, ...(bound === null ? [] : [`bound ${number(bound)}`])].join("; ");
+  }
+
+  function options(data, colours, width) {
+    const look = axisLook(colours, data.x, wrapped(data.y, width * 2));
+    const shown = [...data.series.flatMap((series) => [...series.values, ...(series.worst ?? [])]), ...(data.bounds ?? [])];
+    const known = shown.filter((value) => value !== null);
+    const names = { ...look.x, ticks: { ...look.x.ticks, autoSkip: !data.lies } };
+    const amounts = { ...look.y, suggestedMin: Math.min(...known), suggestedMax: Math.max(...known) };
+    return {
+      indexAxis: data.lies ? "y" : "x",
+      maintainAspectRatio: false,
+      animation: false,
+      interaction: { mode: "index", axis: data.lies ? "y" : "x", intersect: false },
+      plugins: {
+        legend: {
+          display: data.series.length > 1 && !data.has_legend, align: "start",
+          labels: { color: colours.text, boxWidth: 12 },
+        },
+        tooltip: {
+          ...tooltipLook(colours),
+          callbacks: {
+            title: ([item]) => (item ? data.labels[item.dataIndex] : ""),
+            label: (item) => ` ${inWords(data, data.series[item.datasetIndex], item.dataIndex)}`,
+          },
+        },
+      },
+      scales: data.lies ? { x: amounts, y: names } : { x: names, y: amounts },
+    };
+  }
+
+  function drawOne(data) {
+    const canvas = document.getElementById(data.id);
+    const width = canvas.parentElement.clientWidth < 600 ? 18 : 40;
+    const labels = data.lies ? data.labels.map((name) => wrapped(name, width)) : data.labels;
+    if (data.lies) {
+      // Each bar has room, and each line of a name.
+      const rows = Math.max(1.5 + 0.75 * data.series.length, ...labels.map((name) => 0.5 + name.length));
+      canvas.parentElement.style.height = `${6 + labels.length * rows}rem`;
+    }
+    const colours = chartColours();
+    const chart = new Chart(canvas, {
+      type: "bar",
+      data: {
+        labels,
+        datasets: data.series.map((series, place) => ({
+          label: series.name,
+          data: series.values,
+          backgroundColor: token(`--data-${series.colour ?? place}`),
+          maxBarThickness: 40,
+        })),
+      },
+      options: options(data, colours, width),
+      plugins: [lines(data, colours.text)],
+    });
+    canvas.setAttribute("role", "slider");
+    canvas.setAttribute("aria-orientation", "horizontal");
+    canvas.setAttribute("aria-valuemin", "1");
+    readByKeyboard(chart, data.labels.length, (place) => describe(data, place));
+    charts.push(chart);
+  }
+
+  function draw() {
+    for (const chart of charts) chart.destroy();
+    charts = [];
+    const source = document.getElementById("bars-data");
+    if (!source) return;
+    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+    Chart.defaults.font.size = 12;
+    JSON.parse(source.textContent).forEach(drawOne);
+  }
+
+  document.addEventListener("htmx:afterSettle", draw);
+  document.addEventListener("themechange", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  // The admin's own switch sets a class.
+  new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["class"] });
+  draw();
+})();

@@ -1,0 +1,133 @@
+"""Checks that an operator starts in the browser: a worker runs them, the page and the dashboard say what they found."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from credit.models import UserCredit
+from portal.celery import app
+from portal.dashboard import record
+from portal.maintenance import figures, jobs, runs
+from portal.models import MaintenanceRun, User
+from portal.tasks import carry_out_maintenance
+
+pytestmark = pytest.mark.django_db
+PAGE = "/admin/portal/maintenancerun/"
+
+
+@pytest.fixture
+def browser(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture(autouse=True)
+def messages(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The runs that workers were told of; nobody takes the messages."""
+    sent: list[int] = []
+    monkeypatch.setattr(app, "send_task", lambda name, args, **options: sent.append(args[0]))
+    return sent
+
+
+def start(browser: Client, name: str, messages: list[int]) -> str:
+    """Start it, let a worker do it, and read the page."""
+    assert browser.post(f"{PAGE}start/{name}/").status_code == 302
+    carry_out_maintenance(messages[-1])
+    return str(browser.get(PAGE).content.decode())
+
+
+@pytest.mark.parametrize("name", ["check", "check_ledger", "check_credit", "check_files"])
+def test_each_check_can_be_started_and_says_that_it_has_run(browser: Client, messages: list[int], name: str) -> None:
+    start(browser, name, messages)
+    run = MaintenanceRun.objects.get()
+    assert (run.job, run.failure, run.asked_by and run.asked_by.name) == (name, "", "Operator")
+    assert run.finished_at is not None
+
+
+def test_what_a_check_finds_is_on_the_page_and_on_the_dashboard(
+    browser: Client, messages: list[int], alice: User
+) -> None:
+    assert "all is well" in start(browser, "check_credit", messages)
+    UserCredit.objects.create(user=alice, total_credit=5)
+    page = start(browser, "check_credit", messages)
+    assert "1 difference<" in page and f"user {alice.pk}: has 5.0 credits in all" in page
+    record.take_all(timezone.now())
+    assert "A check found differences, or failed: Validated credit." in browser.get("/admin/").content.decode()
+    UserCredit.objects.all().delete()
+    start(browser, "check_credit", messages)
+    assert [(sample.label, sample.value) for sample in figures.take(timezone.now())] == [("Validated credit", 0)]
+
+
+def test_a_check_that_fails_says_why(browser: Client, messages: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Iterator[str]:
+        yield "the first"
+        raise OSError("no such disk")
+
+    monkeypatch.setitem(jobs.jobs, "broken", jobs.Job("broken", "Broken", "", broken))
+    page = start(browser, "broken", messages)
+    assert "OSError: no such disk" in page and "the first" in page
+    assert [sample.value for sample in figures.take(timezone.now())] == [1]
+
+
+def test_of_many_differences_the_first_are_kept_and_all_are_counted(
+    browser: Client, messages: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = jobs.Job("many", "Many", "", lambda: ("x" * 1000 for _ in range(201)))
+    monkeypatch.setitem(jobs.jobs, "many", many)
+    page = start(browser, "many", messages)
+    assert "201 differences" in page and "These are the first 200" in page
+    assert {len(line) for line in MaintenanceRun.objects.get().lines} == {500}
+
+
+def test_one_run_of_a_check_at_a_time_and_a_second_message_does_nothing(browser: Client, messages: list[int]) -> None:
+    def post() -> str:
+        return str(browser.post(f"{PAGE}start/check/", follow=True).content.decode())
+
+    assert "waits for a worker" in post()
+    assert "waiting or running already" in post()
+    assert len(messages) == 1
+    carry_out_maintenance(messages[0])
+    finished_at = MaintenanceRun.objects.get().finished_at
+    carry_out_maintenance(messages[0])
+    assert MaintenanceRun.objects.get().finished_at == finished_at
+
+
+def test_a_run_that_no_worker_finished_does_not_block_the_next(browser: Client, messages: list[int]) -> None:
+    browser.post(f"{PAGE}start/check/")
+    MaintenanceRun.objects.update(asked_at=timezone.now() - runs.LOST_AFTER - dt.timedelta(seconds=1))
+    assert "No worker finished it." in browser.get(PAGE).content.decode()
+    assert "No worker finished it." in start(browser, "check", messages)
+    assert MaintenanceRun.objects.filter(failure="").count() == 1
+
+
+def test_the_last_runs_are_kept(browser: Client, messages: list[int]) -> None:
+    for _ in range(runs.KEPT_RUNS + 2):
+        start(browser, "check_files", messages)
+    assert MaintenanceRun.objects.count() == runs.KEPT_RUNS
+
+
+def test_numbers_of_batches_are_moved_on_and_that_is_no_difference(browser: Client, messages: list[int]) -> None:
+    assert "The next batch has a number above 1" in start(browser, "renumber_batches", messages)
+    assert list(figures.take(timezone.now())) == []
+
+
+def test_without_valkey_nothing_is_left_waiting(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(app, "send_task", refuse)
+    page = browser.post(f"{PAGE}start/check/", follow=True).content.decode()
+    assert "No worker can be told" in page
+    assert not MaintenanceRun.objects.exists()
+
+
+def test_what_is_no_job_cannot_be_started(browser: Client) -> None:
+    assert browser.post(f"{PAGE}start/flush/").status_code == 404
+    assert browser.get(f"{PAGE}start/check/").status_code == 405

@@ -1,0 +1,40 @@
+"""Copies of the test database: what would have become of it otherwise. The test has to commit what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+
+def copy_database(name: str) -> None:
+    """Copy the database that is in use, as it is now; it may be in use by this thread alone."""
+    original = connection.settings_dict["NAME"]
+    _close()
+    with connection._nodb_cursor() as cursor:
+        cursor.execute(f'DROP DATABASE IF EXISTS "{name}"')
+        cursor.execute(f'CREATE DATABASE "{name}" TEMPLATE "{original}"')
+
+
+@contextmanager
+def in_database(name: str) -> Iterator[None]:
+    """Everything happens in that database meanwhile."""
+    original = connection.settings_dict["NAME"]
+    _close()
+    connection.settings_dict["NAME"] = name
+    try:
+        yield
+    finally:
+        _close()
+        connection.settings_dict["NAME"] = original
+
+
+def drop_database(name: str) -> None:
+    with connection._nodb_cursor() as cursor:
+        cursor.execute(f'DROP DATABASE IF EXISTS "{name}"')
+
+
+def _close() -> None:
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]  # psycopg's back end has it
