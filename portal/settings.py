@@ -111,6 +111,9 @@ CREDIT_LABORATORY_SECS_MAX = env.integer("CREDIT_LABORATORY_SECS_MAX", 600, low=
 STATISTICS_DIR = Path(env.text("STATISTICS_DIR", str(VAR_DIR / "statistics")))
 STATISTICS_EXPORT_EVERY_SECS = env.integer("STATISTICS_EXPORT_EVERY_SECS", 86_400, low=600, high=7 * 86_400)
 
+# The project's number in BOINC's list of projects, by which a freshly installed client finds it. 0: not in it.
+BOINC_LIST_ID = env.integer("BOINC_LIST_ID", 0, low=0, high=2**31 - 1)
+
 # Requests to the project's web RPCs, per address.
 WEB_RPCS_PER_MINUTE = env.integer("WEB_RPCS_PER_MINUTE", 300, low=1, high=1_000_000)
 

@@ -8,8 +8,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from credit.export import sql
-from credit.models import ExportConsent, GoneHost, GoneUser
-from portal.models import Host, User
+from credit.models import ExportConsent
+from portal.models import User
 
 
 def read(user: User) -> ExportConsent:
@@ -17,22 +17,20 @@ def read(user: User) -> ExportConsent:
     return ExportConsent.objects.filter(user=user).first() or ExportConsent(user=user)
 
 
-def save(user: User, *, exports_statistics: bool, shows_hosts: bool, now: dt.datetime) -> None:
-    """Keep the choice. Who is no longer published is listed as gone, so that readers drop them; who is again, is not.
+def save(user: User, *, exports_statistics: bool | None = None, shows_hosts: bool, now: dt.datetime) -> None:
+    """Keep the choice. Who is no longer published is listed as gone, so that readers drop them.
 
-    One transaction. Locks the user's row, then the rows of the lists, computers by number.
+    None leaves the present choice. One transaction. Locks the user's row, then the rows of the lists, computers by
+    number.
     """
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+        choice = read(user)
         leave(user.pk, now)
-        ExportConsent.objects.update_or_create(
-            user=user,
-            defaults={"exports_statistics": exports_statistics, "shows_hosts": shows_hosts, "changed_at": now},
-        )
-        if exports_statistics:
-            GoneUser.objects.filter(user_id=user.pk).delete()
-        if exports_statistics and shows_hosts:
-            GoneHost.objects.filter(host_id__in=Host.objects.filter(owner=user).values("pk")).delete()
+        if exports_statistics is not None and exports_statistics != choice.exports_statistics:
+            choice.exports_statistics, choice.changed_at = exports_statistics, now
+        choice.shows_hosts = shows_hosts
+        choice.save()
 
 
 def leave(user_id: int, now: dt.datetime) -> None:

@@ -53,13 +53,19 @@ def open_published(name: str) -> Published | None:
 def new_set(taken_at: dt.datetime) -> Iterator[Path]:
     """An empty folder; when the block ends, what is in it is published in place of the set before, which stays.
 
-    If the block fails, nothing is changed. Only one process at a time may be in it.
+    If the block fails, what is published does not change. Only one process at a time may be in it.
     """
     folder: Path = settings.STATISTICS_DIR
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob(f"{_UNFINISHED}*"):
-        shutil.rmtree(left)
     before = _published_set(folder)
+    # Sets of earlier days, and whatever a killed worker left, take no room from the new set.
+    for left in folder.iterdir():
+        if left == before or not (left.name.isdigit() or left.name.startswith(_UNFINISHED)):
+            continue
+        if left.is_symlink():
+            left.unlink()
+        else:
+            shutil.rmtree(left)
     time = int(taken_at.timestamp())
     if before is not None:
         # Two files of one ETag would be the same file for a reader.
@@ -73,13 +79,12 @@ def new_set(taken_at: dt.datetime) -> Iterator[Path]:
         _sync(unfinished)
         final = folder / f"{time}"
         unfinished.rename(final)
+        _publish(folder, final)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
+        if _published_set(folder) == before:
+            shutil.rmtree(folder / f"{time}", ignore_errors=True)
         raise
-    _publish(folder, final)
-    for old in folder.iterdir():
-        if old.name.isdigit() and old not in (final, before):
-            shutil.rmtree(old)
 
 
 def write(path: Path, parts: Iterable[bytes], *, is_compressed: bool) -> int:

@@ -47,8 +47,8 @@ def export() -> StatisticsExport | None:
         made = _begin(timezone.now())
         try:
             _write(snapshot, made)
-        except Exception as error:
-            # Of whatever kind: operators see on the page why there is no new export; the task fails as well.
+        except BaseException as error:
+            # Of whatever kind, also the end of the process: operators see why there is no new export. The task fails.
             made.failure = f"{type(error).__name__}: {error}"[:200]
             raise
         finally:

@@ -63,10 +63,22 @@ SELECT h.id, h.owner_id, c.total_credit, {RECENT.format(credit="c")}, {_NOW},
  ORDER BY c.host_id
 ) TO STDOUT"""
 
-GONE_USERS: Final = """COPY (
-SELECT user_id, cpid FROM credit_goneuser WHERE gone_at > now() - interval '60 days' ORDER BY user_id
+# Whoever is published again is not gone, but may be once more before the next export.
+GONE_USERS: Final = f"""COPY (
+SELECT g.user_id, g.cpid FROM credit_goneuser g
+ WHERE g.gone_at > now() - interval '60 days'
+   AND NOT EXISTS (SELECT FROM portal_user u JOIN credit_exportconsent e ON e.user_id = u.id
+                    WHERE u.id = g.user_id AND {_PUBLISHED})
+ ORDER BY g.user_id
 ) TO STDOUT"""
-GONE_HOSTS: Final = GONE_USERS.replace("user", "host")
+GONE_HOSTS: Final = f"""COPY (
+SELECT g.host_id, g.cpid FROM credit_gonehost g
+ WHERE g.gone_at > now() - interval '60 days'
+   AND NOT EXISTS (SELECT FROM portal_host h JOIN portal_user u ON u.id = h.owner_id
+                     JOIN credit_exportconsent e ON e.user_id = u.id
+                    WHERE h.id = g.host_id AND h.merged_into_id IS NULL AND e.shows_hosts AND {_PUBLISHED})
+ ORDER BY g.host_id
+) TO STDOUT"""
 
 # Of the whole project, also of those who are not published: nothing of it is about one person.
 SUMS: Final = """
@@ -79,12 +91,16 @@ APPS: Final = "SELECT user_friendly_name FROM credit_app WHERE NOT is_deprecated
 
 _AGAIN: Final = """ON CONFLICT ({key}) DO UPDATE SET cpid = excluded.cpid, gone_at = excluded.gone_at"""
 
+# An export since they agreed: without one there is nothing that readers could drop.
+_EXPORTED: Final = """EXISTS (SELECT FROM credit_statisticsexport s
+                WHERE s.finished_at IS NULL OR s.finished_at >= e.changed_at)"""
+
 # A volunteer who was published: into the list of those who are gone. Locks the row that it writes there.
 USER_GONE: Final = f"""
 INSERT INTO credit_goneuser (user_id, cpid, gone_at)
 SELECT u.id, {USER_CPID}, %(now)s FROM portal_user u
   JOIN credit_exportconsent e ON e.user_id = u.id JOIN credit_usercredit c ON c.user_id = u.id
- WHERE u.id = %(user)s AND e.exports_statistics AND c.total_credit > 0
+ WHERE u.id = %(user)s AND e.exports_statistics AND c.total_credit > 0 AND {_EXPORTED}
 {_AGAIN.format(key="user_id")}"""
 
 # The same for computers: of a volunteer, or, where ``host`` is no NULL, one of them.
@@ -94,5 +110,6 @@ SELECT h.id, {HOST_CPID}, %(now)s FROM portal_host h
   JOIN portal_user u ON u.id = h.owner_id
   JOIN credit_exportconsent e ON e.user_id = u.id JOIN credit_hostcredit c ON c.host_id = h.id
  WHERE (h.owner_id = %(user)s OR h.id = %(host)s) AND e.exports_statistics AND e.shows_hosts AND c.total_credit > 0
+   AND {_EXPORTED}
  ORDER BY h.id
 {_AGAIN.format(key="host_id")}"""

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import itemgetter
 from typing import Final
-from xml.sax.saxutils import escape
 
 HEAD: Final = b'<?xml version="1.0" encoding="utf-8"?>\n'
 _NULL: Final = b"\\N"
 # Whatever must not stand in XML as it is, and COPY's backslashes.
 _SPECIAL: Final = bytes({*range(9), *range(10, 32), 127, *b"&<>\\"})
-_ILLEGAL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]|\xef\xbf[\xbe\xbf]")
+# How characters begin in UTF-8 that must not stand there, or that are ends of lines for some readers.
+_BEGINNINGS: Final = (b"\xc2", b"\xe2\x80", b"\xef\xbf")
+_ILLEGAL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]")
 _COPIED: Final = re.compile(rb"\\(.)")
 _BLANKS: Final = {letter: b" " for letter in (b"b", b"f", b"n", b"r", b"t", b"v")}
 
@@ -165,14 +166,12 @@ def tables(sums: Sums, apps: Iterable[str]) -> bytes:
         "nusers_deleted_total": sums.nusers_deleted,
         "nhosts_deleted_total": sums.nhosts_deleted,
     }
+    names = (_escaped(" ".join(name.split()).encode()).decode() for name in apps)
     lines = [HEAD.decode(), "<tables>\n", f"    <update_time>{sums.update_time}</update_time>\n"]
     lines += [f"    <{tag}>{count}</{tag}>\n" for tag, count in counts.items()]
     lines.append(f"    <total_credit>{_decimal(repr(sums.total_credit).encode()).decode()}</total_credit>\n")
     lines.append("    <applications>\n")
-    lines += [
-        f"        <application>\n            <name>{escape(' '.join(name.split()))}</name>\n        </application>\n"
-        for name in apps
-    ]
+    lines += [f"        <application>\n            <name>{name}</name>\n        </application>\n" for name in names]
     lines.append("    </applications>\n    <badges>\n    </badges>\n</tables>\n")
     return "".join(lines).encode()
 
@@ -186,15 +185,21 @@ def _fields(row: bytes) -> Sequence[bytes]:
 
 def _is_special(value: bytes) -> bool:
     """Whether anything in it needs a second look. Few rows do, and a pattern takes ten times as long."""
-    return len(value.translate(None, _SPECIAL)) != len(value) or b"\xef\xbf" in value
+    if len(value.translate(None, _SPECIAL)) != len(value):
+        return True
+    return not value.isascii() and any(each in value for each in _BEGINNINGS)
 
 
 def _text(value: bytes) -> bytes:
     """A value of COPY as the text of an element: on one line, without control characters, escaped."""
     if not _is_special(value):
         return value
-    value = _ILLEGAL.sub(b"", _uncopied(value))
-    return value.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
+    return _escaped(_uncopied(value))
+
+
+def _escaped(text: bytes) -> bytes:
+    text = _ILLEGAL.sub(b"", text)
+    return text.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
 
 
 def _json(value: bytes) -> bytes:

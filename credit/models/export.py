@@ -14,6 +14,7 @@ class ExportConsent(models.Model):
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="export_consent")
     exports_statistics = models.BooleanField("name and credit are published", default=False)
     shows_hosts = models.BooleanField("computers are published", default=False)
+    # When the first of the two was last given or taken back
     changed_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

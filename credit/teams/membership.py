@@ -1,7 +1,7 @@
 """Found a team, join one, leave it, hand it on.
 
-A volunteer is in one team at most. Each function is one transaction; it locks the volunteer's row, then the membership,
-then the team. So two requests of one volunteer come one after the other.
+A volunteer is in one team at most. Each function is one transaction; it locks the volunteer's row, then their credit,
+the membership and the team. So two requests of one volunteer come one after the other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 
 from credit.models import Membership, Team, UserCredit
 from credit.models.teams import NAME_TAKEN
-from credit.teams import sql
+from credit.teams import reads, sql
 from portal.models import User
 from portal.sign_in import throttle
 
@@ -60,15 +60,17 @@ def leave(user: User) -> None:
 
 
 def hand_on(user: User, member_id: int) -> Team:
-    """Make another member the founder of the volunteer's own team. Raises TeamRefused."""
+    """Make another member who is published the founder of the volunteer's own team. Raises TeamRefused."""
     with transaction.atomic():
         _lock(user)
-        team = Team.objects.select_for_update(no_key=True).filter(founder=user, memberships__user=member_id).first()
-        if team is None:
-            raise TeamRefused("You are not the founder of a team that they are in.")
-        team.founder_id = member_id
-        team.save(update_fields=["founder"])
-    return team
+        # Whoever leaves locks the membership, too, before the team.
+        members = Membership.objects.select_for_update(of=("self",)).filter(user=member_id, team__founder=user)
+        member = members.filter(user__in=reads.published()).select_related("team").first()
+        if member is None:
+            raise TeamRefused("You are not the founder of a team in which they are publicly.")
+        member.team.founder_id = member_id
+        member.team.save(update_fields=["founder"])
+    return member.team
 
 
 def forget(user_id: int, _now: dt.datetime) -> None:
@@ -78,6 +80,8 @@ def forget(user_id: int, _now: dt.datetime) -> None:
 
 def _lock(user: User) -> None:
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
+    # What is granted meanwhile waits: between leaving and entering it would be no team's.
+    UserCredit.objects.select_for_update(no_key=True).filter(user=user).first()
 
 
 def _enter(user: User, team: Team) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from credit.models import Membership, Team
 from credit.teams import sql
@@ -33,6 +34,8 @@ def sums(teams: Collection[Team]) -> dict[int, TeamSums]:
 
 def search(words: str) -> list[Team]:
     """Teams whose names have these words in them, in alphabetical order; of all teams without words."""
+    if "\0" in words:
+        return []  # PostgreSQL has no such text
     return list(Team.objects.filter(name__icontains=words.strip()).order_by("name")[:SHOWN])
 
 
@@ -41,8 +44,12 @@ def team_of(user: User) -> Team | None:
     return found.team if found is not None else None
 
 
+def published() -> QuerySet[User]:
+    """The volunteers whose names and teams others may know."""
+    return User.objects.filter(export_consent__exports_statistics=True, deletion_asked_at=None)
+
+
 def others_in(team: Team, user: User) -> list[User]:
-    """Members whom a founder may hand the team on to; for the founder only."""
-    return list(
-        User.objects.filter(membership__team=team).exclude(pk=user.pk).order_by("membership__joined_at")[:SHOWN]
-    )
+    """Members whom a founder may hand the team on to: those who are published, as nobody else's name is shown."""
+    members = published().filter(membership__team=team).exclude(pk=user.pk)
+    return list(members.order_by("membership__joined_at")[:SHOWN])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 # The recent average of {credit} as of now, as credit.engine.recent_credit.decayed has it: a test of the export compares
-# the two. Beyond e^-700 exp() would raise an error.
-RECENT: Final = """({credit}.expavg_credit * exp(greatest(-700, -ln(2) * greatest(0, extract(epoch FROM
-    now() - coalesce({credit}.expavg_at, now())))::float8 / 604800)))"""
+# the two. PostgreSQL raises an error for what is too small for a number, so tiny averages are 0, and none falls by more
+# than e^-600.
+RECENT: Final = """(CASE WHEN {credit}.expavg_credit < 1e-40 THEN 0 ELSE {credit}.expavg_credit * exp(greatest(-600,
+    -ln(2) * greatest(0, extract(epoch FROM now() - coalesce({credit}.expavg_at, now())))::float8 / 604800)) END)"""
 
 # What a team has: of its members since they joined, and of those who left while they were in it.
 SUMS: Final = f"""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from urllib.parse import quote_plus
-from xml.etree import ElementTree
 
 from credit.export import consent
 from credit.models import Membership
@@ -17,7 +16,7 @@ from portal.people.accounts import ClientAuthError, check_name, weak_key
 from portal.wire.boinc_errors import ERR_GENERIC
 from scheduler.models import UserPreferences
 from scheduler.web_rpcs.asked import Asked, NotFound, owner
-from scheduler.web_rpcs.documents import reply
+from scheduler.web_rpcs.documents import Markup, markup, reply
 from scheduler.web_rpcs.public import user_cpid
 
 NOT_HERE = ("email_addr", "password_hash", "global_prefs", "project_prefs")
@@ -40,7 +39,7 @@ def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
             ("cpid", user_cpid(user)),
             ("has_profile", 0),
             ("create_time", int(user.created_at.timestamp())),
-            ("global_prefs", _preferences(user)),
+            ("global_prefs", _preferences(user) or ""),
             ("project_prefs", ""),
             ("url", ""),
             ("send_email", 0),
@@ -52,17 +51,10 @@ def get_info(asked: Asked, now: dt.datetime) -> ClientReply:
     )
 
 
-def _preferences(user: User) -> str:
-    """Global preferences as text; empty if there are none, or if what a client sent is no XML."""
+def _preferences(user: User) -> Markup | None:
+    """Global preferences; None if there are none, or if what a client sent is no XML."""
     found = UserPreferences.objects.filter(user=user).first()
-    if found is None:
-        return ""
-    text = f"<global_preferences>\n{found.text}\n</global_preferences>"
-    try:
-        ElementTree.fromstring(text)
-    except ElementTree.ParseError:
-        return ""
-    return text
+    return markup(f"<global_preferences>\n{found.text}\n</global_preferences>") if found is not None else None
 
 
 def set_info(asked: Asked, now: dt.datetime) -> ClientReply:
@@ -76,15 +68,14 @@ def set_info(asked: Asked, now: dt.datetime) -> ClientReply:
         raise ClientAuthError(ERR_GENERIC, f"{', '.join(refused)} cannot be changed here. Nothing was changed.")
     if "name" in given:
         check_name(given["name"].strip())
+    if given.get("teamid", "0").strip() != "0" and not asked.number("teamid"):
+        raise ClientAuthError(ERR_GENERIC, "The value of teamid is not the number of a team. Nothing was changed.")
     if "teamid" in given:
         _set_team(user, asked.number("teamid"))
     if "name" in given:
         User.objects.filter(pk=user.pk).update(name=given["name"].strip())
     if given.get("show_hosts") in ("0", "1"):
-        before = consent.read(user)
-        shows = given["show_hosts"] == "1"
-        if before.shows_hosts != shows:
-            consent.save(user, exports_statistics=before.exports_statistics, shows_hosts=shows, now=now)
+        consent.save(user, shows_hosts=given["show_hosts"] == "1", now=now)
     return reply("am_set_info_reply", [("success", True)])
 
 

@@ -7,19 +7,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from portal.clients.messages import ClientReply
 
-Value = str | int | float | bool | None | list["Element"]
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """Text that is XML already."""
+
+    text: str
+
+
+Value = Markup | str | int | float | bool | None | list["Element"]
 Element = tuple[str, Value]
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def markup(text: str) -> Markup | None:
+    """The one element that this text is, as it can stand in a reply; None if it is none."""
+    text = _encoded(_NOT_XML.sub("", text)).decode("iso-8859-1")
+    try:
+        ElementTree.fromstring(text)
+    except ElementTree.ParseError:
+        return None
+    return Markup(text)
 
 
 def reply(root: str, elements: Iterable[Element]) -> ClientReply:
     """True is an empty element, None and False are left out."""
     text = '<?xml version="1.0" encoding="ISO-8859-1" ?>\n' + "".join(_lines((root, list(elements)), ""))
-    return ClientReply(text.encode("iso-8859-1", "xmlcharrefreplace"), content_type="text/xml; charset=ISO-8859-1")
+    return ClientReply(_encoded(text), content_type="text/xml; charset=ISO-8859-1")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("iso-8859-1", "xmlcharrefreplace")
 
 
 def _lines(element: Element, indent: str) -> Iterable[str]:
@@ -29,6 +53,8 @@ def _lines(element: Element, indent: str) -> Iterable[str]:
         for inner in value:
             yield from _lines(inner, indent + "    ")
         yield f"{indent}</{tag}>\n"
+    elif isinstance(value, Markup):
+        yield f"{indent}<{tag}>\n{value.text}\n{indent}</{tag}>\n"
     elif value is True:
         yield f"{indent}<{tag}/>\n"
     elif value is not None and value is not False:

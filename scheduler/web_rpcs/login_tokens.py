@@ -1,6 +1,7 @@
 """Log a freshly installed client in by a token that its volunteer had made on this site.
 
-A token is for one use within a day, and each volunteer has at most one; only its hash is kept.
+A token is for one use within a day, and each volunteer has at most one; only its hash is kept. It ends when the
+password is set anew, as whoever opened the account before could have had it made.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ VALID: Final = dt.timedelta(days=1)
 def make(user: User, now: dt.datetime) -> str:
     """A token in clear, in place of the one before."""
     token = secrets.token_hex(16)
-    LoginToken.objects.update_or_create(user=user, defaults={"token_hash": _hash(token), "made_at": now})
+    LoginToken.objects.update_or_create(user=user, defaults={"token_hash": _hash(user, token), "made_at": now})
     return token
 
 
@@ -44,16 +45,12 @@ def look_up(asked: Asked, now: dt.datetime) -> ClientReply:
     # Locks the user's row, as making keys does; then the token.
     with transaction.atomic():
         user = User.objects.select_for_update(no_key=True).filter(pk=asked.number("user_id"), is_active=True).first()
-        right = LoginToken.objects.filter(
-            user=user, token_hash=_hash(asked.given.get("token", "")), made_at__gt=now - VALID
-        )
-        if user is not None and right.exists():
+        right = _right(user, asked.given.get("token", ""), now) if user is not None else None
+        if user is not None and right is not None:
             demand_confirmed_address(user.pk)
             right.delete()
             key = issue_client_key(user, ClientKey.Origin.ATTACH, source=Source(asked.address))
-        else:
-            user = None
-    if user is None:
+    if user is None or right is None:
         throttle.count_wrong_key(asked.address)
         raise ClientAuthError(
             ERR_BAD_AUTHENTICATOR, "The login token is not valid any more. Log in with e-mail address and password."
@@ -66,5 +63,9 @@ def look_up(asked: Asked, now: dt.datetime) -> ClientReply:
     )
 
 
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+def _right(user: User, token: str, now: dt.datetime) -> LoginToken | None:
+    return LoginToken.objects.filter(user=user, token_hash=_hash(user, token), made_at__gt=now - VALID).first()
+
+
+def _hash(user: User, token: str) -> bytes:
+    return hashlib.sha256(f"{user.password} {token}".encode()).digest()

@@ -89,7 +89,8 @@ def host_elements(host: Host, now: dt.datetime) -> list[Element]:
 def apps(_asked: Asked, _now: dt.datetime) -> ClientReply:
     """Apps and their programs for volunteers, in the form of apps.php?xml=1."""
     versions = AppVersion.objects.filter(is_deprecated=False, app__is_deprecated=False)
-    rows = versions.select_related("app", "platform").order_by("app_id", "platform__name", "plan_class", "-version_num")
+    in_order = versions.order_by("app_id", "platform__name", "plan_class", "-version_num")
+    rows = in_order.select_related("app", "platform", "beta_test")
     found: list[Element] = []
     for app, group in groupby(rows, lambda version: version.app):
         names: list[Element] = [("user_friendly_name", app.user_friendly_name), ("name", app.name), ("id", app.pk)]
@@ -98,9 +99,14 @@ def apps(_asked: Asked, _now: dt.datetime) -> ClientReply:
 
 
 def _newest(versions: Iterable[AppVersion]) -> Iterable[Element]:
-    """The newest of each platform and plan class."""
-    for _, group in groupby(versions, lambda version: (version.platform_id, version.plan_class)):
-        version = next(group)
+    """The newest of each platform and plan class; beside it a newer one that only testers get."""
+    seen = set()
+    for version in versions:
+        is_tested = hasattr(version, "beta_test")
+        kind = version.platform_id, version.plan_class
+        if kind in seen or (*kind, is_tested) in seen:
+            continue
+        seen.add((*kind, True) if is_tested else kind)
         yield (
             "version",
             [
@@ -110,6 +116,7 @@ def _newest(versions: Iterable[AppVersion]) -> Iterable[Element]:
                 ("plan_class", version.plan_class),
                 ("date", f"{version.created_at:%-d %b %Y, %-H:%M:%S} UTC"),
                 ("date_unix", int(version.created_at.timestamp())),
+                ("beta", is_tested),
             ],
         )
 

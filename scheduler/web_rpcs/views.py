@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -19,5 +20,8 @@ from scheduler.web_rpcs import login_tokens
 def first_start(request: HttpRequest) -> HttpResponse:
     """Log a new client in without a password."""
     user = signed_in(request)
-    token = login_tokens.make(user, timezone.now()) if request.method == "POST" else ""
-    return render(request, "scheduler/first_start.html", {"token": token, "user_id": user.pk})
+    list_id = settings.BOINC_LIST_ID
+    token = login_tokens.make(user, timezone.now()) if request.method == "POST" and list_id else ""
+    # BOINC's client looks for these after two underscores in the name of its installer (client/acct_setup.cpp).
+    name_end = f"__{list_id}_{user.pk}_{token}" if token else ""
+    return render(request, "scheduler/first_start.html", {"is_listed": bool(list_id), "name_end": name_end})

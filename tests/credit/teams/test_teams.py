@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
 import pytest
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
 from accounting.account_data.erasure import erase_due
+from credit.export import consent
 from credit.models import Membership, Team, UserCredit
 from credit.teams import reads
 from credit.teams.membership import TeamRefused, found, hand_on, join, leave
+from portal.clients.factory import psycopg_params
 from portal.models import User
 from portal.people.deletion import GRACE
 from portal.sign_in.throttle import NEW_TEAMS_PER_DAY
+from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -79,6 +86,7 @@ def test_a_founder_hands_on_to_a_member_only(peaks: Team, alice: User, bob: User
     with pytest.raises(TeamRefused):
         hand_on(alice, bob.pk)
     join(bob, peaks.pk)
+    publish(bob)
     with pytest.raises(TeamRefused):
         hand_on(bob, bob.pk)
     assert hand_on(alice, bob.pk).founder == bob
@@ -89,6 +97,66 @@ def test_who_joins_a_team_without_founder_becomes_it(peaks: Team, alice: User, b
     assert Team.objects.get().founder is None
     join(bob, peaks.pk)
     assert Team.objects.get().founder == bob
+
+
+def publish(user: User) -> None:
+    consent.save(user, exports_statistics=True, shows_hosts=False, now=timezone.now())
+
+
+def test_a_founder_learns_nothing_of_members_who_are_not_published(
+    peaks: Team, alice: User, bob: User, signed_in: Client
+) -> None:
+    join(bob, peaks.pk)
+    address = f"/project/teams/{peaks.pk}/"
+    assert "Bob" not in signed_in.get(address).content.decode()
+    stranger = User.objects.create_user("carol@example.org", name="Carol")
+    said = []
+    for number in (bob.pk, stranger.pk):
+        with pytest.raises(TeamRefused) as refused:
+            hand_on(alice, number)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+    publish(bob)
+    assert "Bob" in signed_in.get(address).content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_credit_is_granted_before_or_after_somebody_leaves(peaks: Team, alice: User) -> None:
+    """Between the two it would be nobody's, and the team's total would fall."""
+    with psycopg.connect(**psycopg_params()) as granting, transaction.atomic():
+        leave(alice)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            granting.execute("SELECT FROM credit_usercredit FOR NO KEY UPDATE NOWAIT")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_member_who_leaves_as_the_team_is_handed_on_to_them_is_not_stuck(peaks: Team, alice: User, bob: User) -> None:
+    """Both lock the membership first."""
+    join(bob, peaks.pk)
+    publish(bob)
+
+    def hand() -> None:
+        try:
+            hand_on(alice, bob.pk)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid() FROM credit_membership WHERE user_id = %s FOR UPDATE", [bob.pk])
+            (own,) = cursor.fetchone()
+            handing = other.submit(hand)
+
+            def is_waiting() -> bool:
+                cursor.execute("SELECT FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", [own])
+                return cursor.fetchone() is not None
+
+            wait_until(is_waiting, "the founder to wait for the membership", 30)
+            cursor.execute("SELECT FROM credit_team FOR NO KEY UPDATE NOWAIT")
+            leave(bob)
+        with pytest.raises(TeamRefused):
+            handing.result()
+    assert Team.objects.get().founder == alice
 
 
 def test_a_team_keeps_the_credit_of_an_erased_account(peaks: Team, alice: User) -> None:
@@ -111,6 +179,7 @@ def test_a_volunteer_founds_finds_and_leaves_a_team_on_the_pages(signed_in: Clie
     signed_in.post(f"/project/teams/{team.pk}/change/", {"leave": ""})
     assert reads.team_of(alice) is None
     assert "No team found" in signed_in.get("/project/teams/?q=valley").content.decode()
+    assert "No team found" in signed_in.get("/project/teams/?q=pe%00aks").content.decode()
 
 
 def test_nobody_takes_a_team_by_the_form(peaks: Team, client: Client, bob: User) -> None:

@@ -6,14 +6,19 @@ import datetime as dt
 import hashlib
 import logging
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
 from django.conf import settings as site_settings
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -25,6 +30,8 @@ from credit.models import HostCredit, Team, UserCredit
 from credit.teams import membership
 from portal.models import ClientKey, Host, User
 from portal.people.accounts import issue_client_key, weak_key
+from portal.people.recovery import reset_password
+from portal.people.security_events import NOWHERE
 from portal.wire import credentials
 from portal.wire.boinc_errors import (
     ERR_ACCOUNT_NOT_FOUND,
@@ -33,12 +40,14 @@ from portal.wire.boinc_errors import (
     ERR_GENERIC,
     ERR_PROJECT_DOWN,
 )
-from scheduler.models import LoginToken, UserPreferences
+from scheduler.models import BetaTest, LoginToken, UserPreferences
 from scheduler.web_rpcs import login_tokens
 from tests.support.credit_factories import make_app, make_version
+from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.django_db
 
+Reply = TypeVar("Reply")
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -60,6 +69,18 @@ def error(name: str, method: str = "GET", /, **given: object) -> int:
     reply = ask(name, method, **given)
     assert reply.tag == "error" and len(reply.findtext("error_msg", "")) > 20
     return int(reply.findtext("error_num", "0"))
+
+
+def closing(work: Callable[..., Reply]) -> Callable[..., Reply]:
+    """The same in another thread, whose connection ends with it."""
+
+    def run(*args: object, **given: object) -> Reply:
+        try:
+            return work(*args, **given)
+        finally:
+            connection.close()
+
+    return run
 
 
 @pytest.fixture
@@ -88,7 +109,14 @@ def test_am_get_info_describes_the_account(alice: User, key: str) -> None:
     assert reply.find("success") is not None and reply.find("teamfounder") is not None
     assert reply.findtext("cpid") == hashlib.md5(f"{alice.cross_project_id}{alice.email}".encode()).hexdigest()
     assert reply.findtext("teamid") == str(team.pk) and reply.findtext("show_hosts") == "0"
-    assert "run_on_batteries" in reply.findtext("global_prefs", "")
+    # Elements, as BOINC has it
+    assert reply.findtext("global_prefs/global_preferences/run_on_batteries") == "1"
+
+
+def test_preferences_that_are_no_xml_are_left_out(alice: User, key: str) -> None:
+    UserPreferences.objects.create(user=alice, mod_time=1, text="</global_preferences><id>1</id>")
+    reply = ask("am_get_info", account_key=key)
+    assert reply.findtext("global_prefs") == "" and len(reply.findall("id")) == 1
 
 
 @pytest.mark.parametrize("name", ["am_get_info", "am_set_info", "am_set_host_info"])
@@ -119,6 +147,13 @@ def test_am_set_info_changes_nothing_that_a_key_must_not(alice: User, key: str) 
     assert User.objects.get().name == "Alice"
 
 
+@pytest.mark.parametrize("number", ["", "x", "-1", "1.5", "9" * 30])
+def test_a_team_number_that_is_none_changes_nothing(number: str, alice: User, key: str) -> None:
+    team = membership.found(alice, Team(name="Peaks"))
+    assert error("am_set_info", account_key=key, name="Alice B.", teamid=number) == ERR_GENERIC
+    assert alice.membership.team == team and User.objects.get().name == "Alice"
+
+
 def test_am_set_host_info_sets_the_venue_of_ones_own_computer(key: str, studio: Host, bob: User) -> None:
     assert ask("am_set_host_info", account_key=key, hostid=studio.pk, venue="work").find("success") is not None
     assert Host.objects.get().venue == "work"
@@ -126,6 +161,26 @@ def test_am_set_host_info_sets_the_venue_of_ones_own_computer(key: str, studio: 
     theirs = issue_client_key(bob, ClientKey.Origin.ATTACH)
     assert error("am_set_host_info", account_key=theirs, hostid=studio.pk, venue="") == ERR_ACCOUNT_NOT_FOUND
     assert Host.objects.get().venue == "work"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_am_set_info_publishes_nobody_who_takes_the_consent_back_just_then(published: User, key: str) -> None:
+    consent.save(published, exports_statistics=True, shows_hosts=False, now=timezone.now())
+    with ThreadPoolExecutor(1) as other:
+        with transaction.atomic(), connection.cursor() as cursor:
+            consent.save(published, exports_statistics=False, shows_hosts=False, now=timezone.now())
+            cursor.execute("SELECT pg_backend_pid()")
+            (own,) = cursor.fetchone()
+            asking = other.submit(closing(ask), "am_set_info", account_key=key, show_hosts=1)
+
+            def is_waiting() -> bool:
+                cursor.execute("SELECT FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", [own])
+                return cursor.fetchone() is not None
+
+            wait_until(is_waiting, "the web RPC to wait for the consent", 30)
+        assert asking.result().tag == "am_set_info_reply"
+    now = consent.read(published)
+    assert not now.exports_statistics and now.shows_hosts
 
 
 def test_show_user_shows_who_is_published(published: User, bob: User) -> None:
@@ -163,6 +218,17 @@ def test_apps_names_the_newest_programs_of_each_app() -> None:
     assert found.findtext("version/platform_short") == "x86_64-pc-linux-gnu"
 
 
+def test_apps_marks_what_only_testers_get() -> None:
+    app = make_app()
+    make_version(app, 100)
+    BetaTest.objects.create(app_version=make_version(app, 101))
+    versions = ask("apps", xml=1).findall("application/version")
+    assert [(each.findtext("version_num"), each.find("beta") is not None) for each in versions] == [
+        ("101", True),
+        ("100", False),
+    ]
+
+
 def test_app_versions_gives_what_a_central_server_averages() -> None:
     week_ago = timezone.now() - dt.timedelta(days=7)
     version = make_version(
@@ -190,9 +256,30 @@ def test_team_lookup_finds_teams_by_number_and_name(published: User, bob: User) 
     ]
     assert [each.findtext("id") for each in ask("team_lookup", team_name="peak", format="xml")] == [str(peaks.pk)]
     assert error("team_lookup", team_id=77) == ERR_ACCOUNT_NOT_FOUND
+    assert len(ask("team_lookup", team_name="pe\0ak")) == 0
 
 
-def test_a_login_token_brings_a_key_once(client: Client, alice: User) -> None:
+def test_a_client_finds_project_account_and_token_in_its_installers_name(
+    client: Client, alice: User, settings: Settings
+) -> None:
+    """By two underscores and three parts, the first of which is the project's number in BOINC's list."""
+    settings.BOINC_LIST_ID = 123
+    client.force_login(alice)
+    page = client.post("/project/first-start/").content.decode()
+    found = re.search(r"__(\d+)_(\d+)_([0-9a-f]+)<", page)
+    assert found is not None and found[1] == "123"
+    reply = ask("login_token_lookup", user_id=found[2], token=found[3])
+    assert reply.tag == "login_token_reply" and found[2] == str(alice.pk)
+
+
+def test_a_project_that_clients_do_not_know_offers_no_token(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    assert "not in BOINC’s list" in client.post("/project/first-start/").content.decode()
+    assert not LoginToken.objects.exists()
+
+
+def test_a_login_token_brings_a_key_once(client: Client, alice: User, settings: Settings) -> None:
+    settings.BOINC_LIST_ID = 123
     client.force_login(alice)
     page = client.post("/project/first-start/").content.decode()
     token = login_tokens.make(alice, timezone.now())
@@ -208,6 +295,14 @@ def test_a_login_token_ends_after_a_day_and_is_one_accounts(alice: User, bob: Us
     token = login_tokens.make(alice, timezone.now())
     assert error("login_token_lookup", user_id=bob.pk, token=token) == ERR_BAD_AUTHENTICATOR
     LoginToken.objects.update(made_at=timezone.now() - login_tokens.VALID)
+    assert error("login_token_lookup", user_id=alice.pk, token=token) == ERR_BAD_AUTHENTICATOR
+    assert not ClientKey.objects.exists()
+
+
+def test_a_new_password_ends_login_tokens(alice: User) -> None:
+    """Whoever opened the account could have had one made."""
+    token = login_tokens.make(alice, timezone.now())
+    reset_password(alice, "another secret", NOWHERE, session_key=None)
     assert error("login_token_lookup", user_id=alice.pk, token=token) == ERR_BAD_AUTHENTICATOR
     assert not ClientKey.objects.exists()
 
