@@ -15,6 +15,7 @@ class CreditConfig(AppConfig):
         from credit.experiments.request import KIND as EXPERIMENT
         from credit.export import consent
         from credit.export import figures as export_figures
+        from credit.export.run import EXPORT
         from credit.figures import credit as credit_figures
         from credit.figures import jobs, public
         from credit.models import App, AppVersion, Platform
@@ -42,6 +43,7 @@ class CreditConfig(AppConfig):
             for figures in (jobs, credit_figures, public, export_figures):
                 figures.register()
             jobs_of_maintenance.add(CREDIT)
+            jobs_of_maintenance.add(EXPORT)
         kinds[KIND] = worker.carry_out
         audit(App, labels=APP_LABELS)
         audit(AppVersion, labels=VERSION_LABELS)

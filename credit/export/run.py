@@ -19,6 +19,7 @@ from credit.export import files, sql, writers
 from credit.export.writers import Kind, Sums
 from credit.models import GoneHost, GoneUser, StatisticsExport
 from portal.clients.factory import psycopg_params
+from portal.maintenance.jobs import Job
 
 log = structlog.get_logger("export")
 
@@ -56,6 +57,23 @@ def export() -> StatisticsExport | None:
             made.save()
     log.info("statistics exported", volunteers=made.nusers, computers=made.nhosts, nbytes=made.nbytes)
     return made
+
+
+def _in_words() -> Iterator[str]:
+    made = export()
+    if made is None:
+        yield "Another export is running."
+    else:
+        yield f"{made.nusers} volunteers, {made.nteams} teams and {made.nhosts} computers, {made.nbytes} bytes."
+
+
+EXPORT: Final = Job(
+    "export_statistics",
+    "Statistics export",
+    "What other sites read of the project, as the task makes it daily.",
+    _in_words,
+    is_check=False,
+)
 
 
 def _begin(now: dt.datetime) -> StatisticsExport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -198,6 +199,12 @@ def test_the_last_runs_are_kept(browser: Client, messages: list[int]) -> None:
 def test_numbers_of_batches_are_moved_on_and_that_is_no_difference(browser: Client, messages: list[int]) -> None:
     assert "The next batch has a number above 1" in start(browser, "renumber_batches", messages)
     assert list(figures.take(timezone.now())) == []
+
+
+def test_the_statistics_are_exported(browser: Client, messages: list[int], settings: Settings, tmp_path: Path) -> None:
+    settings.STATISTICS_DIR = tmp_path / "statistics"
+    assert "0 volunteers, 0 teams and 0 computers" in start(browser, "export_statistics", messages)
+    assert (settings.STATISTICS_DIR / "current" / "tables.xml").exists()
 
 
 def test_without_valkey_nothing_is_left_waiting(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
