@@ -73,7 +73,7 @@ def test_an_operator_adds_a_project_by_its_url(page: Page, site: Site, second: S
     page.get_by_role("button", name="Look up").click()
     expect(page.get_by_text("The project gave the account key.")).to_be_visible()
     page.get_by_role("button", name="Ask about the account").click()
-    expect(page.get_by_text("Ask its scheduler instead").first).to_be_visible()
+    expect(page.get_by_text("The project knows the account: it is number").first).to_be_visible()
     page.get_by_role("button", name="Ask the scheduler").click()
     expect(page.get_by_text("The scheduler knows the account “Ops”").first).to_be_visible()
     page.get_by_role("button", name="Attach computers").click()
