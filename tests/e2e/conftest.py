@@ -6,6 +6,7 @@ REQUIRE_E2E=1 they fail instead.
 
 import os
 from collections.abc import Generator, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,24 @@ LOG_NCHARS = 8_000
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in this folder, and run it first: these tests are the longest, and others run while they wait."""
+    """Mark what is in this folder, and run it first: these tests are the longest, and others run while they wait.
+
+    Each test process begins with an equal part of the list, so every second part begins with its share of them. If all
+    were in one part, a single process would still be busy with them when the others have ended.
+    """
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.e2e)
-    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+    longest = [item for item in items if item.get_closest_marker("e2e")]
+    others = iter([item for item in items if item.get_closest_marker("e2e") is None])
+    modules = list(dict.fromkeys(item.path for item in longest))
+    nshares = max(1, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) // 2)
+    ordered: list[pytest.Item] = []
+    for share in range(nshares):
+        begin = len(items) * share // nshares
+        ordered += islice(others, max(0, begin - len(ordered)))
+        ordered += [item for item in longest if modules.index(item.path) % nshares == share]
+    items[:] = [*ordered, *others]
 
 
 @pytest.hookimpl(wrapper=True)
