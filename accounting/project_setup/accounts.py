@@ -32,6 +32,9 @@ from portal.wire.scanner import ProtocolError
 
 # The page is not there, or nobody may ask it.
 _NOT_THERE: Final = frozenset({403, 404, 405, 410, 501})
+# In a weak key only: it begins with the account's number.
+_WEAK: Final = "_"
+_ELSE: Final = "Ask its scheduler instead."
 
 _T = TypeVar("_T")
 
@@ -110,10 +113,12 @@ def _ask_about(project: Project, key: str) -> Trial:
     except AccountProblem as error:
         text = str(error)
         if error.status in _NOT_THERE:
-            text = "This project does not tell about accounts (it has no am_get_info.php). Ask its scheduler instead."
+            text = f"This project does not tell about accounts (it has no am_get_info.php). {_ELSE}"
+        elif _WEAK in key:
+            text = f"{text} Projects may tell about accounts by full keys only, and this is a weak one. {_ELSE}"
         return Trial(False, text)
     of = f" of {info.country}" if info.country not in ("", "None", "International") else ""
-    weak = " The key is a full one: with it one can change the account." if info.weak_key and "_" not in key else ""
+    weak = " The key is a full one: with it one can change the account." if info.weak_key and _WEAK not in key else ""
     text = f"The project knows the account: it is number {info.id}, “{info.name}”{of}.{weak}"
     return Trial(True, text)
 

@@ -38,6 +38,6 @@ def headers(transactional_db: None, alice: User, settings: Settings) -> dict[str
 
 
 @schema.parametrize()
-@settings(max_examples=20, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_no_request_brings_a_server_error(case: Any, headers: dict[str, str]) -> None:
     case.call_and_validate(headers=headers, checks=CHECKS)

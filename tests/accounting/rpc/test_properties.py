@@ -248,7 +248,7 @@ def test_any_sequence_agrees_on_the_event_loop(
     agree(sequence, projects, lambda message, now: Reply(loops[0].run(asked(message, now))))
 
 
-HOSTS = 50
+HOSTS = 30
 THREADS = 10
 AtOnce = Callable[[list[list[tuple[bytes, dt.datetime]]]], list[Reply]]
 
