@@ -163,8 +163,8 @@ def _scale_steps(claim: Explanation) -> list[Step]:
         steps.append(Step("Approximate", None, "The numbers are too uncertain to affect the credit of others."))
     if claim.on_probation:
         sentence = (
-            "The computer has not yet shown that it does not pick its jobs: too little is known about it, or too many "
-            "of its recent jobs failed. Until that changes, its factor is limited to 1."
+            "Nothing shows yet that the computer does not pick its jobs: too little is known about it, or too many of "
+            "its recent jobs failed. As long as that is so, its factor is at most 1."
         )
         steps.append(Step("On probation", None, sentence))
     if rule is not ClaimRule.FIXED_PER_JOB:
@@ -180,7 +180,7 @@ def _host_sentence(claim: Explanation) -> str:
     version = f"The version's average {claim.version_pfc_avg:.6g} ({claim.version_pfc_n} jobs)"
     whole = (claim.version_pfc_avg or 0.0) / (claim.host_pfc_avg or 1.0)
     if not claim.on_probation and (claim.host_scale or 0.0) < whole * (1 - 1e-9):
-        limits = "The computer's earlier jobs do not justify such a high factor, or it exceeds the app's limit."
+        limits = "The computer's earlier jobs do not support a higher factor, or the app's limit was reached."
         return f"{version} divided by {own}, reduced. {limits}"
     return f"{version} divided by {own}, within limits."
 

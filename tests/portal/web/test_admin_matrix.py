@@ -410,12 +410,12 @@ def test_a_change_of_a_volunteers_own_row_is_for_who_sees_the_row(rows: dict[str
     superuser = User.objects.create_superuser("super@example.org", "a secret")
     root = Client()
     sign_in_lately(root, superuser)
-    row = rows["accounting.userproject"]
-    form = {"user": row.user_id, "project": row.project_id, "is_chosen": "on", "resource_share": "33"}  # type: ignore[attr-defined]  # a UserProject
+    row = UserProject.objects.get(pk=rows["accounting.userproject"].pk)
+    form = {"user": row.user_id, "project": row.project_id, "is_chosen": "on", "resource_share": "33"}
     root.post(f"/admin/accounting/userproject/{row.pk}/change/", form)
     change = Change.objects.get(content_type__model="userproject")
     address = "/admin/portal/change/"
-    told = f"person {row.user_id} at Alpha"  # type: ignore[attr-defined]  # a UserProject
+    told = f"person {row.user_id} at Alpha"
     assert told in root.get(address).content.decode()
     assert root.get(f"{address}{change.pk}/change/").status_code == 200
     client = client_of(letter)
