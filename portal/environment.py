@@ -54,6 +54,19 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
         _refuse(name, text(name), "give networks such as 10.1.0.0/16 or fd00::/8, separated by commas")
 
 
+def addresses(name: str, *, most: int) -> list[str]:
+    """Addresses of web sites with a slash at the end, separated by commas, each once."""
+    given = list(dict.fromkeys(words(name, [])))
+    if len(given) > most:
+        _refuse(name, text(name), f"give at most {most}")
+    for part in given:
+        parts = urlsplit(part)
+        is_plain = parts.hostname and not (parts.query or parts.fragment or parts.username) and len(part) <= 200
+        if parts.scheme not in ("http", "https") or not is_plain or not part.endswith("/"):
+            _refuse(name, part, "give addresses such as https://example.org/project/, separated by commas")
+    return given
+
+
 def switch(name: str, default: bool) -> bool:
     """On or off: 1/0, true/false, yes/no, on/off."""
     given = text(name)
