@@ -60,11 +60,18 @@ def addresses(name: str, *, most: int) -> list[str]:
     if len(given) > most:
         _refuse(name, text(name), f"give at most {most}")
     for part in given:
-        parts = urlsplit(part)
-        is_plain = parts.hostname and not (parts.query or parts.fragment or parts.username) and len(part) <= 200
-        if parts.scheme not in ("http", "https") or not is_plain or not part.endswith("/"):
+        if not _is_address(part):
             _refuse(name, part, "give addresses such as https://example.org/project/, separated by commas")
     return given
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    is_plain = bool(parts.hostname) and not (parts.query or parts.fragment or parts.username) and len(text) <= 200
+    return is_plain and parts.scheme in ("http", "https") and text.endswith("/")
 
 
 def switch(name: str, default: bool) -> bool:

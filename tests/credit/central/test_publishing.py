@@ -25,6 +25,7 @@ from tests.support.credit_engine_facts import about
 from tests.support.credit_factories import make_app, make_version
 from tests.support.page_text import text_of
 from tests.support.settings_changes import last_change, save, undo
+from tests.support.validator_runs import done, validate, volunteers
 
 pytestmark = pytest.mark.django_db
 
@@ -171,3 +172,15 @@ def test_the_command_lists_sets_and_undoes(lonely: AppVersion) -> None:
     for pk in ("999", str(make_version(make_app("new")).pk)):
         with pytest.raises(CommandError):
             run("--undo", pk)
+
+
+def test_a_task_says_where_its_factor_comes_from(lonely: AppVersion, admin_client: Client) -> None:
+    AppVersion.objects.update(cross_project_scale=0.25)
+    feed(timezone.now())
+    workunit = done(lonely.app, lonely, *volunteers(1))
+    validate(lonely.app)
+    result = workunit.results.get()
+    # 3,000 s at 4 GFLOPS, × 0.25
+    assert (result.version_scale, result.claimed_pfc) == (0.25, about(3e12))
+    text = text_of(admin_client.get(reverse("task", args=[result.pk])))
+    assert "The average of such versions at other projects: this app has no version for CPUs" in text
