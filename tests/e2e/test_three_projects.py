@@ -65,8 +65,8 @@ def projects(
 
 
 def release(app: App, samples: int, average: float, credit: float, **fields: Any) -> AppVersion:
-    gpu = {"processor_type": "NVIDIA", "gpu_usage": 1} if fields.get("plan_class") else {}
-    known = {"pfc_n": samples, "pfc_avg": average, "expavg_credit": credit, "expavg_at": timezone.now()}
+    gpu: dict[str, Any] = {"processor_type": "NVIDIA", "gpu_usage": 1} if fields.get("plan_class") else {}
+    known: dict[str, Any] = {"pfc_n": samples, "pfc_avg": average, "expavg_credit": credit, "expavg_at": timezone.now()}
     return make_version(app, **known, **gpu, **fields)
 
 

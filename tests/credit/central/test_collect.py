@@ -7,12 +7,13 @@ import gzip
 from collections.abc import Iterator
 from contextlib import ExitStack
 from ipaddress import ip_network
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from credit.central.collect import EVERY, KEPT, MAX_BODY_BYTES, Collected, average, collect, known_factors
-from credit.central.wire import factors_document
+from credit.central.collect import EVERY, KEPT, Collected, average, collect, known_factors
+from credit.central.wire import MAX_BODY_BYTES, factors_document
 from credit.engine.cross_project import Factor
 from credit.models import AppVersion, CollectedExport, FactorList
 from credit.tasks import collect_factors
@@ -147,7 +148,13 @@ def test_our_own_project_is_among_those_averaged_but_not_what_it_received(
     settings.CENTRAL_PROJECTS = [settings.PROJECT_URL]
     app = make_app()
     make_version(app, pfc_n=100, pfc_avg=2, pfc_scale=1, expavg_credit=10, expavg_at=NOON)
-    gpu = {"processor_type": "NVIDIA", "gpu_usage": 1, "plan_class": "cuda", "expavg_credit": 10, "expavg_at": NOON}
+    gpu: dict[str, Any] = {
+        "processor_type": "NVIDIA",
+        "gpu_usage": 1,
+        "plan_class": "cuda",
+        "expavg_credit": 10,
+        "expavg_at": NOON,
+    }
     version = make_version(app, pfc_n=100, pfc_avg=20, pfc_scale=0.1, **gpu)
     assert collect(NOON) == Collected(0, 0)
     assert cuda() == about(0.1)
