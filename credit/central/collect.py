@@ -104,7 +104,7 @@ def _ask(row: CollectedExport | FactorList, now: dt.datetime) -> bool:
     row.problem_since = (row.problem_since or now) if problem else None
     row.save()
     if problem:
-        log.info("factors.not_read", url=row.url, reason=problem)
+        log.info("factors.not_read", source=row.pk, reason=problem)
     return not problem
 
 
@@ -132,8 +132,6 @@ def average(now: dt.datetime) -> list[Factor]:
 
 def own_export() -> list[ExportedVersion]:
     """This site's own versions, as `app_versions.php` has them."""
-    if "project" not in settings.ROOMS:
-        return []
     versions = AppVersion.objects.filter(is_deprecated=False).select_related("app", "platform").order_by("pk")
     return [
         ExportedVersion(

@@ -44,7 +44,6 @@ GOOD = export(row("a", "", 1, 100), row("a", "cuda", 0.2, 300))
 def servers(settings: Settings) -> Iterator[list[RawServer]]:
     """Two projects, whose answers may be changed: the second one misbehaves in some tests."""
     settings.FETCH_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
-    settings.ROOMS = ["account_manager"]
     with ExitStack() as stack:
         found = [stack.enter_context(RawServer(by_path(app_versions=reply(GOOD)))) for _ in range(2)]
         settings.CENTRAL_PROJECTS = [server.url for server in found]
@@ -144,7 +143,6 @@ def test_a_project_that_is_no_longer_in_the_settings_is_forgotten(servers: list[
 def test_our_own_project_is_among_those_averaged_but_not_what_it_received(
     servers: list[RawServer], settings: Settings
 ) -> None:
-    settings.ROOMS = ["project"]
     settings.CENTRAL_PROJECTS = [settings.PROJECT_URL]
     app = make_app()
     make_version(app, pfc_n=100, pfc_avg=2, pfc_scale=1, expavg_credit=10, expavg_at=NOON)
