@@ -48,6 +48,7 @@ _MODELS: Final = {
         "credit.preview",
         "credit.creditexperiment",
         "credit.statisticsexport",
+        "credit.collectedexport",
         "scheduler.releasedraft",
         "scheduler.keychange",
     ),

@@ -11,6 +11,7 @@ from credit.engine.recent_credit import decayed
 from credit.engine.rules import Rules
 from credit.models import AppVersion, ExportConsent, HostCredit, Membership, Team, UserCredit
 from credit.models.grants import Credit
+from credit.statistics.facts import rules_of
 from credit.teams import reads as teams
 from credit.teams.reads import TeamSums
 from portal.clients.messages import ClientReply
@@ -140,6 +141,10 @@ def _version(version: AppVersion, now: dt.datetime) -> list[Element]:
         ("pfc_avg", version.pfc_avg or 0),
         # 0 before there is a factor, as BOINC has it
         ("pfc_scale", version.pfc_scale or 0),
+        # What BOINC's reply has not: whoever averages factors over projects needs it
+        ("processor_type", version.processor_type),
+        ("sample_threshold", rules_of(version.app).min_version_samples),
+        ("pfc_scale_received", version.is_scale_received),
         ("expavg_credit", decayed(version.expavg_credit, at, now.timestamp(), Rules.published())),
         ("expavg_time", now.timestamp()),
     ]

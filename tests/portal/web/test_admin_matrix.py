@@ -36,7 +36,7 @@ from accounting.models import (
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
-from credit.models import Batch, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
+from credit.models import Batch, CollectedExport, CreditExperiment, HostAppVersion, Platform, Preview, StatisticsExport
 from portal.models import (
     Account,
     ApiToken,
@@ -106,6 +106,7 @@ MODELS: Final = {
     "credit.creditexperiment": May(view="P", add="P", change="P", delete="P"),
     "credit.preview": May(view="P"),
     "credit.statisticsexport": May(view="PR"),
+    "credit.collectedexport": May(view="PR"),
     "credit.workunit": May(view="PR"),
     "credit.result": May(view="P"),
     "scheduler.planclass": May(view="PR", add="P", change="P", delete="P"),
@@ -167,6 +168,7 @@ PAGES: Final = [
     ),
     Page("admin/credit/preview/<int:pk>/result/", get="P", post="P", path="admin/credit/preview/{preview}/result/"),
     Page("admin/credit/creditexperiment/own-results/", get="PR"),
+    Page("admin/credit/collectedexport/factors/", get="PR", post="P"),
     Page(
         "admin/credit/creditexperiment/<int:pk>/result.json",
         get="P",
@@ -297,6 +299,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
             app=app, asked_by=alice, asked_at=now, changes={"app": {}, "versions": {}, "reset": []}
         ),
         "credit.statisticsexport": StatisticsExport.objects.create(started_at=now),
+        "credit.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),
         "credit.workunit": workunit,
         "credit.result": result,
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
