@@ -14,13 +14,13 @@ from django.utils import timezone
 
 from accounting.asked_models import ProjectChange as ProjectChange
 from accounting.engine.amounts import Totals
-from accounting.engine.choice import keywords
 from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.news_models import Announcement as Announcement
 from accounting.news_models import MailCampaign as MailCampaign
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
+from portal.wire import keywords
 
 PROCESSOR_TYPES = {
     CPU: "processors",

@@ -7,12 +7,12 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from accounting.engine.choice.keywords import KEYWORDS as ALL_KEYWORDS
 from accounting.models import PROCESSOR_TYPES, ProjectProfile
 from accounting.wire.project_config import ProjectConfig, from_json
 from accounting.wire.requests import canonical_url
 from accounting.wire.server_status import ServerStatus
 from portal.wire.boinc_errors import ERR_PROJECT_DOWN
+from portal.wire.keywords import KEYWORDS as ALL_KEYWORDS
 
 NAME: Final = "name"
 VERSIONS: Final = "versions"

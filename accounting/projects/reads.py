@@ -8,10 +8,10 @@ from typing import Any
 from accounting.choosing.reads import Selection, fractions, read_computers, read_parts, read_selection
 from accounting.choosing.texts import explain, trouble_text, types_text
 from accounting.engine.choice.facts import Trouble, TroubleKind
-from accounting.engine.choice.keywords import KEYWORDS
 from accounting.models import PROCESSOR_TYPES, Project, ProjectProfile
 from accounting.projects.keywords import MAYBE, NO, YES
 from portal.models import User
+from portal.wire.keywords import KEYWORDS
 
 
 def read_project_page(user: User, project_id: int, now: dt.datetime) -> dict[str, Any] | None:
