@@ -20,6 +20,9 @@ from accounting import tasks
 from accounting.models import Project, ProjectProfile
 from accounting.project_setup import accounts, asking, said_history, steps
 from accounting.project_setup.asking import ask_again, take_due
+from portal import celery
+from portal.fetch import fetcher
+from portal.fetch.fetcher import Fetched
 from portal.models import User
 from tests.support.accounting_factories import at
 from tests.support.fake_project import PLATFORMS, STRONG_KEY, FakeProject
@@ -219,6 +222,29 @@ def test_a_run_has_a_limit(fake: FakeProject, monkeypatch: pytest.MonkeyPatch) -
         made = Project.objects.create(name=f"P{number}", master_url=f"{fake.url}{number}/")
         ProjectProfile.objects.create(project=made, ask_after=NOW)
     assert [ask_due(NOW), ask_due(NOW)] == [2, 1]
+
+
+def test_each_project_is_asked_by_a_task_of_its_own(
+    project: Project, fake: FakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fails in a way that nobody thought of stops none of the others."""
+    monkeypatch.setitem(celery.app.conf, "task_always_eager", True)
+    broken = Project.objects.create(name="Broken", master_url=project.master_url.replace("127.0.0.1", "127.0.0.2"))
+    ProjectProfile.objects.create(project=broken, ask_after=NOW - DAY)
+    ProjectProfile.objects.filter(project=project).update(ask_after=NOW)
+    asked: list[str] = []
+
+    def fetch(url: str, **_: object) -> Fetched:
+        asked.append(url)
+        if "127.0.0.2" in url:
+            raise RuntimeError("nobody thought of this")
+        return fetcher.fetch(url)
+
+    monkeypatch.setattr(asking, "fetch", fetch)
+    tasks.ask_projects()
+    assert len(asked) == 3 and "127.0.0.2" in asked[0]
+    assert ProjectProfile.objects.get(project=project).said_at > NOW
+    assert ProjectProfile.objects.filter(ask_after__gt=timezone.now()).count() == 2
 
 
 def test_the_sites_own_project_is_not_asked(project: Project, settings: Settings) -> None:

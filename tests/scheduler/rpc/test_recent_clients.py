@@ -131,3 +131,13 @@ def test_jobs_about_what_a_volunteer_likes_come_first_and_then_others(alice: Use
     catalogue.forget()
     computer.ask(0, 1, extra=keywords(yes=f"{next(iter(PARTS))}"))
     assert Result.objects.get(name=computer.jobs[-1]).app_id == other.pk
+
+
+def test_operators_see_how_many_computers_have_each_brand(client: Client, operator: User, alice: User) -> None:
+    for number, brand in enumerate(("HTC Power To Give", "HTC Power To Give", "Charity Engine")):
+        computer_of(alice, cpid=f"{number:032x}", name=f"pc{number}").ask(
+            extra=f"<client_brand>{brand}</client_brand>\n"
+        )
+    client.force_login(operator)
+    page = client.get("/admin/portal/host/", {"_facets": "True"}).content.decode()
+    assert "HTC Power To Give (2)" in page and "Charity Engine (1)" in page
