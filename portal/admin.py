@@ -205,7 +205,8 @@ class HostAdmin(SecretLookups):
     """Computers: reported values are read only, the owner's choices can be changed."""
 
     list_display = ("name", "owner", "os_name", "ncpus", "client_version", "last_contact_at", "retired_at")
-    list_filter = ("os_name",)
+    # With "Show counts" the page says how many computers each has.
+    list_filter = ("os_name", "client_brand")
     list_select_related = ("owner",)
     search_fields = ("domain_name", "given_name", "owner__email")
     show_full_result_count = False

@@ -44,6 +44,7 @@ _MODELS: Final = {
         "credit.appversion",
         "credit.platform",
         "scheduler.planclass",
+        "scheduler.appkeyword",
         "credit.hostappversion",
         "credit.preview",
         "credit.creditexperiment",

@@ -34,7 +34,7 @@ _FIGURES: Final = (
     *_each("accounting", "view", "announcement mailcampaign project projectday projectkeyword projectstanding"),
     *_each("accounting", "view", "projecttrouble projectversion"),
     *_each("credit", "view", "app appversion collectedexport platform statisticsexport workunit"),
-    *_each("scheduler", "view", "keychange planclass retryentry"),
+    *_each("scheduler", "view", "appkeyword keychange planclass retryentry"),
     *_each("portal", "view", "change operatingfigure"),
 )
 
@@ -60,7 +60,7 @@ ROLES: Final = (
             *_each("credit", "view change", "appversion"),
             *_each("credit", "view add change", "batch"),
             *_each("credit", "view", "collectedexport hostappversion preview result statisticsexport workunit"),
-            *_each("scheduler", "view add change delete", "planclass"),
+            *_each("scheduler", "view add change delete", "appkeyword planclass"),
             *_each("scheduler", "view change", "retryentry"),
             *_each("scheduler", "view add change", "releasedraft"),
             *_each("scheduler", "view add", "storedfile"),

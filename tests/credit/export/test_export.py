@@ -27,7 +27,7 @@ from credit.tasks import export_statistics
 from portal.clients.factory import psycopg_params
 from portal.dashboard.rules import Course
 from portal.models import Host, User
-from portal.people.deletion import GRACE
+from portal.people.deletion import GRACE, ask_deletion, cancel_deletion
 from tests.support import statistics_reader
 from tests.support.credit_factories import make_app
 from tests.support.statistics_reader import Answer, misc
@@ -170,13 +170,40 @@ def gone() -> tuple[list[dict[str, str]], list[dict[str, str]]]:
 def test_an_erased_account_is_listed_as_deleted(credited: User, studio: Host) -> None:
     run.export()
     cpid = md5(f"{credited.cross_project_id}alice@example.org")
-    User.objects.filter(pk=credited.pk).update(deletion_asked_at=timezone.now() - GRACE)
-    assert erase_due(timezone.now()) == 1
+    User.objects.filter(pk=credited.pk).update(deletion_asked_at=timezone.now())
+    assert erase_due(timezone.now() + GRACE) == 1
     run.export()
     assert gone() == (
         [{"id": str(credited.pk), "cpid": cpid}],
         [{"id": str(studio.pk), "host_cpid": md5("a" * 32 + "alice@example.org")}],
     )
+
+
+def test_who_asked_to_be_deleted_is_listed_at_once_and_not_if_they_come_back(credited: User, studio: Host) -> None:
+    run.export()
+    ask_deletion(credited)
+    run.export()
+    listed = gone()
+    assert [len(each) for each in listed] == [1, 1] and users() == hosts() == []
+    assert listed[0][0]["cpid"] == md5(f"{credited.cross_project_id}alice@example.org")
+    cancel_deletion(credited)
+    run.export()
+    assert gone() == ([], []) and len(users()) == len(hosts()) == 1
+    ask_deletion(credited)
+    run.export()
+    assert erase_due(timezone.now() + GRACE) == 1
+    run.export()
+    assert gone() == listed
+
+
+def test_who_was_in_no_export_before_they_asked_to_be_deleted_is_not_listed(credited: User, studio: Host) -> None:
+    ask_deletion(credited)
+    for _ in range(2):
+        run.export()
+        assert gone() == ([], [])
+    erase_due(timezone.now() + GRACE)
+    run.export()
+    assert gone() == ([], [])
 
 
 def test_who_agreed_between_two_exports_only_is_not_listed_as_deleted(credited: User) -> None:

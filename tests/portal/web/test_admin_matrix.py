@@ -50,7 +50,7 @@ from portal.models import (
     User,
 )
 from portal.operators.roles import ROLES
-from scheduler.models import KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
+from scheduler.models import AppKeyword, KeyChange, PlanClass, ReleaseDraft, RetryEntry, Step, StoredFile, Trickle
 from scheduler.programs import code_signing
 from tests.support.credit_factories import make_app, make_result, make_version, make_workunit
 from tests.support.roles import make_person
@@ -109,6 +109,7 @@ MODELS: Final = {
     "credit.collectedexport": May(view="PR"),
     "credit.workunit": May(view="PR"),
     "credit.result": May(view="P"),
+    "scheduler.appkeyword": May(view="PR", add="P", change="P", delete="P"),
     "scheduler.planclass": May(view="PR", add="P", change="P", delete="P"),
     "scheduler.retryentry": May(view="PR", actions={"try_now": "P"}),
     "scheduler.releasedraft": May(view="P", add="P", change="P"),
@@ -302,6 +303,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "credit.collectedexport": CollectedExport.objects.create(url="https://example.org/project/"),
         "credit.workunit": workunit,
         "credit.result": result,
+        "scheduler.appkeyword": AppKeyword.objects.create(app=app, keyword=1),
         "scheduler.planclass": PlanClass.objects.create(name="mt"),
         "scheduler.retryentry": RetryEntry.objects.create(
             workunit=workunit, step=Step.choices[0][0], fault="f", since=now, retry_at=now

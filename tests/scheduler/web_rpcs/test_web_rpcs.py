@@ -198,6 +198,15 @@ def test_show_user_shows_who_has_the_key_their_computers(alice: User, key: str, 
     assert "studio" not in raw("show_user", auth=key).decode()
 
 
+def test_an_empty_key_is_no_wrong_key(published: User, settings: Settings) -> None:
+    """As scripts send it that have none: an address that only does that may go on."""
+    settings.CLIENT_LOGIN_FAILURES = 2
+    for _ in range(3):
+        assert error("am_get_info", account_key="") == ERR_BAD_AUTHENTICATOR
+    assert ask("show_user", userid=published.pk, auth="", format="xml").findtext("name") == "Alice"
+    assert error("am_get_info", account_key="0" * 32) == ERR_BAD_AUTHENTICATOR
+
+
 def test_show_host_detail_shows_what_is_published(published: User, studio: Host) -> None:
     host = ask("show_host_detail", hostid=studio.pk)
     assert host.tag == "host" and host.findtext("ncpus") == "4" and host.findtext("userid") == str(published.pk)
