@@ -11,12 +11,14 @@ import datetime as dt
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 import structlog
 from django.conf import settings
 from django.db import connection
+from django.db.models import QuerySet
 from django.utils import timezone
 from psycopg import Connection
 
@@ -35,6 +37,7 @@ from accounting.wire.statistics import (
 from portal.clients.factory import psycopg_params
 from portal.fetch.errors import FetchError, TimeIsUp
 from portal.fetch.fetcher import Fetched, Limits, Version, fetch
+from portal.maintenance.jobs import Job
 
 log = structlog.get_logger("statistics")
 
@@ -56,10 +59,14 @@ def follow_projects(now: dt.datetime) -> None:
         cursor.execute(sql.FOLLOW, {"now": now, "own_url": own_url})
 
 
+def wanted() -> QuerySet[StatisticsImport]:
+    """The projects that are read daily."""
+    return StatisticsImport.objects.filter(is_on=True, project__is_active=True)
+
+
 def due(now: dt.datetime) -> list[int]:
     """The projects whose time has come, those that wait longest first."""
-    wanted = StatisticsImport.objects.filter(is_on=True, project__is_active=True, next_at__lte=now)
-    return list(wanted.order_by("next_at").values_list("pk", flat=True))
+    return list(wanted().filter(next_at__lte=now).order_by("next_at").values_list("pk", flat=True))
 
 
 def import_project(project_id: int, *, at_once: bool = False) -> str:
@@ -132,7 +139,7 @@ def _import(session: Connection[Any], found: StatisticsImport, now: dt.datetime)
     again = _tables(fetch(f"{url}tables.xml", limits=_TABLES_LIMITS), now)
     if again.update_time != tables.update_time:
         raise StatisticsError("tables.xml", "the project made a new export meanwhile")
-    counts = _keep(session, found, tables, answer.version, paths, now)
+    counts = _keep(session, found, tables, answer.version, paths)
     files.drop(found.project_id)
     return (
         f"{counts.hosts_kept} of {counts.hosts_read} computers and {counts.users_kept} of {counts.users_read} accounts "
@@ -153,11 +160,10 @@ def _keep(
     found: StatisticsImport,
     tables: Tables,
     version: Version,
-    paths: dict[Kind, Any],
-    now: dt.datetime,
+    paths: dict[Kind, Path],
 ) -> store.Counts:
     try:
-        return store.keep(session, found, tables, version, paths, now)
+        return store.keep(session, found, tables, version, paths)
     except (StatisticsError, psycopg.DataError):
         # The same files would be wrong again.
         files.drop(found.project_id)
@@ -178,6 +184,20 @@ def _note_trouble(found: StatisticsImport, error: Exception) -> str:
     )
     log.info("statistics not read", project=found.project.name, reason=text)
     return text
+
+
+def _in_words() -> Iterator[str]:
+    for row in wanted().select_related("project"):
+        yield f"{row.project.name}: {import_project(row.pk, at_once=True)}"
+
+
+IMPORT: Final = Job(
+    "import_statistics",
+    "Import of statistics",
+    "What projects granted, as the tasks read it daily: all projects now, one after the other.",
+    _in_words,
+    is_check=False,
+)
 
 
 def _note_success(found: StatisticsImport) -> None:

@@ -104,7 +104,7 @@ ON CONFLICT (project_id, project_user_id) DO UPDATE
 DONE: Final = """
 UPDATE accounting_statisticsimport
    SET etag = %(etag)s, last_modified = %(last_modified)s, update_time = %(as_of)s,
-       first_update_time = coalesce(first_update_time, %(as_of)s), imported_at = %(now)s,
+       first_update_time = coalesce(first_update_time, %(as_of)s), imported_at = clock_timestamp(),
        hosts_read = %(hosts_read)s, hosts_kept = %(hosts_kept)s, users_read = %(users_read)s,
        users_kept = %(users_kept)s, granted = %(granted)s
  WHERE project_id = %(project)s AND (update_time IS NULL OR update_time < %(as_of)s)"""

@@ -37,7 +37,6 @@ def keep(
     tables: Tables,
     version: Version,
     paths: dict[Kind, Path],
-    now: dt.datetime,
 ) -> Counts:
     """Read both files and keep what is our volunteers'. Raises StatisticsError, and has changed nothing then.
 
@@ -50,7 +49,6 @@ def keep(
         "as_of": as_of,
         "day": as_of.date(),
         "account_email": found.account_email.lower(),
-        "now": now,
         "etag": version.etag,
         "last_modified": version.last_modified,
     }

@@ -1,9 +1,9 @@
 """A project's statistics export, read as a stream: packed bytes in, records out. Pure.
 
-Source: BOINC protocol, statistics export. Read as other readers do, line by line: the tags that begin and end a record have a line of their own, at column 0, and
-so have its elements within. Only what we need of a record is looked at, so names may have any bytes. Nothing is
-expanded: neither entities nor references. Everything has a limit. Whoever reads has to read to the end before using
-anything, as a fault may come last.
+Source: BOINC protocol, statistics export. It is read as other readers do, line by line: the tags that begin and end a
+record have a line of their own, at column 0, and so have its elements within. Only what we need of a record is looked
+at, so names may have any bytes. Nothing is expanded: neither entities nor references. Everything has a limit. Whoever
+reads has to read to the end before using anything, as a fault may come last.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_UNPACKED_BYTES: Final = 32 << 30
-"""Of one file. The largest project's had 8 GB."""
+"""Of one file."""
+MAX_PARTS: Final = 100_000
+"""Of a packed file, each packed by itself."""
 MAX_RECORDS: Final = 50_000_000
 MAX_RECORD_BYTES: Final = 1 << 18
 MAX_HEAD_BYTES: Final = 1 << 12
@@ -117,29 +119,34 @@ def _count(where: str, body: bytes, tag: bytes, most: int) -> int | None:
 
 
 def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
-    """Unpack a gzip file of one or several parts, in pieces of at most a megabyte."""
+    """Unpack a gzip file of one or several parts, in pieces of about a megabyte."""
     where = kind.name
     inflate = zlib.decompressobj(_GZIP_WBITS)
-    nbytes = 0
+    nbytes, nparts = 0, 1
+    waiting: list[bytes] = []
     for given in packed:
-        block = given
-        while block:
+        block, is_more = given, bool(given)
+        while is_more:
             if inflate.eof:
                 inflate = zlib.decompressobj(_GZIP_WBITS)
+                nparts += 1
             try:
                 piece = inflate.decompress(block, _BLOCK_BYTES)
             except zlib.error:
-                what = "is damaged, or has something else behind its end" if nbytes else "is no gzip file"
-                raise StatisticsError(where, what) from None
+                raise StatisticsError(where, "is no gzip file, is damaged, or has something else behind it") from None
             nbytes += len(piece)
             if nbytes > MAX_UNPACKED_BYTES:
                 raise StatisticsError(where, f"unpacks to more than the limit of {MAX_UNPACKED_BYTES:,} bytes")
-            yield piece
+            if nparts > MAX_PARTS:
+                raise StatisticsError(where, f"is packed in more parts than the limit of {MAX_PARTS:,}")
+            waiting.append(piece)
+            if len(piece) == _BLOCK_BYTES or sum(map(len, waiting)) >= _BLOCK_BYTES or len(waiting) > 100:
+                yield b"".join(waiting)
+                waiting.clear()
             block = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-        while not inflate.eof and (piece := inflate.decompress(b"", _BLOCK_BYTES)):
             # A full piece may have left some behind although it took all that came.
-            nbytes += len(piece)
-            yield piece
+            is_more = bool(block) or (not inflate.eof and len(piece) == _BLOCK_BYTES)
+    yield b"".join(waiting)
     if not inflate.eof:
         raise StatisticsError(where, "was cut off, its compression has no end")
 
