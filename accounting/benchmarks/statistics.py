@@ -1,4 +1,4 @@
-"""The import of the export of `credit.benchmarks.export`, EXPORT_USERS accounts with two computers each: rate and memory.
+"""The import of the export of credit.benchmarks.export, EXPORT_USERS accounts with two computers each: rate, memory.
 
 A tenth of the computers are volunteers' here. Beside it, in the same run: the same rows by COPY … TO STDOUT, which are
 read and dropped. A web server of its own has the files.

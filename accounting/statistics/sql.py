@@ -12,14 +12,6 @@ LOCK: Final = "SELECT pg_try_advisory_lock(hashtext('accounting.statistics'), %(
 # A long COPY is no statement that hangs, and a download in between no session that was forgotten.
 SESSION: Final = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET jit = off; SET timezone = UTC"
 
-MAKE_TABLES: Final = """
-CREATE TEMPORARY TABLE read_users
-  (id bigint, total bigint, average float8, average_at float8, made_at bigint, cpid uuid) ON COMMIT DROP;
-CREATE TEMPORARY TABLE read_hosts (LIKE read_users) ON COMMIT DROP"""
-COPY_INTO: Final = "COPY {table} FROM STDIN"
-ANALYZE: Final = "ANALYZE read_users; ANALYZE read_hosts"
-DOUBLES: Final = "SELECT id FROM {table} GROUP BY id HAVING count(*) > 1 LIMIT 1"
-
 # Which records computers of ours say that they are, and which ones they were found to be.
 _CLAIMS: Final = """
 SELECT p.host_id, (p.state->>'hostid')::bigint AS number
@@ -27,15 +19,31 @@ SELECT p.host_id, (p.state->>'hostid')::bigint AS number
  UNION
 SELECT t.host_id, t.project_host_id FROM accounting_grantedtotal t WHERE t.project_id = %(project)s"""
 
-LOCK_LEDGERS: Final = f"""
-SELECT l.host_id FROM accounting_hostledger l
- WHERE l.host_id IN (SELECT c.host_id FROM ({_CLAIMS}) c JOIN read_hosts r ON r.id = c.number)
- ORDER BY l.host_id FOR KEY SHARE"""
-
 # The addresses that an account at a project may have: those of the person that are proven, and the shared account's.
 _ADDRESSES: Final = """
 SELECT u.email UNION
 SELECT lower(a.email) FROM account_emailaddress a WHERE a.user_id = u.id AND a.verified"""
+
+# The ids across projects that accounts of our volunteers may be exported with.
+_PEOPLE: Final = f"""
+SELECT u.id AS user_id, md5(u.cross_project_id || a.email)::uuid AS fit
+  FROM portal_user u, LATERAL ({_ADDRESSES}) a WHERE u.cross_project_id <> '' AND u.is_active"""
+
+MAKE_TABLES: Final = """
+CREATE TEMPORARY TABLE read_users
+  (id bigint, total bigint, average float8, average_at float8, made_at bigint, cpid uuid) ON COMMIT DROP;
+CREATE TEMPORARY TABLE read_hosts (LIKE read_users) ON COMMIT DROP"""
+COPY_INTO: Final = "COPY {table} FROM STDIN"
+ANALYZE: Final = "ANALYZE read_users; ANALYZE read_hosts"
+# What is looked for in the files. A claim alone proves nothing, see FITS.
+WANTED_HOSTS: Final = f"SELECT DISTINCT number FROM ({_CLAIMS}) c LIMIT %(most)s"
+WANTED_USERS: Final = f"SELECT DISTINCT fit FROM ({_PEOPLE}) f LIMIT %(most)s"
+DOUBLES: Final = "SELECT id FROM {table} GROUP BY id HAVING count(*) > 1 LIMIT 1"
+
+LOCK_LEDGERS: Final = f"""
+SELECT l.host_id FROM accounting_hostledger l
+ WHERE l.host_id IN (SELECT c.host_id FROM ({_CLAIMS}) c JOIN read_hosts r ON r.id = c.number)
+ ORDER BY l.host_id FOR KEY SHARE"""
 
 # Of a record that several computers claim, the one that had it before gets it, then the one that reported last. A
 # computer's ids are its present one, those of records that were merged into it, and earlier ones of the same client.
@@ -91,9 +99,7 @@ INSERT INTO accounting_accounttotal AS kept (project_id, project_user_id, user_i
        as_of)
 SELECT %(project)s, r.id, f.user_id, r.total, r.average, to_timestamp(r.average_at), %(as_of)s
   FROM read_users r
-  JOIN (SELECT DISTINCT ON (fit) u.id AS user_id, md5(u.cross_project_id || a.email)::uuid AS fit
-          FROM portal_user u, LATERAL ({_ADDRESSES}) a
-         WHERE u.cross_project_id <> '' AND u.is_active ORDER BY fit, u.id) f ON f.fit = r.cpid
+  JOIN (SELECT DISTINCT ON (fit) user_id, fit FROM ({_PEOPLE}) p ORDER BY fit, user_id) f ON f.fit = r.cpid
  ORDER BY r.id
 ON CONFLICT (project_id, project_user_id) DO UPDATE
    SET user_id = excluded.user_id, total_credit = excluded.total_credit, avg_credit = excluded.avg_credit,

@@ -17,6 +17,8 @@ from accounting.wire.statistics import HOSTS, USERS, Kind, Record, StatisticsErr
 from portal.fetch.fetcher import Version
 
 _BATCH_ROWS: Final = 5_000
+_MAX_WANTED: Final = 300_000
+"""Ids that are looked for in this process: about a hundred bytes each."""
 _TABLES: Final = {USERS: "read_users", HOSTS: "read_hosts"}
 
 
@@ -54,8 +56,13 @@ def keep(
     }
     with session.transaction():
         session.execute(sql.MAKE_TABLES)
-        counts.users_read = _copy(session, USERS, tables, paths[USERS])
-        counts.hosts_read = _copy(session, HOSTS, tables, paths[HOSTS])
+        # What a few look for among millions is found here; else all is copied, and the database finds it.
+        cpids = _wanted(session, sql.WANTED_USERS, params)
+        counts.users_read = _copy(
+            session, USERS, tables, paths[USERS], cpids=cpids and {cpid.hex.encode() for cpid in cpids}
+        )
+        ids = _wanted(session, sql.WANTED_HOSTS, params)
+        counts.hosts_read = _copy(session, HOSTS, tables, paths[HOSTS], ids=ids)
         session.execute(sql.ANALYZE)
         list(session.execute(sql.LOCK_LEDGERS, params))
         for batch in _fits(session, params):
@@ -71,15 +78,32 @@ def _numbers(counts: Counts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in Counts.__slots__}
 
 
-def _copy(session: Connection[Any], kind: Kind, tables: Tables, path: Path) -> int:
-    """Copy all records of a file into its temporary table; how many. Reads to the file's end, where a fault may be."""
+def _wanted(session: Connection[Any], statement: str, params: dict[str, Any]) -> set[Any] | None:
+    """What to look for; None if it is too much to be held here."""
+    found = {key for (key,) in session.execute(statement, params | {"most": _MAX_WANTED + 1})}
+    return found if len(found) <= _MAX_WANTED else None
+
+
+def _copy(
+    session: Connection[Any],
+    kind: Kind,
+    tables: Tables,
+    path: Path,
+    *,
+    ids: set[int] | None = None,
+    cpids: set[bytes] | None = None,
+) -> int:
+    """Copy the records of a file, or those with these ids, into its temporary table; how many there are in the file.
+
+    Reads to the file's end, where a fault may be.
+    """
     table = _TABLES[kind]
     count = 0
     with session.cursor() as cursor, cursor.copy(sql.COPY_INTO.format(table=table)) as rows:
-        for batch in records(kind, unpack(kind, files.blocks(path))):
-            rows.write(_lines(batch))
-            count += len(batch)
+        for nrecords, batch in records(kind, unpack(kind, files.blocks(path)), ids):
+            count += nrecords
             tables.check(kind, count)
+            rows.write(_lines(batch if cpids is None else [row for row in batch if row[5] in cpids]))
     twice = session.execute(sql.DOUBLES.format(table=table)).fetchone()
     if twice is not None:
         raise StatisticsError(kind.name, f"has two records with the id {twice[0]}")

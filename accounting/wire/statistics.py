@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -151,11 +151,16 @@ def unpack(kind: Kind, packed: Iterable[bytes]) -> Iterator[bytes]:
         raise StatisticsError(where, "was cut off, its compression has no end")
 
 
-def records(kind: Kind, blocks: Iterable[bytes]) -> Iterator[list[Record]]:
-    """The records of an unpacked file, those of a block at a time. Raises StatisticsError, at the latest at the end."""
+def records(
+    kind: Kind, blocks: Iterable[bytes], ids: Container[int] | None = None
+) -> Iterator[tuple[int, list[Record]]]:
+    """The records of an unpacked file: how many there are in a block, and those with one of the ``ids``; None: all.
+
+    The numbers of the others are checked, too. Raises StatisticsError, at the latest at the end.
+    """
     where = kind.name
     end = b"\n</%b>\n" % kind.record
-    read = _Reader(kind)
+    read = _Reader(kind, ids)
     nrecords = 0
     source = iter(blocks)
     left = _behind_head(kind, source)
@@ -167,9 +172,9 @@ def records(kind: Kind, blocks: Iterable[bytes]) -> Iterator[list[Record]]:
             nrecords += len(whole)
             if nrecords > MAX_RECORDS:
                 raise StatisticsError(where, f"has more records than the limit of {MAX_RECORDS:,}")
-            yield [read(text) for text in whole]
+            yield len(whole), [record for text in whole if (record := read(text)) is not None]
     *whole, left = left.split(end)
-    yield [read(text) for text in whole]
+    yield len(whole), [record for text in whole if (record := read(text)) is not None]
     root = kind.root.decode()
     tail = left.strip()
     if not tail.startswith(b"</%b>" % kind.root):
@@ -203,7 +208,8 @@ def _check_encoding(where: str, declaration: bytes) -> None:
 class _Reader:
     """Reads the text of one record, from behind the record before to its last element."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, ids: Container[int] | None) -> None:
+        self._ids = ids
         self._where = f"{kind.name}, {kind.record.decode()}"
         self._begin = b"<%b>\n" % kind.record
         self._again = b"\n<%b>\n" % kind.record
@@ -218,8 +224,11 @@ class _Reader:
             % (kind.record, between, made, number, number, number)
         ).match
         self._cpid_tag = b"<%b>" % kind.cpid
+        # Usually it comes last.
+        self._usual_cpid = re.compile(rb"<%b>([0-9a-f]{32})</%b>" % (kind.cpid, kind.cpid)).match
+        self._cpid_bytes = 2 * len(self._cpid_tag) + 1 + 32
 
-    def __call__(self, text: bytes) -> Record:
+    def __call__(self, text: bytes) -> Record | None:
         usual = self._usual(text)
         end = usual.end() if usual is not None else 0
         if text.find(self._again, end) >= 0:
@@ -227,11 +236,16 @@ class _Reader:
         if usual is None:
             return self._unusual(text)
         id_, made, total, average, at = usual.groups()
+        if self._ids is not None and int(id_) not in self._ids:
+            self._record(id_, total, average, at, b"0", b"")
+            return None
         if made is None:
             made = _last(text, b"<create_time>", end)
-        return self._record(id_, total, average, at, made, _cpid(_last(text, self._cpid_tag, end)))
+        usual = self._usual_cpid(text, max(end, len(text) - self._cpid_bytes))
+        cpid = usual[1] if usual is not None else _cpid(_last(text, self._cpid_tag, end))
+        return self._record(id_, total, average, at, made, cpid)
 
-    def _unusual(self, text: bytes) -> Record:
+    def _unusual(self, text: bytes) -> Record | None:
         """A record of another order or form: by its lines."""
         begun = text.lstrip()
         if not begun.startswith(self._begin):
@@ -242,7 +256,7 @@ class _Reader:
             value, closer, behind = rest.partition(b"</")
             if closes and closer and behind == name + b">":
                 found.setdefault(name, value.strip())
-        return self._record(
+        record = self._record(
             found.get(b"id", b""),
             found.get(b"total_credit", b""),
             found.get(b"expavg_credit", b"0"),
@@ -250,6 +264,7 @@ class _Reader:
             found.get(b"create_time", b""),
             _cpid(found.get(self._cpid, b"")),
         )
+        return record if self._ids is None or record[0] in self._ids else None
 
     def _record(self, id_: bytes, total: bytes, average: bytes, at: bytes, made: bytes, cpid: bytes) -> Record:
         try:

@@ -19,7 +19,7 @@ from credit.export.run import export
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-USERS = 2_000
+USERS = 500
 HOSTS = 2 * USERS
 
 # What the project granted, and what was kept of it: rows that differ in anything. A half of a millionth may be rounded

@@ -24,7 +24,7 @@ def pieces(content: bytes, size: int = 1000) -> Iterator[bytes]:
 
 
 def read(content: bytes, kind: Kind = HOSTS, size: int = 1000) -> list[Record]:
-    return [each for batch in records(kind, unpack(kind, pieces(content, size))) for each in batch]
+    return [each for _, batch in records(kind, unpack(kind, pieces(content, size))) for each in batch]
 
 
 def read_body(body: bytes, kind: Kind = HOSTS) -> list[Record]:
@@ -61,6 +61,14 @@ def test_elements_may_come_in_another_order_and_names_have_any_bytes() -> None:
 def test_the_size_of_pieces_does_not_matter(size: int) -> None:
     hosts = [HostRecord(number, number * 1.5).text() for number in range(1, 30)]
     assert [each[0] for each in read(packed("hosts", hosts), size=size)] == list(range(1, 30))
+
+
+def test_records_that_nobody_looks_for_are_counted_and_checked() -> None:
+    good, bad = HostRecord(18, 2).text().encode(), HostRecord(18, "nan").text().encode()
+    whole = BODY.replace(b"</hosts>", good + b"</hosts>")
+    assert [(n, [each[0] for each in found]) for n, found in records(HOSTS, [whole], {17})] == [(2, [17])]
+    with pytest.raises(StatisticsError, match="total_credit"):
+        list(records(HOSTS, [whole.replace(good, bad)], {17}))
 
 
 def test_a_file_may_be_packed_in_several_parts() -> None:
