@@ -24,7 +24,7 @@ from accounting.models import (
     Project,
     StatisticsImport,
 )
-from accounting.statistics import files, run, sql
+from accounting.statistics import files, run, sql, store
 from accounting.wire.statistics import StatisticsError
 from portal.clients.factory import psycopg_params
 from portal.models import Host, User
@@ -369,7 +369,7 @@ def test_an_import_that_was_killed_after_the_download_asks_for_no_file_again(
     def keep(*_: Any) -> None:
         raise Killed
 
-    monkeypatch.setattr(run.store, "keep", keep)
+    monkeypatch.setattr(store, "keep", keep)
     with pytest.raises(Killed):
         read(project)
     monkeypatch.undo()
