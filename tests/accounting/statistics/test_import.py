@@ -22,10 +22,10 @@ from accounting.models import (
     HostClient,
     HostProject,
     Project,
+    ProjectProfile,
     StatisticsImport,
 )
 from accounting.statistics import files, run, sql, store
-from accounting.wire.statistics import StatisticsError
 from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host, make_project
@@ -387,11 +387,7 @@ def test_private_addresses_are_refused_unless_the_setting_allows_them(
     assert site.requests == []
 
 
-def test_one_bad_project_keeps_no_other_waiting(
-    site: StatisticsSite, project: Project, studio: Host, settings: Settings
-) -> None:
-    settings.CELERY_TASK_ALWAYS_EAGER = True
-    settings.ROOMS = ["account_manager"]
+def test_one_bad_project_keeps_no_other_waiting(site: StatisticsSite, project: Project, studio: Host) -> None:
     site.publish(NOON, [HostRecord(17, 5)])
     StatisticsImport.objects.update(next_at=at(NOON + 1))
     with StatisticsSite() as bad:
@@ -435,8 +431,6 @@ def test_two_workers_do_not_read_the_same_and_few_read_at_a_time(
 
 
 def test_projects_that_answered_are_followed_unless_an_operator_says_no(db: None, settings: Settings) -> None:
-    from accounting.models import ProjectProfile
-
     settings.ROOMS = ["account_manager"]
     known, unknown = make_project("Known"), make_project("Unknown")
     ProjectProfile.objects.create(project=known, said_at=at(NOON))
@@ -457,7 +451,3 @@ def test_numbers_that_the_database_cannot_add_up_change_nothing(
     before = kept()
     # 18e18 micro-credits
     assert "out of range" in read(project) and kept() == before
-
-
-def test_errors_of_the_form_are_those_of_the_parser() -> None:
-    assert str(StatisticsError("host.gz", "has an end")) == "host.gz: has an end"
