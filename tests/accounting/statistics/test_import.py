@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from allauth.account.models import EmailAddress
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from accounting import tasks
@@ -29,7 +31,9 @@ from accounting.statistics import files, run, sql, store
 from portal.clients.factory import psycopg_params
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host, make_project
+from tests.support.lock_waits import nwaiting_for_locks
 from tests.support.statistics_site import DAY, NOON, HostRecord, StatisticsSite, UserRecord
+from tests.support.wait import wait_until
 
 # An import has a session of its own: it sees only what was committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -198,6 +202,30 @@ def test_a_merged_computer_goes_on_under_the_record_that_stays(
     read(project)
     assert set(GrantedTotal.objects.values_list("host_id", flat=True)) == {newer.pk}
     assert days() == [("03-02", newer.pk, 5_000_000)]  # 8 - 5, and 2
+
+
+def test_a_merge_and_an_import_at_once_leave_all_with_the_record_that_stays(
+    site: StatisticsSite, project: Project, studio: Host
+) -> None:
+    site.publish(NOON, [HostRecord(17, 5)])
+    read(project)
+    newer = claim(make_host(studio.owner, "studio", "2026-02-02", "2026-02-09", host_cpid="d" * 32), project, 18)
+    site.publish(NOON + DAY, [HostRecord(17, 8)])
+
+    def read_in_a_thread() -> None:
+        try:
+            read(project)
+        finally:
+            connection.close()
+
+    reading = threading.Thread(target=read_in_a_thread)
+    with transaction.atomic():
+        merge(studio.owner_id, studio.pk, newer.pk)
+        reading.start()
+        # The merge has the ledgers until it is committed.
+        wait_until(lambda: nwaiting_for_locks() == 1, "the import waits", timeout_secs=60)
+    reading.join()
+    assert days() == [("03-02", newer.pk, 3_000_000)]
 
 
 def test_a_computer_that_was_told_apart_takes_its_number_along_and_nothing_counts_twice(
