@@ -28,7 +28,7 @@ class StatisticsImportAdmin(AuditedAdmin):
     """What each project's export said last, what stands in the way, and where it is."""
 
     form = ImportForm
-    list_display = ("project", "is_on", "update_time", "computers", "accounts", "credit", "imported_at", "trouble")
+    list_display = ("project", "trouble", "update_time", "computers", "accounts", "credit", "is_on")
     list_filter = ("is_on", ("trouble", admin.EmptyFieldListFilter))
     list_select_related = ("project",)
     readonly_fields = (
@@ -54,15 +54,15 @@ class StatisticsImportAdmin(AuditedAdmin):
     def folder(self, row: StatisticsImport) -> str:
         return str(run.own_folder(row, row.project) or run.url_of(row, row.project))
 
-    @admin.display(description="computers of volunteers, of all")
+    @admin.display(description="our computers")
     def computers(self, row: StatisticsImport) -> str:
         return f"{row.hosts_kept:,} of {row.hosts_read:,}"
 
-    @admin.display(description="accounts of volunteers, of all")
+    @admin.display(description="our accounts")
     def accounts(self, row: StatisticsImport) -> str:
         return f"{row.users_kept:,} of {row.users_read:,}"
 
-    @admin.display(description="granted since the export before", ordering="granted")
+    @admin.display(description="granted last", ordering="granted")
     def credit(self, row: StatisticsImport) -> str:
         return f"{row.granted / 1e6:,.0f} credits"
 
