@@ -49,6 +49,8 @@ RETRY: Final = dt.timedelta(minutes=10)
 MAX_BACK_OFF: Final = dt.timedelta(days=1)
 AHEAD: Final = dt.timedelta(hours=1)
 """By so much a project's clock may be ahead of ours."""
+_ATTEMPTS: Final = 30
+"""For one download: two hours of transfer in all. A server that is still slower has to wait as others that fail."""
 # So that not all projects are asked at once, nor one at the same second each day.
 _JITTER: Final = 0.1
 _TABLES_LIMITS: Final = Limits(wire_bytes=MAX_TABLES_BYTES, body_bytes=MAX_TABLES_BYTES)
@@ -199,8 +201,8 @@ def _tables(body: bytes, now: dt.datetime) -> Tables:
 def _note_trouble(found: StatisticsImport, error: Exception) -> str:
     text = str(error) if isinstance(error, FetchError | StatisticsError) else f"{type(error).__name__}: {error}"
     now = timezone.now()
-    goes_on = isinstance(error, TimeIsUp)
     failures = found.failures + 1
+    goes_on = isinstance(error, TimeIsUp) and failures <= _ATTEMPTS
     StatisticsImport.objects.filter(pk=found.pk).update(
         trouble=text[:300],
         trouble_since=found.trouble_since or now,

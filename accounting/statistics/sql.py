@@ -19,7 +19,7 @@ SELECT p.host_id, (p.state->>'hostid')::bigint AS number
  UNION
 SELECT t.host_id, t.project_host_id FROM accounting_grantedtotal t WHERE t.project_id = %(project)s"""
 
-# The addresses that an account at a project may have: those of the person that are proven, and the shared account's.
+# The addresses that a person's account at a project may have: their login, and others that they confirmed.
 _ADDRESSES: Final = """
 SELECT u.email UNION
 SELECT lower(a.email) FROM account_emailaddress a WHERE a.user_id = u.id AND a.verified"""
@@ -53,7 +53,7 @@ SELECT DISTINCT ON (r.id)
        r.id, r.total, r.average, r.average_at, r.made_at, c.host_id, h.owner_id,
        floor(extract(epoch FROM h.created_at))::bigint,
        t.total_credit, t.highest_credit, t.counted_credit, floor(extract(epoch FROM t.made_at))::bigint,
-       floor(extract(epoch FROM t.as_of))::bigint, extract(epoch FROM t.fits_since)::bigint
+       floor(extract(epoch FROM t.as_of))::bigint
   FROM ({_CLAIMS}) c
   JOIN read_hosts r ON r.id = c.number
   JOIN portal_host h ON h.id = c.host_id AND h.merged_into_id IS NULL

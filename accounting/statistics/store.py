@@ -137,7 +137,7 @@ def _write(
         )
     }  # fmt: skip
     for id_, total, average, average_at, made_at, host, user, known_since, *before in batch:
-        kept = Kept(*before[:5]) if before[0] is not None else None
+        kept = Kept(*before) if before[0] is not None else None
         new, grant = after(kept, Said(total, made_at, as_of), read_since=read_since, known_since=known_since)
         if new is kept:
             continue

@@ -29,6 +29,7 @@ from accounting.models import (
 )
 from accounting.statistics import files, run, sql, store
 from portal.clients.factory import psycopg_params
+from portal.fetch.errors import TimeIsUp
 from portal.models import Host, User
 from tests.support.accounting_factories import make_host, make_project
 from tests.support.lock_waits import nwaiting_for_locks
@@ -441,6 +442,24 @@ def test_attempts_wait_longer_after_each_failure(site: StatisticsSite, project: 
         waits.append(state.next_at - state.asked_at)
     assert waits[0] < dt.timedelta(minutes=12) and dt.timedelta(minutes=20) < waits[1] < dt.timedelta(minutes=23)
     assert dt.timedelta(days=1) < waits[-1] < dt.timedelta(days=1.2)
+
+
+def test_a_slow_download_goes_on_soon_but_not_for_ever(
+    site: StatisticsSite, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.publish(NOON)
+
+    def ask(*_: Any, **__: Any) -> None:
+        raise TimeIsUp("slow.example.org", "took longer than the limit of 240 s")
+
+    monkeypatch.setattr(files, "fetch", ask)
+    for failures, least, most in ((0, 9, 11), (5, 9, 11), (29, 9, 11), (30, 1440, 1600)):
+        if failures:
+            StatisticsImport.objects.update(failures=failures, trouble="slow", trouble_since=at(NOON))
+        read(project)
+        state = state_of(project)
+        assert state.asked_at is not None
+        assert dt.timedelta(minutes=least) < state.next_at - state.asked_at < dt.timedelta(minutes=most)
 
 
 def test_two_workers_do_not_read_the_same_and_few_read_at_a_time(

@@ -21,7 +21,7 @@ from credit.export.run import export
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-USERS = 1_500
+USERS = 3_000
 HOSTS = 2 * USERS
 DAY = dt.timedelta(days=1)
 
