@@ -31,6 +31,7 @@ from accounting.models import (
     ProjectStanding,
     ProjectTrouble,
     ProjectVersion,
+    StatisticsImport,
     UserProject,
 )
 from accounting.news.admin_pages import AnnouncementAdmin
@@ -38,6 +39,7 @@ from accounting.project_setup import views as project_setup
 from accounting.project_setup.forms import clean_key
 from accounting.projects import signing_key
 from accounting.rpc import account_keys, catalogue
+from accounting.statistics.admin_pages import StatisticsImportAdmin
 from accounting.wire.requests import canonical_url
 from portal.admin import ReadOnlyAdmin
 from portal.audit.admin import AuditedAdmin, AuditedForm
@@ -284,6 +286,7 @@ class AccountSettingsAdmin(ModelAdmin):
 
 admin.site.register(Announcement, AnnouncementAdmin)
 admin.site.register(MailCampaign, CampaignAdmin)
+admin.site.register(StatisticsImport, StatisticsImportAdmin)
 
 
 @admin.register(ProjectDay)

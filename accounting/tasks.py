@@ -16,6 +16,7 @@ from accounting.mails import campaigns, send
 from accounting.models import DataCopy, Project
 from accounting.project_setup import asking
 from accounting.rpc.recognise import forget_old as forget_old_clients
+from accounting.statistics import run as statistics
 from portal.ops.mails import MailServerDown
 
 
@@ -80,6 +81,22 @@ def ask_project(project_id: int) -> None:
     project = Project.objects.filter(pk=project_id).first()
     if project is not None:
         asking.ask_again(project, timezone.now())
+
+
+@shared_task
+def import_statistics() -> None:
+    """Every five minutes: a task for each project whose statistics are to be read."""
+    now = timezone.now()
+    statistics.follow_projects(now)
+    for project_id in statistics.due(now):
+        import_statistics_of.apply_async((project_id,), expires=300)
+
+
+# Two downloads have four minutes each; reading millions of records takes minutes, too.
+@shared_task(time_limit=1800)
+def import_statistics_of(project_id: int, *, at_once: bool = False) -> None:
+    """What a project granted. Ends at once if it was just read, or as many as may be are being read."""
+    statistics.import_project(project_id, at_once=at_once)
 
 
 @shared_task

@@ -253,7 +253,7 @@ def test_projects_that_were_there_before_the_upgrade_are_asked(project: Project,
     said = profile().said
     old = Project.objects.create(name="By hand", master_url=f"{fake.url}other/")
     with connection.cursor() as cursor:
-        cursor.execute(import_module("accounting.migrations.0025_asked_projects").ASK_ALL)
+        cursor.execute(import_module("accounting.migrations.0021_asked_projects").ASK_ALL)
     assert old.pk in take_due(timezone.now() + dt.timedelta(minutes=1))
     assert (
         ProjectProfile.objects.get(project=old).said == {} and ProjectProfile.objects.get(project=project).said == said

@@ -33,6 +33,7 @@ from accounting.models import (
     ProjectDay,
     ProjectStanding,
     ProjectTrouble,
+    StatisticsImport,
     UserProject,
 )
 from credit.laboratory.experiment import Experiment, Variant
@@ -96,6 +97,7 @@ MODELS: Final = {
     "accounting.projectday": May(view="MR"),
     "accounting.projecttrouble": May(view="MR"),
     "accounting.projectstanding": May(view="MR"),
+    "accounting.statisticsimport": May(view="MR", add="M", change="M", actions={"read_now": "M"}),
     "accounting.hostclient": May(view="M"),
     "accounting.note": May(view="M"),
     "credit.app": May(view="PR", add="P", change="P"),
@@ -286,6 +288,7 @@ def rows(alice: User, tmp_path: Path, settings: Settings) -> dict[str, Model]:
         "accounting.projectstanding": ProjectStanding.objects.create(
             project=project, on_gpu=False, target=1, got=1, boost=1, day=now.date()
         ),
+        "accounting.statisticsimport": StatisticsImport.objects.create(project=project),
         "accounting.hostclient": HostClient.objects.create(host=host, cpid="c" * 32),
         "accounting.note": Note.objects.create(
             host=host, project=project, kind="dropped", day=now.date(), first_at=now, last_at=now, amount=1234567

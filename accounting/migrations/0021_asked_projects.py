@@ -17,7 +17,7 @@ SELECT p.id, '{}', '{}', '', '', now(), '', '', 0, '{}', '', ''
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounting", "0019_history_exports"),
+        ("accounting", "0020_statistics_import"),
     ]
 
     operations = [
