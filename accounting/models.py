@@ -18,6 +18,10 @@ from accounting.engine.choice.facts import CPU, MAX_SHARE, TroubleKind
 from accounting.engine.returns import EARLIER_KEPT
 from accounting.news_models import Announcement as Announcement
 from accounting.news_models import MailCampaign as MailCampaign
+from accounting.statistics_models import AccountTotal as AccountTotal
+from accounting.statistics_models import GrantedDay as GrantedDay
+from accounting.statistics_models import GrantedTotal as GrantedTotal
+from accounting.statistics_models import StatisticsImport as StatisticsImport
 from portal.models import Host, User
 from portal.templatetags.drawings import DATA_COLOURS
 

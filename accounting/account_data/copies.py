@@ -25,8 +25,11 @@ from accounting.exchange.day_rows import PAGE_ROWS, read_names
 from accounting.exchange.downloads import as_csv
 from accounting.models import (
     AccountSettings,
+    AccountTotal,
     Answer,
     DataCopy,
+    GrantedDay,
+    GrantedTotal,
     HostClient,
     HostLedger,
     HostProject,
@@ -60,6 +63,7 @@ contacts.json       when each computer last reported, and what its client said o
 other_clients.json  clients that reported with the id of one of your computers under another cross-project id
 answers.json        what each computer was answered
 totals.json         the ledger: totals per computer and project, in 1e-6 credits, 1e-6 seconds, and jobs
+granted.json        what the exports of projects say of your computers and accounts, in 1e-6 credits
 projects.json       your choice of projects
 notes.json          notes on reports
 access.json         client keys, API tokens, two-factor devices and sessions
@@ -136,6 +140,14 @@ def _documents(user: User) -> Iterator[tuple[str, object]]:
     yield "other_clients.json", _rows(HostClient.objects.filter(host__owner=user).order_by("pk"))
     yield "answers.json", _rows(Answer.objects.filter(host__owner=user).order_by("host_id", "at"))
     yield "totals.json", _rows(HostProject.objects.filter(host__owner=user).order_by("host_id", "project_id"))
+    yield (
+        "granted.json",
+        {
+            "computers": _rows(GrantedTotal.objects.filter(host__owner=user).order_by("pk")),
+            "days": _rows(GrantedDay.objects.filter(user=user).order_by("day", "project_id", "host_id")),
+            "accounts": _rows(AccountTotal.objects.filter(user=user).order_by("pk")),
+        },
+    )
     yield "projects.json", _rows(UserProject.objects.filter(user=user).order_by("project_id"))
     yield "notes.json", _rows(Note.objects.filter(host__owner=user).order_by("pk"))
     yield (

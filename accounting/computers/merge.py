@@ -1,9 +1,9 @@
 """Merge two records of one computer, in one transaction that neither loses nor invents anything.
 
-The days, totals, notes and client keys of the older record go to the newer one, which stays. The older one points to
-the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row, then the ledger
-rows of both computers by host id. The client RPC takes them in the same order. What other apps keep about the computer
-is moved by `portal.computers.host_changes.merge_hooks`.
+The days, totals, grants, notes and client keys of the older record go to the newer one, which stays. The older one
+points to the newer, so that a client with the old id is still recognised. Locks, in this order: the owner's row, then
+the ledger rows of both computers by host id. The client RPC and imports of statistics take them in the same order. What
+other apps keep about the computer is moved by `portal.computers.host_changes.merge_hooks`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from accounting.computers import sql
 from accounting.engine.amounts import NO_WORK, Totals
 from accounting.engine.merge_rules import Lifetime, Record, Refusal, Rule, in_order, refusal
 from accounting.ledger.locks import lock_ledgers
-from accounting.models import Day, HostClient, HostProject, Note
+from accounting.models import Day, GrantedTotal, HostClient, HostProject, Note
 from portal.computers.host_changes import merge_hooks
 from portal.models import ClientKey, Host, User
 
@@ -147,7 +147,9 @@ def merge(owner_id: int, host_id: int, other_id: int) -> Host:
         older, newer, _, _ = _judge(owner_id, host_id, other_id)
         with connection.cursor() as cursor:
             cursor.execute(sql.MOVE_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
+            cursor.execute(sql.MOVE_GRANTED_DAYS, {"owner": owner_id, "older": older.pk, "newer": newer.pk})
             cursor.execute(sql.MOVE_NOTES, {"older": older.pk, "newer": newer.pk})
+        GrantedTotal.objects.filter(host=older).update(host=newer)
         _move_totals(older, newer)
         for follow in merge_hooks:
             follow(older.pk, newer.pk)

@@ -1,6 +1,6 @@
 """SQL of merging two records of a computer.
 
-Both statements run after the owner's row and the ledger rows of both computers were locked, so no report is being
+All statements run after the owner's row and the ledger rows of both computers were locked, so no report is being
 written meanwhile (accounting/computers/merge.py).
 """
 
@@ -22,6 +22,16 @@ flags FROM moved ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET
     njobs_success = kept.njobs_success + excluded.njobs_success,
     njobs_error = kept.njobs_error + excluded.njobs_error,
     flags = kept.flags | excluded.flags
+"""
+
+# The same for what projects granted. An import waits for the ledger rows first.
+MOVE_GRANTED_DAYS: Final = """
+WITH moved AS (
+    DELETE FROM accounting_grantedday WHERE user_id = %(owner)s AND host_id = %(older)s RETURNING *
+)
+INSERT INTO accounting_grantedday AS kept (user_id, day, project_id, host_id, credit)
+SELECT user_id, day, project_id, %(newer)s, credit FROM moved
+ON CONFLICT (user_id, day, project_id, host_id) DO UPDATE SET credit = kept.credit + excluded.credit
 """
 
 # Locks the notes of both computers.

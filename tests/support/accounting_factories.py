@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accounting.ledger.partitions import create_months
-from accounting.models import Day, HostLedger, HostProject, Note, Project
+from accounting.models import Day, GrantedDay, GrantedTotal, HostLedger, HostProject, Note, Project
 from portal.models import Host, User
 
 _numbers = itertools.count(1)
@@ -54,6 +54,19 @@ def credit(host: Host, project: Project, day: str, amounts: Sequence[int], flags
     row, _ = HostProject.objects.get_or_create(host=host, project=project)
     total = [x + y for x, y in zip(row.credited, amounts, strict=True)]
     HostProject.objects.filter(host=host, project=project).update(credited=total)
+
+
+def granted(host: Host, project: Project, number: int, days: Mapping[str, int]) -> GrantedTotal:
+    """What imports leave behind of a computer with this number at the project: credit by day, in micro-credits."""
+    for day, amount in days.items():
+        GrantedDay.objects.create(
+            user=host.owner, day=dt.date.fromisoformat(day), project=project, host=host, credit=amount
+        )
+    total, last = sum(days.values()), at(max(days))
+    return GrantedTotal.objects.create(
+        project=project, project_host_id=number, host=host, total_credit=total, highest_credit=total,
+        counted_credit=total, avg_at=last, made_at=at(min(days)), as_of=last, fits_since=at(min(days)),
+    )  # fmt: skip
 
 
 def make_note(host: Host, kind: str, day: str, **fields: Any) -> Note:

@@ -28,7 +28,7 @@ from portal.people.api_tokens import issue_token
 from portal.people.deletion import GRACE, OperatorCannotLeave, ask_deletion, cancel_deletion, due_for_erasure
 from portal.wire.boinc_errors import ERR_BAD_AUTHENTICATOR
 from scheduler.models import HostRecord, UserPreferences
-from tests.support.accounting_factories import credit, make_host, make_note
+from tests.support.accounting_factories import credit, granted, make_host, make_note
 from tests.support.am_rpc import attach, hours_pass, make_computer, post, sync, work
 from tests.support.page_reader import Page
 from tests.support.sessions import sign_in_lately
@@ -122,6 +122,7 @@ def left(alice: User, projects: list[Project]) -> list[int]:
     kept = Host.objects.get()
     attic = make_host(alice, "attic")
     credit(attic, projects[1], "2024-02-29", (1, 1, 1, 1, 1, 1))
+    granted(attic, projects[1], 5, {"2024-02-29": 1})
     make_note(attic, "reset", "2024-02-29", project=projects[1])
     merged = make_host(alice, "old", merged_into=kept)
     issue_token(alice, name="x", scopes=["read:hosts"], lifetime=None)
@@ -134,6 +135,7 @@ def left(alice: User, projects: list[Project]) -> list[int]:
 def test_nothing_of_an_erased_account_is_left(alice: User, left: list[int]) -> None:
     before = rows_about(alice.pk, left)
     assert before["accounting_day.user_id"] == 2 and before["accounting_note.host_id"] >= 1
+    assert before["accounting_grantedday.user_id"] == before["accounting_grantedtotal.host_id"] == 1
     assert before["portal_host.owner_id"] == 3 and before["portal_apitoken.user_id"] == 1
     assert before["scheduler_userpreferences.user_id"] == 1
     assert erasure.erase_due(timezone.now() + GRACE) == 1

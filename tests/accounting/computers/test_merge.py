@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from accounting.computers.merge import MergeRefused, candidates, merge, preview
 from accounting.engine.merge_rules import Rule
-from accounting.models import Day, HostLedger, HostProject, Note, Project
+from accounting.models import Day, GrantedDay, GrantedTotal, HostLedger, HostProject, Note, Project
 from portal.models import ClientKey, Host, User
-from tests.support.accounting_factories import at, credit, make_host, make_note, make_project
+from tests.support.accounting_factories import at, credit, granted, make_host, make_note, make_project
 
 COLUMNS = ("cpu_ec", "gpu_ec", "cpu_time", "gpu_time", "njobs_success", "njobs_error")
 
@@ -307,3 +307,13 @@ def test_merges_at_once_in_all_directions_end_in_one_record(closed_connections: 
     # Whatever the order, each older record reached the newest one, by itself or with another.
     assert [host.merged_into for host in Host.objects.order_by("created_at")] == [*[hosts[4]] * 4, None]
     assert HostProject.objects.get().host == hosts[4]
+
+
+def test_what_projects_granted_follows(alice: User, old: Host, new: Host) -> None:
+    project = make_project()
+    granted(old, project, 17, {"2026-01-31": 5, "2026-02-10": 7})
+    granted(new, project, 18, {"2026-02-10": 10})
+    merge(alice.pk, old.pk, new.pk)
+    days = GrantedDay.objects.order_by("day").values_list("host_id", "day__day", "credit")
+    assert list(days) == [(new.pk, 31, 5), (new.pk, 10, 17)]  # 7 + 10
+    assert set(GrantedTotal.objects.values_list("project_host_id", "host_id")) == {(17, new.pk), (18, new.pk)}

@@ -1,0 +1,158 @@
+"""What projects' exports of statistics say: granted credit, and how far each project's import is.
+
+Credit is whole numbers of 1e-6 (micro-credits), as in the ledger; times are the project's own. The rules are in
+accounting/engine/granted.py, and told in docs/explanation/statistics-import.md.
+"""
+
+from __future__ import annotations
+
+from django.core.validators import URLValidator
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+from django.utils import timezone
+
+from portal.models import Host, User
+
+
+class StatisticsImport(models.Model):
+    """A project's import: where its export is, which one was read last, and what stands in the way."""
+
+    project = models.OneToOneField(
+        "accounting.Project", models.CASCADE, primary_key=True, related_name="statistics_import"
+    )
+    is_on = models.BooleanField("read daily", default=True)
+    url = models.CharField(
+        "folder of the export",
+        max_length=255,
+        blank=True,
+        validators=[URLValidator(schemes=["http", "https"])],
+        help_text="Empty: stats/ below the address where the project answers web RPCs.",
+    )
+    account_email = models.EmailField(
+        "address of the shared account",
+        max_length=254,
+        blank=True,
+        help_text="The e-mail address of the account that volunteers share at this project. Without it, the computers "
+        "of that account are not found in the export.",
+    )
+    # Of tables.xml of the last export that was read; empty: its server named no version
+    etag = models.CharField(max_length=200, blank=True, editable=False)
+    last_modified = models.CharField(max_length=60, blank=True, editable=False)
+    update_time = models.DateTimeField("export of", null=True, editable=False)
+    first_update_time = models.DateTimeField("first export read", null=True, editable=False)
+    imported_at = models.DateTimeField("read at", null=True, editable=False)
+    # Of the last export: its records, and those that are our volunteers'
+    hosts_read = models.PositiveIntegerField("computers in it", default=0, editable=False)
+    hosts_kept = models.PositiveIntegerField("computers of volunteers", default=0, editable=False)
+    users_read = models.PositiveIntegerField("accounts in it", default=0, editable=False)
+    users_kept = models.PositiveIntegerField("accounts of volunteers", default=0, editable=False)
+    granted = models.BigIntegerField("granted since the export before, micro-credits", default=0, editable=False)
+    asked_at = models.DateTimeField("last asked", null=True, editable=False)
+    next_at = models.DateTimeField("asked again after", default=timezone.now, db_index=True, editable=False)
+    # Why the last attempt ended without an import, since when no attempt has gone well, and how many were made since
+    trouble = models.CharField(max_length=300, blank=True, editable=False)
+    trouble_since = models.DateTimeField(null=True, editable=False)
+    failures = models.PositiveIntegerField(default=0, editable=False)
+
+    class Meta:
+        ordering = ["project__name"]
+        verbose_name = "import of statistics"
+        verbose_name_plural = "imports of statistics"
+        constraints = [
+            CheckConstraint(
+                condition=Q(trouble="", trouble_since=None, failures=0)
+                | (~Q(trouble="") & Q(trouble_since__isnull=False)),
+                name="statisticsimport_trouble_since",
+            ),
+            CheckConstraint(
+                condition=Q(update_time=None, first_update_time=None) | Q(first_update_time__lte=F("update_time")),
+                name="statisticsimport_first_before_last",
+            ),
+            CheckConstraint(
+                condition=Q(hosts_kept__lte=F("hosts_read"), users_kept__lte=F("users_read"), granted__gte=0),
+                name="statisticsimport_counts",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"import from {self.project}"
+
+
+class GrantedTotal(models.Model):
+    """The credit of one record of a computer at a project, by the project's number of it.
+
+    Only of records whose cross-project id in the export is that of ``host``. A record belongs to one computer of ours
+    at a time, so no grant counts twice. What was counted is in `GrantedDay`, too; the rest of the total was granted
+    before it was first seen.
+    """
+
+    project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+", db_index=False)
+    project_host_id = models.BigIntegerField("number at the project")
+    host = models.ForeignKey(Host, models.CASCADE, related_name="granted_totals")
+    total_credit = models.BigIntegerField("total, micro-credits")
+    highest_credit = models.BigIntegerField("highest total so far, micro-credits")
+    counted_credit = models.BigIntegerField("counted on days, micro-credits", default=0)
+    avg_credit = models.FloatField("recent average, credits a day", default=0)
+    avg_at = models.DateTimeField("time of the average")
+    made_at = models.DateTimeField("record made at the project")
+    as_of = models.DateTimeField("export of")
+    fits_since = models.DateTimeField("first export in which it was the computer's")
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["project", "project_host_id"], name="grantedtotal_once"),
+            CheckConstraint(
+                condition=Q(total_credit__gte=0, counted_credit__gte=0, project_host_id__gt=0),
+                name="grantedtotal_range",
+            ),
+            CheckConstraint(condition=Q(highest_credit__gte=F("total_credit")), name="grantedtotal_highest"),
+            CheckConstraint(condition=Q(as_of__gte=F("fits_since")), name="grantedtotal_times"),
+        ]
+
+    def __str__(self) -> str:
+        return f"number {self.project_host_id} at {self.project_id}"
+
+
+class GrantedDay(models.Model):
+    """What a project granted a computer between the export before and that of this UTC day, in micro-credits.
+
+    A day's credit only grows. Each export adds to the day of its own time, so the days of a record add up to what was
+    counted of its total.
+    """
+
+    pk = models.CompositePrimaryKey("user_id", "day", "project_id", "host_id")
+    user = models.ForeignKey(User, models.CASCADE, related_name="+", db_index=False)
+    day = models.DateField()
+    # As of Day: the key begins with the user, so a deletion would read the whole table to check them.
+    project = models.ForeignKey(
+        "accounting.Project", models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
+    host = models.ForeignKey(Host, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    credit = models.BigIntegerField("granted, micro-credits")
+
+    class Meta:
+        constraints = [CheckConstraint(condition=Q(credit__gt=0), name="grantedday_positive")]
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.host_id} granted at {self.project_id}"
+
+
+class AccountTotal(models.Model):
+    """What a project's export says of a volunteer's own account there, found by the person's cross-project id."""
+
+    project = models.ForeignKey("accounting.Project", models.CASCADE, related_name="+", db_index=False)
+    project_user_id = models.BigIntegerField("number at the project")
+    user = models.ForeignKey(User, models.CASCADE, related_name="account_totals")
+    total_credit = models.BigIntegerField("total, micro-credits")
+    avg_credit = models.FloatField("recent average, credits a day", default=0)
+    avg_at = models.DateTimeField("time of the average")
+    as_of = models.DateTimeField("export of")
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(fields=["project", "project_user_id"], name="accounttotal_once"),
+            CheckConstraint(condition=Q(total_credit__gte=0, project_user_id__gt=0), name="accounttotal_range"),
+        ]
+
+    def __str__(self) -> str:
+        return f"account {self.project_user_id} at {self.project_id}"
