@@ -38,57 +38,75 @@ class DayStand:
     estimated: int = 0
     provisional: int = 0
 
-    @property
-    def settled(self) -> int:
-        """What the day adds to the total."""
-        return self.granted + self.estimated
-
     def plus(self, other: DayStand) -> DayStand:
         return DayStand(
             self.granted + other.granted, self.estimated + other.estimated, self.provisional + other.provisional
         )
 
 
-NOTHING: Final = DayStand()
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of one computer at a project whose statistics have had it.
 
-
-def closed_through(since: dt.date, read_on: dt.date, today: dt.date) -> dt.date:
-    """The last day whose estimate no longer waits for a grant.
-
-    ``since``: the day on which the project's statistics first had the computer. ``read_on``: the day of the last
-    statistics that were read.
+    ``seen_on``: the day on which they were first read with it; ``read_on``: the day of the last ones that were read.
+    ``estimated``: what was estimated up to and with ``seen_on``. ``granted``: what was granted since. ``is_whole``:
+    that is all that the project ever granted it; else it first came with a total of unknown origin.
     """
-    oldest_open = max(read_on - dt.timedelta(days=SETTLING_DAYS), today - dt.timedelta(days=MAX_OPEN_DAYS))
-    return max(since, oldest_open)
+
+    seen_on: dt.date
+    read_on: dt.date
+    estimated: int
+    granted: int
+    is_whole: bool
+
+    @property
+    def settled(self) -> int:
+        """The total, which never goes down: ``estimated`` is never less than it was, and neither is ``granted``."""
+        return max(self.estimated, self.granted) if self.is_whole else self.estimated + self.granted
+
+    def is_estimated(self, day: dt.date) -> bool:
+        """Whether a day's estimate stays in the total for good."""
+        return not self.is_whole and day <= self.seen_on
+
+    def closed_through(self, today: dt.date) -> dt.date:
+        """The last day whose estimate no longer waits for a grant."""
+        oldest_open = max(self.read_on - dt.timedelta(days=SETTLING_DAYS), today - dt.timedelta(days=MAX_OPEN_DAYS))
+        return oldest_open if self.is_whole else max(self.seen_on, oldest_open)
 
 
-def stand(
-    estimates: Mapping[dt.date, int],
-    grants: Mapping[dt.date, int],
-    since: dt.date | None,
-    closed: dt.date | None,
+def open_days(
+    seen: Seen, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
 ) -> dict[dt.date, DayStand]:
-    """What each day's credit counts as, in the order of days.
+    """What of each open day's estimate no grant has paid, in the order of days.
 
-    ``since`` None: no statistics have had the computer, so all of it is estimated. ``closed`` is `closed_through`.
-    Both mappings need the days after ``closed``; of earlier days, those that are asked for.
+    It is provisional, unless the total has it already. Both mappings need all days after
+    ``seen.closed_through(today)``; earlier ones change nothing.
     """
-    open_: deque[list[int]] = deque()
+    closed = seen.closed_through(today)
     waiting: dict[dt.date, list[int]] = {}
-    for day in sorted({*estimates, *grants}):
-        if since is None or closed is None or day <= closed:
-            continue
+    open_: deque[list[int]] = deque()
+    for day in sorted(day for day in {*estimates, *grants} if day > closed):
         waiting[day] = [estimates.get(day, 0)]
         open_.append(waiting[day])
         _pay(open_, grants.get(day, 0))
     return {
-        day: DayStand(
-            granted=grants.get(day, 0),
-            estimated=estimates.get(day, 0) if since is None or day <= since else 0,
-            provisional=waiting[day][0] if day in waiting else 0,
-        )
-        for day in sorted({*estimates, *grants})
+        day: DayStand(estimated=amount) if day <= seen.seen_on else DayStand(provisional=amount)
+        for day, (amount,) in waiting.items()
     }
+
+
+def stand(
+    seen: Seen | None, estimates: Mapping[dt.date, int], grants: Mapping[dt.date, int], today: dt.date
+) -> dict[dt.date, DayStand]:
+    """What each day's credit counts as, in the order of days; ``seen`` None: no statistics have had the computer."""
+    found = {}
+    for day in sorted({*estimates, *grants}):
+        stays = seen is None or seen.is_estimated(day)
+        found[day] = DayStand(grants.get(day, 0), estimates.get(day, 0) if stays else 0)
+    if seen is not None:
+        for day, unpaid in open_days(seen, estimates, grants, today).items():
+            found[day] = found[day].plus(unpaid)
+    return found
 
 
 def _pay(open_: deque[list[int]], grant: int) -> None:
