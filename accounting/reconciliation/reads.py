@@ -227,4 +227,4 @@ def chart_data(shown: Reconciled, per: str) -> list[dict[str, Any]]:
     ]
 
 
-NAMES: Final = ("Granted", "Estimated, stays", "Provisional")
+NAMES: Final = ("Granted", "Estimated, in the total", "Provisional, not in the total")
